@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
 import { usage } from '../errors.js'
-import { takesIdempotencyKey } from '../framework/operation.js'
+import { takesIdempotencyKey } from '../framework/declaration.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { memberOf } from '../framework/schema.js'
@@ -109,7 +109,7 @@ export class CommandTree {
     if (words === undefined) for (const each of [definition, ...forms]) addFlags(command, each)
     addOptions(command, [...options, ...listOptions(definition)])
     const texts = forms.map((other) => {
-      return `\n\nWith --${other.form?.flag}: ${other.summary}\n${describeOperation(other)}`
+      return `\n\nWith --${other.cli?.form?.flag}: ${other.summary}\n${describeOperation(other)}`
     })
     this.#finish(command, describeOperation(definition) + texts.join(''), [definition, ...forms])
   }
@@ -140,13 +140,13 @@ function addCommand(parent: Command, name: string, summary: string): Command {
   return parent.command(name).description(summary).helpOption('-h, --help', 'print help').helpCommand(false)
 }
 
-export function hasCommand({ isInternal, form }: RegisteredOperation): boolean {
-  return isInternal !== true && form === undefined
+export function hasCommand({ cli }: RegisteredOperation): boolean {
+  return cli?.isInternal !== true && cli?.form === undefined
 }
 
 /** The options that follow from a declaration, besides the flags of its input. */
 function listOptions(definition: RegisteredOperation): CommandOption[] {
-  const { endpoint, input, log, isRevealable, isExplainable } = definition
+  const { endpoint, input, log, plaintext, isExplainable } = definition
   const takesBody = endpoint?.takesBody
   const isRead = log?.operation === 'read'
   const options: [isThere: boolean | undefined, ...CommandOption][] = [
@@ -156,7 +156,7 @@ function listOptions(definition: RegisteredOperation): CommandOption[] {
       `${takesSeveralBodies(definition) ? 'the body as JSON, or a body on each line' : 'the whole body as JSON'}; - reads standard input; flags override it`,
     ],
     // Writes always answer with masked data.
-    [isRevealable && isRead, '--reveal', 'show data in plaintext'],
+    [plaintext !== 'never' && isRead, '--reveal', 'show data in plaintext'],
     // A command that only reads can be repeated anyway.
     [
       takesIdempotencyKey(definition) && !isRead,
@@ -195,10 +195,11 @@ const SEVERAL_BODIES =
   'Several bodies, one on each line (NDJSON), are created in order. The first line that is refused ends the command, and the lines before it stay.'
 
 function describeOperation(definition: RegisteredOperation): string {
-  const { permissions, needsOnePermission, onlyFor, endpoint, audience } = definition
-  const key = onlyFor === undefined ? 'any valid key' : `the key of a ${onlyFor} application`
-  const held = permissions.join(needsOnePermission ? ' or ' : ', ') || `none; ${key}`
-  const who = audience === 'owner' ? 'For the owner of the vault.' : `Permissions: ${held}`
+  const { access, endpoint } = definition
+  const { owner, permissions, isAnyEnough, keyOf } = access
+  const key = keyOf === undefined ? 'any valid key' : `the key of a ${keyOf} application`
+  const held = permissions.join(isAnyEnough ? ' or ' : ', ') || `none; ${key}`
+  const who = owner !== undefined ? 'For the owner of the vault.' : `Permissions: ${held}`
   const http = endpoint === undefined ? '' : `\nHTTP:        ${endpoint.method} ${endpoint.path}`
   const several = takesSeveralBodies(definition) ? `${SEVERAL_BODIES}\n\n` : ''
   return `${describeExamples(definition, several)}\n\n${who}${http}`
@@ -229,7 +230,7 @@ function addFlags(command: Command, definition: RegisteredOperation): void {
     const { name, shape, schema } = flag
     // A form has flags of the command's own operation too.
     if (command.options.some(({ long }) => long === name)) continue
-    const isOfForm = name === `--${definition.form?.flag}`
+    const isOfForm = name === `--${definition.cli?.form?.flag}`
     // Nothing requires the flag that chooses the form.
     const description = describeFlag(isOfForm ? { ...flag, isRequired: false } : flag)
     if (shape === 'boolean') {

@@ -35,13 +35,15 @@ export function chooseForm(
   line: Omit<OperationLine, 'definition'>,
 ): OperationLine {
   const { options } = line
-  const definition = forms.find(({ form }) => form && options[form.flag] !== undefined) ?? forms[0]!
-  const { form: chosen } = definition
+  const definition = forms.find(({ cli }) => cli?.form && options[cli.form.flag] !== undefined) ?? forms[0]!
+  const chosen = definition.cli?.form
   const known = listFlags(definition).map(({ name }) => name)
   for (const each of forms)
     for (const { name, key } of listFlags(each))
       if (options[key] !== undefined && !known.includes(name))
-        throw usage(`${name} ${chosen ? `does not go with --${chosen.flag}` : `needs --${each.form!.flag}`}.`)
+        throw usage(
+          `${name} ${chosen ? `does not go with --${chosen.flag}` : `needs --${each.cli!.form!.flag}`}.`,
+        )
   for (const flag of chosen && definition.endpoint === undefined ? ROUTE_FLAGS : [])
     if (options[keyOf(flag)] !== undefined) throw usage(`--${flag} does not go with --${chosen!.flag}.`)
   // The flag of a form may have no value.
@@ -164,7 +166,7 @@ async function findTokens({ ask, context }: Task, id: string): Promise<readonly 
 
 async function askConfirmation(task: Task, tasks: readonly Task[], { confirm }: Hooks): Promise<void> {
   const { context, definition, args } = task
-  const { confirmation } = definition
+  const confirmation = definition.cli?.confirmation
   if (confirmation === undefined || context.config.yes) return
   if (confirm !== undefined) return confirm(task)
   // Nobody is asked about a token that there is not.
@@ -184,7 +186,7 @@ async function askAndPrint(task: Task): Promise<void> {
   const result = await task.ask()
   // If the body is any JSON, so is the answer.
   const isOne = isObject(result) && !isList(result)
-  const isToken = definition.isRevealable === true && definition.wholeBody === undefined && isOne
+  const isToken = definition.plaintext === 'masked' && definition.http?.body?.whole === undefined && isOne
   const state =
     isToken && format === 'table' && 'data' in result ? await describeData(task, result) : undefined
   await task.print(result, format, state && { data: state.mark })

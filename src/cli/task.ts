@@ -1,7 +1,9 @@
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import type { Explanation } from '../framework/caller/explain.js'
-import { type OperationInput, resultOf } from '../framework/operation.js'
+import type { OperationInput } from '../framework/context.js'
+import { mayRunOffline } from '../framework/operation.js'
+import { resultOf } from '../framework/outcome.js'
 import { itemOutput, PAGE_PROPERTIES } from '../framework/page.js'
 import type { Schema } from '../framework/schema.js'
 import type { Format } from '../global-flags.js'
@@ -99,7 +101,7 @@ export class Run {
   createTask(input: Readonly<OperationInput>, args: Args) {
     const { context, definition, options, format, key } = this.#run
     const { terminal } = context
-    const { name, runOffline } = definition
+    const { name } = definition
     const notice = (text: string) => printNotice(terminal, text)
     const askOffline = async (asked: OperationInput) =>
       (await import('./target/offline.js')).askOffline(context, definition, asked)
@@ -111,17 +113,16 @@ export class Run {
       withOpenVault: this.#withOpenVault,
       /** Performs the operation, or another one, as the same caller. `repeatKey`: the idempotency key for a server. */
       ask: async (asked = input, operation = name, repeatKey?: string): Promise<unknown> => {
-        const mayRunOffline = operation === name && runOffline !== undefined
+        const mayFallBack = operation === name && mayRunOffline(definition)
         // There may be no vault yet.
-        if (mayRunOffline && (definition.run ?? definition.runDetached) === undefined)
-          return askOffline(asked)
+        if (mayFallBack && definition.kind === 'offline') return askOffline(asked)
         const idempotencyKey = operation === name ? (options.idempotencyKey as string) : repeatKey
         const as = key === undefined ? await this.#asOwner() : { key }
         try {
           return await this.#send({ operation, input: asked, as, ...omitUndefined({ idempotencyKey }) })
         } catch (error) {
           const isDamaged = error instanceof CofferError && error.code === 'vault_damaged'
-          if (!mayRunOffline || !isDamaged || !hasVaultHeader(context))
+          if (!mayFallBack || !isDamaged || !hasVaultHeader(context))
             throw operation === name ? explainDurations(error, definition) : error
           await printWarning(
             terminal,
@@ -185,14 +186,14 @@ export class Run {
 
   #describeHints(input: OperationInput) {
     const { context, definition, presentation } = this.#run
-    const { noun, group = noun, output, confirmation, positionals } = definition
+    const { noun, group = noun, output, cli, positionals } = definition
     const isFiltered = Object.keys(input).some((name) => ![...PAGE_PROPERTIES, ...positionals].includes(name))
     const creator = context.registry.find(`${noun} ${group === noun ? '' : `${group} `}create`)
     const first = creator === undefined ? '' : ` Create one: coffer ${creator.name} --help`
     const none = isFiltered
       ? `No ${group} matches these filters.`
       : `No ${group.replace(/y$/, 'ie')}s yet.${first}`
-    const done = output === undefined && confirmation !== undefined ? 'Deleted.' : 'Done.'
+    const done = output === undefined && cli?.confirmation !== undefined ? 'Deleted.' : 'Done.'
     return { empty: presentation.empty ?? none, done }
   }
 

@@ -1,6 +1,7 @@
 /** Formats an operation and its input as an HTTP request, by the route. */
 import { invalid, usage } from '../errors.js'
-import type { OperationInput, Relay } from '../framework/operation.js'
+import type { OperationInput } from '../framework/context.js'
+import type { Relay } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
 import type { InputOf } from '../operations/all.js'
 
@@ -9,11 +10,11 @@ export function formatRequest(definition: RoutedOperation, input: OperationInput
   const { method, parameters, takesBody } = definition.endpoint
   const target = formatTarget(definition, input)
   if (!takesBody) return { method, target }
-  const { wholeBody, sentBody, contentType = 'application/json' } = definition
+  const { whole, asSent, types = ['application/json'] } = definition.http?.body ?? {}
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !parameters.includes(name)))
-  const sent = sentBody === undefined ? rest : (input[sentBody] ?? rest)
-  const body = JSON.stringify(wholeBody === undefined ? sent : (input[wholeBody] ?? null))
-  return { method, target, contentType, body }
+  const sent = asSent === undefined ? rest : (input[asSent] ?? rest)
+  const body = JSON.stringify(whole === undefined ? sent : (input[whole] ?? null))
+  return { method, target, contentType: types[0], body }
 }
 
 /** A call of a proxy, which passes as it is. @throws CofferError `usage` for a dry run, which no server performs */

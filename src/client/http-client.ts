@@ -1,10 +1,12 @@
 /** Performs operations on a server of the interface. Tries again if the server is busy. */
+
 import { decodeUtf8 } from '../domain/json/json.js'
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, interrupted, invalid, usage } from '../errors.js'
-import type { Outcome } from '../framework/operation.js'
-import { IDEMPOTENCY_KEY, type OperationInput, takesIdempotencyKey } from '../framework/operation.js'
-import type { RegisteredOperation, RoutedOperation } from '../framework/registry.js'
+import type { OperationInput } from '../framework/context.js'
+import { IDEMPOTENCY_KEY, takesIdempotencyKey } from '../framework/declaration.js'
+import type { Outcome } from '../framework/outcome.js'
+import type { RegisteredOperation, RegisteredRelay, RoutedOperation } from '../framework/registry.js'
 import { headerNames } from '../http/headers.js'
 import { formatRelayed, formatRequest } from './format-request.js'
 import { readAnswer, type WholeAnswer } from './read-answer.js'
@@ -58,15 +60,14 @@ export function createHttpClient(options: HttpClientOptions) {
   return {
     /** @throws CofferError those of the server; `unavailable`, `request_timeout`, `interrupted` */
     async call(
-      definition: RoutedOperation | (RegisteredOperation & { relay: object }),
+      definition: RoutedOperation | RegisteredRelay,
       input: OperationInput,
       repeatKey = needsKey(definition) ? options.createKey?.() : undefined,
     ): Promise<Outcome> {
-      const { relay } = definition
       const request =
-        relay === undefined
-          ? formatRequest(definition as RoutedOperation, input)
-          : formatRelayed(relay, input, prefix)
+        definition.kind === 'relay'
+          ? formatRelayed(definition.relay, input, prefix)
+          : formatRequest(definition, input)
       const headers: Record<string, string> = {
         ...('headers' in request && request.headers),
         [names.apiKey]: key,
@@ -83,7 +84,7 @@ export function createHttpClient(options: HttpClientOptions) {
         // A destination has any status.
         if (
           options.noReveal &&
-          (relay !== undefined || answer.status < 300) &&
+          (definition.kind === 'relay' || answer.status < 300) &&
           !answer.headers.get(names.noReveal)
         )
           throw new CofferError('forbidden', 'The server has no no-reveal mode, so its answer is not shown.')

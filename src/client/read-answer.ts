@@ -3,7 +3,8 @@ import { isObject, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { passAnswerHeaders } from '../domain/proxy/code-answer.js'
 import { CofferError, ERRORS, type ErrorCode, type PropertyErrors } from '../errors.js'
-import { IDEMPOTENCY_KEY, type Outcome } from '../framework/operation.js'
+import { IDEMPOTENCY_KEY } from '../framework/declaration.js'
+import type { Outcome } from '../framework/outcome.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 
 export interface WholeAnswer {
@@ -53,12 +54,12 @@ function readJson(text: string): unknown {
 
 /** Status, headers and body that code answered in full, which our servers mark; undefined if the server made it itself. */
 function readPassed(
-  { mayAnswerHttp }: RegisteredOperation,
+  { http }: RegisteredOperation,
   { status, headers, text }: WholeAnswer,
   prefix: string,
 ): Outcome | undefined {
   const all = new Map([...headers].map(([name, value]) => [name.toLowerCase(), value]))
-  if (mayAnswerHttp !== true || all.get('content-security-policy') !== 'sandbox') return undefined
+  if (http?.mayAnswer !== 'anything' || all.get('content-security-policy') !== 'sandbox') return undefined
   const type = all.get('content-type') ?? ''
   const isJson = type.startsWith('application/json')
   for (const name of isJson || type === PLAIN ? [...ADDED, 'content-type'] : ADDED) all.delete(name)

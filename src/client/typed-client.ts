@@ -1,7 +1,9 @@
 /** A client with a method for each operation that has a route, typed by the declarations. */
 import { isObject } from '../domain/json/json.js'
 import { usage } from '../errors.js'
-import { type AnyOperation, type OperationInput, resultOf } from '../framework/operation.js'
+import type { OperationInput } from '../framework/context.js'
+import type { AnyOperation } from '../framework/operation.js'
+import { resultOf } from '../framework/outcome.js'
 import type { RoutedOperation } from '../framework/registry.js'
 import type { InputOf, OperationName, ResultOf, RoutedName } from '../operations/all.js'
 import { registry } from '../operations/all.js'

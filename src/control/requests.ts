@@ -133,7 +133,8 @@ export function knownOf(
   operation: RegisteredOperation | undefined,
   side: 'input' | 'output',
 ): string[] | undefined {
-  const isOpen = operation?.wholeBody !== undefined || ['reactor', 'proxy'].includes(operation?.noun ?? '')
+  const isOpen =
+    operation?.http?.body?.whole !== undefined || ['reactor', 'proxy'].includes(operation?.noun ?? '')
   const schema = operation?.[side]
   return isOpen || schema?.type !== 'object' ? undefined : Object.keys(schema.properties ?? {})
 }

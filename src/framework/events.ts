@@ -5,7 +5,7 @@ import type { DeliveryRecord, Kind, LogRecord, TenantRecord } from '../domain/re
 import { describeEvent, eventOf } from '../domain/webhook/events.js'
 import type { StoreReader } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
-import type { AuditEntry, Context } from './operation.js'
+import type { AuditEntry, Context } from './context.js'
 import type { Waiting } from './ports/deliveries.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000

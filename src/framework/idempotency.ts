@@ -9,8 +9,11 @@ import { CofferError, validationError } from '../errors.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
 import { authorizeNow } from './caller/authorize.js'
 import type { Caller } from './caller/caller.js'
+import type { AuditEntry, Context, OperationInput } from './context.js'
+import type { Host } from './host.js'
 import { EncodedJson, type ResponseLimits } from './limits.js'
-import type { AnyOperation, AuditEntry, Context, Host, OperationInput, Outcome } from './operation.js'
+import { type AnyOperation, isOneUnit } from './operation.js'
+import type { Outcome } from './outcome.js'
 import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
@@ -56,7 +59,7 @@ export async function runIdempotent(
 ): Promise<Outcome> {
   const { definition, limits } = request
   const scope = formatScope(caller, request)
-  const isLong = definition.runDetached !== undefined
+  const isLong = !isOneUnit(definition)
   const claim = await host.claims.take(caller.tenant, scope, { isLong })
   if (claim === undefined)
     throw new CofferError('conflict', 'The first request with this idempotency key is still running.', {
@@ -114,10 +117,10 @@ async function checkSubjects(
 }
 
 /** Returns what the operation's permissions, and token:read, grant on a token; undefined for other records. */
-function grantsOn(caller: Caller, { permissions = [] }: AnyOperation, record: RecordOf[Kind]) {
+function grantsOn(caller: Caller, { access }: AnyOperation, record: RecordOf[Kind]) {
   if (!('containers' in record)) return undefined
   const grants: Grants = {}
-  for (const permission of new Set<Permission>([...permissions, 'token:read'])) {
+  for (const permission of new Set<Permission>([...access.permissions, 'token:read'])) {
     const transform = caller.transform(permission, record)
     if (transform !== undefined) grants[permission] = transform
   }

@@ -2,8 +2,8 @@
 import type { Kind, RecordOf } from '../domain/records/records.js'
 import { invalid } from '../errors.js'
 import type { Condition, RecordLocation, StoreReader } from '../storage/store.js'
+import type { Context, Session } from './context.js'
 import { EncodedJson, pageTooLarge } from './limits.js'
-import type { Context, Session } from './operation.js'
 import { type CursorPage, type List, listOf, type PageRequest } from './page.js'
 
 /** Bytes that one unit of work reads; a single record may be larger. */

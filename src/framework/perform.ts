@@ -4,24 +4,20 @@ import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, noRevealError, type PropertyErrors } from '../errors.js'
 import { admit, authorizeNow, requireOwner } from './caller/authorize.js'
 import type { Caller } from './caller/caller.js'
-import { type IdempotentAnswer, runIdempotent } from './idempotency.js'
-import { LOCAL_LIMITS, type ResponseLimits, toAnswer } from './limits.js'
+import type { Context, OfflineSession, OperationInput, Session } from './context.js'
 import {
-  type AnyOperation,
+  type AnyDeclaration,
   type CheckTools,
-  type Context,
-  Existing,
-  type Host,
-  HttpAnswer,
   IDEMPOTENCY_KEY,
   MAX_KEY_CHARACTERS,
-  type OfflineSession,
-  type OperationInput,
-  type Outcome,
-  type Session,
   successOf,
   takesIdempotencyKey,
-} from './operation.js'
+} from './declaration.js'
+import type { Host } from './host.js'
+import { type IdempotentAnswer, runIdempotent } from './idempotency.js'
+import { LOCAL_LIMITS, type ResponseLimits, toAnswer } from './limits.js'
+import { type AnyOf, type AnyOperation, isOneUnit } from './operation.js'
+import { Existing, HttpAnswer, type Outcome } from './outcome.js'
 import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import { completeValue, dropMistyped } from './schema.js'
 import { callerOfUnit, type Execution, runUnit } from './unit.js'
@@ -70,19 +66,19 @@ async function run(asked: Execution, input: OperationInput, parseErrors?: Readon
   if (caller.isNoReveal === true) refuseReveal(definition, complete)
   const checking = checkInput(host, nowOf(host), definition, complete, parseErrors)
   const checked = checking === undefined ? undefined : await checking
-  const isLoggedOnce = definition.audience === 'owner' && definition.log !== undefined
-  if (definition.runDetached !== undefined) {
+  const isLoggedOnce = definition.access.owner !== undefined && definition.log !== undefined
+  if (definition.kind === 'offline')
+    throw new CofferError('internal', `${definition.name} cannot run on an open vault.`)
+  if (!isOneUnit(definition)) {
     const session = createSession(execution)
-    const result = await definition.runDetached(session, complete, checked)
+    const result = await definition.run(session, complete, checked)
     if (isLoggedOnce) await session.inUnit(recordTenant)
     const outcome = toOutcome(result, success)
     if (answer?.isStored === false) await runUnit(execution, async () => outcome, 'now', keepAll)
     return outcome
   }
-  const { run } = definition
-  if (run === undefined) throw new CofferError('internal', `${definition.name} cannot run on an open vault.`)
   const work = (context: Context) =>
-    andThen(run(context, complete, checked), (out) =>
+    andThen(definition.run(context, complete, checked), (out) =>
       andThen(isLoggedOnce ? recordTenant(context) : undefined, () => {
         if (out instanceof HttpAnswer) return toOutcome(out, success)
         const isExisting = out instanceof Existing
@@ -103,7 +99,7 @@ function toOutcome(result: unknown, success: number): Outcome {
 export async function performRelay(
   host: Host,
   caller: Caller,
-  definition: AnyOperation,
+  definition: AnyOf<'relay'>,
   request: RelayRequest,
   { traceId, isAdmitted }: { traceId: string; isAdmitted: boolean },
 ): Promise<OutboundAnswer> {
@@ -112,19 +108,20 @@ export async function performRelay(
   const execution: Execution = isAdmitted
     ? { ...rest, caller, rights: 'admitted' }
     : { ...rest, caller: await admit(host.store, caller, definition) }
-  return definition.relay!.run(createSession(execution), request)
+  return definition.relay.run(createSession(execution), request)
 }
 
-/** Runs `definition` without an open vault, as the owner. @throws CofferError `validation`, those of the operation */
+/** Runs `definition` without an open vault, as the owner. Contract: {@link mayRunOffline}. @throws CofferError `validation`, those of the operation */
 export async function performOffline(
   session: OfflineSession,
-  definition: AnyOperation,
+  definition: AnyOf<'offline' | 'detached'>,
   input: OperationInput,
   validate: Host['validate'],
 ): Promise<unknown> {
   const complete = completeValue(definition.input, input) as OperationInput
   validate(definition, complete)
-  return definition.runOffline!(session, complete)
+  if (definition.kind === 'offline') return definition.run(session, complete)
+  return definition.whenDamaged!(session, complete)
 }
 
 function createSession(execution: Execution): Session {
@@ -167,15 +164,23 @@ function createSession(execution: Execution): Session {
       const checked = await checkInput(host, nowOf(host), inner, complete)
       return async (context) => {
         const current = await authorizeNow(admitted, inner, context.store)
-        const out = await inner.run!(context.as(current, inner.log ?? null), complete, checked)
+        const out = await requireUnit(inner).run(context.as(current, inner.log ?? null), complete, checked)
         return out instanceof Existing ? out.result : out
       }
     },
     perform: async (other, inner, input, innerLimits = LOCAL_LIMITS) => {
-      const own = { host, caller: other, definition: inner, traceId, generation, limits: innerLimits }
+      const definition = inner as AnyOperation
+      const own = { host, caller: other, definition, traceId, generation, limits: innerLimits }
       return (await run({ ...own, outer: answer ?? outer }, input)).result
     },
   }
+}
+
+/** Sessions name operations by their declarations, because a declaration knows nothing of sessions. */
+function requireUnit(declaration: AnyDeclaration): AnyOf<'query' | 'change'> {
+  const operation = declaration as AnyOperation
+  if (isOneUnit(operation)) return operation
+  throw new CofferError('internal', `${operation.name} does not run in one unit of work.`)
 }
 
 /** Logs an operation of the owner for the tenant; without a tenant there is no log. */
@@ -185,8 +190,8 @@ async function recordTenant({ store, caller, audit }: Context): Promise<void> {
 }
 
 /** @throws CofferError `forbidden` for what gives data or a key, now or by a rule that it makes */
-function refuseReveal({ name, noReveal }: AnyOperation, { rules }: OperationInput): void {
-  if (noReveal === 'refused') throw noRevealError(name)
+function refuseReveal({ name, plaintext }: AnyOperation, { rules }: OperationInput): void {
+  if (plaintext === 'refused') throw noRevealError(name)
   if (Array.isArray(rules) && rules.some((rule) => rule?.transform === 'reveal'))
     throw noRevealError('a rule with the transform reveal')
 }
@@ -199,7 +204,7 @@ function nowOf({ store }: Host): CheckTools['now'] {
 export function checkInput(
   host: Pick<Host, 'validate' | 'expressions' | 'turns'>,
   now: CheckTools['now'],
-  definition: AnyOperation,
+  definition: AnyDeclaration,
   input: OperationInput,
   parseErrors: Readonly<PropertyErrors> = {},
 ): Promise<unknown> | undefined {
@@ -213,7 +218,7 @@ export function checkInput(
 }
 
 async function runCheck(
-  definition: AnyOperation,
+  definition: AnyDeclaration,
   input: OperationInput,
   tools: CheckTools,
   errors: PropertyErrors,

@@ -1,5 +1,5 @@
-import type { Permission } from '../domain/access/permissions.js'
-import { type AnyOperation, CONTROL_PATH, successOf } from './operation.js'
+import { isControl, successOf } from './declaration.js'
+import type { AnyOperation } from './operation.js'
 import { itemOutput } from './page.js'
 import type { ObjectSchema, Schema } from './schema.js'
 
@@ -15,21 +15,20 @@ export interface Noun {
 /** Its path is the template, such as `/tokens/{id}`; unlike a request's path it contains nothing secret. */
 export type Endpoint = Readonly<ReturnType<typeof endpointOf>>
 
-export interface RegisteredOperation extends AnyOperation {
+export type RegisteredOperation = AnyOperation & {
   readonly noun: string
   /** The second word of a name of three words. */
   readonly group?: string
   readonly verb: string
-  readonly permissions: readonly Permission[]
   readonly columns: readonly string[]
   /** Properties that are positional arguments, in order: a route's parameters, then others that are flags too. */
   readonly positionals: readonly string[]
   readonly endpoint?: Endpoint
 }
 
-export interface RoutedOperation extends RegisteredOperation {
-  readonly endpoint: Endpoint
-}
+export type RoutedOperation = RegisteredOperation & { readonly endpoint: Endpoint }
+
+export type RegisteredRelay = Extract<RegisteredOperation, { kind: 'relay' }>
 
 export type Registry = Readonly<ReturnType<typeof createRegistry>>
 
@@ -47,15 +46,15 @@ export function createRegistry(nouns: readonly Noun[]) {
   }
   const select = (isWanted: (definition: AnyOperation) => boolean) =>
     [...definitions.values()].filter(isWanted).map(({ name }) => find(name)!)
-  const listRouted = (isControl: boolean) =>
-    select(({ control }) => (control !== undefined) === isControl).filter(
+  const listRouted = (ofControl: boolean) =>
+    select((definition) => isControl(definition) === ofControl).filter(
       (each): each is RoutedOperation => each.endpoint !== undefined,
     )
   return {
     nouns,
     find,
     /** Other forms of the command of this operation. */
-    formsOf: (name: string) => select(({ form }) => form?.command === name),
+    formsOf: (name: string) => select(({ cli }) => cli?.form?.command === name),
     get operations() {
       return select(() => true)
     },
@@ -69,13 +68,12 @@ export function createRegistry(nouns: readonly Noun[]) {
 }
 
 function register(definition: AnyOperation): RegisteredOperation {
-  const { name, control, permissions = [], positionals = [], output } = definition
-  const route = definition.route ?? control?.replace(' ', ` ${CONTROL_PATH}`)
+  const { name, route, cli: { positionals = [], ...cli } = {}, output } = definition
   const [noun = '', ...rest] = name.split(' ')
   const verb = rest.pop() ?? ''
-  const { columns = itemOutput(output ?? {}).columns ?? [] } = definition
+  const { columns = itemOutput(output ?? {}).columns ?? [] } = cli
   const group = rest.length === 0 ? {} : { group: rest.join(' ') }
-  const registered = { ...definition, noun, ...group, verb, permissions, positionals, columns }
+  const registered = { ...definition, noun, ...group, verb, positionals, columns }
   if (route === undefined) return registered
   const endpoint = endpointOf(definition, route)
   return { ...registered, positionals: [...endpoint.parameters, ...positionals], endpoint }

@@ -8,10 +8,14 @@ import { CofferError, conflict } from '../errors.js'
 import type { Condition, Durability, StoreReader, StoreWriter } from '../storage/store.js'
 import { authorizeNow, requireOwner } from './caller/authorize.js'
 import { type Caller, currentCaller } from './caller/caller.js'
+import type { AuditEntry, Context } from './context.js'
+import type { LogEntry } from './declaration.js'
 import { writeEntries } from './events.js'
+import type { Host } from './host.js'
 import { type IdempotentAnswer, removeAnswersOfDeleted } from './idempotency.js'
 import type { ResponseLimits } from './limits.js'
-import type { AnyOperation, AuditEntry, Context, Host, LogEntry, Outcome } from './operation.js'
+import type { AnyOperation } from './operation.js'
+import type { Outcome } from './outcome.js'
 import type { Waiting } from './ports/deliveries.js'
 
 /** One run of an operation, without its input. The caller was authorized with the rights that it had. */
@@ -40,7 +44,9 @@ export async function runUnit<T>(
 ): Promise<T> {
   const { host, caller, definition, traceId, generation, answer, outer } = execution
   // A read may be answered before its log record is synced; a change may not.
-  const usual = definition.log?.operation === 'read' ? 'soon' : 'now'
+  const isRead =
+    definition.kind === 'query' || definition.kind === 'list' || definition.log?.operation === 'read'
+  const usual = isRead ? 'soon' : 'now'
   let recorded: AuditEntry[] = []
   let waiting: Waiting[] = []
   const hasDeleted = () => recorded.some(({ as }) => as?.operation === 'delete')

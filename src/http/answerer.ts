@@ -2,8 +2,10 @@
 import { CofferError, type Problem } from '../errors.js'
 import { admit, authorizeNow } from '../framework/caller/authorize.js'
 import { type Caller, noRevealCaller } from '../framework/caller/caller.js'
+import { IDEMPOTENCY_KEY } from '../framework/declaration.js'
+import type { Host } from '../framework/host.js'
 import { LOCAL_LIMITS } from '../framework/limits.js'
-import { type Host, IDEMPOTENCY_KEY } from '../framework/operation.js'
+import { isOneUnit } from '../framework/operation.js'
 import { perform, performRelay } from '../framework/perform.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
@@ -104,7 +106,7 @@ class RequestState {
     const { router, checkHost } = this.#parts
     const { path, search } = splitTarget(this.#request.target)
     const relayed = router.findRelay(path)
-    if (relayed !== undefined) this.#wrap = relayed.relay.describeError
+    if (relayed !== undefined) this.#wrap = relayed.operation.relay.describeError
     const checking = checkHost?.(this.#request)
     const route = () => (relayed === undefined ? this.#routeTo(path, search) : this.#relay(relayed, search))
     return checking === undefined ? route() : checking.then(route)
@@ -154,7 +156,8 @@ class RequestState {
     throw new CofferError('rate_limited', message, { retryAfterSeconds })
   }
 
-  async #relay({ operation, relay, rest: path }: RelayMatch, query: string): Promise<HttpResponse> {
+  async #relay({ operation, rest: path }: RelayMatch, query: string): Promise<HttpResponse> {
+    const { relay } = operation
     const { host, prefix, bodyLimitBytes } = this.#parts
     const request = this.#request
     const { method, outboundWrapper: through } = request
@@ -182,9 +185,7 @@ class RequestState {
     this.#route = endpoint.path
     const idempotencyKey = readHeader(request.headers, names.idempotencyKey)
     // One unit of work can check a cached caller.
-    const identified = await this.#identify(
-      operation.runDetached === undefined && idempotencyKey === undefined,
-    )
+    const identified = await this.#identify(isOneUnit(operation) && idempotencyKey === undefined)
     // `perform` checks the permission too; here it avoids reading a body that is not allowed.
     const caller = await admit(host.store, identified, operation)
     const body = endpoint.takesBody ? await readBodyInput(request, operation, bodyLimitBytes) : {}

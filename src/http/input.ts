@@ -2,7 +2,8 @@ import { decodeUtf8, isObject, MAX_JSON_VALUES, parseJson } from '../domain/json
 import { collect } from '../domain/property-errors.js'
 import { suggestName } from '../domain/text/nearest.js'
 import { CofferError, type PropertyErrors, validationError } from '../errors.js'
-import { type AnyOperation, CONTROL_PATH } from '../framework/operation.js'
+import { CONTROL_PATH, isControl } from '../framework/declaration.js'
+import type { AnyOperation } from '../framework/operation.js'
 import type { Endpoint } from '../framework/registry.js'
 import { readText, type Schema } from '../framework/schema.js'
 import type { HttpRequest } from './exchange.js'
@@ -15,14 +16,14 @@ export async function readBodyInput(request: HttpRequest, operation: AnyOperatio
   checkContentType(request, operation)
   const bytes = await readWhole(request, limitBytes)
   // Requests of the control plane may leave out a body that has nothing to say.
-  const isOptional = operation.control !== undefined && (operation.input.required ?? []).length === 0
+  const isOptional = isControl(operation) && (operation.input.required ?? []).length === 0
   if (bytes.length === 0 && isOptional) return {}
   if (bytes.length === 0) throw validationError('The request needs a JSON body.')
   const source = 'the request body'
   const value = parseJson(decodeUtf8(bytes, source), { source, maxValues: MAX_JSON_VALUES })
-  const { wholeBody, sentBody } = operation
-  if (wholeBody !== undefined) return { [wholeBody]: value }
-  if (isObject(value)) return sentBody === undefined ? value : { ...value, [sentBody]: value }
+  const { whole, asSent } = operation.http?.body ?? {}
+  if (whole !== undefined) return { [whole]: value }
+  if (isObject(value)) return asSent === undefined ? value : { ...value, [asSent]: value }
   throw validationError('The request body must be a JSON object.')
 }
 
@@ -35,15 +36,15 @@ export async function readWhole(request: HttpRequest, limitBytes: number): Promi
 
 /** A missing content type counts as JSON, if the operation accepts JSON. */
 function checkContentType({ headers }: HttpRequest, operation: AnyOperation): void {
-  const { contentType: only, alsoContentType } = operation
+  const types = operation.http?.body?.types
   const encoding = readHeader(headers, 'content-encoding')?.trim().toLowerCase()
   if (encoding !== undefined && encoding !== '' && encoding !== 'identity')
     throw unsupported('Compressed bodies are not supported. Send the body without Content-Encoding.')
   const header = readHeader(headers, 'content-type')
-  if (only === undefined && (header === undefined || header === JSON_MEDIA_TYPE)) return
-  const wanted = only ?? JSON_MEDIA_TYPE
+  if (types === undefined && (header === undefined || header === JSON_MEDIA_TYPE)) return
   const [type = '', ...parameters] = (header ?? '').split(';').map((part) => part.trim().toLowerCase())
-  if (type !== wanted && type !== alsoContentType) throw unsupported(`The body must be sent as ${wanted}.`)
+  const accepted = types ?? [JSON_MEDIA_TYPE]
+  if (!accepted.includes(type)) throw unsupported(`The body must be sent as ${accepted[0]}.`)
   for (const parameter of parameters) {
     const [name, value = ''] = parameter.split('=').map((part) => part.trim())
     if (name === 'charset' && !['utf-8', 'utf8'].includes(value.replaceAll('"', '')))

@@ -1,6 +1,6 @@
 import { CofferError, validationError } from '../errors.js'
-import { CONTROL_PATH, type Relay } from '../framework/operation.js'
-import type { RegisteredOperation, Registry, RoutedOperation } from '../framework/registry.js'
+import { CONTROL_PATH } from '../framework/declaration.js'
+import type { RegisteredRelay, Registry, RoutedOperation } from '../framework/registry.js'
 import { type Area, readAreas } from './openapi/emulation.js'
 
 export interface Match {
@@ -10,8 +10,7 @@ export interface Match {
 }
 
 export interface RelayMatch {
-  operation: RegisteredOperation
-  relay: Relay
+  operation: RegisteredRelay
   /** After the path of the operation, as sent. */
   rest: string
 }
@@ -28,19 +27,18 @@ export interface LeftOut {
 /** A router over `registry`; fixed segments go before parameters. */
 export function createRouter(registry: Registry) {
   const buckets = new Map<string, RoutedOperation[]>()
-  const older = registry.routed.flatMap(({ alsoAt: path, ...operation }) =>
-    path === undefined
-      ? []
-      : { ...operation, endpoint: { ...operation.endpoint, path, segments: path.split('/').slice(1) } },
-  )
+  const older = registry.routed.flatMap((operation) => {
+    const path = operation.http?.olderPath
+    if (path === undefined) return []
+    return { ...operation, endpoint: { ...operation.endpoint, path, segments: path.split('/').slice(1) } }
+  })
   for (const operation of [...registry.routed, ...older]) {
     const bucket = bucketOf(operation.endpoint.segments)
     buckets.set(bucket, [...(buckets.get(bucket) ?? []), operation].sort(compareFixedness))
   }
-  const relays = registry.operations.flatMap((operation) => {
-    const { relay } = operation
-    return relay === undefined ? [] : { operation, relay, start: `${relay.path}/` }
-  })
+  const relays = registry.operations.flatMap((operation) =>
+    operation.kind === 'relay' ? { operation, start: `${operation.relay.path}/` } : [],
+  )
   let areas: Area[] | undefined
   const findAll = (segments: Segments) => {
     const bucket = buckets.get(bucketOf(segments)) ?? []
@@ -54,8 +52,10 @@ export function createRouter(registry: Registry) {
 
     /** The operation that relays requests for a path, or for one above it. */
     findRelay(path: string): RelayMatch | undefined {
-      const found = relays.find(({ relay, start }) => path.startsWith(start) || path === relay.path)
-      return found && { ...found, rest: path.slice(found.relay.path.length) }
+      const found = relays.find(
+        ({ operation, start }) => path.startsWith(start) || path === operation.relay.path,
+      )
+      return found && { operation: found.operation, rest: path.slice(found.operation.relay.path.length) }
     },
 
     /** The area that a path without an operation belongs to, if that area is not emulated. */

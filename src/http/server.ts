@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { CofferError, codeOf, usage } from '../errors.js'
-import type { Host } from '../framework/operation.js'
+import type { Host } from '../framework/host.js'
 import type { Answerer, AnswererOptions } from './answerer.js'
 import { ByteBudget } from './byte-budget.js'
 import { Connection, describeParserError } from './connection.js'

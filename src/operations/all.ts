@@ -1,5 +1,5 @@
 /** The registry of all operations, in the order of the help and the API reference. */
-import type { Operation } from '../framework/operation.js'
+import type { Declaration } from '../framework/declaration.js'
 import { createRegistry } from '../framework/registry.js'
 import type { Answer, Infer } from '../framework/schema.js'
 import { noun as app } from './application/noun.js'
@@ -47,10 +47,10 @@ export type OperationName = Declared['name']
 type Find<Name> = Extract<Declared, { name: Name }>
 
 export type ResultOf<Name extends string> =
-  Find<Name> extends Operation<infer _I, infer O, infer _C, Name, infer _R> ? Answer<O> : unknown
+  Find<Name> extends Declaration<infer _I, infer O, infer _C, Name, infer _R> ? Answer<O> : unknown
 
 export type InputOf<Name extends string> =
-  Find<Name> extends Operation<infer I, infer _O, infer _C, Name, infer _R>
+  Find<Name> extends Declaration<infer I, infer _O, infer _C, Name, infer _R>
     ? Infer<I> & Alternatives<I>
     : never
 

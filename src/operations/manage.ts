@@ -2,14 +2,17 @@
  * Derives management operations of a noun from one declaration of how its records are found, shown and logged: `get` and
  * `delete` whole; of create, list, update and patch a declaration to spread, and functions for their handlers.
  */
+
 import type { Permission } from '../domain/access/permissions.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { RecordOf } from '../domain/records/records.js'
 import type { Audit } from '../domain/records/token-record.js'
 import { matchesName } from '../domain/text/display-name.js'
+import type { Context, Session } from '../framework/context.js'
+import { type Declaration, requires, requiresAny } from '../framework/declaration.js'
 import { readList } from '../framework/list.js'
-import { type Context, type Operation, operation, type Session } from '../framework/operation.js'
+import { change, query } from '../framework/operation.js'
 import { type List, listOutput, type PageRequest } from '../framework/page.js'
 import { type Answer, inputSchema, type Schema, type StringSchema } from '../framework/schema.js'
 import { requireRecord } from '../framework/unit.js'
@@ -52,7 +55,8 @@ export type Attributes<R> = {
     | (undefined extends R[Name] ? undefined : never)
 }
 
-export type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'confirmation' | 'log'> & {
+export type Deletion<R> = Pick<Declaration, 'summary' | 'details' | 'examples' | 'log'> & {
+  confirmation?: string
   /** Refuses, or removes what belongs to the record. */
   before?(context: Context, record: R): void | Promise<void>
 }
@@ -125,12 +129,14 @@ export function manage<
   const records = recordsOf<K, O>(noun)
   const byId = inputSchema(['id'], { id: noun.id })
   const label = entity.replaceAll('_', ' ')
+  const access = (action: string) => {
+    const permission = `${noun.permission}:${action}` as Permission
+    if (noun.alsoPermission === undefined) return requires(permission)
+    return requiresAny(permission, `${noun.alsoPermission}:${action}` as Permission)
+  }
   const declared = <V extends string, R extends string>(verb: V, action: string, route: R) => ({
     name: `${noun.name} ${verb}` as const,
-    permissions: [noun.permission, noun.alsoPermission].flatMap((each) =>
-      each === undefined ? [] : [`${each}:${action}` as Permission],
-    ),
-    ...(noun.alsoPermission && { needsOnePermission: true as const }),
+    access: access(action),
     route,
   })
   const title = label.charAt(0).toUpperCase() + label.slice(1)
@@ -143,7 +149,7 @@ export function manage<
     createDeclaration: {
       ...declared('create', 'create', `POST ${path}` as const),
       ...log('create', 'created'),
-      success: 201 as const,
+      http: { status: 201 } as const,
       output,
     },
     listDeclaration: { ...declared('list', 'read', `GET ${path}` as const), output: listOutput(output) },
@@ -151,11 +157,11 @@ export function manage<
     patchDeclaration: {
       ...declared('patch', 'update', `PATCH ${path}/{id}` as const),
       ...updated,
-      contentType: 'application/merge-patch+json',
+      http: { body: { types: ['application/merge-patch+json'] } } as const,
     },
 
     get: (...examples: readonly string[]) =>
-      operation({
+      query({
         ...declared('get', 'read', `GET ${path}/{id}` as const),
         ...log('read', 'retrieved'),
         summary: `Get the ${label} with this id.`,
@@ -169,12 +175,13 @@ export function manage<
         },
       }),
 
-    delete: ({ before, ...deletion }: Deletion<RecordOf[K]>) =>
-      operation({
+    delete: ({ before, confirmation, ...deletion }: Deletion<RecordOf[K]>) =>
+      change({
         ...declared('delete', 'delete', `DELETE ${path}/{id}` as const),
         ...log('delete', 'deleted'),
         ...deletion,
         input: byId,
+        cli: omitUndefined({ confirmation }),
         run: async (context, { id }) => {
           const record = await records.require(context, id)
           await before?.(context, record)

@@ -15,7 +15,8 @@ import { CofferError, noRevealError, usage } from '../errors.js'
 import { authenticate } from '../framework/caller/authenticate.js'
 import { type Caller, CallerCache, noRevealCaller, ownerCaller } from '../framework/caller/caller.js'
 import { type Explained, explain as explainOperation } from '../framework/caller/explain.js'
-import type { Host, Outcome } from '../framework/operation.js'
+import type { Host } from '../framework/host.js'
+import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
 import { Background, createClaims } from '../framework/ports/background.js'
 import type { FindReactors, ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
@@ -232,7 +233,7 @@ async function answerRequest<Name extends string>(
   const known =
     'key' in as
       ? await authenticate(app, as.key)
-      : await (definition.scope === 'vault' ? findVaultOwner(app, as) : app.owner(as))
+      : await (definition.access.owner === 'vault' ? findVaultOwner(app, as) : app.owner(as))
   const caller = isNoReveal ? noRevealCaller(known) : known
   const outcome = await perform(app, caller, definition, input, app.createUuid(), { idempotencyKey })
   return outcome as Outcome<ResultOf<Name>>

@@ -1,6 +1,6 @@
 /** Records with a lease, which the claimant renews. If it dies, its claim is free after the lease. */
 import type { AnswerRecord } from '../domain/records/answer-record.js'
-import type { Host } from '../framework/operation.js'
+import type { Host } from '../framework/host.js'
 import { type Claim, type Claims, createClaims } from '../framework/ports/background.js'
 import type { StoreReader } from '../storage/store.js'
 

@@ -1,6 +1,6 @@
 /** A vault as commands use it: opened by this process, or open in a server that answers over a socket. */
 import { fromSent, type SentError, toSent } from '../errors.js'
-import type { Outcome } from '../framework/operation.js'
+import type { Outcome } from '../framework/outcome.js'
 import type { PerformOptions } from '../framework/perform.js'
 import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { VaultSocketClient } from '../ipc/vault-socket.js'

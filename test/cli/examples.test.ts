@@ -61,7 +61,7 @@ t.test('every example of every help page runs', async (t) => {
   server.kill('SIGTERM')
   t.equal((await ended).code, 0)
   const listed = [
-    ...registry.operations.filter(({ noun, isInternal }) => isInternal !== true && noun !== NEEDS_CONTROLS),
+    ...registry.operations.filter(({ noun, cli }) => cli?.isInternal !== true && noun !== NEEDS_CONTROLS),
     ...TERMINAL_COMMANDS,
   ]
   const topics = TOPIC_NAMES.flatMap((name) =>

@@ -11,8 +11,9 @@ const unfold = (text: string) => text.replaceAll(/\s+/g, ' ')
 
 testHome('help of operations has examples, permissions and the call that it equals', async (t, home) => {
   for (const definition of registry.routed) {
-    const { name, summary, examples, permissions, onlyFor, endpoint, details = '' } = definition
-    const command = definition.form?.command ?? name
+    const { name, summary, examples, access, endpoint, details = '' } = definition
+    const { permissions, isAnyEnough, keyOf } = access
+    const command = definition.cli?.form?.command ?? name
     const words = command.split(' ')
     const { code, stdout, stderr } = await home.run([...words, '--help'])
     const { method, path, parameters } = endpoint
@@ -23,8 +24,8 @@ testHome('help of operations has examples, permissions and the call that it equa
       t.match(stdout, new RegExp(`<${parameter.replaceAll('_', '-')}(...)?>`))
     for (const text of [summary, details, ...examples])
       t.ok(unfold(stdout).includes(unfold(text)), `${name}: ${text.slice(0, 60)}`)
-    const key = onlyFor === undefined ? 'any valid key' : `the key of a ${onlyFor} application`
-    const needed = permissions.join(definition.needsOnePermission ? ' or ' : ', ') || `none; ${key}`
+    const key = keyOf === undefined ? 'any valid key' : `the key of a ${keyOf} application`
+    const needed = permissions.join(isAnyEnough ? ' or ' : ', ') || `none; ${key}`
     t.match(stdout, `Permissions: ${needed}\n`)
     t.match(stdout, `HTTP:        ${method} ${path}\n`)
     t.equal((await home.run(['help', ...words])).stdout, stdout, `coffer help ${name} says the same`)
@@ -48,7 +49,7 @@ t.test('every flag of token create is in its help, with what is required and rep
 })
 
 t.test('every example is about its command', async (t) => {
-  for (const { name, form, examples } of registry.operations)
+  for (const { name, cli: { form } = {}, examples } of registry.operations)
     for (const example of examples) {
       t.match(example, `coffer ${form?.command ?? name}`)
       if (form !== undefined) t.match(example, `--${form.flag}`)

@@ -16,11 +16,11 @@ t.setTimeout(400_000)
 testVault('help --json has every command with its flags, types, examples and output', async (t, home) => {
   const tree = await home.json('help --json')
   const byName = new Map(tree.commands.map((each: { words: string[] }) => [each.words.join(' '), each]))
-  for (const { name, examples, isInternal, form, permissions, output } of registry.operations) {
+  for (const { name, examples, cli, access, output } of registry.operations) {
     // A form of another command is described there.
-    if (isInternal || form !== undefined) continue
+    if (cli?.isInternal || cli?.form !== undefined) continue
     const found = byName.get(name) as { output?: object }
-    t.match(found, { examples, permissions, summary: String }, name)
+    t.match(found, { examples, permissions: access.permissions, summary: String }, name)
     t.equal(found.output !== undefined, output !== undefined, name)
   }
   for (const { name } of TERMINAL_COMMANDS) t.ok(byName.has(name), name)

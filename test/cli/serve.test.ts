@@ -166,7 +166,11 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
     writeFileSync(starters, JSON.stringify(planted))
     const refused = await createHome(t).run('serve --demo --port 0', { cwd: place.directory })
     // What somebody planted there is not printed to be pasted.
-    t.match(refused, { code: 7, stdout: /^$/, stderr: /^((?!touch).)*is missing or damaged\. .*move it away first: mv((?!touch).)*$/s })
+    t.match(refused, {
+      code: 7,
+      stdout: /^$/,
+      stderr: /^((?!touch).)*is missing or damaged\. .*move it away first: mv((?!touch).)*$/s,
+    })
   }
 })
 

@@ -4,7 +4,7 @@ import { ControlState, openControlled } from '../../src/control/control-state.js
 import { Dashboard } from '../../src/control/dashboard.js'
 import { createVaultAnswerer } from '../../src/control/middleware.js'
 import { redactBody } from '../../src/control/requests.js'
-import type { OperationInput } from '../../src/framework/operation.js'
+import type { OperationInput } from '../../src/framework/context.js'
 import { toHandler } from '../../src/http/start.js'
 import type { OperationName, ResultOf } from '../../src/operations/all.js'
 

@@ -119,10 +119,11 @@ const TYPED_DATA = [
   { type: 'card_number', data: '4242424242424242' },
 ]
 
-function drawBody({ input, wholeBody, endpoint }: RoutedOperation): fc.Arbitrary<string | Uint8Array> {
+function drawBody({ input, http, endpoint }: RoutedOperation): fc.Arbitrary<string | Uint8Array> {
   if (!endpoint.takesBody) return fc.constant('')
   const { body: properties } = endpoint
-  const whole = wholeBody === undefined ? undefined : properties[wholeBody]
+  const { whole: property } = http?.body ?? {}
+  const whole = property === undefined ? undefined : properties[property]
   const value = whole === undefined ? drawObject(properties, input) : drawValue(whole)
   const typed = fc
     .tuple(value, fc.constantFrom(...TYPED_DATA))
@@ -178,8 +179,8 @@ function drawRequest(operation: RoutedOperation): fc.Arbitrary<Draw> {
   })
 }
 
-function isForManagement({ permissions }: RoutedOperation): boolean {
-  return !permissions.some((permission) => permission.startsWith('token:'))
+function isForManagement({ access }: RoutedOperation): boolean {
+  return !access.permissions.some((permission) => permission.startsWith('token:'))
 }
 
 /** A product that requests change: sooner or later one of them takes its tenant, its keys or their permissions. */
@@ -259,7 +260,7 @@ function send({ answerer, keys, ids }: World, { operation, ids: chosen, search, 
     method,
     target: search === '' ? target : `${target}?${search}`,
     headers: {
-      ...(takesBody ? { 'content-type': operation.contentType ?? 'application/json' } : {}),
+      ...(takesBody ? { 'content-type': operation.http?.body?.types?.[0] ?? 'application/json' } : {}),
       ...(keys[key] === '' ? {} : { 'svc-api-key': keys[key] }),
       ...headers,
     },

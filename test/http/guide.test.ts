@@ -38,13 +38,14 @@ function nameCall(call: string): string {
 /** Calls, their attributes, and filters that the program has. */
 function listParts(): Set<string> {
   const filters = [...FILTERS.keys()].map((name) => `| ${name}`)
-  const calls = registry.operations.flatMap(({ endpoint, relay, output, alsoAt }) => {
-    if (relay !== undefined) return [`calls through \`${relay.path}\``]
+  const calls = registry.operations.flatMap((operation) => {
+    if (operation.kind === 'relay') return [`calls through \`${operation.relay.path}\``]
+    const { endpoint, output, http } = operation
     if (endpoint === undefined) return []
     const call = nameCall(`${endpoint.method} ${endpoint.path}`)
     const answered = output?.type === 'object' && endpoint.method !== 'GET' ? output.properties : {}
     const attributes = Object.keys({ ...endpoint.body, ...endpoint.query, ...answered })
-    const older = alsoAt === undefined ? [] : [`${endpoint.method} ${alsoAt}`]
+    const older = http?.olderPath === undefined ? [] : [`${endpoint.method} ${http?.olderPath}`]
     return [call, ...older, ...attributes.map((name) => `${call} ${name}`)]
   })
   return new Set([...calls, ...filters])

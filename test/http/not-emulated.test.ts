@@ -63,8 +63,10 @@ t.test('lists ignore a start beside the page, and end with an empty page', async
       method === 'GET' && 'page' in query && !('start' in query) && parameters.length === 0,
   )
   t.ok(lists.length >= 6)
-  for (const { endpoint, permissions } of lists) {
-    const isManaged = permissions.some((each) => (permissionsOf('management') as string[]).includes(each))
+  for (const { endpoint, access } of lists) {
+    const isManaged = access.permissions.some((each) =>
+      (permissionsOf('management') as string[]).includes(each),
+    )
     const key = isManaged ? keys.management : keys.private
     const { status, json } = await ask(`GET ${endpoint.path}?page=999&size=2&start=%7B%7D&start=b`, key)
     t.match([status, json.pagination.page_number, json.data], [200, 999, []], endpoint.path)

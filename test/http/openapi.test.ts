@@ -20,9 +20,9 @@ t.test(
       const { method, path, takesBody } = definition.endpoint
       const described = document.paths[path]?.[method.toLowerCase()]
       t.equal(described?.operationId, definition.name.replaceAll(' ', '-'))
-      const alternatives = definition.needsOnePermission
-        ? definition.permissions.map((permission) => [permission])
-        : [[...definition.permissions]]
+      const alternatives = definition.access.isAnyEnough
+        ? definition.access.permissions.map((permission) => [permission])
+        : [[...definition.access.permissions]]
       t.same(
         described?.security,
         alternatives.map((apiKey) => ({ apiKey })),

@@ -274,7 +274,7 @@ export function toRequest(
   return new Request(`http://localhost${target}${suffix}`, {
     method: definition.endpoint.method,
     headers: {
-      'content-type': type ?? definition.contentType ?? 'application/json',
+      'content-type': type ?? definition.http?.body?.types?.[0] ?? 'application/json',
       ...(key !== undefined && { 'svc-api-key': key }),
     },
     ...(body !== undefined && { body: body + filler }),

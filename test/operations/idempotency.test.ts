@@ -1,7 +1,8 @@
 /** Idempotency keys: what is kept of an answer and when it goes, requests at once, and deaths between units of work. */
 import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
-import type { Host, Outcome } from '../../src/framework/operation.js'
+import type { Host } from '../../src/framework/host.js'
+import type { Outcome } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import { createClaims } from '../../src/framework/ports/background.js'
 import { registry } from '../../src/operations/all.js'

@@ -2,6 +2,7 @@
  * Every operation for every kind of caller, with every fault and pair of faults (decisions 2), and with what another
  * tenant has: the rows are generated from the registry, what they expect from `documented.ts`.
  */
+
 import t, { type Test } from 'tap'
 import { formatRequest } from '../../src/client/format-request.js'
 import {
@@ -11,6 +12,7 @@ import {
   type Permission,
 } from '../../src/domain/access/permissions.js'
 import type { CofferError } from '../../src/errors.js'
+import { isControl } from '../../src/framework/declaration.js'
 import type { RegisteredOperation, RoutedOperation } from '../../src/framework/registry.js'
 import type { Handler } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
@@ -238,12 +240,12 @@ interface Row {
 const unreadableIn = ({ endpoint }: RoutedOperation) => (endpoint.path.endsWith('}') ? '%zz' : '?%zz')
 
 const isRouted = (definition: RegisteredOperation): definition is RoutedOperation =>
-  definition.audience === undefined
+  definition.endpoint !== undefined && !isControl(definition)
 
-function keysOf({ permissions, onlyFor }: RoutedOperation, { keys }: Side) {
-  const isOfTokens = onlyFor === 'private' || permissions.some((each) => each.startsWith('token'))
+function keysOf({ access: { permissions, keyOf } }: RoutedOperation, { keys }: Side) {
+  const isOfTokens = keyOf === 'private' || permissions.some((each) => each.startsWith('token'))
   const { all, none } = isOfTokens ? keys.tokens : keys.rest
-  return { none, all: onlyFor === 'public' ? keys.public : all }
+  return { none, all: keyOf === 'public' ? keys.public : all }
 }
 
 const fill = (input: Input, { ids }: Side): Input =>
@@ -270,9 +272,10 @@ function* rowsOfHolders(definition: RegisteredOperation, { holders }: World): Ge
 /** The faults that the operation can have, in their order. */
 function faultsOf(definition: RoutedOperation): Fault[] {
   const faulty = faultyInputsOf(definition)
+  const { access } = definition
   const { body } = formatRequest(definition, faulty.good)
   return (Object.keys(STATUSES) as Fault[]).filter((fault) => {
-    if (fault === 'permission') return definition.permissions.length > 0 || definition.onlyFor !== undefined
+    if (fault === 'permission') return access.permissions.length > 0 || access.keyOf !== undefined
     if (fault === 'type' || fault === 'size') return body !== undefined
     return fault === 'key' || fault in faulty
   })
@@ -316,7 +319,11 @@ function* rowsOfFaults(definition: RoutedOperation, { ours }: World): Generator<
 
 /** The id of each thing that the other tenant has, in each place; and lists, filtered by such ids. */
 function* rowsOfOthers(definition: RoutedOperation, { ours, theirs }: World): Generator<Row> {
-  const { endpoint, confirmation, onlyFor } = definition
+  const {
+    endpoint,
+    cli: { confirmation } = {},
+    access: { keyOf },
+  } = definition
   const { good, missing } = faultyInputsOf(definition)
   const own = fill(good, ours)
   const all: Sent = { key: keysOf(definition, ours).all }
@@ -324,7 +331,7 @@ function* rowsOfOthers(definition: RoutedOperation, { ours, theirs }: World): Ge
   // The rest of the input is our own, so that nothing but the foreign id can be what is refused.
   for (const place of places)
     for (const [what, id] of Object.entries(theirs.ids))
-      for (const sent of onlyFor === undefined ? [all, 'owner' as const] : [all])
+      for (const sent of keyOf === undefined ? [all, 'owner' as const] : [all])
         yield { about: `their ${what} as ${place}`, input: { ...own, [place]: id }, sent, status: 404 }
   if (confirmation !== undefined) return
   const ids = Object.values(theirs.ids)
@@ -366,10 +373,11 @@ async function ask({ vault, handler }: World, definition: RegisteredOperation, {
 // ---------------------------------------------------------------- the tests
 
 t.test('every operation is documented, and takes what is documented', async (t) => {
-  for (const { route, permissions, needsOnePermission = false, onlyFor } of registry.routed) {
-    t.equal(onlyFor, ONLY_FOR[route!], route!)
+  for (const { route, access } of registry.routed) {
+    const { permissions, isAnyEnough = false, keyOf } = access
+    t.equal(keyOf, ONLY_FOR[route!], route!)
     t.strictSame([...permissions], NEEDED[route!], route!)
-    t.equal(needsOnePermission, NEEDS_ONE.includes(route!), route!)
+    t.equal(isAnyEnough, NEEDS_ONE.includes(route!), route!)
   }
   const types = Object.values(PERMISSIONS).flatMap(({ application_types }) => [...application_types])
   t.ok(types.every((type) => TYPES.includes(type)))
@@ -399,7 +407,9 @@ t.test('each row of the matrix is answered as documented, and tells nothing of a
   await describe(vault, theirs)
   const before = await describe(vault, theirs)
   let count = 0
-  for (const definition of registry.operations.filter(({ audience }) => audience !== 'command')) {
+  for (const definition of registry.operations.filter(
+    ({ access, endpoint }) => access.owner || endpoint !== undefined,
+  )) {
     const wrong: string[] = []
     const expected = new Set<Row['status']>()
     for (const row of rowsOf(definition, world)) {
@@ -425,7 +435,7 @@ t.test('each row of the matrix is answered as documented, and tells nothing of a
   ] as const)
     t.match(await world.handler(new Request(`http://localhost${path}`, { method })), { status })
   t.equal(await describe(vault, theirs), before, 'nothing of the other tenant has changed')
-  for (const definition of registry.routed.filter(({ confirmation }) => confirmation === undefined)) {
+  for (const definition of registry.routed.filter(({ cli }) => cli?.confirmation === undefined)) {
     if (definition.name === 'app whoami') continue
     const { status } = await ask(world, definition, rowOf(definition, ours, [], ''))
     t.ok(status < 300, `${definition.name} without any fault is ${status}`)

@@ -64,7 +64,7 @@ t.test('what is about the vault works where the chosen tenant, or every tenant, 
 
 t.test('what has no command is no command', async (t) => {
   const home = await createVaultHome(t)
-  const internal = registry.operations.filter(({ isInternal }) => isInternal === true)
+  const internal = registry.operations.filter(({ cli }) => cli?.isInternal === true)
   t.ok(internal.length > 0)
   for (const { name, noun, verb } of internal) {
     t.equal((await home.run([noun, verb])).code, 2, name)

@@ -1,5 +1,7 @@
 /** The declarations of operations: what the compiler cannot see of them, and what is made of their schemas. */
 import t from 'tap'
+import { isControl } from '../../src/framework/declaration.js'
+import { mayRunOffline } from '../../src/framework/operation.js'
 import { itemOutput } from '../../src/framework/page.js'
 import type { RegisteredOperation } from '../../src/framework/registry.js'
 import { findUnknownName, readText, type Schema } from '../../src/framework/schema.js'
@@ -7,36 +9,39 @@ import { ALL_SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { loadNounOf, loadOperation } from '../../src/operations/load.js'
 
+/** The only operations that callers with permissions perform and that have no route. */
+const COMMANDS_ALONE = [
+  'token find',
+  'token import',
+  'token generate',
+  'log tail',
+  'log reveals',
+  'proxy call',
+]
 const GLOBAL_FLAGS = ALL_SETTINGS.map(({ word }) => word)
 const NAME = /^[a-z]+( [a-z]+)?( [a-z]+(-[a-z]+)*)$/
 
-function findFaults({ endpoint, columns, examples, ...definition }: RegisteredOperation): string[] {
-  const { name, audience, control, isInternal, relay, run, runDetached, runOffline } = definition
-  const {
-    positionals,
-    success,
-    contentType,
-    alsoContentType,
-    output = { type: 'object' },
-    input,
-  } = definition
+function findFaults(definition: RegisteredOperation): string[] {
+  const { endpoint, columns, examples } = definition
+  const { name, access, http, cli, positionals, output = { type: 'object' }, input } = definition
+  const types = http?.body?.types
   const parameters = endpoint?.parameters ?? []
   const { properties = {}, required = [] } = input
   const free = Object.keys(properties).filter((property) => !parameters.includes(property))
   const flags = free.map((each) => `--${properties[each]?.flag ?? each.replaceAll('_', '-')}`)
   const checks: Readonly<Record<string, boolean>> = {
     'its name is not "noun verb" or "noun group verb"': NAME.test(name),
-    'it has no handler, or both run and runDetached':
-      (run ?? runDetached ?? runOffline) !== undefined && (run === undefined || runDetached === undefined),
-    'runOffline needs the audience owner': runOffline === undefined || audience === 'owner',
-    'it has no example': examples.length > 0 || isInternal === true,
-    'only PATCH has a content type of its own': contentType === undefined || endpoint?.method === 'PATCH',
-    'a second content type needs a body': alsoContentType === undefined || endpoint?.takesBody === true,
-    'it has neither route nor audience, or both':
-      (endpoint === undefined) === (audience !== undefined) || control !== undefined,
-    'the control plane is for the owner': control === undefined || audience === 'owner',
-    'success needs a route': success === undefined || endpoint !== undefined,
-    'relay needs the audience command': relay === undefined || audience === 'command',
+    'an offline operation is for the owner': !mayRunOffline(definition) || access.owner !== undefined,
+    'it has no example': examples.length > 0 || cli?.isInternal === true,
+    'only PATCH has another usual content type':
+      types === undefined || types[0] === 'application/json' || endpoint?.method === 'PATCH',
+    'content types need a body': types === undefined || endpoint?.takesBody === true,
+    'it has no route, and is not known as a command alone':
+      endpoint !== undefined || access.owner !== undefined || COMMANDS_ALONE.includes(name),
+    'an operation of the owner has a route of the API':
+      access.owner === undefined || endpoint === undefined || isControl(definition),
+    'the control plane is for the owner': !isControl(definition) || access.owner !== undefined,
+    'a status needs a route': http?.status === undefined || endpoint !== undefined,
     'a path parameter is no required string of its input': parameters.every(
       (parameter) => properties[parameter]?.type === 'string' && required.includes(parameter),
     ),
@@ -71,15 +76,8 @@ function findSchemaFaults(schema: Schema, where: string): string[] {
 
 t.test('the declarations have no fault, and each has a name and a route of its own', async (t) => {
   const taken = new Set<string>()
-  const declared = registry.nouns.flatMap(({ operations }) => operations)
-  const ofOwner = declared.filter(({ route, audience }) => route === undefined && audience !== 'command')
-  t.same(
-    declared.filter(({ permissions }) => permissions === undefined),
-    ofOwner,
-    'all others say which permissions they take',
-  )
   for (const operation of registry.operations) {
-    const { name, form, endpoint, noun, group } = operation
+    const { name, cli: { form } = {}, endpoint, noun, group } = operation
     t.same(findFaults(operation), [], name)
     if (form !== undefined) t.ok(taken.has(form.command), `${name} is a form of a command before it`)
     const { groups = {} } = registry.nouns.find((each) => each.name === noun) ?? {}

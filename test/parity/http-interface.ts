@@ -80,7 +80,9 @@ async function askHttp(
     headers: {
       'svc-api-key': key,
       ...(idempotencyKey === undefined ? {} : { 'svc-idempotency-key': idempotencyKey }),
-      ...(body === undefined ? {} : { 'content-type': definition.contentType ?? 'application/json' }),
+      ...(body === undefined
+        ? {}
+        : { 'content-type': definition.http?.body?.types?.[0] ?? 'application/json' }),
     },
     body: body ?? '',
   })

@@ -6,7 +6,7 @@ import { listFlags } from '../../src/cli/input/flags.js'
 import { main } from '../../src/cli/main.js'
 import { CofferError, toProblem } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { resultOf } from '../../src/framework/operation.js'
+import { resultOf } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import type { RegisteredOperation } from '../../src/framework/registry.js'
 import { registry } from '../../src/operations/all.js'
@@ -83,7 +83,7 @@ export async function openCommandInterface(clock: MovableClock): Promise<Interfa
     ask: async ({ operation, input, key, reveal, idempotencyKey }) => {
       const definition = findOperation(operation)
       // Offered where something is read; what was just written is masked, whoever asks.
-      const mayReveal = definition.isRevealable === true && definition.log?.operation === 'read'
+      const mayReveal = definition.plaintext !== 'never' && definition.log?.operation === 'read'
       const flags = [...(reveal && mayReveal ? ['--reveal'] : []), '--yes', ...formatKey(idempotencyKey)]
       const { words, stdin } = spell(definition, input, flags)
       const outcome = await run(words, stdin, key === undefined ? {} : { COFFER_API_KEY: key })
@@ -103,14 +103,14 @@ function spell(
   const inPath = definition.endpoint?.takesBody ? definition.endpoint?.parameters : undefined
   const parameters = inPath ?? definition.positionals
   const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
-  const { command, flag } = definition.form ?? { command: definition.name, flag: undefined }
+  const { command, flag } = definition.cli?.form ?? { command: definition.name, flag: undefined }
   // The flag that chooses the form may have the value of its property, which here is in the body if there is one.
   const isBare = flag !== undefined && (definition.endpoint?.takesBody || input.start === undefined)
   const name = [...command.split(' '), ...(isBare ? [`--${flag}`] : [])]
   const words = [...name, ...more, ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word]))]
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !parameters.includes(name)))
   if (definition.endpoint?.takesBody) {
-    const { wholeBody } = definition
+    const wholeBody = definition.http?.body?.whole
     return { words, stdin: JSON.stringify(wholeBody === undefined ? rest : rest[wholeBody]) }
   }
   const flags = listFlags(definition).flatMap(({ property, name }) => {

@@ -1,6 +1,6 @@
 /** Vaults for tests: where they are, and keys that open them. */
 import type { Clock } from '../../src/crypto/ports.js'
-import { resultOf } from '../../src/framework/operation.js'
+import { resultOf } from '../../src/framework/outcome.js'
 import type { App } from '../../src/vault/app.js'
 
 export const locate = (directory: string, clock: Clock = Date.now) => ({

@@ -14,7 +14,8 @@ import { isTerminal, write } from '../output/terminal.js'
 export async function printCurl(line: OperationLine): Promise<void> {
   const { context, definition, args, options } = line
   const { config, terminal } = context
-  const { endpoint, positionals, contentType = 'application/json' } = definition as RoutedOperation
+  const { endpoint, positionals, http } = definition as RoutedOperation
+  const [contentType] = http?.body?.types ?? ['application/json']
   const { prefix = DEFAULT_PREFIX, url = `http://localhost:${DEFAULT_PORT}`, insecure, ca } = config
   if (args.length > positionals.length) throw usage('--curl takes one id at a time.')
   const named = Object.fromEntries(positionals.map((name, at) => [name, args[at]]))

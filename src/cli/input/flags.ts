@@ -86,14 +86,14 @@ export function listArgs(definition: RegisteredOperation): [name: string, descri
 }
 
 /** Whether the command takes several values of its last argument, which is no filter of a list. */
-export function takesMany({ endpoint, form, positionals, input }: RegisteredOperation): boolean {
-  if ((endpoint === undefined && form === undefined) || positionals.length === 0) return false
+export function takesMany({ endpoint, cli, positionals, input }: RegisteredOperation): boolean {
+  if ((endpoint === undefined && cli?.form === undefined) || positionals.length === 0) return false
   return (endpoint?.parameters ?? []).length > 0 || !isPaged(input)
 }
 
 /** Whether the command takes a body on each line, and creates something of each. */
-export function takesSeveralBodies({ success, endpoint, wholeBody }: RegisteredOperation): boolean {
-  return success === 201 && endpoint?.takesBody === true && wholeBody === undefined
+export function takesSeveralBodies({ http, endpoint }: RegisteredOperation): boolean {
+  return http?.status === 201 && endpoint?.takesBody === true && http.body?.whole === undefined
 }
 
 /** Parses the values given to a flag. @throws CofferError `usage` naming the flag */

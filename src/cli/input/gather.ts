@@ -4,7 +4,7 @@ import { formatDate, parseDuration } from '../../domain/dates.js'
 import { decodeUtf8, isObject, parseJson, tryJson } from '../../domain/json/json.js'
 import { collectBytes } from '../../domain/proxy/collect-bytes.js'
 import { CofferError, usage } from '../../errors.js'
-import type { OperationInput } from '../../framework/operation.js'
+import type { OperationInput } from '../../framework/context.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
 import type { ArgSpecs, Args, CommandContext, OperationLine } from '../context.js'
@@ -115,7 +115,7 @@ function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
 /** Reads standard input only if it is no terminal and something is missing: it may never be closed. */
 async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, options, texts } = draft
-  const { wholeBody } = definition
+  const wholeBody = definition.http?.body?.whole
   if (definition.endpoint?.takesBody !== true || (wholeBody !== undefined && texts[wholeBody] !== undefined))
     return draft
   const file = options.file as string | undefined
@@ -183,7 +183,8 @@ function requireFault(error: unknown): CofferError {
 
 function mergeFlags(draft: Draft, io: InputIo): Draft {
   const { definition, flags, args, texts } = draft
-  const { positionals, sentBody, input } = definition
+  const { positionals, http, input } = definition
+  const sentBody = http?.body?.asSent
   const named = positionals
     .map((name, at) => [name, refine(input.properties![name]!, args[at], io)] as const)
     .filter(([name, arg]) => arg !== undefined && texts[name] === undefined)
@@ -228,7 +229,10 @@ async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
       const which = missing.length === 1 ? 'it' : 'them'
       throw usage(`Missing: ${names}. Give ${which} as flags, as --file, or as JSON on standard input.`)
     }
-    if (definition.contentType !== undefined && flags.every(({ property }) => input[property] === undefined))
+    if (
+      definition.http?.body?.types !== undefined &&
+      flags.every(({ property }) => input[property] === undefined)
+    )
       throw usage('Nothing to change. Give changes as flags, as --file, or as JSON on standard input.')
     inputs.push(form === undefined ? input : await form.complete(input, missing))
   }

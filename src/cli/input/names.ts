@@ -1,7 +1,7 @@
 import { isObject } from '../../domain/json/json.js'
 import { suggestName } from '../../domain/text/nearest.js'
 import { CofferError, usage } from '../../errors.js'
-import type { OperationInput } from '../../framework/operation.js'
+import type { OperationInput } from '../../framework/context.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
 import { display, truncate } from '../output/display.js'
@@ -73,7 +73,8 @@ export function identify(thing: unknown): { id: string; names: string[] } {
 
 /** Warns of each ignored property once, but of none that answers have: those may be given back. */
 export function createUnknownWarning(terminal: Terminal, definition: RegisteredOperation) {
-  const { name: command, input, output, sentBody } = definition
+  const { name: command, input, output, http } = definition
+  const sentBody = http?.body?.asSent
   const names = Object.keys(input.properties ?? {})
   const answered = Object.keys((output?.type === 'object' && output.properties) || {})
   const passed = new Set([...names, ...answered])

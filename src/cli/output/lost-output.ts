@@ -1,7 +1,7 @@
 import { isObject } from '../../domain/json/json.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError } from '../../errors.js'
-import type { OperationInput } from '../../framework/operation.js'
+import type { OperationInput } from '../../framework/context.js'
 import { itemOutput } from '../../framework/page.js'
 import type { RegisteredOperation, Registry } from '../../framework/registry.js'
 import { display } from './display.js'

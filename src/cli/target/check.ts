@@ -1,4 +1,6 @@
 import { CofferError, noRevealError, usage } from '../../errors.js'
+import { isControl } from '../../framework/declaration.js'
+import { mayRunOffline } from '../../framework/operation.js'
 import { loadOperation } from '../../operations/load.js'
 import { findPresentation } from '../commands/presentations.js'
 import type { OperationLine } from '../context.js'
@@ -15,8 +17,8 @@ export async function checkTarget(line: OperationLine, isExplained: boolean): Pr
   if (config.noReveal && options.reveal === true) throw noRevealError('--reveal')
   if (isExplained && options.reveal === true) throw usage('--explain is not logged: leave out --reveal.')
   await warnOfStore(context)
-  const isOwners = definition.audience === 'owner' && definition.control === undefined
-  const controlKey = definition.control === undefined ? undefined : context.env.COFFER_CONTROL_KEY
+  const isOwners = definition.access.owner !== undefined && !isControl(definition)
+  const controlKey = isControl(definition) ? context.env.COFFER_CONTROL_KEY : undefined
   const isGiven = config.apiKey !== undefined || config.apiKeyStdin
   // A key that was ignored would give its caller the owner's rights.
   if (isOwners && isGiven && config.url === undefined) throw new CofferError('forbidden', KEY_GIVEN)
@@ -28,6 +30,6 @@ export async function checkTarget(line: OperationLine, isExplained: boolean): Pr
     const served = servedBy === undefined ? definition : await loadOperation(servedBy)
     const { requireServed } = await import('./server.js')
     requireServed(config, served!, key, isExplained)
-  } else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
+  } else if (terminal.mayPrompt && !mayRunOffline(definition)) requireVault(context)
   return key
 }

@@ -1,5 +1,6 @@
-import { usage } from '../../errors.js'
-import type { AnyOperation, OfflineSession, OperationInput } from '../../framework/operation.js'
+import { CofferError, usage } from '../../errors.js'
+import type { OfflineSession, OperationInput } from '../../framework/context.js'
+import { type AnyOperation, mayRunOffline } from '../../framework/operation.js'
 import { performOffline } from '../../framework/perform.js'
 import type { ReactorRuntime } from '../../framework/ports/reactors.js'
 import type { CopyDamage, NewSlot, OfflineVault } from '../../framework/ports/vault.js'
@@ -24,7 +25,9 @@ import { askOwned, findTenantChoice, reactorOptions, retryPassphrase } from './v
 /** Shows the progress of what the label names. */
 type Show = (label: string) => (done: number, total: number) => void
 
+/** Contract: {@link mayRunOffline}. */
 export async function askOffline(context: CommandContext, definition: AnyOperation, input: OperationInput) {
+  if (!mayRunOffline(definition)) throw new CofferError('internal', `${definition.name} needs an open vault.`)
   const { terminal, clock } = context
   let reactors: Promise<ReactorRuntime> | undefined
   let bar: ReturnType<typeof createProgress> | undefined

@@ -4,7 +4,8 @@ import { createSocketFetch, readServerUrl } from '../../client/socket-fetch.js'
 import type { Config } from '../../config.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, usage } from '../../errors.js'
-import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
+import { isControl } from '../../framework/declaration.js'
+import type { RegisteredOperation, RegisteredRelay, RoutedOperation } from '../../framework/registry.js'
 import { loadOperation } from '../../operations/load.js'
 import type { OperationRequest, Vault } from '../../vault/vault.js'
 import type { CommandContext } from '../context.js'
@@ -56,18 +57,19 @@ export function requireServed(
 ): void {
   readServerUrl(url, { insecure })
   requireRoute(definition, isExplained)
-  const wanted = definition.control === undefined ? KEY_MISSING : CONTROL_KEY_MISSING
+  const wanted = isControl(definition) ? CONTROL_KEY_MISSING : KEY_MISSING
   if (key === undefined) throw new CofferError('unauthenticated', wanted)
 }
 
 function requireRoute(
   definition: RegisteredOperation,
   isExplained: boolean,
-): asserts definition is RoutedOperation | (RegisteredOperation & { relay: object }) {
-  if ((definition.endpoint ?? definition.relay) !== undefined && !isExplained) return
-  const { name, form } = definition
+): asserts definition is RoutedOperation | RegisteredRelay {
+  if ((definition.endpoint !== undefined || definition.kind === 'relay') && !isExplained) return
+  const { name, cli } = definition
+  const form = cli?.form
   const command = form === undefined ? name : `${form.command} --${form.flag}`
   const what = isExplained ? '--explain' : `coffer ${command}`
-  const who = definition.audience === 'owner' ? 'is for the owner of the vault, and ' : ''
+  const who = definition.access.owner !== undefined ? 'is for the owner of the vault, and ' : ''
   throw usage(`${what} ${who}${NEEDS_VAULT}`)
 }

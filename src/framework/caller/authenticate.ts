@@ -5,7 +5,7 @@ import { settingOf } from '../../domain/settings.js'
 import { isKey } from '../../domain/text/base58.js'
 import { CofferError } from '../../errors.js'
 import type { StoreReader } from '../../storage/store.js'
-import type { Host } from '../operation.js'
+import type { Host } from '../host.js'
 import { type Caller, decideBy, type RightsSource } from './caller.js'
 
 const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']

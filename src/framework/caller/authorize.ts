@@ -2,20 +2,22 @@
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { CofferError } from '../../errors.js'
 import type { Store, StoreReader } from '../../storage/store.js'
-import type { AnyOperation } from '../operation.js'
+import type { Declaration } from '../declaration.js'
 import { type Caller, currentCaller } from './caller.js'
 
+type Declared = Pick<Declaration, 'access'>
+
 /** @throws CofferError `forbidden` naming the missing permissions, or the type of application */
-export function authorize(caller: Caller, definition: AnyOperation): void {
-  const { audience, permissions = [], needsOnePermission = false, onlyFor } = definition
-  if (audience === 'owner') requireOwner(undefined, caller)
+export function authorize(caller: Caller, definition: Declared): void {
+  const { owner, permissions, isAnyEnough = false, keyOf } = definition.access
+  if (owner !== undefined) requireOwner(undefined, caller)
   if (caller.session?.isAuthorized === false)
     throw new CofferError('forbidden', 'This session is not authorized yet.')
-  if (onlyFor !== undefined && (caller.applicationType !== onlyFor || caller.session !== undefined))
-    throw new CofferError('forbidden', `This requires the key of a ${onlyFor} application.`)
+  if (keyOf !== undefined && (caller.applicationType !== keyOf || caller.session !== undefined))
+    throw new CofferError('forbidden', `This requires the key of a ${keyOf} application.`)
   const missing = permissions.filter((permission) => !caller.holds(permission))
-  if (missing.length === 0 || (needsOnePermission && caller.holds(...permissions))) return
-  const names = missing.join(needsOnePermission ? ' or ' : ' and ')
+  if (missing.length === 0 || (isAnyEnough && caller.holds(...permissions))) return
+  const names = missing.join(isAnyEnough ? ' or ' : ' and ')
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }
 
@@ -29,11 +31,7 @@ export function requireOwner<T>(granted: T, { grants }: Caller): T {
  * Returns the caller with the rights that it has in this unit of work. Contract: `caller` was authorized with the rights that
  * it had. @throws CofferError `unauthenticated`, `forbidden` if it may not perform the operation any more
  */
-export function authorizeNow(
-  caller: Caller,
-  definition: AnyOperation,
-  reader: StoreReader,
-): Awaitable<Caller> {
+export function authorizeNow(caller: Caller, definition: Declared, reader: StoreReader): Awaitable<Caller> {
   return andThen(currentCaller(caller, reader), (current) => {
     if (current !== caller) authorize(current, definition)
     return current
@@ -41,7 +39,7 @@ export function authorizeNow(
 }
 
 /** Authorizes the caller; if it is refused, once more with the rights that it has now. @throws CofferError `forbidden`, `unauthenticated` */
-export function admit(store: Store, caller: Caller, definition: AnyOperation): Awaitable<Caller> {
+export function admit(store: Store, caller: Caller, definition: Declared): Awaitable<Caller> {
   try {
     authorize(caller, definition)
     return caller

@@ -3,7 +3,8 @@ import type { Permission } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, type PropertyErrors, usage } from '../../errors.js'
 import type { Store } from '../../storage/store.js'
-import type { AnyOperation, Host } from '../operation.js'
+import type { Host } from '../host.js'
+import type { AnyOperation } from '../operation.js'
 import { perform } from '../perform.js'
 import { authenticate, readApplicationCaller } from './authenticate.js'
 import { type Caller, maskingCaller, noRevealCaller } from './caller.js'
@@ -42,7 +43,7 @@ export async function explain(
     if (!(error instanceof CofferError) || error.code !== 'unauthenticated') throw error
     return { ...about, caller: { type: 'application' }, outcome: describeRefusal(error) }
   }
-  const permissions = (definition.permissions ?? []).map((permission) => ({
+  const permissions = definition.access.permissions.map((permission) => ({
     permission,
     is_held: caller.holds(permission),
   }))

@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { MAX_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/operation.js'
+import { MAX_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/declaration.js'
 import { arrayOf, object, text } from '../../framework/output.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../../framework/registry.js'
 import { type JsonSchema, type Schema, toJsonSchema } from '../../framework/schema.js'
@@ -97,9 +97,10 @@ function introduce({ apiKey, traceId }: HeaderNames, bodyLimitBytes: number): st
 }
 
 function describe(operation: RoutedOperation, names: HeaderNames) {
-  const { permissions, needsOnePermission, onlyFor, details, endpoint } = operation
-  const key = onlyFor === undefined ? 'Any valid key.' : `The key of a ${onlyFor} application.`
-  const listed = permissions.join(needsOnePermission ? ' or ' : ' and ')
+  const { access, details, endpoint } = operation
+  const { permissions, isAnyEnough, keyOf } = access
+  const key = keyOf === undefined ? 'Any valid key.' : `The key of a ${keyOf} application.`
+  const listed = permissions.join(isAnyEnough ? ' or ' : ' and ')
   const needs = permissions.length === 0 ? key : `Permission: ${listed}.`
   const parameters: JsonSchema[] = [
     ...endpoint.parameters.map((name) => describeParameter(operation, name, 'path')),
@@ -121,7 +122,7 @@ function describe(operation: RoutedOperation, names: HeaderNames) {
     parameters: [...parameters, NO_REVEAL],
     ...(endpoint.takesBody ? { requestBody: describeBody(operation) } : {}),
     responses: describeResponses(operation, names),
-    security: needsOnePermission
+    security: isAnyEnough
       ? permissions.map((permission) => ({ [API_KEY]: [permission] }))
       : [{ [API_KEY]: permissions }],
   }
@@ -146,10 +147,11 @@ function describeParameter({ input }: RoutedOperation, name: string, place: 'pat
 }
 
 function describeBody(operation: RoutedOperation): JsonSchema {
-  const { input, wholeBody, contentType = 'application/json', alsoContentType, examples } = operation
+  const { input, http, examples } = operation
+  const { whole: property, types = ['application/json'] } = http?.body ?? {}
   const { body: properties } = operation.endpoint
   const required = ((input.required ?? []) as readonly string[]).filter((name) => name in properties)
-  const whole = wholeBody === undefined ? undefined : properties[wholeBody]
+  const whole = property === undefined ? undefined : properties[property]
   const schema = {
     ...toJsonSchema(whole ?? { ...input, properties, required }),
     ...describeAlternatives(properties),
@@ -157,7 +159,6 @@ function describeBody(operation: RoutedOperation): JsonSchema {
   // The body of the first example that is given on standard input.
   const given = examples.map((line) => /^echo '(.+)' \|/.exec(line)?.[1]).find((body) => body !== undefined)
   const described = { schema, ...(given === undefined ? {} : { example: JSON.parse(given) as unknown }) }
-  const types = alsoContentType === undefined ? [contentType] : [contentType, alsoContentType]
   return { required: true, content: Object.fromEntries(types.map((type) => [type, described])) }
 }
 
@@ -175,7 +176,7 @@ const GIVEN = { description: 'The answer that the code gave.', content: { '*/*':
 const PROBLEM = { $ref: '#/components/responses/Problem' }
 
 function describeResponses(operation: RoutedOperation, { traceId, replayed }: HeaderNames) {
-  const { permissions, onlyFor, output, mayAnswerExisting, mayAnswerHttp, endpoint } = operation
+  const { access, output, http, endpoint } = operation
   const takesKey = takesIdempotencyKey(operation)
   const headers = {
     [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' },
@@ -184,16 +185,16 @@ function describeResponses(operation: RoutedOperation, { traceId, replayed }: He
   const content = output && { content: { 'application/json': { schema: toJsonSchema(output) } } }
   const done = { description: 'Done.', headers, ...content }
   const existing = { ...done, description: 'The token that has this fingerprint already.' }
-  const isForSome = permissions.length > 0 || onlyFor !== undefined
+  const isForSome = access.permissions.length > 0 || access.keyOf !== undefined
   const hasId = endpoint.parameters.length > 0
   const body = endpoint.takesBody ? [413, 415] : []
   const statuses = [400, 401, isForSome && 403, hasId && 404, takesKey && 409, ...body, 429, 500]
   return {
     [endpoint.success]: done,
-    ...(mayAnswerExisting && { 200: existing }),
+    ...(http?.mayAnswer === 'existing' && { 200: existing }),
     ...Object.fromEntries(statuses.filter(Boolean).map((status) => [status, PROBLEM])),
     default: PROBLEM,
-    ...(mayAnswerHttp && Object.fromEntries(STATUS_RANGES.map((range) => [range, GIVEN]))),
+    ...(http?.mayAnswer === 'anything' && Object.fromEntries(STATUS_RANGES.map((range) => [range, GIVEN]))),
   }
 }
 
@@ -204,8 +205,8 @@ const RELAYED = {
 
 /** The paths of a relay: any body, any answer; the problems of this server are inside another object. */
 function describeRelay(operation: RegisteredOperation, prefix: string) {
-  const { relay, name, details = '', permissions } = operation
-  if (relay === undefined) return {}
+  if (operation.kind !== 'relay') return {}
+  const { relay, name, details = '', access } = operation
   const schema = { type: 'string' }
   const nameOf = (word: string) => `${prefix}-proxy-${word}`.toUpperCase()
   const headers = ['key', 'url'].map((word) => ({
@@ -224,7 +225,7 @@ function describeRelay(operation: RegisteredOperation, prefix: string) {
       requestBody: { required: false, content: { '*/*': {} } },
       responses: Object.fromEntries([...STATUS_RANGES, 'default'].map((status) => [status, RELAYED])),
       // Without a key for proxies that need none.
-      security: [...permissions.map((permission) => ({ [API_KEY]: [permission] })), {}],
+      security: [...access.permissions.map((permission) => ({ [API_KEY]: [permission] })), {}],
     }
     return Object.fromEntries(
       relay.methods.map((method) => {

@@ -3,7 +3,9 @@ import { formatDate, parseDuration } from '../../domain/dates.js'
 import { about } from '../../domain/property-errors.js'
 import type { ApplicationKey } from '../../domain/records/records.js'
 import { CofferError, conflict, validationError } from '../../errors.js'
-import { type Context, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { requires } from '../../framework/declaration.js'
+import { change, query } from '../../framework/operation.js'
 import { arrayOf } from '../../framework/output.js'
 import { closedInput, filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import * as records from './application-record.js'
@@ -14,16 +16,16 @@ const MAX_KEYS = 20
 const MAX_GRACE = '7d'
 const GRACE_RULE = `must be a duration such as 15m, 1h or 7d, at most ${MAX_GRACE}`
 
-const regenerateKey = operation({
+const regenerateKey = change({
   name: 'app regenerate',
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Replace all keys of an application by a new one; the old keys are revoked immediately.',
-  permissions: ['application:update'],
+  access: requires('application:update'),
   route: 'POST /applications/{id}/regenerate',
   input: managed.byId,
   output: applicationOutput,
+  cli: { confirmation: 'This revokes all keys of application' },
   examples: ['coffer app regenerate "starter private" --yes'],
-  confirmation: 'This revokes all keys of application',
   log: { operation: 'update', message: 'Application key regenerated', derivesNoEvent: true },
   async run(context, input) {
     const before = await managed.require(context, input.id)
@@ -33,16 +35,14 @@ const regenerateKey = operation({
   },
 })
 
-const regenerateWithGrace = operation({
+const regenerateWithGrace = change({
   name: 'app regenerate-with-grace',
-  form: { command: 'app regenerate', flag: 'grace' },
-  audience: 'command',
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Replace all keys of an application by a new one; the old keys work until the grace time is over.',
   details:
     'Give the new key to your programs within the grace time. A key that expires earlier already keeps its time.\n' +
     'See when the old keys expire: coffer app key list NAME. Revoke one earlier: coffer app key delete NAME KEY-ID.',
-  permissions: ['application:update'],
+  access: requires('application:update'),
   input: closedInput(['id', 'grace'], {
     id,
     grace: {
@@ -50,10 +50,13 @@ const regenerateWithGrace = operation({
       description: `How long the old keys still work, at most ${MAX_GRACE}: 15m, 1h, 2d.`,
     },
   }),
-  positionals: ['id'],
   output: applicationOutput,
+  cli: {
+    form: { command: 'app regenerate', flag: 'grace' },
+    positionals: ['id'],
+    confirmation: 'After the grace time, this revokes all keys of application',
+  },
   examples: ['coffer app regenerate "starter private" --grace 1h --yes'],
-  confirmation: 'After the grace time, this revokes all keys of application',
   log: {
     operation: 'update',
     message: 'Application key regenerated, with a grace time for the old keys',
@@ -103,14 +106,14 @@ const keyId = {
 const oneKey = inputSchema(['application_id', 'id'], { application_id: id, id: keyId })
 const keyIdExample = `'starter private' "$(coffer app key list 'starter private' -o id)"`
 
-const createKey = operation({
+const createKey = change({
   name: 'app key create',
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Create another key of an application and print it, once.',
   details: `An application has at most ${MAX_KEYS} keys. Each key has all permissions of the application.`,
-  permissions: ['application:create'],
+  access: requires('application:create'),
   route: 'POST /applications/{application_id}/keys',
-  success: 201,
+  http: { status: 201 },
   input: inputSchema(['application_id'], { application_id: id }),
   output: keyOutput,
   examples: ['coffer app key create "starter private"'],
@@ -127,10 +130,10 @@ const createKey = operation({
   },
 })
 
-const listKeys = operation({
+const listKeys = query({
   name: 'app key list',
   summary: 'List the keys of an application, newest first, without the keys themselves.',
-  permissions: ['application:read'],
+  access: requires('application:read'),
   route: 'GET /applications/{application_id}/keys',
   input: inputSchema(['application_id'], { application_id: id, id: filterBy('Only the key with this id.') }),
   output: arrayOf(keyOutput),
@@ -141,10 +144,10 @@ const listKeys = operation({
   },
 })
 
-const getKey = operation({
+const getKey = query({
   name: 'app key get',
   summary: 'Get when and by whom a key was created, and when it expires.',
-  permissions: ['application:read'],
+  access: requires('application:read'),
   route: 'GET /applications/{application_id}/keys/{id}',
   input: oneKey,
   output: keyOutput,
@@ -157,14 +160,14 @@ const getKey = operation({
   },
 })
 
-const deleteKey = operation({
+const deleteKey = change({
   name: 'app key delete',
   summary: 'Revoke a key of an application immediately; its other keys stay.',
-  permissions: ['application:delete'],
+  access: requires('application:delete'),
   route: 'DELETE /applications/{application_id}/keys/{id}',
   input: oneKey,
+  cli: { confirmation: 'This revokes a key of an application:' },
   examples: [`coffer app key delete ${keyIdExample} --yes`],
-  confirmation: 'This revokes a key of an application:',
   log: { operation: 'update', message: 'Application key deleted', derivesNoEvent: true },
   async run(context, input) {
     const { application, key } = await requireKey(context, input)

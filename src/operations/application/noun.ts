@@ -3,7 +3,9 @@ import { PERMISSIONS } from '../../domain/access/permissions.js'
 import { formatDate } from '../../domain/dates.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import { CofferError, noRevealError } from '../../errors.js'
-import { type Context, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { anyKey } from '../../framework/declaration.js'
+import { change, list, query } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
@@ -38,7 +40,7 @@ const applicationInput = {
   needsOneOf: ['permissions', 'rules'],
 } as const
 
-export const createApplication = operation({
+export const createApplication = change({
   ...managed.createDeclaration,
   summary: 'Create an application and print its key, which is shown only once.',
   details:
@@ -76,7 +78,7 @@ function readBody(input: RequestedGrants & { name: string }, expires: number | u
   return { name: input.name, ...records.readRights(input), expires_at }
 }
 
-const listApplications = operation({
+const listApplications = list({
   ...managed.listDeclaration,
   summary: 'List applications, newest first.',
   input: inputSchema([], {
@@ -85,14 +87,13 @@ const listApplications = operation({
     ...pageInput(100),
   }),
   examples: ['coffer app list', 'coffer app list --type private'],
-  runDetached: (session, { type, ...asked }) =>
-    managed.list(session, { ...asked, where: whereIn('type', type) }),
+  run: (session, { type, ...asked }) => managed.list(session, { ...asked, where: whereIn('type', type) }),
 })
 
-const whoami = operation({
+const whoami = query({
   name: 'app whoami',
   summary: 'Get the application whose API key is in use.',
-  permissions: [],
+  access: anyKey,
   route: 'GET /applications/key',
   output: applicationOutput,
   examples: [
@@ -106,7 +107,7 @@ const whoami = operation({
   },
 })
 
-const updateApplication = operation({
+const updateApplication = change({
   ...managed.updateDeclaration,
   summary: 'Replace the name, permissions and rules of an application; its type and keys stay.',
   details: 'Permissions, rules and an expiry that you do not give are removed.',
@@ -127,10 +128,10 @@ const deleteApplication = managed.delete({
   before: ({ store }, record) => records.revokeKeys(store, record.keys),
 })
 
-const listPermissions = operation({
+const listPermissions = query({
   name: 'app permissions',
   summary: 'List every permission and the application types that can have it.',
-  permissions: [],
+  access: anyKey,
   route: 'GET /permissions',
   input: inputSchema([], {
     application_type: { ...anApplicationType, description: 'Only permissions that this type can have.' },

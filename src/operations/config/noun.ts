@@ -1,7 +1,9 @@
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
 import { requireSettingName, type SettingView, showSetting, VAULT_SETTINGS } from '../../domain/settings.js'
-import { type Context, onVault, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { wholeVault } from '../../framework/declaration.js'
+import { change, query } from '../../framework/operation.js'
 import { anyJson, arrayOf, boolean, object, text } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readSettings } from '../tenant/tenant-create.js'
@@ -16,20 +18,20 @@ const names = Object.keys(VAULT_SETTINGS)
 const name = { type: 'string', suggestions: names, description: 'See coffer config list.' } as const
 
 const ofOneSetting = {
-  ...onVault,
+  access: wholeVault,
   input: closedInput(['name'], { name }),
-  positionals: ['name'],
+  cli: { positionals: ['name'] },
   output: settingOutput,
   check: ({ name: given }: { name?: string | undefined }) => requireSettingName(String(given)),
 } as const
 
-export const listSettings = operation({
-  ...onVault,
+export const listSettings = query({
+  access: wholeVault,
   name: 'config list',
   summary: 'List the settings of the vault, with their values and what they mean.',
   details: 'Change a setting: coffer config set NAME VALUE.',
   output: arrayOf(settingOutput),
-  columns: ['name', 'value', 'is_set', 'description'],
+  cli: { columns: ['name', 'value', 'is_set', 'description'] },
   examples: ['coffer config list'],
   run: async ({ store }) => {
     const { values } = await readSettings(store)
@@ -37,7 +39,7 @@ export const listSettings = operation({
   },
 })
 
-export const getSetting = operation({
+export const getSetting = query({
   ...ofOneSetting,
   name: 'config get',
   summary: 'Show one setting of the vault.',
@@ -45,8 +47,8 @@ export const getSetting = operation({
   run: async ({ store }, _, known) => showSetting(known, (await readSettings(store)).values),
 })
 
-export const setSetting = operation({
-  ...onVault,
+export const setSetting = change({
+  access: wholeVault,
   name: 'config set',
   summary: 'Change a setting of the vault.',
   details: 'For a value that contains a password, use the prompt, @FILE or standard input.',
@@ -57,8 +59,8 @@ export const setSetting = operation({
       description: 'The value; @FILE reads a file, - standard input; without it, a prompt asks.',
     },
   }),
-  positionals: ['name', 'value'],
   output: settingOutput,
+  cli: { positionals: ['name', 'value'] },
   examples: [
     'coffer config set public_url https://vault.example.com',
     'echo smtps://user:password@mail.example.com | coffer config set mail.url',
@@ -71,7 +73,7 @@ export const setSetting = operation({
   run: (context, _, { known, value }) => changeSetting(context, known, value),
 })
 
-export const unsetSetting = operation({
+export const unsetSetting = change({
   ...ofOneSetting,
   name: 'config unset',
   summary: 'Reset a setting of the vault to its default.',

@@ -3,7 +3,9 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
 import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/proxy/destination-fault.js'
 import { CofferError, invalid } from '../../errors.js'
-import { type AnyOperation, operation, type Session } from '../../framework/operation.js'
+import type { Session } from '../../framework/context.js'
+import { CONTROL_PATH, owner } from '../../framework/declaration.js'
+import { type AnyOperation, detached } from '../../framework/operation.js'
 import { anyJson, arrayOf, object, text, texts } from '../../framework/output.js'
 import type { List } from '../../framework/page.js'
 import * as port from '../../framework/ports/control.js'
@@ -26,10 +28,11 @@ const faultsOutput = arrayOf(
 
 /** Declares what all control plane operations share. `route`: method, and path below that of the plane. */
 function on<const Name extends string>(name: Name, route: string, example = '') {
+  const [method, path] = route.split(' ')
   return {
     name: `control ${name}`,
-    control: route,
-    audience: 'owner',
+    route: `${method} ${CONTROL_PATH}${path}`,
+    access: owner,
     examples: [toExample(name, example)],
   } as const
 }
@@ -63,36 +66,36 @@ export const noun = {
     request: 'See the requests, or wait for them.',
   },
   operations: [
-    operation({
+    detached({
       ...on('reset', 'POST /reset'),
       summary: 'Return to the state in which the vault began: data, clock, faults and requests.',
-      runDetached: async (session) => void (await session.control().reset()),
+      run: async (session) => void (await session.control().reset()),
     }),
-    operation({
+    detached({
       ...onSnapshot('snapshot create', 'POST /snapshots'),
       summary: 'Keep the present data under a name, in memory.',
-      positionals: ['name'],
-      runDetached: async (session, { name }) => void (await session.control().saveSnapshot(name)),
+      cli: { positionals: ['name'] },
+      run: async (session, { name }) => void (await session.control().saveSnapshot(name)),
     }),
-    operation({
+    detached({
       ...on('snapshot list', 'GET /snapshots'),
       summary: 'List the names of the snapshots.',
       output: texts,
-      runDetached: async (session) => session.control().listSnapshots(),
+      run: async (session) => session.control().listSnapshots(),
     }),
-    operation({
+    detached({
       ...onSnapshot('snapshot restore', 'POST /snapshots/{name}/restore'),
       summary: 'Return to the data of a snapshot.',
-      runDetached: async (session, { name }) => void (await session.control().restoreSnapshot(name)),
+      run: async (session, { name }) => void (await session.control().restoreSnapshot(name)),
     }),
-    operation({
+    detached({
       ...onSnapshot('snapshot delete', 'DELETE /snapshots/{name}'),
       summary: 'Delete a snapshot.',
-      runDetached: async (session, { name }) => void (await session.control().deleteSnapshot(name)),
+      run: async (session, { name }) => void (await session.control().deleteSnapshot(name)),
     }),
-    operation({
+    detached({
       ...on('fork create', 'POST /forks'),
-      noReveal: 'refused',
+      plaintext: 'refused',
       summary: 'Begin a tenant with the data that the vault began with, for a parallel test worker.',
       details:
         'The fork has its own tenant id, API keys, log, clock, faults and requests; the server knows it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. Fingerprints are equal to those of the other forks.',
@@ -100,28 +103,28 @@ export const noun = {
         name: { type: 'string', minLength: 1, maxLength: 100, description: 'Its name on the dashboard.' },
       }),
       output: port.forkOutput,
-      runDetached: async (session, { name }) => session.control().fork(name),
+      run: async (session, { name }) => session.control().fork(name),
     }),
-    operation({
+    detached({
       ...on('fork list', 'GET /forks'),
-      noReveal: 'refused',
+      plaintext: 'refused',
       summary: 'List the forks, with their keys.',
       output: arrayOf(port.forkOutput),
-      runDetached: async (session) => session.control().listForks(),
+      run: async (session) => session.control().listForks(),
     }),
-    operation({
+    detached({
       ...on('fork delete', 'DELETE /forks/{id}', '$(coffer control fork create --fields id -o value)'),
       summary: 'Delete a fork.',
       input: closedInput(['id'], { id: { type: 'string', description: 'The id of the fork.' } }),
-      runDetached: async (session, { id }) => void (await session.control().deleteFork(id)),
+      run: async (session, { id }) => void (await session.control().deleteFork(id)),
     }),
-    operation({
+    detached({
       ...on('clock get', 'GET /clock'),
       summary: 'Show the clock of the vault.',
       output: port.clockOutput,
-      runDetached: async (session) => session.control().readClock(),
+      run: async (session) => session.control().readClock(),
     }),
-    operation({
+    detached({
       ...on('clock set', 'PUT /clock', '--mode frozen --at 2030-01-01T00:00:00Z'),
       summary: 'Set the clock: the real one, one that runs from another time, or one that stands still.',
       details: DUE,
@@ -131,24 +134,24 @@ export const noun = {
       }),
       output: port.clockOutput,
       check: ({ at }) => (at === undefined ? undefined : about('at', () => parseLogDate(at))),
-      runDetached: async (session, { mode }, at) => session.control().setClock(mode, at),
+      run: async (session, { mode }, at) => session.control().setClock(mode, at),
     }),
-    operation({
+    detached({
       ...on('clock advance', 'POST /clock/advance', '--by 72h'),
       summary: 'Move the clock forward.',
       details: DUE,
       input: closedInput(['by'], { by: { type: 'string', description: 'Such as 90s, 15m, 72h or 2w.' } }),
       output: port.clockOutput,
       check: ({ by }) => readDuration('by', by ?? ''),
-      runDetached: async (session, _, ms) => session.control().advanceClock(ms),
+      run: async (session, _, ms) => session.control().advanceClock(ms),
     }),
-    operation({
+    detached({
       ...on('fault list', 'GET /faults'),
       summary: 'List the rules by which requests fail, with counts.',
       output: faultsOutput,
-      runDetached: async (session) => session.control().listFaults(),
+      run: async (session) => session.control().listFaults(),
     }),
-    operation({
+    detached({
       ...on(
         'fault set',
         'PUT /faults',
@@ -168,18 +171,18 @@ export const noun = {
       check: ({ rules = [] }) => {
         for (const [index, rule] of rules.entries()) checkRule(`rules[${index}]`, rule ?? {})
       },
-      runDetached: async (session, { rules }) => {
+      run: async (session, { rules }) => {
         const control = session.control()
         await control.setFaults(rules.map((rule) => ({ kind: 'destination', ...rule }) as port.FaultRule))
         return control.listFaults()
       },
     }),
-    operation({
+    detached({
       ...on('fault clear', 'DELETE /faults'),
       summary: 'Remove the rules by which requests fail.',
-      runDetached: async (session) => void (await session.control().setFaults([])),
+      run: async (session) => void (await session.control().setFaults([])),
     }),
-    operation({
+    detached({
       ...on('request list', 'GET /requests', '--operation "token create" --count 2 --wait 2s'),
       summary: 'List the last 1,000 requests, oldest first, without their data, or wait for some.',
       input: closedInput([], {
@@ -190,34 +193,34 @@ export const noun = {
         ...waiting(1000),
       }),
       output: arrayOf(port.requestOutput),
-      columns: ['at', 'method', 'path', 'operation', 'status', 'ms'],
+      cli: { columns: ['at', 'method', 'path', 'operation', 'status', 'ms'] },
       check: readTimeout,
-      runDetached: async (session, { count: wanted, timeout: _, ...filter }, timeoutMs) =>
+      run: async (session, { count: wanted, timeout: _, ...filter }, timeoutMs) =>
         session.control().findRequests(omitUndefined(filter), wanted ?? 0, timeoutMs),
     }),
-    operation({
+    detached({
       ...on('not-emulated', 'GET /not-emulated'),
       summary: 'Count the requests for areas that are not emulated, which were answered 501.',
       details:
         'A part of a path that may be an id is {}. Counted since the start, a reset or `control request clear`, each attempt of\n' +
         'a client that repeats a request. A test suite may require that there are none.',
       output: arrayOf(port.notEmulatedOutput),
-      columns: ['method', 'path', 'count', 'area'],
-      runDetached: async (session) => session.control().listNotEmulated(),
+      cli: { columns: ['method', 'path', 'count', 'area'] },
+      run: async (session) => session.control().listNotEmulated(),
     }),
-    operation({
+    detached({
       ...on('request clear', 'DELETE /requests'),
       summary: 'Forget the requests so far.',
-      runDetached: async (session) => void (await session.control().clearRequests()),
+      run: async (session) => void (await session.control().clearRequests()),
     }),
-    operation({
+    detached({
       ...on('outbox', 'GET /outbox'),
       summary: 'List the mails of invitations, or get one with its link.',
       input: closedInput([], { id: { type: 'string', description: 'The id of a mail.' } }),
       output: anyJson('A page of mails, or one mail with its text.'),
-      runDetached: (session, input) => performControlled(session, readOutbox, input),
+      run: (session, input) => performControlled(session, readOutbox, input),
     }),
-    operation({
+    detached({
       ...on('webhooks', 'GET /webhooks', '--event token.created --wait 2s'),
       summary:
         'Wait until an event was sent to a webhook, and list the last 100 with payload and answer, oldest first.',
@@ -225,7 +228,7 @@ export const noun = {
       input: closedInput([], { ...deliveryFilters, ...waiting(MAX_DELIVERIES) }),
       output: arrayOf(deliveryOutput),
       check: readTimeout,
-      async runDetached(session, { count: wanted = 1, timeout: _, ...filter }, timeoutMs) {
+      async run(session, { count: wanted = 1, timeout: _, ...filter }, timeoutMs) {
         const input = { ...omitUndefined(filter), size: MAX_DELIVERIES }
         let found: Delivery[] = []
         const isEnough = async () => {
@@ -237,20 +240,20 @@ export const noun = {
         return found
       },
     }),
-    operation({
+    detached({
       ...on('reveals', 'GET /reveals', '--token card-1'),
       summary: REVEALS,
       input: revealsInput,
       output: revealsOutput,
-      runDetached: async (session, input) =>
+      run: async (session, input) =>
         (await performControlled(session, countReveals, input)) as Infer<typeof revealsOutput>,
     }),
-    operation({
-      ...{ ...on('page', 'POST /page'), noReveal: 'refused' },
+    detached({
+      ...{ ...on('page', 'POST /page'), plaintext: 'refused' },
       summary: 'Get a sign-in link to the dashboard of the server, valid once for 2 minutes.',
       details: 'The server is the one that has the vault open, or the one at --url, with its control key.',
       output: object({ url: text }),
-      runDetached: async (session) => {
+      run: async (session) => {
         const create = session.vault().createPageUrl
         if (create !== undefined) return { url: create() }
         throw new CofferError('not_found', 'No server for this machine has this vault open: coffer serve')

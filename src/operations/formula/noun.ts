@@ -4,7 +4,9 @@ import * as rules from '../../domain/reactor/formula.js'
 import type { FormulaRecord } from '../../domain/records/records.js'
 import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
-import { type Context, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { owner } from '../../framework/declaration.js'
+import { change, detached, list, offline } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import {
@@ -90,9 +92,9 @@ const formulas = manage({
   tenantOf: ({ caller }, { type }) => (type === 'official' ? VAULT_TENANT : caller.tenant),
 })
 
-export const createFormula = operation({
+export const createFormula = change({
   ...formulas.createDeclaration,
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Create a formula: code and the parameters that it takes.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, svc } and returns { raw, tokenize }:\n' +
@@ -108,17 +110,17 @@ export const createFormula = operation({
   },
 })
 
-const listFormulas = operation({
+const listFormulas = list({
   ...formulas.listDeclaration,
   summary: 'List formulas, official and private, newest first.',
   input: inputSchema([], { name: nameFilter, ...pageInput(100) }),
   examples: ['coffer formula list', `coffer formula list --name 'gre*'`],
-  runDetached: (session, input) => formulas.list(session, input, [VAULT_TENANT, session.caller.tenant]),
+  run: (session, input) => formulas.list(session, input, [VAULT_TENANT, session.caller.tenant]),
 })
 
-const updateFormula = operation({
+const updateFormula = change({
   ...formulas.updateDeclaration,
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Replace a formula; its reactors then run the new code.',
   details:
     'Omitted attributes are removed. A reactor whose configuration becomes invalid answers 400 until it is updated.',
@@ -190,9 +192,9 @@ function readBody(input: Infer<typeof formulaInput>) {
   return { name, description, type, icon, code, ...elements }
 }
 
-const checkFormulaCode = operation({
+const checkFormulaCode = offline({
   name: 'formula check',
-  audience: 'owner',
+  access: owner,
   summary: 'Compile code without calling it.',
   details:
     'The file is JavaScript, or a formula as JSON whose code may be the name of a file in the same directory. Needs no vault.',
@@ -202,15 +204,15 @@ const checkFormulaCode = operation({
     'coffer formula get greet --fields code -o value > greet.js && coffer formula check greet.js',
     'coffer formula get greet > greet.json && coffer formula check greet.json',
   ],
-  runOffline: async ({ reactors }, { code }) => {
+  run: async ({ reactors }, { code }) => {
     await (await reactors()).check(code)
     return { compiles: true }
   },
 })
 
-const installFormulas = operation({
+const installFormulas = detached({
   name: 'formula install',
-  audience: 'owner',
+  access: owner,
   summary: 'Install official formulas: those included with coffer, or one from a file.',
   details: 'They are visible in every tenant. An official formula with the same name is replaced.',
   input: closedInput(['formulas'], {
@@ -226,9 +228,9 @@ const installFormulas = operation({
     },
   }),
   output: arrayOf(formulaOutput),
-  columns: ['id', 'name', 'type', 'status', 'created_at'],
+  cli: { columns: ['id', 'name', 'type', 'status', 'created_at'] },
   examples: ['coffer formula install', 'coffer formula install card-alias'],
-  runDetached: async ({ caller, inUnit, perform }, { formulas }) => {
+  run: async ({ caller, inUnit, perform }, { formulas }) => {
     const installed: unknown[] = []
     for (const given of formulas) {
       const official = await inUnit(({ store }) => readAll(store, 'formula', VAULT_TENANT))

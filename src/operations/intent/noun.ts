@@ -3,7 +3,8 @@ import { formatDate } from '../../domain/dates.js'
 import { Budget } from '../../domain/expression/budget.js'
 import { settingOf } from '../../domain/settings.js'
 import { prepareToken } from '../../domain/token/token.js'
-import { type CheckTools, operation } from '../../framework/operation.js'
+import type { CheckTools } from '../../framework/declaration.js'
+import { change } from '../../framework/operation.js'
 import { inputSchema } from '../../framework/schema.js'
 import { manage } from '../manage.js'
 import { intentOutput, valueAttributes, viewIntent } from '../token/token-attributes.js'
@@ -20,7 +21,7 @@ const intents = manage({
   view: ({ caller }, record) => viewIntent(record, caller),
 })
 
-const createIntent = operation({
+const createIntent = change({
   ...intents.createDeclaration,
   summary: 'Keep a value for a short time; coffer token create --token-intent-id makes a token of it.',
   details:

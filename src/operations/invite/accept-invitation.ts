@@ -7,8 +7,10 @@ import {
   readNames,
 } from '../../domain/invitation/invitation.js'
 import { CofferError } from '../../errors.js'
+import { wholeVault } from '../../framework/declaration.js'
 import { type EventTools, writeEntries } from '../../framework/events.js'
-import { type Host, onVault, operation } from '../../framework/operation.js'
+import type { Host } from '../../framework/host.js'
+import { detached } from '../../framework/operation.js'
 import { closedInput } from '../../framework/schema.js'
 import type { StoreReader } from '../../storage/store.js'
 import { addMember, isMember, memberOutput, viewMember } from '../member/noun.js'
@@ -66,8 +68,8 @@ export async function acceptInvitation(context: AcceptContext, { names, ...accep
 }
 
 /** Accepts an invitation without a browser. The actor of its log records is the invited person. */
-export const acceptInvitationLink = operation({
-  ...onVault,
+export const acceptInvitationLink = detached({
+  access: wholeVault,
   name: 'invite accept',
   summary: 'Accept an invitation on behalf of the invited person.',
   input: closedInput(['link'], {
@@ -75,13 +77,13 @@ export const acceptInvitationLink = operation({
     first_name: { type: 'string', description: 'Their first name.' },
     last_name: { type: 'string', description: 'Their last name.' },
   }),
-  positionals: ['link'],
   output: memberOutput,
+  cli: { positionals: ['link'] },
   examples: [
     'coffer invite outbox grace@example.com --fields link -o value | coffer invite accept - --first-name Grace',
   ],
   check: readNames,
-  runDetached: async ({ inUnit, traceId }, { link }, names) => {
+  run: async ({ inUnit, traceId }, { link }, names) => {
     const secret = readLink(link)
     return inUnit(async (context) => {
       const { member, waiting } = await acceptLink(context, { secret, names, traceId })

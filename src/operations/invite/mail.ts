@@ -6,8 +6,9 @@ import { composeDisabled, composeLetter, type Letter } from '../../domain/invita
 import { defaultSender, readSender } from '../../domain/invitation/mail-server.js'
 import type { InvitationRecord, LinkRecord, MailRecord } from '../../domain/records/records.js'
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
+import type { Context } from '../../framework/context.js'
 import type { EventTools } from '../../framework/events.js'
-import type { Context, Host } from '../../framework/operation.js'
+import type { Host } from '../../framework/host.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { readSettings } from '../tenant/tenant-create.js'
 

@@ -12,7 +12,9 @@ import { checkEmail } from '../../domain/invitation/mail-server.js'
 import { about } from '../../domain/property-errors.js'
 import type { MailRecord } from '../../domain/records/records.js'
 import { CofferError, conflict } from '../../errors.js'
-import { type Context, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { owner, requires } from '../../framework/declaration.js'
+import { change, detached, list } from '../../framework/operation.js'
 import { anyJson, component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { type List, listOf, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, idOf, inputSchema } from '../../framework/schema.js'
@@ -46,13 +48,13 @@ const invitationInput = inputSchema(['email'], {
   role: { ...givenRole, default: DEFAULT_ROLE, isAsked: true },
 })
 
-export const createInvitation = operation({
+export const createInvitation = change({
   ...invitations.createDeclaration,
   summary: 'Invite a person to your tenant by e-mail.',
   details:
     'The mail contains a link that works once and expires after 72 hours. If no mail server is set, the mail stays in the\noutbox. Set one: coffer config set mail.url. Read the outbox: coffer invite outbox.',
   input: invitationInput,
-  positionals: ['email'],
+  cli: { positionals: ['email'] },
   examples: ['coffer invite create alan@example.com --role READ_ONLY'],
   check: ({ email }) => {
     if (email !== undefined) about('email', () => checkEmail(email))
@@ -74,7 +76,7 @@ export async function addInvitation(
   )
 }
 
-const listInvitations = operation({
+const listInvitations = list({
   ...invitations.listDeclaration,
   summary: 'List invitations that were not accepted yet, newest first.',
   input: inputSchema([], {
@@ -82,19 +84,19 @@ const listInvitations = operation({
     ...pageInput(100),
   }),
   examples: ['coffer invite list', 'coffer invite list --status PENDING'],
-  runDetached: (session, { status, ...asked }) =>
+  run: (session, { status, ...asked }) =>
     invitations.list(session, {
       ...asked,
       matches: status && ((record, { now }) => viewInvitation(record, now).status === status),
     }),
 })
 
-const resendInvitation = operation({
+const resendInvitation = change({
   name: 'invite resend',
   summary: 'Send an invitation again with a new link; earlier links become invalid.',
   details:
     'Extends the expiry by 72 hours, counted from the previous expiry or from now, whichever is later.',
-  permissions: ['tenant:invitation:create', 'tenant:invitation:update'],
+  access: requires('tenant:invitation:create', 'tenant:invitation:update'),
   route: 'POST /tenants/self/invitations/{id}/resend',
   input: invitations.byId,
   output: invitationOutput,
@@ -135,9 +137,9 @@ export type OutboxMail = Omit<MailRecord, 'secret' | 'tenant_name'> & { subject:
 
 export type OutboxLetter = OutboxMail & { text: string; html: string }
 
-export const readOutbox = operation({
+export const readOutbox = detached({
   name: 'invite outbox',
-  audience: 'owner',
+  access: owner,
   summary: 'List mail with its delivery state, or print one mail.',
   details:
     'Without a mail server, mail stays here. Its link is removed once the mail is sent, or the link is used, replaced or withdrawn.',
@@ -146,11 +148,10 @@ export const readOutbox = operation({
     wait: { type: 'boolean', description: 'Wait until the delivery of waiting mail was attempted.' },
     ...pageInput(100),
   }),
-  positionals: ['id'],
   output: anyJson('A page of mails, or one mail with its text.'),
-  columns: ['id', 'to', 'state', 'link_expires_at', 'created_at'],
+  cli: { positionals: ['id'], columns: ['id', 'to', 'state', 'link_expires_at', 'created_at'] },
   examples: ['coffer invite outbox', 'coffer invite outbox grace@example.com'],
-  runDetached: async ({ inUnit, deliveries: queue, caller }, { id, wait, page = 1, size = 20 }) => {
+  run: async ({ inUnit, deliveries: queue, caller }, { id, wait, page = 1, size = 20 }) => {
     if (wait === true) await queue.settle()
     return inUnit(async ({ store }): Promise<OutboxLetter | List<OutboxMail>> => {
       const { publicUrl } = await readMailSettings(store, queue.publicUrl)

@@ -4,8 +4,9 @@ import { collect, refuseErrors } from '../../domain/property-errors.js'
 import { ENTITY_TYPES } from '../../domain/records/log-record.js'
 import type { LogRecord } from '../../domain/records/records.js'
 import type { PropertyErrors } from '../../errors.js'
+import { owner, requires } from '../../framework/declaration.js'
 import { readList } from '../../framework/list.js'
-import { operation } from '../../framework/operation.js'
+import { detached, list, query } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { type List, listOutput, newestInput, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, inputSchema, textOf } from '../../framework/schema.js'
@@ -46,55 +47,54 @@ const filters = {
 
 type LogFilters = Infer<{ type: 'object'; properties: typeof filters }>
 
-const listLogs = operation({
+const listLogs = list({
   name: 'log list',
   summary: 'List log records, newest first.',
-  permissions: ['log:read'],
+  access: requires('log:read'),
   route: 'GET /logs',
   input: inputSchema([], { ...filters, ...pageInput(LARGEST_PAGE) }),
-  positionals: ['entity_id'],
   output: listOutput(logOutput),
+  cli: { positionals: ['entity_id'] },
   examples: [
     'coffer log list',
     'coffer log list card-1',
     'coffer log list --entity-type token --start-date 24h',
   ],
   check: dateConditions,
-  runDetached(session, input, dates) {
+  run(session, input, dates) {
     const and = [...entityConditions(input), ...dates]
     const where = async () => (and.length === 0 ? undefined : { and })
     return readList(session, { kind: 'log', where, show: (_, record) => viewLog(record) }, input)
   },
 })
 
-const listEntityTypes = operation({
+const listEntityTypes = query({
   name: 'log entity-types',
   summary: 'List the entity types of the log.',
-  permissions: ['log:read'],
+  access: requires('log:read'),
   route: 'GET /logs/entity-types',
   output: arrayOf(component('EntityType', ['display_name', 'value'], { display_name: text, value: text })),
   examples: ['coffer log entity-types'],
   run: async () => Object.entries(ENTITY_TYPES).map(([value, display_name]) => ({ display_name, value })),
 })
 
-const tailLog = operation({
+const tailLog = list({
   name: 'log tail',
-  audience: 'command',
   summary: 'Print the newest log records, oldest first; with -f also new ones as they are written.',
-  permissions: ['log:read'],
+  access: requires('log:read'),
   input: closedInput([], { number: newestInput(LARGEST_PAGE, 'The number of records.') }),
   output: listOutput(logOutput),
   examples: ['coffer log tail -n 50', 'coffer log tail -f & sleep 1; kill $!; wait'],
-  runDetached: async ({ caller, perform }, { number = 20 }) => {
+  run: async ({ caller, perform }, { number = 20 }) => {
     const list = await perform(caller, listLogs, { size: Math.max(1, number) })
     const { pagination, data } = list as List<ReturnType<typeof viewLog>>
     return { pagination, data: data.slice(0, number).toReversed() }
   },
 })
 
-const verifyLog = operation({
+const verifyLog = detached({
   name: 'log verify',
-  audience: 'owner',
+  access: owner,
   summary: 'Verify that no log record was changed, removed, inserted or reordered.',
   details:
     'Reads the whole log of the tenant. A server that has the vault open does not answer requests until this is done.',
@@ -105,7 +105,7 @@ const verifyLog = operation({
     'broken_at?': count,
   }),
   examples: ['coffer log verify'],
-  runDetached: async (session) => {
+  run: async (session) => {
     const tenant = await session.inUnit(async (context) => {
       const { id, name } = await context.tenant()
       return { id, name }
@@ -125,20 +125,19 @@ export const revealsInput = closedInput([], {
 const actors = arrayOf(object({ 'actor_type?': text, 'actor_id?': text, count, last_at: date }))
 export const revealsOutput = object({ count, seen_by: actors, use_count: count, used_by: actors })
 
-export const countReveals = operation({
+export const countReveals = detached({
   name: 'log reveals',
-  audience: 'command',
   summary: REVEALS,
   details:
     'count and seen_by: answers that gave a caller plaintext. use_count and used_by: calls of reactors and proxies, which\n' +
     'always get plaintext, and whose answers may contain it. The counts cover all log records. The callers are those of the\n' +
     'newest 10,000 of each.',
-  permissions: ['log:read'],
+  access: requires('log:read'),
   input: revealsInput,
-  positionals: ['token'],
   output: revealsOutput,
+  cli: { positionals: ['token'] },
   examples: ['coffer log reveals card-1', 'coffer log reveals'],
-  runDetached: async ({ inUnit, caller }, { token }) => {
+  run: async ({ inUnit, caller }, { token }) => {
     const which = token === undefined ? { class: 'token' } : { type_entity: `token:${token}` }
     const find = (operation: 'read' | 'use') => {
       const fields = { ...which, operation, transform: 'reveal' }

@@ -5,7 +5,8 @@ import { normalizeEmail } from '../../domain/invitation/mail-server.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { MemberRecord, TenantRecord, UserRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
-import { operation } from '../../framework/operation.js'
+import { anyKey } from '../../framework/declaration.js'
+import { change, list, query } from '../../framework/operation.js'
 import { arrayOf, component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
@@ -47,21 +48,21 @@ const members = manage({
   view: ({ store }, record) => viewMember(store, record),
 })
 
-const listMembers = operation({
+const listMembers = list({
   ...members.listDeclaration,
   summary: 'List the members of your tenant, newest first.',
   input: inputSchema([], { user_id: filterBy('Only the membership of this user.'), ...pageInput(50) }),
   examples: ['coffer member list'],
-  runDetached: (session, { user_id, ...asked }) =>
+  run: (session, { user_id, ...asked }) =>
     members.list(session, { ...asked, where: whereIn('user', user_id) }),
 })
 
-const updateMember = operation({
+const updateMember = change({
   ...members.updateDeclaration,
   summary: 'Change the role of a member.',
   details:
     'The role of the owner cannot be changed. Coffer stores and shows roles, but they do not restrict anything.',
-  alsoContentType: 'application/json-patch+json',
+  http: { body: { types: ['application/json', 'application/json-patch+json'] } },
   input: inputSchema(['id', 'role'], { id, role: givenRole }),
   examples: ['coffer member update ada@example.com --role READ_ONLY'],
   async run(context, input) {
@@ -72,10 +73,10 @@ const updateMember = operation({
   },
 })
 
-const listRoles = operation({
+const listRoles = query({
   name: 'member roles',
   summary: 'List the roles of members.',
-  permissions: [],
+  access: anyKey,
   route: 'GET /roles',
   output: arrayOf(component('Role', ['name'], { name: enumOf(...ROLES) })),
   examples: ['coffer member roles'],

@@ -6,7 +6,9 @@ import { DIRECTIONS, findTemplates, readTransforms } from '../../domain/proxy/tr
 import type { ProxyRecord } from '../../domain/records/records.js'
 import { randomKey } from '../../domain/text/base58.js'
 import type { PropertyErrors } from '../../errors.js'
-import { type CheckTools, type Context, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import type { CheckTools } from '../../framework/declaration.js'
+import { change, list } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import {
@@ -116,9 +118,9 @@ const proxies = manage({
   view: viewProxy,
 })
 
-export const createProxy = operation({
+export const createProxy = change({
   ...proxies.createDeclaration,
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Create a proxy: a destination, and code that changes what is sent and answered.',
   details:
     'Code exports an asynchronous function that takes { args, configuration, req, logger, svc }, where args is { body,\n' +
@@ -138,7 +140,7 @@ export const createProxy = operation({
   },
 })
 
-const listProxies = operation({
+const listProxies = list({
   ...proxies.listDeclaration,
   summary: 'List proxies, newest first.',
   input: inputSchema([], {
@@ -147,12 +149,12 @@ const listProxies = operation({
     ...pageInput(100),
   }),
   examples: ['coffer proxy list', `coffer proxy list --name 'pay*'`],
-  runDetached: proxies.list,
+  run: proxies.list,
 })
 
-const updateProxy = operation({
+const updateProxy = change({
   ...proxies.updateDeclaration,
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Replace the attributes of a proxy; its key stays.',
   input: lenientInput(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
   examples: ['coffer proxy update payments --name billing --destination-url https://api.example.com/v2'],
@@ -163,9 +165,9 @@ const updateProxy = operation({
   },
 })
 
-const patchProxy = operation({
+const patchProxy = change({
   ...proxies.patchDeclaration,
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Change a proxy: the configuration is merged, the rest is replaced.',
   details:
     'A merge patch (RFC 7386): attributes in the patch are changed, null removes one, or one entry of the configuration;\n' +

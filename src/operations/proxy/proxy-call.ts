@@ -5,7 +5,9 @@ import { isKey } from '../../domain/text/base58.js'
 import { CofferError, validationError } from '../../errors.js'
 import { applicationCaller } from '../../framework/caller/authenticate.js'
 import { type Caller, decideBy } from '../../framework/caller/caller.js'
-import { HttpAnswer, operation, type Relay } from '../../framework/operation.js'
+import { requiresAny } from '../../framework/declaration.js'
+import { type Relay, relay } from '../../framework/operation.js'
+import { HttpAnswer } from '../../framework/outcome.js'
 import { anyJson, component, text, textMap } from '../../framework/output.js'
 import type { RelayRequest } from '../../framework/ports/outbound.js'
 import { inputSchema } from '../../framework/schema.js'
@@ -17,7 +19,7 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const COMMAND_PREFIX = 'svc'
 const MAX_PRINTED_BYTES = 8 * 1024 * 1024
 
-const relay: Relay = {
+const proxyRelay: Relay = {
   path: '/proxy',
   methods: METHODS,
   describeError: (problem) => ({ proxy_error: problem }),
@@ -66,17 +68,15 @@ async function readKeylessCaller(
   return { ...caller, source: { isCurrent: () => false, read } }
 }
 
-export const callProxy = operation({
+export const callProxy = relay({
   name: 'proxy call',
-  audience: 'command',
   summary: 'Call another server, in which {{ token id }} stands for the data of the token.',
   details:
     'Expressions may be in the body, the values of headers, the path and the query. At most 20 tokens. Over HTTP: any\n' +
     'method, path and body on /proxy, with the header SVC-PROXY-KEY or SVC-PROXY-URL. The host must be named with\n' +
     '--allow-net. With --dry-run nothing is sent and no code runs: the request is shown, with masked data.',
-  permissions: ['token:use', 'proxy:invoke'],
-  needsOnePermission: true,
-  positionals: ['target'],
+  access: requiresAny('token:use', 'proxy:invoke'),
+  http: { mayAnswer: 'anything' },
   input: inputSchema(['target'], {
     target: { type: 'string', refersTo: 'proxy', description: 'The id, name or key of a proxy, or a URL.' },
     method: { type: 'string', enum: METHODS, default: 'POST', description: `One of ${METHODS.join(', ')}.` },
@@ -98,13 +98,13 @@ export const callProxy = operation({
     headers: textMap,
     'body?': anyJson('JSON, or text.'),
   }),
+  cli: { positionals: ['target'] },
   examples: [
     `echo '{"card":"{{ card-1 }}"}' | coffer proxy call payments --path /charges --body - --dry-run --allow-net api.example.com`,
     'coffer serve --ephemeral --port 4919 > server.txt & sleep 2; coffer proxy call http://localhost:4919/tokens --allow-net localhost:4919; kill $!; wait',
   ],
-  mayAnswerHttp: true,
-  relay,
-  async runDetached(session, { target: named, body: sent, dry_run, ...input }) {
+  relay: proxyRelay,
+  async run(session, { target: named, body: sent, dry_run, ...input }) {
     const request = toRequest(input, sent)
     const kind = named.includes('://') ? 'url' : isKey(named) ? 'key' : 'id'
     const target = { [kind]: named } as Target

@@ -5,7 +5,7 @@ import type { ApplicationRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import { applicationCaller } from '../../framework/caller/authenticate.js'
 import { type Caller, decideBy, deriveCaller } from '../../framework/caller/caller.js'
-import type { Session } from '../../framework/operation.js'
+import type { Session } from '../../framework/context.js'
 import type { StoreReader } from '../../storage/store.js'
 
 /** What a reactor or proxy lets its code do. Without an application, the code has `permissions` on every container. */

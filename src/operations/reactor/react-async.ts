@@ -3,7 +3,9 @@ import { sizeOf } from '../../domain/expression/budget.js'
 import type { ReactorResultRecord } from '../../domain/records/records.js'
 import { CofferError, fromSent, toSent } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
-import { HttpAnswer, operation, type Session } from '../../framework/operation.js'
+import type { Session } from '../../framework/context.js'
+import { detached } from '../../framework/operation.js'
+import { HttpAnswer } from '../../framework/outcome.js'
 import { object, uuid } from '../../framework/output.js'
 import type { Claim } from '../../framework/ports/background.js'
 import { inputSchema } from '../../framework/schema.js'
@@ -14,7 +16,7 @@ import { reactorId } from './reactor.js'
 /** How long a result is kept; and how long a run may wait and last: 1,000 runs take less, four at a time. */
 const KEPT_MS = 24 * 60 * 60 * 1000
 
-export const reactLater = operation({
+export const reactLater = detached({
   ...react.running,
   name: 'reactor react-async',
   summary: 'Run a reactor later; coffer reactor result then gives what it answered.',
@@ -22,10 +24,10 @@ export const reactLater = operation({
     'The arguments are checked, and the data of tokens is put into them, at once. At most 1,000 runs of an application\n' +
     'wait. Without a server, the command ends when the run has.',
   route: 'POST /reactors/{id}/react-async',
-  success: 202,
+  http: { ...react.running.http, status: 202 },
   output: object({ asyncReactorRequestId: uuid }),
   examples: ['echo Ada | coffer reactor react-async greet --args name=-'],
-  async runDetached(session, input, found) {
+  async run(session, input, found) {
     const { background, caller, claims } = session
     const id = session.createUuid()
     const place = background.reserve(`${caller.tenant}/${react.callerKey(caller)}`, id)
@@ -56,22 +58,22 @@ export const reactLater = operation({
   },
 })
 
-export const getResult = operation({
+export const getResult = detached({
   name: 'reactor result',
   summary: 'Get what a run of react-async answered, for 24 hours after it ended.',
   details: 'A run that has not ended is not found. One that a stop of the server cut short failed.',
   ...react.invoking,
   route: 'GET /reactors/{id}/results/{request_id}',
+  http: { mayAnswer: 'anything' },
   input: inputSchema(['id', 'request_id'], {
     id: reactorId,
     request_id: { type: 'string', description: 'The asyncReactorRequestId of the run.' },
   }),
   output: react.responseOutput,
-  mayAnswerHttp: true,
   examples: [
     'coffer reactor result greet "$(echo Ada | coffer reactor react-async greet --args name=- -o value --fields asyncReactorRequestId)"',
   ],
-  async runDetached({ background, claims, inUnit, caller }, { id, request_id }) {
+  async run({ background, claims, inUnit, caller }, { id, request_id }) {
     // Asked before the result is read: a run that ends in between has then stored its result.
     const isRunning = background.has(request_id) || (await claims.has(caller.tenant, request_id))
     const { error, res, result } = await inUnit(async (context) => {

@@ -11,13 +11,10 @@ import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import type { WebhookEvent } from '../../domain/webhook/events.js'
 import { CofferError, ERRORS, type PropertyErrors } from '../../errors.js'
 import { type Caller, withGrant } from '../../framework/caller/caller.js'
-import {
-  type CheckTools,
-  type Context,
-  HttpAnswer,
-  operation,
-  type Session,
-} from '../../framework/operation.js'
+import type { Context, Session } from '../../framework/context.js'
+import { type CheckTools, requiresAny } from '../../framework/declaration.js'
+import { detached } from '../../framework/operation.js'
+import { HttpAnswer } from '../../framework/outcome.js'
 import { anyJson, component } from '../../framework/output.js'
 import type { Invocation, ReactorRun } from '../../framework/ports/reactors.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
@@ -48,17 +45,17 @@ const reactInput = inputSchema(['id'], {
   },
 })
 
-export const invoking = { permissions: ['token:use', 'reactor:invoke'], needsOnePermission: true } as const
+export const invoking = { access: requiresAny('token:use', 'reactor:invoke') } as const
 
 export const running = {
   ...invoking,
   input: reactInput,
   log: { operation: 'react', message: 'Reactor invoked' },
-  sentBody: SENT_BODY,
+  http: { body: { asSent: SENT_BODY } },
   check: checkRequest,
 } as const
 
-export const react = operation({
+export const react = detached({
   ...running,
   name: 'reactor react',
   summary: 'Run a reactor with arguments, in which {{ token id }} stands for the data of the token.',
@@ -67,13 +64,13 @@ export const react = operation({
     'tokens. Parameters that the formula declares are required and cast; the setting reactors.undeclared_args says\n' +
     'whether others are passed on. Code may also return an HTTP answer of its own, which a command prints as res.',
   route: 'POST /reactors/{id}/react',
+  http: { ...running.http, mayAnswer: 'anything' },
   output: responseOutput,
   examples: [
     `echo Ada | coffer reactor react greet --args name=-`,
     `echo '{"args":{"name":"{{ ada | json: \\"$.name\\" }}"}}' | coffer reactor react greet`,
   ],
-  mayAnswerHttp: true,
-  async runDetached(session, input, found) {
+  async run(session, input, found) {
     // Durability `soon`, here and below, for units that only log reads and the run.
     const prepared = await session.inUnit((context) => prepare(context, session, input, found), 'soon')
     return invoke(session, prepared)

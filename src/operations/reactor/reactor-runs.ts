@@ -2,7 +2,9 @@
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ReactorRunRecord } from '../../domain/records/records.js'
 import type { CofferError } from '../../errors.js'
-import { type Context, operation, type Session } from '../../framework/operation.js'
+import type { Context, Session } from '../../framework/context.js'
+import { owner } from '../../framework/declaration.js'
+import { offline, query } from '../../framework/operation.js'
 import { anyJson, arrayOf, count, date, number, object, text, texts } from '../../framework/output.js'
 import { newestInput } from '../../framework/page.js'
 import type { ReactorRun } from '../../framework/ports/reactors.js'
@@ -63,10 +65,10 @@ async function removeOldest(store: StoreWriter, tenant: number, reactorId: strin
   for (const { id } of records) await store.remove('reactor_log', tenant, id)
 }
 
-export const listReactorRuns = operation({
+export const listReactorRuns = query({
   name: 'reactor logs',
-  noReveal: 'refused',
-  audience: 'owner',
+  plaintext: 'refused',
+  access: owner,
   summary: 'List the last runs of a reactor: outcome, duration, memory, console.',
   details:
     'At most 100 runs are stored. They may contain the arguments, so only the owner of the vault can read them.',
@@ -74,7 +76,6 @@ export const listReactorRuns = operation({
     id: { type: 'string', refersTo: 'reactor', description: 'The id of the reactor, or its name.' },
     number: newestInput(KEPT_RUNS, 'The number of runs.'),
   }),
-  positionals: ['id'],
   output: arrayOf(
     object({
       id: text,
@@ -91,7 +92,7 @@ export const listReactorRuns = operation({
       trace_id: text,
     }),
   ),
-  columns: ['created_at', 'outcome', 'status', 'duration_ms', 'memory_mib'],
+  cli: { positionals: ['id'], columns: ['created_at', 'outcome', 'status', 'duration_ms', 'memory_mib'] },
   examples: ['coffer reactor logs greet', 'coffer reactor logs greet -n 1 -o ndjson'],
   run: async (context, { id, number: most = 20 }) => {
     await requireRecord(context, 'reactor', id)
@@ -103,9 +104,9 @@ export const listReactorRuns = operation({
 
 const map = { type: 'object', additionalProperties: true } as const
 
-export const developReactor = operation({
+export const developReactor = offline({
   name: 'reactor dev',
-  audience: 'owner',
+  access: owner,
   summary: 'Run a file as a reactor; with --watch again on every save.',
   details:
     'The code runs as in a vault, with its limits, but without a vault: arguments are not detokenized, and the code has no\n' +
@@ -115,7 +116,7 @@ export const developReactor = operation({
   examples: [
     `echo 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })' > greet.js && coffer reactor dev greet.js --args name=Ada`,
   ],
-  runOffline: async ({ reactors }, { code, args = {}, configuration = {} }) => {
+  run: async ({ reactors }, { code, args = {}, configuration = {} }) => {
     const runtime = await reactors()
     const given = { code, args, rest: {}, configuration, client: null }
     const run = await runtime.run({ tenant: 0, reactor: 'dev', ...given })

@@ -7,7 +7,8 @@ import { checkReactor, completeRuntime, IMAGES, readConfiguration } from '../../
 import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
 import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, conflict, invalid, type PropertyErrors } from '../../errors.js'
-import { type Context, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { change, list } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import {
@@ -109,9 +110,9 @@ const reactors = manage({
   view: viewReactor,
 })
 
-export const createReactor = operation({
+export const createReactor = change({
   ...reactors.createDeclaration,
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Create a reactor: code, or a formula, with a configuration.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, req, logger, svc } and returns\n' +
@@ -134,7 +135,7 @@ export const createReactor = operation({
     viewReactor(context, await reactors.add(context, await readBody(context, input, input.formula?.id))),
 })
 
-export const listReactors = operation({
+export const listReactors = list({
   ...reactors.listDeclaration,
   summary: 'List reactors, newest first.',
   input: inputSchema([], {
@@ -143,14 +144,14 @@ export const listReactors = operation({
     ...pageInput(100),
   }),
   examples: ['coffer reactor list', `coffer reactor list --name 'gre*'`],
-  runDetached: reactors.list,
+  run: reactors.list,
 })
 
 export const getReactor = reactors.get('coffer reactor get greet')
 
-export const updateReactor = operation({
+export const updateReactor = change({
   ...reactors.updateDeclaration,
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Replace the attributes of a reactor; its formula stays, unless code replaces it.',
   input: lenientInput(['id', 'name'], { id: reactorId, ...reactorBody }),
   examples: [`coffer reactor update greet --name greeter --application 'starter private'`],
@@ -159,9 +160,9 @@ export const updateReactor = operation({
     viewReactor(context, await replace(context, await reactors.require(context, input.id), input)),
 })
 
-export const patchReactor = operation({
+export const patchReactor = change({
   ...reactors.patchDeclaration,
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Change a reactor: configuration and runtime are merged, the rest is replaced.',
   details:
     'A merge patch (RFC 7386): attributes in the patch are changed, null removes an application, the runtime, or one\n' +

@@ -8,13 +8,9 @@ import { BASE58_RULE, isKey } from '../../domain/text/base58.js'
 import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { ownerCaller } from '../../framework/caller/caller.js'
-import {
-  type AnyOperation,
-  type AuditEntry,
-  type CheckTools,
-  type Context,
-  operation,
-} from '../../framework/operation.js'
+import type { AuditEntry, Context } from '../../framework/context.js'
+import { type CheckTools, type LogEntry, owner } from '../../framework/declaration.js'
+import { type AnyOf, detached } from '../../framework/operation.js'
 import { arrayOf, count, object, text, uuid } from '../../framework/output.js'
 import { closedInput, type Infer, inputSchema, type ObjectSchema } from '../../framework/schema.js'
 import { writeLog } from '../../framework/unit.js'
@@ -98,17 +94,16 @@ export const seedSchema: SeedSchema = schema
 export type Seed = Infer<typeof seedSchema>
 export type SeedContents = Omit<Seed, 'tenants'>
 
-export const applySeed = operation({
+export const applySeed = detached({
   name: 'seed apply',
-  noReveal: 'refused',
-  audience: 'owner',
+  plaintext: 'refused',
+  access: owner,
   summary: 'Create what a seed contains, in your tenant and in further ones.',
   details:
     'A seed is JSON: applications, formulas, tokens, associations, reactors, proxies, members and invitations of the tenant, and\n' +
     'tenants with the same. Everything is created, or nothing. Keys of applications are shown only once; in a vault\n' +
     `in memory a seed may choose them: ${API_KEY} and 22 characters of ${BASE58_RULE}.`,
   input: closedInput(['seed'], { seed: seedSchema }),
-  positionals: ['seed'],
   output: arrayOf(
     object({
       id: uuid,
@@ -117,11 +112,11 @@ export const applySeed = operation({
       tokens: count,
     }),
   ),
-  columns: ['name', 'id', 'tokens'],
+  cli: { positionals: ['seed'], columns: ['name', 'id', 'tokens'] },
   examples: [`echo '{"tokens":[{"id":"grace","type":"token","data":"x"}]}' | coffer seed apply -`],
   log: { operation: 'update', message: 'Seed applied' },
   check: ({ seed }, tools) => checkSeed(seed ?? {}, tools),
-  async runDetached(session, _, parts) {
+  async run(session, _, parts) {
     const chosen = parts.flatMap(({ steps }) => steps).find(({ item }) => item.key !== undefined)
     if (chosen !== undefined) await within(`${chosen.at}.key`, async () => session.vault().admitChosenKeys())
     return session.inUnit(async (context) => {
@@ -142,7 +137,7 @@ export type ListName = Exclude<keyof SeedContents, 'name' | 'settings'>
 
 interface List {
   /** Its `check` is that of each item, and its `log` the entry of each creation. */
-  operation: Pick<AnyOperation, 'check' | 'run' | 'log'>
+  operation: Pick<AnyOf<'change'>, 'check' | 'run' | 'log'>
   /** Default: `run`. `checked` is the result of the check. */
   create?(context: Context, item: never, checked: never): Promise<unknown>
 }
@@ -229,11 +224,11 @@ async function enterNew(context: Context, { place, contents }: Part): Promise<Co
 }
 
 async function fill(own: Context, { contents, steps }: Part, recorded: AuditEntry[]) {
-  const loggedAs = (log: AnyOperation['log']) => own.as(own.caller, log ?? null, recorded)
+  const loggedAs = (log: LogEntry | undefined) => own.as(own.caller, log ?? null, recorded)
   const before = await own.tenant()
   const { name = before.name, settings } = contents
   if (settings !== undefined || name !== before.name)
-    await updateTenant.run!(loggedAs(updateTenant.log), { name, ...(settings && { settings }) }, undefined)
+    await updateTenant.run(loggedAs(updateTenant.log), { name, ...(settings && { settings }) }, undefined)
   const applications: ApplicationView[] = []
   const reactors: { id: string; name: string }[] = []
   const find = async (property: string, named: string) => {
@@ -247,7 +242,7 @@ async function fill(own: Context, { contents, steps }: Part, recorded: AuditEntr
   }
   for (const { at, list, item, checked } of steps) {
     if (own.turns.use(ITEM_OF_BATCH_STEPS)) await own.turns.next()
-    const { operation, create = operation.run! } = list
+    const { operation, create = operation.run } = list
     const made = await within(at, async () =>
       create(loggedAs(operation.log), (await refer(item, find)) as never, checked as never),
     )

@@ -4,7 +4,9 @@ import type { RecordOf, TokenRecord } from '../../domain/records/records.js'
 import { createDraw, replaceData } from '../../domain/token/synthetic.js'
 import type { TokenTypeName } from '../../domain/token/token-types.js'
 import { CofferError } from '../../errors.js'
-import { type Context, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { owner } from '../../framework/declaration.js'
+import { query } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
@@ -12,16 +14,16 @@ import { logTokenUse } from '../token/token-access.js'
 import { exportedAttributes, viewToken } from '../token/token-attributes.js'
 import { applySeed, type ListName, MAX_SEEDED_TOKENS, seedSchema } from './apply-seed.js'
 
-const exportSeed = operation({
+const exportSeed = query({
   name: 'seed export',
-  audience: 'owner',
+  access: owner,
   summary: 'Write your tenant down as a seed, without any key.',
   details:
     'Data is masked, and then often not valid in a seed that is applied. With --synthesize there is made-up data of the\n' +
     'same type and shape instead, with --reveal the data itself, and the configuration of reactors and proxies.',
   input: closedInput([], { synthesize: { type: 'boolean', description: 'Put made-up data in its place.' } }),
   output: anyJson('A seed.'),
-  isRevealable: true,
+  plaintext: 'masked',
   log: { operation: 'read', message: 'Seed exported' },
   examples: ['coffer seed export --synthesize'],
   async run(context, { synthesize = false }) {

@@ -6,7 +6,9 @@ import type { SessionRecord } from '../../domain/records/records.js'
 import { randomKey } from '../../domain/text/base58.js'
 import type { EventType } from '../../domain/webhook/events.js'
 import { CofferError, conflict, validationError } from '../../errors.js'
-import { type Context, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { keyOf } from '../../framework/declaration.js'
+import { change } from '../../framework/operation.js'
 import { component, date, text } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
 import { findNewest } from '../../storage/store.js'
@@ -23,18 +25,16 @@ const AUTHORIZE_SESSION = `${CREATE_SESSION} --fields nonce -o value > nonce.txt
 /** Sessions are stored under tenant number 0, because a session key does not reveal the tenant. */
 const NO_TENANT = 0
 
-export const createSession = operation({
+export const createSession = change({
   name: 'session create',
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Create a session: a key for a browser, which may do nothing until it is authorized.',
   details:
     `The key expires after ${SESSION_MINUTES} minutes. Give the nonce to your server, which authorizes the session with it.\n` +
     'The session acts as the public application whose key is in use.',
-  permissions: [],
-  onlyFor: 'public',
+  access: keyOf('public'),
   route: 'POST /sessions',
-  ignoresIdempotencyKey: true,
-  success: 201,
+  http: { ignoresIdempotencyKey: true, status: 201 },
   output: component('Session', ['session_key', 'nonce', 'expires_at'], {
     session_key: { ...text, description: 'Shown only here.', isShownOnce: true },
     nonce: { ...text, description: 'Authorizes the session, once.' },
@@ -57,16 +57,15 @@ export const createSession = operation({
   },
 })
 
-export const authorizeSession = operation({
+export const authorizeSession = change({
   name: 'session authorize',
   summary: 'Say what a session may do, as a private application.',
   details:
     'The rights of the session and those of the application that authorizes it both decide. So a session can do no more\n' +
     'than that application. If the setting sessions.beyond_authorizer is true, only the rights of the session decide.',
-  permissions: [],
-  onlyFor: 'private',
+  access: keyOf('private'),
   route: 'POST /sessions/authorize',
-  success: 200,
+  http: { status: 200 },
   input: {
     ...inputSchema(['nonce'], {
       nonce: { type: 'string', maxLength: 100, sensitive: true, description: 'The nonce of the session.' },

@@ -2,7 +2,8 @@ import { about } from '../../domain/property-errors.js'
 import type { TenantRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
-import { onVault, operation } from '../../framework/operation.js'
+import { requires, wholeVault } from '../../framework/declaration.js'
+import { change, query } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { closedInput, displayName, type Infer, inputSchema } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
@@ -29,10 +30,10 @@ const tenantOutput = output.component('Tenant', columns, tenantAttributes)
 
 export type TenantView = Infer<typeof tenantOutput>
 
-const getTenant = operation({
+const getTenant = query({
   name: 'tenant get',
   summary: 'Get your tenant.',
-  permissions: ['tenant:read'],
+  access: requires('tenant:read'),
   route: 'GET /tenants/self',
   output: tenantOutput,
   examples: ['coffer tenant get'],
@@ -44,10 +45,10 @@ const getTenant = operation({
   },
 })
 
-export const updateTenant = operation({
+export const updateTenant = change({
   name: 'tenant update',
   summary: 'Rename your tenant or change its settings.',
-  permissions: ['tenant:update'],
+  access: requires('tenant:update'),
   route: 'PUT /tenants/self',
   input: inputSchema(['name'], {
     name: { ...displayName, description: 'The name of the tenant.' },
@@ -75,14 +76,14 @@ export const updateTenant = operation({
   },
 })
 
-const deleteTenant = operation({
+const deleteTenant = change({
   name: 'tenant delete',
   summary: 'Delete your tenant with all its data, and destroy its keys.',
   details: 'Earlier backups contain their own keys, so their data of this tenant remains readable.',
-  permissions: ['tenant:delete'],
+  access: requires('tenant:delete'),
   route: 'DELETE /tenants/self',
+  cli: { confirmation: 'This deletes the tenant with all of its tokens, applications and logs' },
   examples: ['coffer tenant delete --yes'],
-  confirmation: 'This deletes the tenant with all of its tokens, applications and logs',
   async run({ store, caller: { tenant } }) {
     // API key records belong to the vault, so deleting the rows of the tenant does not remove them.
     const applications = await readAll(store, 'application', tenant)
@@ -93,12 +94,12 @@ const deleteTenant = operation({
   },
 })
 
-const reportUsage = operation({
+const reportUsage = query({
   name: 'tenant usage',
   summary: 'Report the number of tokens, and of those active this month.',
-  permissions: ['report:read'],
+  access: requires('report:read'),
   route: 'GET /tenants/self/reports/usage',
-  alsoAt: '/tenants/self/reports/operations',
+  http: { olderPath: '/tenants/self/reports/operations' },
   output: output.component('UsageReport', [], {
     token_report: object({
       metrics_by_type: { type: 'object', additionalProperties: object({ count, 'last_created_at?': date }) },
@@ -131,13 +132,13 @@ function viewTenant(tenant: TenantRecord): TenantView {
   return { ...view, type: 'test' }
 }
 
-const addTenant = operation({
-  ...onVault,
+const addTenant = change({
+  access: wholeVault,
   name: 'tenant create',
   summary: 'Create another tenant in the vault.',
   input: closedInput(['name'], { name: { type: 'string', description: 'The name of the tenant.' } }),
-  positionals: ['name'],
   output: tenantOutput,
+  cli: { positionals: ['name'] },
   examples: ['coffer tenant create staging'],
   log: { operation: 'update', message: 'Another tenant created' },
   check: ({ name }) => about('name', () => checkTenantName(String(name))),
@@ -145,25 +146,25 @@ const addTenant = operation({
     viewTenant(await createTenant(store, { name, keys: vault().generateTenantKeys(), createUuid })),
 })
 
-const listTenants = operation({
-  ...onVault,
+const listTenants = query({
+  access: wholeVault,
   name: 'tenant list',
   summary: 'List the tenants of the vault, newest first.',
   output: output.arrayOf(object({ ...tenantAttributes, 'is_used?': boolean })),
-  columns: ['name', 'id', 'is_used', 'created_at'],
+  cli: { columns: ['name', 'id', 'is_used', 'created_at'] },
   examples: ['coffer tenant list'],
   run: async ({ store }) => (await readAll(store, 'tenant', 0)).map(viewTenant),
 })
 
-const useTenant = operation({
-  ...onVault,
+const useTenant = change({
+  access: wholeVault,
   name: 'tenant use',
   summary: 'Choose the tenant that commands act in by default.',
   details:
     'The choice is stored in your own configuration, for this vault. --tenant and COFFER_TENANT override it.',
   input: closedInput(['name'], { name: { type: 'string', description: 'Its name or id.' } }),
-  positionals: ['name'],
   output: object({ id: uuid, name: text, is_used: boolean }),
+  cli: { positionals: ['name'] },
   examples: ['coffer tenant use demo'],
   run: async ({ store }, { name: nameOrId }) => {
     const { id, name } = await findTenant(store, nameOrId)

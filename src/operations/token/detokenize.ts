@@ -6,7 +6,9 @@ import { addError, collect, collectLater, isFull, refuseErrors } from '../../dom
 import type { TokenRecord } from '../../domain/records/records.js'
 import type { Secrets } from '../../domain/text/secrets.js'
 import { type CofferError, invalid, noRevealError, type PropertyErrors } from '../../errors.js'
-import { type CheckTools, type Context, type LogEntry, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { type CheckTools, type LogEntry, requires } from '../../framework/declaration.js'
+import { query } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
 import { logTokenUse, notGranted } from './token-access.js'
@@ -52,20 +54,19 @@ export function addSecret(secrets: Secrets, { caller }: Context, record: TokenRe
   secrets.add(record.data, viewToken(record, stricterTransform('mask', shown)).data)
 }
 
-export const detokenizeTokens = operation({
+export const detokenizeTokens = query({
   ...readDeclaration,
   name: 'token detokenize',
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Replace every expression in a JSON document by the data of its token.',
   details:
     '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token, {{ token_intent: id }} for\n' +
     'a token intent with its data; filters may follow. An expression that is a whole string yields the value with its JSON\n' +
     'type; inside text it yields text. Data is shown as by token get: masked if the rule says so; where a get leaves it\n' +
     'out, the expression yields null. At most 100 tokens and token intents.',
-  permissions: ['token:read'],
+  access: requires('token:read'),
   route: 'POST /detokenize',
-  ignoresIdempotencyKey: true,
-  wholeBody: 'payload',
+  http: { ignoresIdempotencyKey: true, body: { whole: 'payload' } },
   input: inputSchema(['payload'], {
     payload: { nullable: true, sensitive: true, description: 'The document: any JSON.' },
   }),

@@ -4,7 +4,10 @@ import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ImportRecord } from '../../domain/records/token-record.js'
 import { CofferError, conflict, type PropertyErrors, validationError } from '../../errors.js'
-import { type CheckTools, type Context, Existing, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { type CheckTools, requires } from '../../framework/declaration.js'
+import { detached } from '../../framework/operation.js'
+import { Existing } from '../../framework/outcome.js'
 import { arrayOf, enumOf, object, text } from '../../framework/output.js'
 import { closedInput, type Infer } from '../../framework/schema.js'
 import { CREATED } from './token-attributes.js'
@@ -31,7 +34,7 @@ const importInput = closedInput(['rows'], {
   first: { type: 'integer', minimum: 0, description: 'The number of rows in earlier batches of the run.' },
 })
 
-export const importTokens = operation({
+export const importTokens = detached({
   name: 'token import',
   summary: 'Create tokens from a file: NDJSON, a JSON array, or CSV.',
   details:
@@ -39,8 +42,7 @@ export const importTokens = operation({
     'paths, such as data.number, unless --map gives them one; an empty cell is absent. The first row that is refused ends\n' +
     'the import, unless --continue-on-error; the rows before it stay. With --resume FILE, given from the beginning, a run\n' +
     'that was cut short goes on when the same command is started again, within 30 days, and creates no row twice.',
-  audience: 'command',
-  permissions: ['token:create'],
+  access: requires('token:create'),
   input: importInput,
   output: object({ results: arrayOf(resultOutput) }),
   examples: [
@@ -49,7 +51,7 @@ export const importTokens = operation({
   ],
   log: CREATED,
   check: ({ rows = [] }, tools) => checkRows(rows, tools),
-  async runDetached(session, input, checked) {
+  async run(session, input, checked) {
     let results: RowResult[] = []
     const undo = new Error('A rehearsal leaves nothing.')
     const batch = session.inUnit(async (context) => {

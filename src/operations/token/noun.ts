@@ -3,8 +3,11 @@ import { andThen } from '../../domain/awaitable.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { associationId, type TokenRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
+import type { Context } from '../../framework/context.js'
+import { type CheckTools, requires } from '../../framework/declaration.js'
 import { readList } from '../../framework/list.js'
-import { type CheckTools, type Context, Existing, operation } from '../../framework/operation.js'
+import { change, list, query } from '../../framework/operation.js'
+import { Existing } from '../../framework/outcome.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
@@ -22,23 +25,22 @@ import { generateTokens, tokenize } from './tokenize.js'
 const { readDeclaration, tokenId, tokenOutput, viewToken } = attributes
 
 const createDeclaration = {
-  success: 201,
+  http: { status: 201, mayAnswer: 'existing' },
   output: tokenOutput,
   isExplainable: true,
-  mayAnswerExisting: true,
-  isRevealable: true,
+  plaintext: 'masked',
   log: attributes.CREATED,
   check: (input: Readonly<Record<string, unknown>>, tools: CheckTools) => checkNewToken(input, tools),
 } as const
 
-export const createToken = operation({
+export const createToken = change({
   ...createDeclaration,
   name: 'token create',
   summary: 'Store a value and return its token.',
   details:
     'Put nothing sensitive into the id: it is displayed, logged and part of URLs.\n' +
     'Put nothing sensitive into metadata: every caller who may read the token sees it.',
-  permissions: ['token:create'],
+  access: requires('token:create'),
   route: 'POST /tokens',
   input: inputSchema([], attributes.createAttributes),
   examples: [
@@ -49,11 +51,11 @@ export const createToken = operation({
   run: (context, _, draft) => createFrom(context, draft, viewWritten),
 })
 
-export const listTokens = operation({
+export const listTokens = list({
   ...readDeclaration,
   name: 'token list',
   summary: 'List tokens, newest first.',
-  permissions: ['token:read'],
+  access: requires('token:read'),
   route: 'GET /tokens',
   input: inputSchema([], { ...tokenFilters, ...pageInput(100) }),
   output: listOutput(tokenOutput),
@@ -63,7 +65,7 @@ export const listTokens = operation({
     `coffer token list --container '/pci/*'`,
   ],
   check: checkFilters,
-  runDetached: (session, input) =>
+  run: (session, input) =>
     readList(
       session,
       listGranted(session.caller, (context) => filterConditions(context, input)),
@@ -71,11 +73,11 @@ export const listTokens = operation({
     ),
 })
 
-export const getToken = operation({
+export const getToken = query({
   ...readDeclaration,
   name: 'token get',
   summary: 'Get a token by its id.',
-  permissions: ['token:read'],
+  access: requires('token:read'),
   route: 'GET /tokens/{id}',
   input: inputSchema(['id'], { id: tokenId }),
   output: tokenOutput,
@@ -93,19 +95,19 @@ export const getToken = operation({
     }),
 })
 
-export const updateToken = operation({
+export const updateToken = change({
   name: 'token update',
   summary: 'Change a token: data, mask and metadata are merged, the rest is replaced.',
   details:
     'A merge patch (RFC 7386): attributes in the patch are changed, null removes one, all others stay.\n' +
     'Containers, search indexes and the fingerprint expression are replaced as a whole.',
-  permissions: ['token:update'],
+  access: requires('token:update'),
   route: 'PATCH /tokens/{id}',
-  contentType: 'application/merge-patch+json',
+  http: { body: { types: ['application/merge-patch+json'] } },
   input: inputSchema(['id'], { id: tokenId, ...attributes.updateAttributes }),
   output: tokenOutput,
   isExplainable: true,
-  isRevealable: true,
+  plaintext: 'masked',
   examples: [
     `coffer token update card-1 --metadata customer=43`,
     `echo '{"data":{"expiration_year":2032},"expires_at":null}' | coffer token update card-1`,
@@ -116,15 +118,15 @@ export const updateToken = operation({
     updateFrom(context, await requireRecord(context, 'token', input.id), input, budget),
 })
 
-export const deleteToken = operation({
+export const deleteToken = change({
   name: 'token delete',
   summary: 'Delete a token and its data permanently; its log stays.',
-  permissions: ['token:delete'],
+  access: requires('token:delete'),
   route: 'DELETE /tokens/{id}',
   input: inputSchema(['id'], { id: tokenId }),
   isExplainable: true,
+  cli: { confirmation: 'This deletes the data of token' },
   examples: ['coffer token delete card-1 --yes'],
-  confirmation: 'This deletes the data of token',
   log: { operation: 'delete', message: 'Token deleted' },
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
@@ -141,12 +143,12 @@ const child_id = { ...tokenId, description: 'The id of the child token.' } as co
 const both = inputSchema(['parent_id', 'child_id'], { parent_id, child_id })
 const linkDeclaration = { input: both, isExplainable: true, check: refuseItself } as const
 
-export const linkTokens = operation({
+export const linkTokens = change({
   ...linkDeclaration,
   name: 'token link',
   summary: 'Make one token the child of another.',
   details: 'A link has a direction; for both directions create two links.',
-  permissions: ['token:read'],
+  access: requires('token:read'),
   route: 'POST /tokens/{parent_id}/children/{child_id}',
   examples: ['coffer token link customer-42 ada'],
   log: { operation: 'update', message: 'Token association created', derivesNoEvent: true },
@@ -157,11 +159,11 @@ export const linkTokens = operation({
   },
 })
 
-export const unlinkTokens = operation({
+export const unlinkTokens = change({
   ...linkDeclaration,
   name: 'token unlink',
   summary: 'Remove the link between a parent and a child; both tokens stay.',
-  permissions: ['token:delete'],
+  access: requires('token:delete'),
   route: 'DELETE /tokens/{parent_id}/children/{child_id}',
   examples: ['coffer token unlink customer-42 card-1'],
   log: { operation: 'update', message: 'Token association deleted', derivesNoEvent: true },
@@ -174,11 +176,11 @@ export const unlinkTokens = operation({
   },
 })
 
-export const createChild = operation({
+export const createChild = change({
   ...createDeclaration,
   name: 'token create-child',
   summary: 'Store a value as the child of a token.',
-  permissions: ['token:create', 'token:read'],
+  access: requires('token:create', 'token:read'),
   route: 'POST /tokens/{parent_id}/children',
   input: inputSchema(['parent_id'], { parent_id, ...attributes.createAttributes }),
   examples: [`echo '{"type":"token","data":"a note"}' | coffer token create-child card-1`],
@@ -197,17 +199,17 @@ export const createChild = operation({
   },
 })
 
-export const listChildren = operation({
+export const listChildren = list({
   ...readDeclaration,
   name: 'token children',
   summary: 'List the children of a token, newest first.',
-  permissions: ['token:read'],
+  access: requires('token:read'),
   route: 'GET /tokens/{parent_id}/children',
   input: inputSchema(['parent_id'], { parent_id, ...tokenFilters, ...pageInput(100) }),
   output: listOutput(tokenOutput),
   examples: ['coffer token children customer-42', 'coffer token children customer-42 --type card'],
   check: checkFilters,
-  runDetached(session, { parent_id, ...filters }) {
+  run(session, { parent_id, ...filters }) {
     const ofParent = async (context: Context) => {
       requireTransform(context, 'token:read', await requireRecord(context, 'token', parent_id))
       const where = { field: 'parent', value: parent_id }

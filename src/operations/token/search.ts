@@ -15,8 +15,10 @@ import {
 import { isShortId, SHORT_LENGTH } from '../../domain/token/short-id.js'
 import { CofferError, noRevealError, type PropertyErrors } from '../../errors.js'
 import { decideBy } from '../../framework/caller/caller.js'
+import type { Context, Session } from '../../framework/context.js'
+import { requires } from '../../framework/declaration.js'
 import { readList, readListByCursor } from '../../framework/list.js'
-import { type Context, operation, type Session } from '../../framework/operation.js'
+import { list } from '../../framework/operation.js'
 import { object, text as plainText } from '../../framework/output.js'
 import { cursorInput, cursorOutput, listOutput, pageInput } from '../../framework/page.js'
 import { closedInput, inputSchema } from '../../framework/schema.js'
@@ -32,7 +34,7 @@ const query = {
   description: 'The query; without one, every token matches.',
 } as const
 
-export const searchTokens = operation({
+export const searchTokens = list({
   ...readDeclaration,
   name: 'token search',
   summary: 'Find tokens by their search indexes, metadata and other attributes.',
@@ -43,34 +45,33 @@ export const searchTokens = operation({
     '[a TO b], {a TO b} or a day (UTC). With the setting search.masked_data false, data and fingerprint match only',
     'tokens whose data you may see.',
   ].join('\n'),
-  permissions: ['token:search'],
+  access: requires('token:search'),
   route: 'POST /tokens/search',
   input: inputSchema([], { query, ...pageInput(100) }),
-  positionals: ['query'],
   output: listOutput(tokenOutput),
+  cli: { positionals: ['query'] },
   examples: [
     `coffer token search 'type:card'`,
     `coffer token search 'data:6789 AND NOT type:card'`,
     `coffer token search --query 'container:/pii/* AND created_at:[2026-01-01 TO *]'`,
   ],
   check: ({ query = '' }) => parseSearchQuery(query),
-  runDetached: (session, input, query) => {
+  run: (session, input, query) => {
     const toConditions = async (context: Context) => (query ? [await toCondition(context, query)] : [])
     return readList(session, listGranted(session.caller, toConditions, ['token:search']), input)
   },
 })
 
 /** Finds what an id stands for that somebody typed. It tells ids alone, so it is not in the log. */
-export const findTokens = operation({
+export const findTokens = list({
   name: 'token find',
-  audience: 'command',
-  isInternal: true,
   summary: 'Find tokens by their id or its first 8 characters.',
-  permissions: ['token:read'],
+  access: requires('token:read'),
   input: closedInput(['id'], { id: text }),
   output: listOutput(object({ id: plainText })),
+  cli: { isInternal: true },
   examples: [],
-  runDetached: (session, { id }) => {
+  run: (session, { id }) => {
     const or: Condition[] = [
       { ids: [id] },
       { field: 'short_id', value: id.slice(0, SHORT_LENGTH).toLowerCase() },
@@ -80,13 +81,12 @@ export const findTokens = operation({
   },
 })
 
-export const listTokensByCursor = operation({
+export const listTokensByCursor = list({
   ...readDeclaration,
   name: 'token list-after',
-  form: { command: 'token list', flag: 'after' },
   summary: 'List tokens by cursor, newest first: flat in cost, without totals.',
   details: 'At most one of type, fingerprint and metadata; each may be together with container.',
-  permissions: ['token:read'],
+  access: requires('token:read'),
   route: 'GET /v2/tokens',
   input: inputSchema([], {
     type: { ...text, description: 'Only tokens of this type.' },
@@ -100,6 +100,7 @@ export const listTokensByCursor = operation({
     ...cursorInput,
   }),
   output: cursorOutput(tokenOutput),
+  cli: { form: { command: 'token list', flag: 'after' } },
   examples: ['coffer token list --after', 'coffer token list --after --container /pci/ --type card --all'],
   check({ type, container, fingerprint, metadata = {} }) {
     const entries = Object.entries(metadata).map(([key, value]) => [METADATA + key, value] as const)
@@ -107,28 +108,28 @@ export const listTokensByCursor = operation({
     const fields = given.flatMap(([field, value]) => (value === undefined ? [] : { field, value }))
     return checkFields(fields, (field) => (field.startsWith(METADATA) ? 'metadata' : field))
   },
-  runDetached: (session, input, fields) => listByCursor(session, 'token:read', input, fields),
+  run: (session, input, fields) => listByCursor(session, 'token:read', input, fields),
 })
 
-export const searchTokensByCursor = operation({
+export const searchTokensByCursor = list({
   ...readDeclaration,
   name: 'token search-after',
-  form: { command: 'token search', flag: 'after' },
   summary: 'Find tokens by cursor, newest first: flat in cost, without totals.',
   details:
     'Terms are field:value, joined by AND: container (and below), and at most one of type, fingerprint, data (a search\n' +
     'index) and metadata.<key>, whose value is compared case-sensitively.',
-  permissions: ['token:search'],
+  access: requires('token:search'),
   route: 'POST /v2/tokens/search',
   input: inputSchema([], { query, ...cursorInput }),
   output: cursorOutput(tokenOutput),
+  cli: { form: { command: 'token search', flag: 'after' } },
   examples: [`coffer token search --after --query 'container:/pii/ AND data:6789'`],
   check({ query = '' }) {
     const fields = ['container', 'type', 'fingerprint', 'metadata', 'data']
     const terms = parseJoinedTerms(query, fields, BY_PAGE)
     return checkFields(terms, () => 'query', BY_PAGE)
   },
-  runDetached: (session, input, fields) => listByCursor(session, 'token:search', input, fields),
+  run: (session, input, fields) => listByCursor(session, 'token:search', input, fields),
 })
 
 async function toCondition(context: Context, query: SearchQuery): Promise<Condition> {

@@ -13,7 +13,7 @@ const { anyJson, boolean, count, date, enumOf, object, text, textMap, texts, uui
 export const CREATED = { operation: 'create', message: 'Token created' } as const
 export const UPDATED = { operation: 'update', message: 'Token updated' } as const
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
-export const readDeclaration = { isExplainable: true, isRevealable: true, log: READ } as const
+export const readDeclaration = { isExplainable: true, plaintext: 'masked', log: READ } as const
 
 export function entityTypeOf({ type, is_intent }: Pick<TokenRecord, 'type' | 'is_intent'>): EntityType {
   if (is_intent) return 'token_intent'

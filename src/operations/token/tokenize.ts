@@ -4,7 +4,10 @@ import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors
 import { createDraw, generateData } from '../../domain/token/synthetic.js'
 import { isGiven } from '../../domain/token/token.js'
 import { type PropertyErrors, validationError } from '../../errors.js'
-import { type CheckTools, type Context, Existing, operation } from '../../framework/operation.js'
+import type { Context } from '../../framework/context.js'
+import { type CheckTools, requires } from '../../framework/declaration.js'
+import { change, detached } from '../../framework/operation.js'
+import { Existing } from '../../framework/outcome.js'
 import { anyJson, arrayOf } from '../../framework/output.js'
 import { closedInput, inputSchema } from '../../framework/schema.js'
 import { CREATED, type TokenView, tokenOutput, valueAttributes } from './token-attributes.js'
@@ -16,15 +19,15 @@ const GENERATED_AT_ONCE = 100
 /** `path`: that of the request in the document. */
 type DraftAt = readonly [path: string, draft: NewToken]
 
-export const tokenize = operation({
+export const tokenize = change({
   name: 'token tokenize',
   summary: 'Replace every value of a JSON document by a token.',
   details:
     'An object with type and data, or with token_intent_id, is a token request and is replaced by its token; every other\n' +
     'string, number and boolean is replaced by the id of a new token. Either all tokens are created or none; at most 1,000.',
-  permissions: ['token:create'],
+  access: requires('token:create'),
   route: 'POST /tokenize',
-  wholeBody: 'payload',
+  http: { body: { whole: 'payload' } },
   input: inputSchema(['payload'], {
     payload: { nullable: true, sensitive: true, description: 'The document: any JSON.' },
   }),
@@ -41,13 +44,12 @@ export const tokenize = operation({
   },
 })
 
-export const generateTokens = operation({
+export const generateTokens = detached({
   name: 'token generate',
-  audience: 'command',
   summary: 'Create tokens in the vault with synthetic data, for tests and demonstrations.',
   details:
     'The data is valid, belongs to nobody (test ranges of card numbers, reserved phone numbers and domains), and is the\nsame for the same --seed. The ids are random.',
-  permissions: ['token:create'],
+  access: requires('token:create'),
   input: closedInput([], {
     type: { ...valueAttributes.type, default: 'token' },
     count: { type: 'integer', minimum: 1, maximum: 10_000, default: 1, description: 'At most 10,000.' },
@@ -56,7 +58,7 @@ export const generateTokens = operation({
   output: arrayOf(tokenOutput),
   examples: ['coffer token generate --type card --count 5', 'coffer token generate --count 3 --seed 7'],
   log: CREATED,
-  async runDetached(session, { type = 'token', count = 1, seed = 1 }) {
+  async run(session, { type = 'token', count = 1, seed = 1 }) {
     const draw = createDraw(`${type}/${seed}`)
     // All data is drawn first, because a unit of work may run again.
     const drawn = Array.from({ length: count }, () => generateData(type, draw))

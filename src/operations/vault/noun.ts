@@ -1,13 +1,14 @@
 /** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
-import { onVault, operation } from '../../framework/operation.js'
+import { owner, wholeVault } from '../../framework/declaration.js'
+import { detached } from '../../framework/operation.js'
 import { anyJson, boolean, count, object, text, uuid } from '../../framework/output.js'
 import { holderOutput, type VaultHeader, vaultFacts, verification } from '../../framework/ports/vault.js'
 import { closedInput, pathOf } from '../../framework/schema.js'
 import * as offline from './offline.js'
 
-const describeVault = operation({
+const describeVault = detached({
   name: 'vault status',
-  audience: 'owner',
+  access: owner,
   summary: 'Show the location, key slots and contents of the vault.',
   output: object({
     'directory?': text,
@@ -20,7 +21,7 @@ const describeVault = operation({
     reactor_sandbox: anyJson('Each measure that confines reactor code, and whether it is active.'),
   }),
   examples: ['coffer vault status'],
-  runDetached: async (session) => {
+  run: async (session) => {
     const vault = session.vault()
     const holds = await session.inUnit(async ({ store, caller, tenant }) => {
       const count = async (kind: 'token' | 'log') =>
@@ -32,30 +33,30 @@ const describeVault = operation({
   },
 })
 
-const verifyVault = operation({
-  ...onVault,
+const verifyVault = detached({
+  access: wholeVault,
   name: 'vault verify',
   summary: 'Verify all data of the vault and list what is damaged.',
   details:
     'Also counts what is still readable. Exit code 7 if anything is damaged. Rows that were replaced or deleted are not read.',
   output: object({ ok: boolean, ...verification }),
   examples: ['coffer vault verify'],
-  runDetached: async (session) => verdict(await session.vault().maintenance().verify()),
+  run: async (session) => verdict(await session.vault().maintenance().verify()),
   // For a vault that is too damaged to open.
-  runOffline: async ({ vault }) => verdict(await vault.verify()),
+  whenDamaged: async ({ vault }) => verdict(await vault.verify()),
 })
 
 function verdict<V extends { findings: readonly unknown[] }>(verification: V): { ok: boolean } & V {
   return { ok: verification.findings.length === 0, ...verification }
 }
 
-const compactVault = operation({
-  ...onVault,
+const compactVault = detached({
+  access: wholeVault,
   name: 'vault compact',
   summary: 'Flush the write-ahead log and compact until nothing is due.',
   details: 'Confirms the clock: tokens that have expired by it are purged now.',
   examples: ['coffer vault compact'],
-  runDetached: async (session) => {
+  run: async (session) => {
     await session.inUnit(async ({ store }) => store.storeTime({ isTrusted: true }))
     const vault = session.vault()
     while ((await vault.sweep()) > 0);
@@ -64,33 +65,33 @@ const compactVault = operation({
   },
 })
 
-const backUpVault = operation({
-  ...onVault,
+const backUpVault = detached({
+  access: wholeVault,
   name: 'vault backup',
   summary: 'Write the whole vault into one sealed file.',
   details:
     'A server may keep running. The key slots of the vault at this time open the backup, even if they change later;\n' +
     'data deleted later from the vault stays in it.',
   input: closedInput(['file'], { file: pathOf('The path of a new file.') }),
-  positionals: ['file'],
   output: object({ file: text, bytes: count }),
+  cli: { positionals: ['file'] },
   examples: ['coffer vault backup vault.backup'],
-  runDetached: async ({ vault }, { file }) => ({ file, bytes: await vault().maintenance().backup(file) }),
+  run: async ({ vault }, { file }) => ({ file, bytes: await vault().maintenance().backup(file) }),
 })
 
 /** For the process that changes the key slots. `replaces`: the `mac` of the header that it has changed. */
-const replaceHeader = operation({
-  ...onVault,
+const replaceHeader = detached({
+  access: wholeVault,
   name: 'vault replace-header',
-  isInternal: true,
   summary: 'Replace the header of the vault.',
   input: closedInput(['header', 'replaces'], {
     header: { type: 'object', additionalProperties: true },
     replaces: { type: 'string' },
   }),
+  cli: { isInternal: true },
   examples: [],
   log: { operation: 'update', message: 'Vault key slots changed' },
-  runDetached: async (session, { header, replaces }) => {
+  run: async (session, { header, replaces }) => {
     const maintenance = session.vault().maintenance()
     await maintenance.replaceHeader(header as VaultHeader, replaces)
     return undefined

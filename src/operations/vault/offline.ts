@@ -1,6 +1,7 @@
 /** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
 import { CofferError, conflict, usage } from '../../errors.js'
-import { onVault, operation } from '../../framework/operation.js'
+import { owner, wholeVault } from '../../framework/declaration.js'
+import { change, offline } from '../../framework/operation.js'
 import { arrayOf } from '../../framework/output.js'
 import {
   copiedOutput,
@@ -11,22 +12,22 @@ import {
 } from '../../framework/ports/vault.js'
 import { closedInput, pathOf } from '../../framework/schema.js'
 
-export const restoreVault = operation({
+export const restoreVault = offline({
   name: 'vault restore',
-  audience: 'owner',
+  access: owner,
   summary: 'Create a vault from a backup here, at --vault or --store.',
   input: closedInput(['file'], { file: pathOf('A backup.') }),
-  positionals: ['file'],
   output: restoredOutput,
+  cli: { positionals: ['file'] },
   examples: [
     'coffer vault backup vault.backup && coffer vault restore vault.backup --vault restored --key-file .coffer-demo/vault.key',
   ],
-  runOffline: async ({ vault }, { file }) => vault.restore(file),
+  run: async ({ vault }, { file }) => vault.restore(file),
 })
 
-export const copyVault = operation({
+export const copyVault = offline({
   name: 'vault copy',
-  audience: 'owner',
+  access: owner,
   summary: 'Copy the vault to another place: from a directory into a store, back, or between two of a kind.',
   details:
     'Ids, logs, keys and key slots stay as they are. Nothing else may have a vault in a directory open meanwhile; a vault\n' +
@@ -49,7 +50,7 @@ export const copyVault = operation({
   }),
   output: copiedOutput,
   examples: ['coffer vault copy --to copied', 'coffer vault copy --skip-damaged --to recovered'],
-  runOffline: async ({ vault, notice }, { to, to_password_file: passwordFile, skip_damaged }) => {
+  run: async ({ vault, notice }, { to, to_password_file: passwordFile, skip_damaged }) => {
     const copied = await vault.copy(to, { passwordFile, skipsDamaged: skip_damaged === true })
     if (copied.skipped !== undefined) {
       const { findings = [], skipped } = copied
@@ -61,18 +62,20 @@ export const copyVault = operation({
   },
 })
 
-export const changeKeys = operation({
+export const changeKeys = offline({
   name: 'vault rekey',
-  audience: 'owner',
+  access: owner,
   summary: 'Change every key of the vault and encrypt all data again.',
   details:
     'The key file or passphrase used for this command keeps opening the vault; other key slots are dropped and can be\n' +
     'added again. Needs exclusive access to the vault: stop a server first. After an interruption, run it again.\n' +
     'Servers over PostgreSQL answer 503 from its beginning on, and are started again afterwards.',
   output: rekeyedOutput,
+  cli: {
+    confirmation: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
+  },
   examples: ['coffer vault rekey --yes'],
-  confirmation: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
-  runOffline: async ({ vault, notice, ask }) => {
+  run: async ({ vault, notice, ask }) => {
     const { dropped, ...report } = await vault.rekey()
     for (const { id, kind } of dropped) {
       const flag = kind === 'passphrase' ? '--passphrase' : `--new-key-file ${id}.key`
@@ -84,11 +87,11 @@ export const changeKeys = operation({
 })
 
 /** Logs the rekey afterwards, because no record can be written during it. */
-export const recordRekey = operation({
-  ...onVault,
+export const recordRekey = change({
+  access: wholeVault,
   name: 'vault note-rekey',
-  isInternal: true,
   summary: 'Log that every key was changed.',
+  cli: { isInternal: true },
   examples: [],
   log: { operation: 'update', message: 'Vault keys changed' },
   run: async () => undefined,
@@ -96,16 +99,16 @@ export const recordRekey = operation({
 
 const passphraseFile = pathOf('A file whose first line is the new passphrase.')
 
-export const changePassphrase = operation({
+export const changePassphrase = offline({
   name: 'vault passwd',
-  audience: 'owner',
+  access: owner,
   summary: 'Change the passphrase that opens the vault, or add one.',
   input: closedInput([], { new_passphrase_file: passphraseFile }),
   output: arrayOf(slotOutput),
   examples: [
     '(umask 77; echo a long passphrase > new.txt) && coffer vault passwd --new-passphrase-file new.txt',
   ],
-  runOffline: async ({ vault, notice }, { new_passphrase_file: file }) => {
+  run: async ({ vault, notice }, { new_passphrase_file: file }) => {
     let kept: readonly SlotFacts[] = []
     const slots = await vault.changeSlots({ kind: 'passphrase', file }, (slots, openedBy) => {
       const passphrases = slots.filter(({ kind }) => kind === 'passphrase')
@@ -131,9 +134,9 @@ const AFTER_REMOVAL =
   'Somebody who has kept the removed key and an older vault.json or backup can still read the files: only ' +
   '`coffer vault rekey` locks them out of the vault.'
 
-export const manageKeys = operation({
+export const manageKeys = offline({
   name: 'vault keys',
-  audience: 'owner',
+  access: owner,
   summary: 'List, add or remove the keys and passphrases that open the vault.',
   details:
     'coffer vault keys list · add (a key file, or with --passphrase a passphrase) · remove SLOT. The last slot cannot\n' +
@@ -146,14 +149,14 @@ export const manageKeys = operation({
     passphrase: { type: 'boolean', description: 'Add a passphrase instead of a key file.' },
     new_passphrase_file: passphraseFile,
   }),
-  positionals: ['action', 'slot'],
   output: arrayOf(slotOutput),
+  cli: { positionals: ['action', 'slot'] },
   examples: [
     'coffer vault keys list',
     'coffer vault keys add --new-key-file second.key',
     'coffer vault keys add --new-key-file second.key && coffer vault keys remove --yes "$(coffer vault keys list -o id | tail -n 1)"',
   ],
-  runOffline: async ({ vault, notice, confirm }, input) => {
+  run: async ({ vault, notice, confirm }, input) => {
     const { action, slot, new_key_file: keyFile, passphrase, new_passphrase_file: passphraseFile } = input
     if (action === 'list') return vault.listSlots()
     if (action === 'add') {

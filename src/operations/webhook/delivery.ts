@@ -3,9 +3,11 @@ import type { DeliveryRecord } from '../../domain/records/records.js'
 import { payloadOf } from '../../domain/webhook/events.js'
 import { conflict } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
+import type { Context } from '../../framework/context.js'
+import { owner } from '../../framework/declaration.js'
 import { keptUntil } from '../../framework/events.js'
 import { readList } from '../../framework/list.js'
-import { type Context, operation } from '../../framework/operation.js'
+import { change, list } from '../../framework/operation.js'
 import { anyJson, component, count, date, enumOf, text, uuid } from '../../framework/output.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, idOf } from '../../framework/schema.js'
@@ -38,17 +40,17 @@ export const deliveryFilters = {
   state: { type: 'string', enum: STATES, description: `Only those that are ${STATES.join(', ')}.` },
 } as const
 
-export const listDeliveries = operation({
+export const listDeliveries = list({
   name: 'webhook deliveries',
-  audience: 'owner',
+  access: owner,
   summary: 'List what was sent to webhooks in the last 24 hours and what waits: payload, answer, attempts.',
   details:
     'A dropped one waited when its webhook was disabled. One whose host is not named with --allow-net waits until it is.',
   input: closedInput([], { ...deliveryFilters, ...pageInput(100) }),
-  positionals: ['id'],
   output: listOutput(deliveryOutput),
+  cli: { positionals: ['id'] },
   examples: ['coffer webhook deliveries', 'coffer webhook deliveries --state failed -o ndjson'],
-  runDetached: (session, { id, event, state, ...paging }) => {
+  run: (session, { id, event, state, ...paging }) => {
     const and: Condition[] = []
     if (id !== undefined) and.push({ or: [{ ids: [id] }, { field: 'webhook', value: id }] })
     if (state !== undefined) and.push({ field: 'state', value: state })
@@ -61,13 +63,13 @@ export const listDeliveries = operation({
   },
 })
 
-export const resendDelivery = operation({
+export const resendDelivery = change({
   name: 'webhook resend',
-  audience: 'owner',
+  access: owner,
   summary: 'Send an event to a webhook again, with the same event id.',
   input: closedInput(['id'], { id: { type: 'string', description: 'The id of the delivery.' } }),
-  positionals: ['id'],
   output: deliveryOutput,
+  cli: { positionals: ['id'] },
   examples: [
     `coffer webhook create --name reads --address https://example.com/reads --event token.read --quiet && coffer token get card-1 --quiet && coffer webhook resend "$(coffer webhook deliveries --size 1 -o id)"`,
   ],

@@ -7,7 +7,7 @@ import { suggestName } from '../../domain/text/nearest.js'
 import { EVENT_TYPES } from '../../domain/webhook/events.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { readListByCursor } from '../../framework/list.js'
-import { operation } from '../../framework/operation.js'
+import { change, list, query } from '../../framework/operation.js'
 import { audit, component, enumOf, text, texts, uuid } from '../../framework/output.js'
 import { cursorOutput } from '../../framework/page.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
@@ -60,9 +60,9 @@ const CREATE =
   'coffer webhook create --name billing --address https://example.com/events --event token.created'
 const CREATED = `"$(${CREATE} -o id)"`
 
-const createWebhook = operation({
+const createWebhook = change({
   ...webhooks.createDeclaration,
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Have events sent to an address.',
   details:
     'Each event is a signed POST of JSON. Without a 2xx answer within 10 s it is sent again, at most 10 times in about 2½\n' +
@@ -84,12 +84,12 @@ const createWebhook = operation({
   },
 })
 
-const listWebhooks = operation({
+const listWebhooks = list({
   ...webhooks.listDeclaration,
   summary: 'List webhooks, newest first.',
   output: cursorOutput(webhookOutput),
   examples: ['coffer webhook list'],
-  runDetached: (session) =>
+  run: (session) =>
     readListByCursor(
       session,
       { about: 'webhook list', kind: 'webhook', show: (_, record) => view(record) },
@@ -97,9 +97,9 @@ const listWebhooks = operation({
     ),
 })
 
-const updateWebhook = operation({
+const updateWebhook = change({
   ...webhooks.updateDeclaration,
-  noReveal: 'refused',
+  plaintext: 'refused',
   summary: 'Replace the attributes of a webhook, and enable it again, unless --status says otherwise.',
   input: inputSchema(['id', ...REQUIRED], {
     id: webhookId,
@@ -135,11 +135,10 @@ const deleteWebhook = webhooks.delete({
   },
 })
 
-const listEventTypes = operation({
+const listEventTypes = query({
   name: 'webhook event-types',
   summary: 'List the types of events.',
-  permissions: webhooks.listDeclaration.permissions,
-  needsOnePermission: true,
+  access: webhooks.listDeclaration.access,
   route: 'GET /webhooks/event-types',
   output: texts,
   examples: ['coffer webhook event-types'],

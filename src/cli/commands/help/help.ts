@@ -112,10 +112,12 @@ function describeOne(command: Command, words: readonly string[], context: Comman
     examples,
   }
   if (operation === undefined) return described
-  const { permissions, needsOnePermission = false, audience = 'everybody', endpoint, output } = operation
+  const { access, endpoint, output } = operation
   return {
     ...described,
-    ...{ permissions, needs_one_permission: needsOnePermission, audience },
+    permissions: access.permissions,
+    needs_one_permission: access.isAnyEnough === true,
+    audience: access.owner !== undefined ? 'owner' : endpoint === undefined ? 'command' : 'everybody',
     ...omitUndefined({
       http: endpoint && `${endpoint.method} ${endpoint.path}`,
       // A component is described in place, because there is no document to refer to.

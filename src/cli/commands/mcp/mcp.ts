@@ -16,7 +16,8 @@ import {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 import { findFault, isObject, MAX_JSON_VALUES, tryJson } from '../../../domain/json/json.js'
 import { CofferError, toProblem, usage } from '../../../errors.js'
-import { type OperationInput, type Outcome, resultOf } from '../../../framework/operation.js'
+import type { OperationInput } from '../../../framework/context.js'
+import { type Outcome, resultOf } from '../../../framework/outcome.js'
 import type { RegisteredOperation } from '../../../framework/registry.js'
 import type { ApplicationView } from '../../../operations/application/application-record.js'
 import type { OperationRequest, Vault } from '../../../vault/vault.js'
@@ -208,17 +209,18 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
   // The calls that the person was shown: an answer is for one of these, once. A call that was forgotten is asked again.
   const asked = new Set<string>()
   return async (tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) => {
-    const { relay, confirmation, log, name } = tool
-    const isHarmless = relay === undefined && confirmation === undefined && log?.operation !== 'react'
+    const { kind, cli, log, name } = tool
+    const isRelay = kind === 'relay'
+    const isHarmless = !isRelay && cli?.confirmation === undefined && log?.operation !== 'react'
     // Other operations ignore a property called `dry_run`, and do their work.
-    if (isHarmless || (relay !== undefined && input.dry_run === true)) return undefined
+    if (isHarmless || (isRelay && input.dry_run === true)) return undefined
     const call = JSON.stringify([name, input])
     if (mcpReq.inputResponses !== undefined && asked.delete(call)) {
       if (acceptedContent(mcpReq.inputResponses, 'confirm')?.allow === true) return undefined
       throw new CofferError('interrupted', 'The person did not allow this call. Do not repeat it.')
     }
     // A dry run shows where the call goes, and finds what is wrong with it.
-    const shown = relay === undefined ? input : await ask(name, { ...input, dry_run: true })
+    const shown = isRelay ? await ask(name, { ...input, dry_run: true }) : input
     const message = `Allow ${name}?\n${cut(toJson(shown, 2))}`
     const properties = { allow: { type: 'boolean', title: 'Allow' } } as const
     const requestedSchema = { type: 'object' as const, properties, required: ['allow'] }
@@ -229,9 +231,9 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
 }
 
 /** As structured content, and as a short text for clients that show the model nothing else. */
-function describeResult({ confirmation }: RegisteredOperation, result: unknown): CallToolResult {
+function describeResult({ cli }: RegisteredOperation, result: unknown): CallToolResult {
   const text =
-    result === undefined ? (confirmation === undefined ? 'Done.' : 'Deleted.') : JSON.stringify(result)
+    result === undefined ? (cli?.confirmation === undefined ? 'Done.' : 'Deleted.') : JSON.stringify(result)
   const content = [{ type: 'text' as const, text: cut(text) }]
   if (result === undefined) return { content }
   return { content, structuredContent: isObject(result) ? result : { result } }

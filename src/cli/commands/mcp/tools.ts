@@ -18,18 +18,18 @@ export interface Wanted {
 
 /** Whether the application may perform the operation here. */
 export function isOffered(definition: RegisteredOperation, wanted: Wanted): boolean {
-  const { audience, control, endpoint, relay, noun, noReveal, onlyFor, isInternal } = definition
+  const { access, kind, endpoint, noun, plaintext, cli } = definition
   const { application, nouns, isReadOnly, isNoReveal, isRemote } = wanted
   const { permissions = [], rules = [], type } = application
   const held = new Set([...permissions, ...rules.flatMap((rule) => rule.permissions)])
   const holds = (permission: Permission) => held.has(permission)
-  const isHeld = definition.permissions[definition.needsOnePermission ? 'some' : 'every'](holds)
-  const isHere = endpoint !== undefined || relay !== undefined || !isRemote
-  const isOwners = audience === 'owner' || control !== undefined || isInternal === true
-  const hidesAll = isNoReveal && noReveal === 'refused'
+  const isHeld = access.permissions[access.isAnyEnough ? 'some' : 'every'](holds)
+  const isHere = endpoint !== undefined || kind === 'relay' || !isRemote
+  const isOwners = access.owner !== undefined || cli?.isInternal === true
+  const hidesAll = isNoReveal && plaintext === 'refused'
   if (!isHeld || !isHere || isOwners || hidesAll || findPresentation(definition).arguments) return false
   return (
-    (onlyFor === undefined || onlyFor === type) &&
+    (access.keyOf === undefined || access.keyOf === type) &&
     (nouns === undefined || nouns.includes(noun)) &&
     (!isReadOnly || isRead(definition))
   )
@@ -40,7 +40,7 @@ export function toolName({ name }: RegisteredOperation): string {
 }
 
 export function describeTool(definition: RegisteredOperation) {
-  const { summary, details, input, endpoint, confirmation, log, name, relay } = definition
+  const { summary, details, input, endpoint, cli, log, name, kind } = definition
   const isReading = isRead(definition)
   const outputSchema = describeOutput(definition)
   return {
@@ -51,24 +51,27 @@ export function describeTool(definition: RegisteredOperation) {
     ...(outputSchema && { outputSchema }),
     annotations: {
       readOnlyHint: isReading,
-      destructiveHint: confirmation !== undefined || ['update', 'delete'].includes(log?.operation ?? ''),
+      destructiveHint: cli?.confirmation !== undefined || ['update', 'delete'].includes(log?.operation ?? ''),
       idempotentHint: isReading || ['PUT', 'PATCH', 'DELETE'].includes(endpoint?.method ?? ''),
-      openWorldHint: relay !== undefined || log?.operation === 'react',
+      openWorldHint: kind === 'relay' || log?.operation === 'react',
     },
   }
 }
 
-function isRead({ endpoint, log, permissions }: RegisteredOperation): boolean {
-  if (endpoint === undefined) return permissions.every((permission) => permission.endsWith(':read'))
+function isRead({ endpoint, log, access }: RegisteredOperation): boolean {
+  if (endpoint === undefined) return access.permissions.every((permission) => permission.endsWith(':read'))
   return endpoint.method === 'GET' || log?.operation === 'read'
 }
 
 /** Nothing is required: no-reveal mode leaves things out, and code may answer in a form of its own. */
-function describeOutput({ output, mayAnswerHttp }: RegisteredOperation) {
+function describeOutput({ output, http }: RegisteredOperation) {
   if (output === undefined) return undefined
   const schema = toJsonSchema(inPlace(output, 'required') as Schema)
   const properties = output.type !== 'object' ? { result: schema } : (schema.properties as object)
-  return { type: 'object' as const, properties: { ...properties, ...(mayAnswerHttp && { res: {} }) } }
+  return {
+    type: 'object' as const,
+    properties: { ...properties, ...(http?.mayAnswer === 'anything' && { res: {} }) },
+  }
 }
 
 /** A schema without components, which are in another document, and without the lists called `dropped`. */

@@ -1,6 +1,6 @@
 import type { ControlState } from '../../../control/control-state.js'
 import { quoteWord } from '../../../domain/text/quote-word.js'
-import { CONTROL_PATH } from '../../../framework/operation.js'
+import { CONTROL_PATH } from '../../../framework/declaration.js'
 import { headerNames } from '../../../http/headers.js'
 import type { SampleApplication } from '../../../vault/sample-applications.js'
 import type { CommandContext } from '../../context.js'

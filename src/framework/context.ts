@@ -1,0 +1,113 @@
+/** The tools of handlers: of one unit of work, of several, and without an open vault. */
+import type { RandomSource } from '../crypto/ports.js'
+import type { Transform } from '../domain/access/permissions.js'
+import type { Turns } from '../domain/expression/budget.js'
+import type { Expressions } from '../domain/expression/expression.js'
+import type { EntityType } from '../domain/records/log-record.js'
+import type { TenantRecord } from '../domain/records/records.js'
+import type { WebhookEvent } from '../domain/webhook/events.js'
+import type { Durability, StoreReader, StoreWriter } from '../storage/store.js'
+import type { Caller } from './caller/caller.js'
+import type { AnyDeclaration, LogEntry } from './declaration.js'
+import type { ResponseLimits } from './limits.js'
+import type { Background, Claims } from './ports/background.js'
+import type { ControlPlane } from './ports/control.js'
+import type { DeliveryPort, Waiting } from './ports/deliveries.js'
+import type { Outbound } from './ports/outbound.js'
+import type { FindReactors, ReactorRuntime } from './ports/reactors.js'
+import type { OfflineVault, OpenVault } from './ports/vault.js'
+
+export interface Effects {
+  readonly random: RandomSource
+  readonly deliveries: DeliveryPort
+  /** Runs reactor code; starts with the first call. */
+  readonly reactors: FindReactors
+  readonly background: Background
+  readonly claims: Claims
+  createUuid(): string
+  expressions(): Promise<Expressions>
+  readonly turns: Turns
+  /** Sends requests to other servers; starts with the first call. */
+  outbound(): Promise<Outbound>
+  /** Compares two results of `hashSecret` in constant time. */
+  isEqualSecret(a: string, b: string): boolean
+}
+
+export interface Audit {
+  /** Logs in the same unit of work. `entry`: default the operation's `log`; null: nothing is logged. `transform`: how a token's data was shown or used. */
+  record(entityType: EntityType, entityId: string, entry?: LogEntry | null, transform?: Transform): void
+  /** Sends webhooks an event that is not derived from what is recorded. */
+  emit(event: WebhookEvent): void
+}
+
+/** Tools of a handler within one unit of work. The engine may run the unit again. */
+export interface Context
+  extends Pick<Effects, 'random' | 'createUuid' | 'expressions' | 'turns' | 'isEqualSecret'> {
+  readonly store: StoreWriter
+  readonly caller: Caller
+  /** ms since the epoch, constant within the unit of work. */
+  readonly now: number
+  readonly date: string
+  /** Keyed hash of an API key or of a link's secret, hexadecimal. */
+  hashSecret(text: string): Promise<string>
+  /** These tools for another caller. `log` replaces the default log entry, null disables logging; `recorded` collects the entries (default: the unit's). */
+  as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
+  tenant(): Promise<TenantRecord>
+  /** @throws CofferError `forbidden` for a caller that is not the owner */
+  vault(): OpenVault
+  readonly audit: Audit
+  /** Sends the unit's mail and events after its commit. */
+  enqueue(waiting: readonly Waiting[]): void
+}
+
+export type OperationInput = Record<string, unknown>
+
+export interface AuditEntry {
+  readonly type: EntityType
+  readonly id: string
+  readonly as?: LogEntry | undefined
+  readonly transform?: Transform | undefined
+  readonly event?: WebhookEvent
+  readonly actor: Caller['actor']
+}
+
+type Call = [caller: Caller, definition: AnyDeclaration, input: OperationInput]
+
+/**
+ * Tools of a handler of several units of work, for example one that waits for something slow in between. In each unit the
+ * caller has the rights of that moment. If it may not perform the operation any more, the unit is refused.
+ */
+export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
+  /** With the rights of the beginning. A decision is made by that of a {@link Context}. */
+  readonly caller: Caller
+  readonly traceId: string
+  readonly limits: ResponseLimits
+  /** Runs `work` as a unit of work with log records. Durability `soon`: synced a moment after it resolves, for reads. */
+  inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
+  /** Like `inUnit`; its result is the answer, which is stored in it if there is an idempotency key. */
+  conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
+  /**
+   * Like `inUnit`, but whatever rights the caller has by now: it records what was done. Contract: `work` gives the caller
+   * nothing, and decides nothing by the rights.
+   */
+  record<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
+  /** In this unit of work, else in one of its own. @throws CofferError `unauthenticated`, `forbidden` if the caller may not perform the operation any more */
+  requireRights(reader?: StoreReader): Promise<void>
+  vault: Context['vault']
+  /** Checks the input of another operation. The returned function runs it as `caller`. @throws CofferError as `perform` */
+  prepare(...call: Call): Promise<(context: Context) => Promise<unknown>>
+  /** @throws CofferError `forbidden` for a caller that is not the owner, `not_found` without a control plane */
+  control(): ControlPlane
+  perform(...call: [...Call, limits?: ResponseLimits]): Promise<unknown>
+}
+
+/** Tools of a handler that needs exclusive access to the vault, or no vault. It always runs for the owner. */
+export interface OfflineSession {
+  readonly vault: OfflineVault
+  /** The reactor runtime with the settings of a new vault; the same at every call. */
+  reactors(): Promise<ReactorRuntime>
+  notice(text: string): Promise<void>
+  /** Asks a person, unless --yes was given. @throws CofferError `interrupted` on no, `usage` if nobody can be asked */
+  confirm(question: string): Promise<void>
+  ask(definition: AnyDeclaration): Promise<unknown>
+}
