@@ -84,7 +84,7 @@ export const VAULT_SETTINGS = {
   'reactors.result_limit_bytes': limit('Size limit of a result, in bytes of JSON', MIB, 1_024, 16 * MIB),
 } as const satisfies Record<string, SettingEntry<unknown>>
 
-type SettingName = keyof typeof VAULT_SETTINGS
+export type SettingName = keyof typeof VAULT_SETTINGS
 type ValueOf<N extends SettingName> = ReturnType<(typeof VAULT_SETTINGS)[N]['read']>
 type DefaultOf<N extends SettingName> = (typeof VAULT_SETTINGS)[N] extends { default: unknown }
   ? never
@@ -98,9 +98,14 @@ export function requireSettingName(name: string): SettingName {
   throw usage(`There is no setting "${name}"${nearest || `. There are: ${names.join(', ')}.`}`)
 }
 
-export function settingOf<N extends SettingName>(values: Readonly<Record<string, unknown>>, name: N) {
+export type SettingValue<N extends SettingName> = ValueOf<N> | DefaultOf<N>
+
+export function settingOf<N extends SettingName>(
+  values: Readonly<Record<string, unknown>>,
+  name: N,
+): SettingValue<N> {
   const entry: SettingEntry<unknown> = VAULT_SETTINGS[name]
-  return (values[name] ?? entry.default) as ValueOf<N> | DefaultOf<N>
+  return (values[name] ?? entry.default) as SettingValue<N>
 }
 
 export function showSetting(name: SettingName, values: Readonly<Record<string, unknown>>) {

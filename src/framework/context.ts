@@ -5,6 +5,7 @@ import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { TenantRecord } from '../domain/records/records.js'
+import type { SettingName, SettingValue } from '../domain/settings.js'
 import type { WebhookEvent } from '../domain/webhook/events.js'
 import type { Durability, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
@@ -53,6 +54,8 @@ export interface Context
   /** These tools for another caller. `log` replaces the default log entry, null disables logging; `recorded` collects the entries (default: the unit's). */
   as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>
+  /** The value of a setting of the vault, or its default. */
+  setting<N extends SettingName>(name: N): Promise<SettingValue<N>>
   /** @throws CofferError `forbidden` for a caller that is not the owner */
   vault(): OpenVault
   readonly audit: Audit

@@ -3,6 +3,7 @@ import { type Awaitable, andThen } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { Kind } from '../domain/records/records.js'
+import type { SettingName } from '../domain/settings.js'
 import type { WebhookEvent } from '../domain/webhook/events.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Condition, Durability, StoreReader, StoreWriter } from '../storage/store.js'
@@ -17,6 +18,7 @@ import type { ResponseLimits } from './limits.js'
 import type { AnyOperation } from './operation.js'
 import type { Outcome } from './outcome.js'
 import type { Waiting } from './ports/deliveries.js'
+import { readSetting } from './setting.js'
 
 /** One run of an operation, without its input. The caller was authorized with the rights that it had. */
 export interface Execution {
@@ -145,6 +147,10 @@ class UnitContext implements Context {
       if (tenant !== undefined) return tenant
       throw new CofferError('unauthenticated', 'The tenant of this caller does not exist any more.')
     }
+  }
+
+  get setting() {
+    return <N extends SettingName>(name: N) => readSetting(this.store, name)
   }
 
   get audit() {

@@ -1,11 +1,11 @@
 /** Authentication: the caller of an API key. A verified key is cached until a record that it depends on changes. */
 import { API_KEY, isExpired, SESSION_KEY } from '../../domain/access/application.js'
 import type { ApplicationRecord, Kind } from '../../domain/records/records.js'
-import { settingOf } from '../../domain/settings.js'
 import { isKey } from '../../domain/text/base58.js'
 import { CofferError } from '../../errors.js'
 import type { StoreReader } from '../../storage/store.js'
 import type { Host } from '../host.js'
+import { readSetting } from '../setting.js'
 import { type Caller, decideBy, type RightsSource } from './caller.js'
 
 const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
@@ -68,8 +68,7 @@ async function readSession(host: Host, hash: string, reader: StoreReader): Promi
   const caller = { ...applicationCaller(tenant, application), session, source }
   if (authorized === undefined || authorizer === undefined)
     return { caller: { ...caller, ...decideBy({ rules: [], permissions: [] }) }, until }
-  const { values = {} } = (await reader.get('settings', 0, 'vault')) ?? {}
-  const decider = settingOf(values, 'sessions.beyond_authorizer')
+  const decider = (await readSetting(reader, 'sessions.beyond_authorizer'))
     ? decideBy(authorized)
     : decideBy({ ...authorized, of: 'session' }, { ...authorizer, of: 'authorizer' })
   return { caller: { ...caller, ...decider }, until }

@@ -1,7 +1,6 @@
 /** Token intents: data that is kept for a short time and shown to nobody, until a token is created of it. */
 import { formatDate } from '../../domain/dates.js'
 import { Budget } from '../../domain/expression/budget.js'
-import { settingOf } from '../../domain/settings.js'
 import { prepareToken } from '../../domain/token/token.js'
 import type { CheckTools } from '../../framework/declaration.js'
 import { change } from '../../framework/operation.js'
@@ -34,8 +33,7 @@ const createIntent = change({
   check: prepareIntent,
   async run(context, _, { record, fingerprintText }) {
     const { store, caller, now } = context
-    const { values = {} } = (await store.get('settings', 0, 'vault')) ?? {}
-    const expires = now + Number.parseInt(settingOf(values, 'token_intents.ttl'), 10) * HOUR_MS
+    const expires = now + Number.parseInt(await context.setting('token_intents.ttl'), 10) * HOUR_MS
     const fingerprint = await store.fingerprint(caller.tenant, fingerprintText)
     const kept = { ...(record as Required<typeof record>), fingerprint, is_intent: true } as const
     const own = { ...kept, expires_at: formatDate(expires) }

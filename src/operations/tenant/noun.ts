@@ -1,6 +1,5 @@
 import { about } from '../../domain/property-errors.js'
 import type { TenantRecord } from '../../domain/records/records.js'
-import { settingOf } from '../../domain/settings.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { requires, wholeVault } from '../../framework/declaration.js'
 import { change, query } from '../../framework/operation.js'
@@ -11,7 +10,7 @@ import { revokeKeys } from '../application/application-record.js'
 import { modified } from '../manage.js'
 import { removePeople } from '../member/noun.js'
 import { countActive, measureType } from '../token/lifetime.js'
-import { checkTenantName, createTenant, findTenant, readSettings } from './tenant-create.js'
+import { checkTenantName, createTenant, findTenant } from './tenant-create.js'
 
 const { boolean, count, date, enumOf, object, text, uuid } = output
 
@@ -115,11 +114,10 @@ const reportUsage = query({
       const metrics = await measureType(context, type)
       if (metrics !== undefined) metrics_by_type[type] = metrics
     }
-    const { values } = await readSettings(context.store)
     return {
       token_report: {
         metrics_by_type,
-        included_monthly_active_tokens: settingOf(values, 'tokens.included_monthly_active'),
+        included_monthly_active_tokens: await context.setting('tokens.included_monthly_active'),
         monthly_active_tokens: await countActive(context),
       },
       total_tokens: Object.values(metrics_by_type).reduce((sum, { count }) => sum + count, 0),

@@ -2,12 +2,12 @@
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { monthOf } from '../../domain/dates.js'
 import { type ActivityRecord, associationId, type TokenRecord } from '../../domain/records/records.js'
-import { settingOf } from '../../domain/settings.js'
 import type { Context } from '../../framework/context.js'
 import { type EventTools, writeEntries } from '../../framework/events.js'
 import type { Host } from '../../framework/host.js'
 import { removeAnswersAbout } from '../../framework/idempotency.js'
 import type { Waiting } from '../../framework/ports/deliveries.js'
+import { readSetting } from '../../framework/setting.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { purgeKey } from '../application/purge-key.js'
 import { entityTypeOf, messageAbout } from './token-attributes.js'
@@ -138,7 +138,7 @@ export async function sweepExpired(
 /** Applies the setting `logs.keep`. A clock that has just jumped drops nothing. */
 async function dropOldLogs(store: Host['store']): Promise<void> {
   const before = await store.read(async (reader) => {
-    const keep = settingOf((await reader.get('settings', 0, 'vault'))?.values ?? {}, 'logs.keep')
+    const keep = await readSetting(reader, 'logs.keep')
     const until = Math.min(reader.now, reader.clock.purgeBefore)
     return keep === 'forever' ? 0 : until - Number.parseInt(keep, 10) * DAY_MS
   })

@@ -3,7 +3,6 @@ import { isContainerPath } from '../../domain/access/container.js'
 import type { Permission } from '../../domain/access/permissions.js'
 import { addError, refuseErrors } from '../../domain/property-errors.js'
 import { metadataLookups, searchField } from '../../domain/records/index-fields.js'
-import { settingOf } from '../../domain/settings.js'
 import {
   MAX_QUERY_LENGTH,
   METADATA,
@@ -160,9 +159,8 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   if (context.caller.isNoReveal)
     throw noRevealError('the search terms data and fingerprint, which confirm guesses')
-  const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const { grants: [first, ...others] = [], dependsOnId } = context.caller
-  if (settingOf(values, 'search.masked_data') || first === undefined) return condition
+  if (first === undefined || (await context.setting('search.masked_data'))) return condition
   if (dependsOnId === true) return { or: [] }
   // The caller itself would note these decisions in an explanation.
   const { transform } = decideBy(first, ...others)

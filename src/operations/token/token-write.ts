@@ -4,7 +4,6 @@ import { Budget } from '../../domain/expression/budget.js'
 import { countValues, MAX_JSON_VALUES } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
-import { settingOf } from '../../domain/settings.js'
 import {
   checkPatch,
   fingerprintTextBy,
@@ -233,8 +232,7 @@ async function findByFingerprint(context: Context, value: string, more: readonly
   const conditions = [{ field: 'fingerprint', value }, ...more]
   // The index has short digests, so the fingerprint is compared as well.
   const isEqual = ({ fingerprint }: TokenRecord) => fingerprint === value
-  const { values = {} } = (await store.get('settings', 0, 'vault')) ?? {}
-  if (settingOf(values, 'deduplicate.reveals_existing')) {
+  if (await context.setting('deduplicate.reveals_existing')) {
     const find = (page: number) =>
       store.find('token', caller.tenant, { where: { and: conditions }, page, size: 1 })
     const { records, total } = await find(1)
