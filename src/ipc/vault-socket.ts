@@ -18,6 +18,7 @@ const LONGEST_PATH_BYTES = 103
 const KEY_BYTES = 32
 const IDENTITY_BYTES = 16
 const HANDSHAKE_LIMIT_MS = 5000
+const PROBE_MS = 5000
 /** A list of a hundred tokens of 1 MiB, with their masks. */
 const MESSAGE_LIMIT_BYTES = 256 * 1024 * 1024
 /** Both sides offer one suite alone, which needs the shared key. TLS 1.3 would add others. */
@@ -32,6 +33,15 @@ export interface VaultSocketOptions {
   directory: string
   /** Keyed with a secret of the vault, so that only a holder of the vault's key can make it. */
   proof: Mac
+}
+
+export interface ConnectOptions extends VaultSocketOptions {
+  /** How long a server may take to accept a connection, before it is said not to answer. */
+  limitMs: number
+  /** The error for a server that does not answer, because it is stopped or hangs. */
+  describeSilence(): CofferError
+  /** How often a command that waits for an answer looks whether the server still accepts connections. */
+  probeMs?: number
 }
 
 export type VaultSocketClient = NonNullable<Awaited<ReturnType<typeof connectToVault>>>
@@ -88,37 +98,81 @@ export function hasVaultSocket(vault: Pick<VaultSocketOptions, 'files' | 'direct
   return vault.files.stat(`${vault.directory}/${SOCKET}`) !== undefined
 }
 
-/** Connects to the server of this vault; undefined when none listens, or when it does not hold the vault's key. */
-export async function connectToVault({ files, directory, proof }: VaultSocketOptions) {
-  if (!hasVaultSocket({ files, directory })) return undefined
-  const { connect } = await import('node:tls')
-  const key = deriveKey(proof, directory)
-  // Without certificates there is no name to check, and no authority to load.
-  const options = { ...TLS, ca: [], checkServerIdentity: () => undefined, pskCallback: () => key }
-  const socket = await withShortPath(directory, async (path) => {
-    const opening = connect({ ...options, path })
-    const signal = AbortSignal.timeout(HANDSHAKE_LIMIT_MS)
-    return once(opening, 'secureConnect', { signal }).then(
-      () => opening,
-      () => void opening.destroy(),
-    )
-  })
+/**
+ * Connects to the server of this vault; undefined when none listens, or when it does not hold the vault's key.
+ * @throws CofferError that of `describeSilence`
+ */
+export async function connectToVault(options: ConnectOptions) {
+  if (!hasVaultSocket(options)) return undefined
+  // Derived once, because the caller wipes its keys when it is connected.
+  const key = deriveKey(options.proof, options.directory)
+  const open = () => openSocket(options, key)
+  const socket = await open()
   if (socket === undefined) return undefined
-  socket.on('error', () => {})
   const replies = readMessages(socket)
+  const ask = async (message: unknown): Promise<unknown> => {
+    await write(socket, message)
+    const reply = await replies.next().catch(() => undefined)
+    if (reply?.done === false) return reply.value
+    throw new CofferError(
+      'unavailable',
+      'The server that has the vault open went away before it answered. Look whether it was done, then try again.',
+    )
+  }
   return {
-    /** @throws CofferError `unavailable` when the server went away before it answered. */
+    /** @throws CofferError `unavailable` when the server went away before it answered, or answers nobody any more. */
     async ask(message: unknown): Promise<unknown> {
-      await write(socket, message)
-      const reply = await replies.next().catch(() => undefined)
-      if (reply?.done === false) return reply.value
-      throw new CofferError(
-        'unavailable',
-        'The server that has the vault open went away before it answered. Look whether it was done, then try again.',
-      )
+      const probing = new AbortController()
+      try {
+        const silence = awaitSilence(open, options.probeMs ?? PROBE_MS, probing.signal)
+        return await Promise.race([ask(message), silence])
+      } finally {
+        probing.abort()
+      }
     },
     close: () => void socket.destroy(),
   }
+}
+
+/** Undefined if the connection is refused. @throws CofferError that of `describeSilence` */
+async function openSocket(
+  { directory, limitMs, describeSilence }: ConnectOptions,
+  key: ReturnType<typeof deriveKey>,
+): Promise<TLSSocket | undefined> {
+  const { connect } = await import('node:tls')
+  // Without certificates there is no name to check, and no authority to load.
+  const options = { ...TLS, ca: [], checkServerIdentity: () => undefined, pskCallback: () => key }
+  return withShortPath(directory, async (path) => {
+    const socket = connect({ ...options, path })
+    const signal = AbortSignal.timeout(limitMs)
+    try {
+      await once(socket, 'secureConnect', { signal })
+      socket.on('error', () => {})
+      return socket
+    } catch {
+      socket.destroy()
+      if (signal.aborted) throw describeSilence()
+      return undefined
+    }
+  })
+}
+
+/** Rejects if the server accepts no connection in time. Otherwise it never settles: an answer may take long. */
+async function awaitSilence(
+  open: () => Promise<TLSSocket | undefined>,
+  probeMs: number,
+  signal: AbortSignal,
+): Promise<never> {
+  while (!signal.aborted) {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, probeMs)
+      signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
+    })
+    // A refusal says that the server is closing, and answers what it was asked.
+    const probe = await open()
+    probe?.destroy()
+  }
+  return new Promise<never>(() => {})
 }
 
 /** Resolves when the socket has accepted the message or is closed. */

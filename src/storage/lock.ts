@@ -207,10 +207,17 @@ function lockUnavailable(options: LockOptions, waitedMs: number): CofferError {
         `If that process has ended, remove ${path}.`,
     )
   }
-  const who = held === undefined ? 'other processes in turn' : `process ${held.holder.pid}`
+  const what = name === LOCK ? 'The vault' : path
+  if (held === undefined)
+    return new CofferError(
+      'unavailable',
+      `${what} is in use by other processes in turn. ${waited} Try again.`,
+    )
+  const { pid } = held.holder
   return new CofferError(
     'unavailable',
-    `${name === LOCK ? 'The vault' : path} is in use by ${who}. ${waited} Try again when it is free.`,
+    `${what} is in use by process ${pid}. ${waited} Try again when it is free. If that process is stopped, let it go ` +
+      `on: kill -CONT ${pid}`,
   )
 }
 

@@ -5,10 +5,15 @@ import type { Clock } from '../crypto/ports.js'
 import { KEY_BYTES } from '../crypto/primitives.js'
 import { createRandom } from '../crypto/random.js'
 import { CofferError } from '../errors.js'
-import { connectToVault, hasVaultSocket, serveVaultSocket } from '../ipc/vault-socket.js'
+import {
+  connectToVault,
+  hasVaultSocket,
+  serveVaultSocket,
+  type VaultSocketClient,
+} from '../ipc/vault-socket.js'
 import { createFileEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { MemoryEngine } from '../storage/engines/memory-engine.js'
-import type { Lock, LockHolder } from '../storage/lock.js'
+import { type Lock, type LockHolder, readLockHolder, readProcessIdentity } from '../storage/lock.js'
 import { nodeFiles } from '../storage/node-files.js'
 import { examineDirectory, type Header, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
@@ -33,8 +38,10 @@ export { parseStoreAddress } from '../storage/postgres/address.js'
 export { isStore, requireDirectory, resolveDirectory, type VaultLocation } from './location.js'
 export { type ChooseOpener, describeLocked, type LockedVault, type NewOpener, type Opener } from './unlock.js'
 
-/** How long a command tries to reach a server that does not answer, and the pause between two attempts. */
+/** How long a command tries to reach a server that refuses connections, and the pause between two attempts. */
 const MAX_SERVER_MS = 2000
+/** A server has at least this long to accept a connection, also from a command that waits for nobody. */
+const MIN_ACCEPT_MS = 1000
 const SERVER_PAUSE_MS = 200
 
 /** Imported on first use, because most vaults are directories. */
@@ -144,9 +151,7 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
   const secret = await askSecret(choose, await readHeader(effects.files, effects.directory))
   for (let waitedMs = 0; ; waitedMs += SERVER_PAUSE_MS) {
     if (hasVaultSocket(effects)) {
-      const { keyring } = await unlock(effects, secret)
-      const peer = await connectToVault({ ...effects, proof: keyring.socketProof })
-      keyring.wipe()
+      const peer = await connectWith(effects, secret)
       if (peer !== undefined) return createRemoteVault(peer)
     }
     try {
@@ -157,6 +162,32 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
       await new Promise((resolve) => setTimeout(resolve, SERVER_PAUSE_MS))
     }
   }
+}
+
+/** Undefined if no server of this vault listens. @throws CofferError `unavailable` if it does not answer */
+async function connectWith(effects: Effects, secret: Secret): Promise<VaultSocketClient | undefined> {
+  const { keyring } = await unlock(effects, secret)
+  const limitMs = Math.max(MIN_ACCEPT_MS, effects.timeoutMs)
+  const proof = keyring.socketProof
+  const silence = () => describeSilence(effects, limitMs)
+  try {
+    return await connectToVault({ ...effects, proof, limitMs, describeSilence: silence })
+  } finally {
+    keyring.wipe()
+  }
+}
+
+function describeSilence({ files, directory, pid }: Effects, waitedMs: number): CofferError {
+  const held = readLockHolder(files, directory, readProcessIdentity(pid))
+  const waited = `(waited ${Math.round(waitedMs / 1000)} s)`
+  if (held === undefined)
+    return new CofferError('unavailable', `The server of this vault does not answer ${waited}. Try again.`)
+  const { pid: server } = held.holder
+  return new CofferError(
+    'unavailable',
+    `Process ${server} has the vault open and does not answer ${waited}. If it is stopped, let it go on: kill -CONT ` +
+      `${server}. Otherwise end it: kill ${server}`,
+  )
 }
 
 /** Ends a command's wait for the lock, because it can ask the server that has the vault open. */

@@ -154,6 +154,28 @@ t.test('a server that answers leaves no core dump, or doctor says that it cannot
   t.notMatch(await findings(`${bare}; ulimit -c 0`), 'ulimit')
 })
 
+t.test('a command beside a server that is stopped ends after 10 s, and says what to do', async (t) => {
+  const machine = await createMachine(t)
+  const server = machine.start(['serve', '--port', '0', '--log', 'none'])
+  const ended = waitFor(server)
+  await once(server.stdout!, 'data')
+  server.kill('SIGSTOP')
+  const began = performance.now()
+  const { code, stderr } = await machine.coffer(['token', 'list'])
+  const seconds = (performance.now() - began) / 1000
+  t.ok(seconds > 9 && seconds < 20, `${seconds} s`)
+  t.equal(code, 9)
+  t.equal(
+    stderr,
+    `error: Process ${server.pid} has the vault open and does not answer (waited 10 s). If it is stopped, let it go on: ` +
+      `kill -CONT ${server.pid}. Otherwise end it: kill ${server.pid}\n`,
+  )
+  server.kill('SIGCONT')
+  t.equal((await machine.coffer(['token', 'list'])).code, 0)
+  server.kill('SIGTERM')
+  await ended
+})
+
 /** A share of the kills that every run can afford; `npm run test:soak` does it at length. */
 t.test('servers and commands that are killed lose nothing that they acknowledged', async (t) => {
   const { kills, acknowledged, faults } = await killCommands(4_000)

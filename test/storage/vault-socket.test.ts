@@ -1,23 +1,34 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import { createMac } from '../../src/crypto/primitives.js'
-import { connectToVault, serveVaultSocket, type VaultSocketOptions } from '../../src/ipc/vault-socket.js'
+import { CofferError } from '../../src/errors.js'
+import { type ConnectOptions, connectToVault, serveVaultSocket } from '../../src/ipc/vault-socket.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 
 const key = (byte: number) => createMac(nativePrimitives, new Uint8Array(32).fill(byte))
 
 /** A vault's directory, and what both sides need to meet there. */
-function place(t: Test, name = 'v'): VaultSocketOptions {
+function place(t: Test, name = 'v'): ConnectOptions {
   const root = mkdtempSync(join(tmpdir(), 'coffer-handover-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))
   const files = nodeFiles()
   const directory = join(root, name)
   files.makeDirectory(directory)
-  return { files, directory, proof: key(1) }
+  const describeSilence = () => new CofferError('unavailable', 'It is silent.')
+  return { files, directory, proof: key(1), limitMs: 5000, describeSilence }
 }
 
 const echo = async (message: unknown) => ({ echo: message })
@@ -117,4 +128,43 @@ t.test('closing answers what arrived, and a question asked later is refused', as
   t.equal(await asked, 'done')
   await closing
   await t.rejects(peer?.ask('late') ?? Promise.resolve(), { code: 'unavailable' })
+})
+
+t.test('a server that answers nobody any more is not waited for, but a slow one is', async (t) => {
+  const found = place(t)
+  let probes = 0
+  const options = Object.defineProperty({ ...found, probeMs: 5 }, 'limitMs', {
+    get: () => {
+      probes++
+      return 500
+    },
+  })
+  let finish = () => {}
+  const slow = () =>
+    new Promise((resolve) => {
+      finish = () => resolve('done')
+    })
+  const listener = await serveVaultSocket(options, slow)
+  const peer = await connectToVault(options)
+  const asked = peer!.ask('slow')
+  while (probes < 5) await new Promise(setImmediate)
+  finish()
+  t.equal(await asked, 'done', 'its answer may take long')
+
+  // As one that is stopped: the system accepts connections for it, and it says nothing.
+  const [socket, silent] = ['socket', 'silent'].map((name) => join(options.directory, name)) as [
+    string,
+    string,
+  ]
+  const stopped = createServer(() => {}).listen(silent)
+  t.teardown(() => stopped.close())
+  await new Promise((resolve) => stopped.once('listening', resolve))
+  const waiting = peer!.ask('slow')
+  renameSync(socket, join(options.directory, 'moved'))
+  renameSync(silent, socket)
+  await t.rejects(waiting, { code: 'unavailable', message: 'It is silent.' })
+  await t.rejects(connectToVault(options), { code: 'unavailable', message: 'It is silent.' })
+  peer!.close()
+  finish()
+  await listener.close()
 })

@@ -161,6 +161,11 @@ function openUnlisted(context: LsmContext, id: string): LiveSSTable {
   return new LiveSSTable(sstable)
 }
 
+/** After this many blocks or rows the event loop gets a turn, so that a server still accepts connections. */
+const STRIDE = 64
+
+const yieldToOthers = () => new Promise(setImmediate)
+
 /** Reads every byte that a vault relies on. Contract: the caller has the lock; all is synced. */
 export async function verifyVault(options: LsmOptions, check: CheckRow): Promise<Verification> {
   const findings: Verification['findings'] = []
@@ -169,13 +174,16 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
   const result: Verification = { findings, readable: { records: 0, logs: 0 }, segments: sstables.length }
   for (const { sstable } of sstables) {
     try {
-      verifyBlocks(sstable)
+      await verifyBlocks(sstable)
     } catch (error) {
       addFinding(findings, placeOf(sstable), error)
     }
   }
-  for (const { place, row } of vault.rows((place, error) => addFinding(findings, place, error)))
+  let count = 0
+  for (const { place, row } of vault.rows((place, error) => addFinding(findings, place, error))) {
     recordRow(result, check, place, row)
+    if (++count % STRIDE === 0) await yieldToOthers()
+  }
   vault.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
@@ -189,10 +197,13 @@ export function recordRow(result: Verification, check: CheckRow, place: string, 
 }
 
 /** Opens every block of the rows and of the indexes. */
-function verifyBlocks(sstable: SSTable): void {
+async function verifyBlocks(sstable: SSTable): Promise<void> {
   if (sstable.count(ROWS) !== sstable.rows || sstable.count(IDS) !== sstable.rows)
     throw new CofferError('vault_damaged', 'Its count does not agree with its rows.')
+  let count = 0
   for (const section of [ROWS, ...INDEXES] as const)
-    for (let entry = 0; entry < sstable.count(section); entry += ENTRIES_PER_BLOCK[section])
+    for (let entry = 0; entry < sstable.count(section); entry += ENTRIES_PER_BLOCK[section]) {
       sstable.openBlock(section, blockOf(section, entry))
+      if (++count % STRIDE === 0) await yieldToOthers()
+    }
 }
