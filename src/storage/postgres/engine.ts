@@ -10,7 +10,7 @@ import { Batcher } from './batcher.js'
 import { countWrongKeys, withSnapshot } from './copies.js'
 import { PendingLogs } from './logs.js'
 import { COMMIT, isUnavailable, ROLLBACK } from './pool.js'
-import { getStatement, type RowName } from './read-sql.js'
+import { getStatement, type Lookup } from './read-sql.js'
 import type { Answer, Shared } from './session.js'
 import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
@@ -52,7 +52,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   constructor({ owner, notice, ...parts }: PostgresOptions, state: Shared['state']) {
     this.logs = new PendingLogs({ ...parts, write: (work) => this.#run(work, CHANGE), notice })
     const { pool } = parts
-    const reads = new Batcher(async (names: readonly RowName[]) => {
+    const reads = new Batcher(async (names: readonly Lookup[]) => {
       const { rows } = await pool.query(getStatement(names))
       return rows.sort((one, other) => one.number - other.number)
     })

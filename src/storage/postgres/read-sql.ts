@@ -4,6 +4,7 @@ import type { Times } from '../time.js'
 import { plainRow } from '../vault-rows.js'
 import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
 import type { Statement } from './pool.js'
+import type { RowName } from './row-name.js'
 
 /** Each answer has it: `changes` goes up with each change to rows that are cached, `generation` with the key slots. */
 export interface StoreState {
@@ -47,7 +48,8 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
 export const COUNT = 1
 export const NEWEST = 2
 
-export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'> & { asks?: number }
+/** A row to be read by its id, or with `asks` a question about a key. */
+export type Lookup = RowName & { asks?: typeof COUNT | typeof NEWEST }
 
 const KEYED = `case when x.asks = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY}) end as keyed`
 const NEWEST_ROW =
@@ -55,7 +57,7 @@ const NEWEST_ROW =
   ' lateral (select * from coffer_rows r where r.tenant = x.tenant and r.kind = x.kind and r.seq = k.seq limit 1) n'
 
 /** Each row has the `number` of its name, from 1 on. */
-export function getStatement(names: readonly RowName[]): Statement {
+export function getStatement(names: readonly Lookup[]): Statement {
   const hasKeys = names.some(({ asks }) => asks !== undefined)
   const row = hasKeys
     ? `lateral (select * from coffer_rows r where ${IS_ROW} union all ${NEWEST_ROW} limit 1) r on true`

@@ -1,6 +1,6 @@
 /**
- * The statements of one attempt at a unit of work. They go together with those of other units until the unit needs a
- * transaction. Each answer has the state of the store, by which the cached records that the unit uses are compared.
+ * Sends the statements of one attempt at a unit of work. At first, each of them is shared with other units of this process.
+ * Once the unit must see what it has written, its statements become one transaction. A snapshot is one from the beginning.
  */
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'
@@ -8,157 +8,107 @@ import type { PendingEntries } from '../engine.js'
 import { Collision, type Plan } from './attempt.js'
 import type { Batcher } from './batcher.js'
 import type { PendingLogs } from './logs.js'
-import { COMMIT, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
-import { getStatement, READ_STATE, type RowName, type StoreState, stateOf } from './read-sql.js'
+import type { ConnectionPool, Statement } from './pool.js'
+import { getStatement, type Lookup, READ_STATE, type StoreState, stateOf } from './read-sql.js'
+import type { StateCheck } from './state-check.js'
+import { Transaction } from './transaction.js'
 import { type Changes, type Commit, writeStatements } from './write-sql.js'
 
+/** A row of an answer. Each has the state of the store ({@link StoreState}). */
 export type Answer = QueryResult['rows'][number]
 
 /** Shared by the units of work over one store. */
 export interface Shared {
   readonly pool: ConnectionPool
-  readonly reads: Batcher<RowName, Answer>
+  readonly reads: Batcher<Lookup, Answer>
   readonly commits: Batcher<Commit, Answer>
   readonly logs: PendingLogs
   readonly clock: Clock
   readonly random: RandomSource
-  /** Kinds of rows that callers cache from one unit to the next, and whose changes are therefore counted. */
+  /** Kinds of rows that callers cache from one unit to the next. The store counts their changes. */
   readonly remembered: ReadonlySet<number>
-  /** As the last answer had it. */
+  /** The newest state of the store that this process has seen. */
   state: StoreState
 }
 
 export class Session {
-  /** As earlier units knew it, and then as the answers have it. */
-  state: StoreState
-  /** Whether the unit used cached records, or records that are cached. */
-  relies = false
-  /** At how many it read rows that are not cached. They are compared when a change commits; a failure may come from them. */
-  moments = 0
-  /** Why the unit is run again, if it is. A work may take the error for one of its own. */
-  collision: Collision | undefined
   readonly #shared: Shared
-  readonly #mode: Plan['mode']
-  #isConfirmed = false
-  #connection: Promise<Connection> | undefined
-  readonly #held: Statement[] = []
+  readonly #check: StateCheck
+  #transaction: Transaction | undefined
 
-  constructor(shared: Shared, mode: Plan['mode']) {
+  constructor(shared: Shared, mode: Plan['mode'], check: StateCheck) {
     this.#shared = shared
-    this.#mode = mode
-    this.state = shared.state
+    this.#check = check
+    if (mode === 'snapshot') this.#transaction = new Transaction(shared.pool, 'repeatable read')
   }
 
-  /** Whether its statements are in one transaction from here on. */
-  get isTransaction(): boolean {
-    return this.#mode === 'snapshot' || this.#connection !== undefined || this.#held.length > 0
+  /** @throws Collision `stale` */
+  async read(wanted: Statement | Lookup): Promise<Answer[]> {
+    return this.#accept(await this.#ask(wanted))
   }
 
-  get #expected() {
-    return this.relies ? this.state : { ...this.state, changes: -1 }
-  }
-
-  collide(reason: Collision['reason']): Collision {
-    this.collision ??= new Collision(reason)
-    return this.collision
-  }
-
-  /** Sent with the next read, or at the end. */
-  hold(commit: Commit, pending: readonly PendingEntries[] = [], then: readonly Statement[] = []): void {
-    this.#held.push(...writeStatements([{ ...commit, state: this.#expected }], pending, true), ...then)
-  }
-
-  /** `isCached`: rows that the counter compares. */
-  async read(wanted: Statement | RowName, isCached: boolean): Promise<Answer[]> {
-    if (this.collision !== undefined) throw this.collision
+  async #ask(wanted: Statement | Lookup): Promise<Answer[]> {
     const { pool, reads } = this.#shared
-    if (isCached) this.relies = true
-    // A snapshot is one moment, also of the rows that are cached.
-    if (this.#mode === 'snapshot') this.moments = 1
-    else if (!isCached && this.moments++ > 0 && this.#mode === 'read') throw this.collide('moments')
-    try {
-      if (!this.isTransaction && !('text' in wanted)) return this.#compare([await reads.ask(wanted)])
-      const statement = 'text' in wanted ? wanted : getStatement([wanted])
-      const { rows } = await (this.isTransaction ? this.#send(statement) : pool.query(statement))
-      return this.#compare(rows)
-    } catch (error) {
-      if (error instanceof Collision) this.collision ??= error
-      throw error
-    }
+    if (this.#transaction === undefined && !('text' in wanted)) return [await reads.ask(wanted)]
+    const statement = 'text' in wanted ? wanted : getStatement([wanted])
+    const sending = this.#transaction?.send(statement) ?? pool.query(statement)
+    return (await sending).rows
   }
 
-  /** Commits `commit`, and what was held before. */
+  /** From here on the unit is one transaction. `commit` and `then` are sent with its next statement. */
+  enqueue(commit: Commit, pending: readonly PendingEntries[] = [], then: readonly Statement[] = []): void {
+    this.#transaction ??= new Transaction(this.#shared.pool, 'read committed')
+    const state = this.#check.expected
+    this.#transaction.enqueue([...writeStatements([{ ...commit, state }], pending, true), ...then])
+  }
+
+  /** Commits `commit` and what was enqueued before. @throws Collision */
   async commit(commit: Commit): Promise<void> {
-    const { step = 0, times, logs = [] } = commit
-    const end = (pending: readonly PendingEntries[]) => {
-      this.hold(commit, pending)
-      return this.#end()
+    const { commits, logs } = this.#shared
+    const transaction = this.#transaction
+    if (transaction === undefined) {
+      this.#accept([await commits.ask({ ...commit, state: this.#check.expected })])
+    } else {
+      await logs.commit(commit.logs ?? [], (pending) => {
+        this.enqueue(commit, pending)
+        return transaction.commit()
+      })
     }
-    if (this.isTransaction) await this.#shared.logs.commit(logs, end)
-    else this.#compare([await this.#shared.commits.ask({ ...commit, state: this.#expected })])
-    this.#learn({ ...this.state, ...(times && { times }), changes: this.state.changes + step })
+    const { state } = this.#check
+    const { times = state.times, step = 0 } = commit
+    learn(this.#shared, { ...state, times, changes: state.changes + step })
   }
 
-  /** Ends a unit that wrote nothing. @throws Collision if cached records that it used are out of date */
+  /** Ends an attempt that has nothing to commit. @throws Collision `stale` if cached records that it used are out of date */
   async endReading(): Promise<void> {
-    if (this.#connection !== undefined) await this.#end()
-    else if (this.relies && !this.#isConfirmed)
-      this.#compare((await this.#shared.pool.query(READ_STATE)).rows)
+    if (this.#transaction?.hasBegun) await this.#transaction.commit()
+    else if (this.#check.needsConfirmation) this.#accept((await this.#shared.pool.query(READ_STATE)).rows)
   }
 
-  /** Undoes what was written. With `checks` it compares what was read before. @throws Collision */
-  async abandon(checks?: Changes): Promise<void> {
-    if (checks !== undefined && !this.isTransaction) return this.commit({ changes: checks })
-    if (checks === undefined) this.#held.length = 0
-    else this.hold({ changes: checks })
-    try {
-      if (this.#connection !== undefined || this.#held.length > 0) await this.#send(ROLLBACK)
-    } catch (error) {
-      // The error that broke the connection has ended the unit too, so that error is reported.
-      if (checks !== undefined) throw error
-    } finally {
-      await this.#release()
-    }
+  /** Undoes what was written. */
+  async abandon(): Promise<void> {
+    await this.#transaction?.abandon()
   }
 
-  async #end(): Promise<void> {
-    const { command } = await this.#send(COMMIT)
-    if (command !== 'COMMIT') throw this.collide('conflict')
-    await this.#release()
+  /** Undoes what was written, after a comparison of the preconditions. @throws Collision if one is not met */
+  async abandonChecked(preconditions: Changes): Promise<void> {
+    if (this.#transaction === undefined) return this.commit({ changes: preconditions })
+    this.enqueue({ changes: preconditions })
+    await this.#transaction.rollback()
   }
 
-  /** Sends what was held and the statement, in the transaction. */
-  async #send(statement: Statement): Promise<QueryResult> {
-    const level = this.#mode === 'snapshot' ? 'repeatable read' : 'read committed'
-    const begin = this.#connection === undefined ? [{ text: `begin isolation level ${level}` }] : []
-    this.#connection ??= this.#shared.pool.connect()
-    const all: Statement[] = [...begin, ...this.#held.splice(0), statement]
-    const connection = await this.#connection
-    return (await connection.send(all)).at(-1)!
-  }
-
-  async #release(): Promise<void> {
-    const ended = await this.#connection?.catch(() => undefined)
-    this.#connection = undefined
-    ended?.release(ended.isBroken)
-  }
-
-  /** @throws Collision if the commit was refused; `stale` if the unit used cached records that are out of date */
-  #compare(rows: Answer[]): Answer[] {
+  #accept(rows: Answer[]): Answer[] {
+    const [{ accepted }] = rows
     const state = stateOf(rows[0])
-    this.#isConfirmed = true
-    this.#learn(state)
-    const { changes, generation } = this.state
-    if (state.generation !== generation || (this.relies && state.changes !== changes))
-      throw this.collide('stale')
-    if (rows[0].accepted === false) throw this.collide('conflict')
-    this.state = state
+    learn(this.#shared, state)
+    if (!this.#check.accept(state)) throw new Collision('stale')
+    if (accepted === false) throw new Collision('conflict')
     return rows
   }
+}
 
-  /** Answers may arrive in another order than they were given. */
-  #learn(state: StoreState): void {
-    const { generation, changes } = this.#shared.state
-    if (state.generation === generation && state.changes >= changes) this.#shared.state = state
-  }
+/** Answers may arrive in another order than the database gave them, so an older state is ignored. */
+function learn(shared: Shared, state: StoreState): void {
+  const { generation, changes } = shared.state
+  if (state.generation === generation && state.changes >= changes) shared.state = state
 }

@@ -1,17 +1,23 @@
-/** One attempt at a unit of work. It keeps what it writes until it reads again, and commits all of it with one statement. */
-import type { QueryResult } from 'pg'
+/**
+ * One attempt at a unit of work. Reads are sent at once. Changes are collected, and the commit sends all of them with one
+ * statement, together with the preconditions: what the attempt has read must be unchanged. If it is not, or if the attempt
+ * cannot go on by its plan, a {@link Collision} ends it, and the engine runs the unit again by another plan.
+ */
 import { CofferError } from '../../errors.js'
-import { toText } from '../bytes.js'
-import * as port from '../engine.js'
+import type * as port from '../engine.js'
 import { checkRow } from '../lsm/row-change.js'
 import type { ClockState } from '../store.js'
 import { advanceTimes, clockStatus, type Times } from '../time.js'
-import { Collision, type Plan } from './attempt.js'
+import { Collision, type Plan, type Reason } from './attempt.js'
 import type { Logged } from './logs.js'
 import { isUnavailable, type Statement } from './pool.js'
+import { ReadSet } from './read-set.js'
 import * as sql from './read-sql.js'
-import { Session, type Shared } from './session.js'
+import { nameOf, prefixOf, type RowName } from './row-name.js'
+import { type Answer, Session, type Shared } from './session.js'
+import { StateCheck } from './state-check.js'
 import { HIGHEST_REV, MAX_STEP, randomNumber } from './tables.js'
+import { WriteSet } from './write-set.js'
 import * as writes from './write-sql.js'
 
 export class Unit implements port.EngineWriter {
@@ -19,35 +25,38 @@ export class Unit implements port.EngineWriter {
   clock: ClockState
   /** The plan of this attempt, and what it has done that the next one need not repeat. */
   plan: Plan
-  /** Entries that nobody waits for. */
+  /** Log entries of the unit. Those that the commit does not store are stored by the engine, soon. */
   readonly entries: port.LogEntry[] = []
   hasWritten = false
   droppedTenant: number | undefined
   readonly #shared: Shared
   readonly #session: Session
-  /** Stored by the commit if a person has confirmed the clock. */
-  #trusted: Times | undefined
-  /** Rows that a change has read by their ids and has not written. */
-  readonly #rows = new Map<string, sql.FoundRow | undefined>()
-  /** Checks of those that are not cached, and of how many rows its pages found, by their keys. */
-  readonly #unchanged = new Map<string, writes.Change>()
-  /** By the names of rows, because one statement changes a row once. */
-  readonly #changes = new Map<string, writes.Change>()
-  readonly #changedKinds = new Set<number>()
-  #isNoted = false
-  /** It refuses to read and write. */
+  readonly #check: StateCheck
+  readonly #reads: ReadSet
+  readonly #writes = new WriteSet()
+  /** The commit stores the time, also if it stores nothing else. */
+  #storesTime = false
+  /** The times to store if a person has confirmed the clock. */
+  #confirmedTimes: Times | undefined
+  /** Kept, because a handler may swallow the collision. */
+  #collision: Collision | undefined
+  /** The attempt refuses to read and write. */
   #isOver = false
 
   constructor(shared: Shared, plan: Plan) {
     this.#shared = shared
     this.plan = plan
-    this.#session = new Session(shared, plan.mode)
+    this.#check = new StateCheck(shared.state)
+    this.#reads = new ReadSet(plan.mode, shared.remembered)
+    this.#session = new Session(shared, plan.mode, this.#check)
     this.now = Math.floor(shared.clock())
     this.clock = clockStatus(shared.state.times, this.now)
   }
 
+  // ---- reads
+
   async get(kind: number, tenant: number, id: port.RowId, options?: { expired?: boolean }) {
-    const found = await this.#readRow(kind, tenant, id)
+    const found = await this.#readRow({ kind, tenant, id })
     return found && (options?.expired || this.#isLive(found)) ? sql.rowOf(found) : undefined
   }
 
@@ -59,7 +68,7 @@ export class Unit implements port.EngineWriter {
   async seek(query: port.SeekQuery): Promise<port.Row[]> {
     const { kind, tenant, size, below, above, where } = query
     if (size === 1 && below === undefined && above === undefined && where !== undefined && 'key' in where) {
-      const newest = await this.#readKey({ kind, tenant, id: where.key, asks: sql.NEWEST })
+      const newest = await this.#readKey({ kind, tenant, id: where.key }, sql.NEWEST)
       if (newest.kind === null || this.#isLive(newest)) return sql.rowsOf([newest])
     }
     return sql.rowsOf(await this.#search(query))
@@ -70,50 +79,110 @@ export class Unit implements port.EngineWriter {
   }
 
   async pendingEntries(tenant: number): Promise<readonly (port.LogEntry | undefined)[]> {
-    const { logs } = this.#shared
-    if (!this.plan.hasSentLogs) {
-      await logs.send()
-      this.plan = { ...this.plan, hasSentLogs: true }
-      // Earlier reads of this unit may be of a moment before they were stored.
-      if (this.#session.moments > 0) throw this.#session.collide('logs')
-    }
+    await this.#sendLogs()
     const rows = await this.readPending(sql.readPendingStatement(tenant))
     rows.sort((one, other) => one.written - other.written)
-    const opened = await Promise.all(rows.map((row) => logs.sealer.openPending(this, row, row.sealed)))
+    const { sealer } = this.#shared.logs
+    const opened = await Promise.all(rows.map((row) => sealer.openPending(this, row, row.sealed)))
     const found = opened.flatMap<port.LogEntry | undefined>((entries) => entries ?? [undefined])
-    // Those of one server are in order; what is undefined is sorted behind all.
+    // The entries of one server are in order already. What cannot be read is undefined, and `sort` puts it at the end.
     return found.sort((one, other) => one!.time - other!.time)
+  }
+
+  /** Stores the log entries of earlier reads of this process, so that the unit finds them. */
+  async #sendLogs(): Promise<void> {
+    if (this.plan.hasSentLogs) return
+    await this.#shared.logs.send()
+    this.plan = { ...this.plan, hasSentLogs: true }
+    // What the attempt has read may be older than these entries.
+    if (this.#reads.hasMoment) throw this.#collide('logs')
   }
 
   async readPending(statement: Statement): Promise<port.PendingEntries[]> {
     return (await this.#read(statement)).filter(({ id }) => id !== null)
   }
 
-  /** Stores pending entries; or removes them, because the unit puts them into a chain. */
-  changePending(pending: port.PendingEntries, isChained = false): void {
-    this.#write(rowName('pending', pending.tenant, pending.id), writes.changePending(pending, isChained))
+  changeCounter(kind: number): number | undefined {
+    return this.#isCached(kind) && !this.#writes.hasChanged(kind) ? this.#check.useCache() : undefined
   }
 
-  changeCounter(kind: number): number | undefined {
-    if (!this.#isCached(kind) || this.#changedKinds.has(kind)) return undefined
-    this.#session.relies = true
-    return this.#session.state.changes
+  /** A change reads a row once. */
+  async #readRow(name: RowName): Promise<sql.FoundRow | undefined> {
+    if (this.#reads.hasRow(name)) return this.#reads.rowOf(name)
+    const [found] = await this.#read(name, nameOf(name))
+    const row = found.kind === null ? undefined : found
+    if (this.#isChange) this.#reads.addRow(name, row)
+    return row
   }
+
+  /**
+   * In a change, rows that are added to or removed from the result are noticed by the number of rows that have a key of
+   * the query, and rows of the page that are changed by their revisions.
+   */
+  async #search(query: port.Query | port.SeekQuery): Promise<Answer[]> {
+    const { kind, tenant } = query
+    const keys = this.#isChange ? sql.countedKeys(query) : []
+    const counts = await Promise.all(keys.map((id) => this.#countRows({ kind, tenant, id })))
+    if (keys.length > 0 && counts.every((count) => count === 0)) return [{ kind: null, total: 0 }]
+    const statement = sql.searchStatement(query, this.now, keys)
+    const found = await this.#read(statement, prefixOf(query), kind)
+    // The page is of a later moment than the counts.
+    if (counts.some((count, at) => count !== found[0].counts[at])) throw this.#collide('conflict')
+    if (keys.length > 0) this.#reads.addPage(sql.rowsOf(found))
+    return found
+  }
+
+  async #countRows(key: RowName): Promise<number> {
+    // Own changes may have changed the number.
+    const known = this.#writes.hasChanged(key.kind) ? undefined : this.#reads.countOf(key)
+    const count: number = known ?? (await this.#readKey(key, sql.COUNT)).keyed
+    this.#reads.addCount(key, count)
+    return count
+  }
+
+  async #readKey(key: RowName, asks: sql.Lookup['asks'] & number): Promise<Answer> {
+    return (await this.#read({ ...key, asks }, prefixOf(key)))[0]
+  }
+
+  /**
+   * Every read goes through here. If the answer must show rows that the unit has changed (`prefix`: the beginning of their
+   * names), their changes are sent before it.
+   */
+  async #read(
+    wanted: Statement | sql.Lookup,
+    prefix = '',
+    kind = 'kind' in wanted ? wanted.kind : undefined,
+  ): Promise<Answer[]> {
+    this.#refuseLate()
+    if (this.#collision !== undefined) throw this.#collision
+    if (this.#writes.hasUnsentWith(prefix)) this.#flush(kind)
+    const isCached = kind !== undefined && this.#isCached(kind)
+    if (isCached) this.#check.useCache()
+    if (!this.#reads.beginStatement(isCached)) throw this.#collide('moments')
+    try {
+      return await this.#session.read(wanted)
+    } catch (error) {
+      if (error instanceof Collision) this.#collision ??= error
+      throw error
+    }
+  }
+
+  // ---- writes
 
   async put({ kind, tenant, id, seq, created, modified, expires, keys, seal }: port.Draft) {
     const rev = randomNumber(this.#shared.random, HIGHEST_REV)
     const isNew = seq === undefined
     const row = { kind, tenant, id, seq: seq ?? 0, rev, modified, expires, keys, sealed: keys }
     checkRow({ ...row, created: created ?? (isNew ? this.now : -1) })
-    const known = isNew ? undefined : await this.#readRow(kind, tenant, id)
-    if (!isNew && known === undefined) throw this.#session.collide('conflict')
+    const known = isNew ? undefined : await this.#readRow(row)
+    if (!isNew && known === undefined) throw this.#collide('conflict')
     const action = isNew ? writes.INSERT : writes.REPLACE
     const content = { rev, created: created ?? this.now, modified, expires, keys, sealed: seal(rev) }
     this.#change(writes.createChange(action, row, known?.rev, content))
   }
 
   async remove(kind: number, tenant: number, id: port.RowId): Promise<void> {
-    const known = await this.#readRow(kind, tenant, id)
+    const known = await this.#readRow({ kind, tenant, id })
     if (known !== undefined) this.#change(writes.createChange(writes.REMOVE, known, known.rev))
   }
 
@@ -122,30 +191,72 @@ export class Unit implements port.EngineWriter {
     this.entries.push(entry)
   }
 
+  /** Stores pending entries; or removes them, because the unit puts them into a chain. */
+  changePending(pending: port.PendingEntries, isChained = false): void {
+    this.#refuseLate()
+    this.#writes.addPending(pending, isChained)
+    this.hasWritten = true
+  }
+
   /** From the commit on the tenant has no keys; the engine deletes what others add until then. */
   dropTenant(tenant: number): void {
     this.droppedTenant = tenant
-    for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
+    this.#writes.addKinds(this.#shared.remembered)
     this.hasWritten = true
-    this.#session.hold({ changes: this.#takeChanges() }, [], writes.dropTenantStatements(tenant))
-    this.#rows.clear()
-    this.#unchanged.clear()
+    this.#flush(undefined, writes.dropTenantStatements(tenant))
+    this.#reads.clear()
   }
 
   storeTime({ isTrusted = false } = {}): void {
-    this.#isNoted = true
+    this.#storesTime = true
     if (!isTrusted) return
-    this.#trusted = { time: this.now, last: this.now, since: 0, until: 0 }
+    this.#confirmedTimes = { time: this.now, last: this.now, since: 0, until: 0 }
     this.clock = { isJump: false, purgeBefore: this.now }
   }
 
+  #change(change: writes.Change): void {
+    this.#refuseLate()
+    if (!this.#isChange) throw this.#collide('writes')
+    // One statement changes a row once.
+    if (this.#writes.hasUnsent(change)) this.#flush(change.kind)
+    // A page may have found another revision before the row was read by its id.
+    const was = this.#reads.revisionOf(change) ?? change.was
+    this.#writes.add({ ...change, was })
+    this.#reads.forget(change)
+    this.hasWritten = true
+  }
+
   /**
-   * Rows that the unit changes are compared with what it read. So are rows that it has only read, because it may have based
-   * a decision on them; cached records are compared by their counter.
+   * Sends changes with the next statement, those of one kind or all, and with them the numbers of rows that they may change.
+   * Revisions are compared by the commit, which locks their rows.
    */
+  #flush(kind?: number, then?: readonly Statement[]): void {
+    const changes = new Map([...this.#writes.take(kind), ...this.#reads.takeCounts(kind)])
+    this.#session.enqueue({ changes }, [], then)
+  }
+
+  // ---- the end
+
   async commit(): Promise<void> {
-    const session = this.#session
-    if (session.collision !== undefined) throw session.collision
+    if (this.#collision !== undefined) throw this.#collision
+    const logs = await this.#sealEntries()
+    this.#isOver = true
+    this.hasWritten ||= logs.length > 0
+    // An attempt that has read one moment, and changes no row, is as if it had run at that moment.
+    const mustCompare = this.#writes.hasChangedRows() || this.#reads.spansMoments
+    if (!this.hasWritten && !this.#storesTime && !mustCompare) return this.#session.endReading()
+    // Numbers of rows are always compared, because that needs no lock.
+    const preconditions = mustCompare ? this.#reads.preconditions : this.#reads.takeCounts()
+    const changes = new Map([...preconditions, ...this.#writes.take()])
+    const { random, remembered, state } = this.#shared
+    const changesCached = [...remembered].some((kind) => this.#writes.hasChanged(kind))
+    const step = changesCached ? randomNumber(random, MAX_STEP) : undefined
+    const times = this.#confirmedTimes ?? advanceTimes(state.times, this.now)
+    await this.#session.commit({ changes, logs, times: this.#storesTime ? times : undefined, step })
+  }
+
+  /** A change commits its log entries. The entries of a read are left to the engine. */
+  async #sealEntries(): Promise<Logged[]> {
     const entries = this.#isChange || this.hasWritten ? this.entries.splice(0) : []
     const logs: Logged[] = []
     for (const tenant of new Set(entries.map((entry) => entry.tenant))) {
@@ -153,94 +264,42 @@ export class Unit implements port.EngineWriter {
       const own = entries.filter((entry) => entry.tenant === tenant)
       if (seal !== undefined) logs.push({ tenant, entries: own, seal })
     }
-    this.#isOver = true
-    this.hasWritten ||= logs.length > 0
-    const compares = this.#changedKinds.size > 0 || session.moments > 1
-    if (!this.hasWritten && !this.#isNoted && !compares) return session.endReading()
-    // A read of a row that was under way when the row was changed has added a check.
-    for (const [name, check] of compares ? this.#unchanged : [])
-      if (!this.#changes.has(name)) this.#changes.set(name, check)
-    const isCached = [...this.#changedKinds].some((kind) => this.#isCached(kind))
-    const step = isCached ? randomNumber(this.#shared.random, MAX_STEP) : undefined
-    const times = this.#trusted ?? advanceTimes(this.#shared.state.times, this.now)
-    const changes = this.#takeChanges()
-    await session.commit({ changes, logs, times: this.#isNoted ? times : undefined, step })
+    return logs
   }
 
   /**
-   * Undoes what it wrote, and returns why it is run again: its error may come from what it read, or from cached records
-   * that are out of date. @throws CofferError `unavailable` if the store does not answer
+   * Undoes what the attempt wrote. Returns the collision if the unit must run again: `error` may be one, or may come from
+   * rows that were never there at the same time, or from cached records that are out of date.
+   * @throws CofferError `unavailable` if the store does not answer
    */
   async fail(error: unknown): Promise<Collision | undefined> {
-    const session = this.#session
     this.#isOver = true
-    // A work may have taken the collision for an error of its own.
-    if (error instanceof Collision) session.collision ??= error
-    const isKnown = session.collision !== undefined || isUnavailable(error)
-    for (const [name, change] of this.#changes)
-      if (change.action <= writes.REMOVE)
-        this.#unchanged.set(name, writes.createChange(writes.CHECK, change, change.was))
+    if (error instanceof Collision) this.#collision ??= error
     try {
-      await session.abandon(isKnown || session.moments <= 1 ? undefined : this.#unchanged)
-      if (!isKnown) await session.endReading()
+      if (this.#collision !== undefined || isUnavailable(error)) await this.#session.abandon()
+      else await this.#abandonIfCurrent()
     } catch (failure) {
       if (!(failure instanceof Collision)) throw failure
-      session.collision ??= failure
+      this.#collision ??= failure
     }
-    return session.collision
+    return this.#collision
   }
 
-  async #readRow(kind: number, tenant: number, id: port.RowId): Promise<sql.FoundRow | undefined> {
-    const name = rowName(kind, tenant, id)
-    if (this.#rows.has(name)) return this.#rows.get(name)
-    const [found] = await this.#read({ kind, tenant, id }, name)
-    const row = found.kind === null ? undefined : found
-    if (!this.#isChange) return row
-    this.#rows.set(name, row)
-    // Rows of a log are changed by the server that has the chain.
-    if (kind !== port.LOG_ROWS) this.#keep({ kind, tenant, id }, row?.rev)
-    return row
+  /** @throws Collision if the attempt has not seen one current state of the store */
+  async #abandonIfCurrent(): Promise<void> {
+    for (const change of this.#writes.unsentRows()) this.#reads.requireRevision(change, change.was)
+    if (this.#reads.spansMoments) await this.#session.abandonChecked(this.#reads.preconditions)
+    else await this.#session.abandon()
+    await this.#session.endReading()
   }
 
-  /** A change compares the rows that its pages have, and how many have their keys. */
-  async #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
-    const { kind, tenant } = query
-    const keys = this.#isChange ? sql.countedKeys(query) : []
-    const counting = keys.map(async (id) => {
-      const isChanged = this.#changedKinds.has(kind)
-      const known = isChanged ? undefined : this.#unchanged.get(rowName(kind, tenant, id))
-      const count = known?.was ?? (await this.#readKey({ kind, tenant, id, asks: sql.COUNT })).keyed
-      this.#keep({ kind, tenant, id }, count, writes.COUNT)
-      return count
-    })
-    const counts: number[] = await Promise.all(counting)
-    if (keys.length > 0 && counts.every((count) => count === 0)) return [{ kind: null, total: 0 }]
-    const statement = sql.searchStatement(query, this.now, keys)
-    const found = await this.#read(statement, `${kind}/${tenant}/`, kind)
-    // The page is of a later moment.
-    if (counts.some((count, at) => count !== found[0].counts[at])) throw this.#session.collide('conflict')
-    if (keys.length > 0) for (const row of sql.rowsOf(found)) this.#keep(row, row.rev)
-    return found
+  #collide(reason: Reason): Collision {
+    this.#collision ??= new Collision(reason)
+    return this.#collision
   }
 
-  /** The state that was found first is compared when the unit commits. */
-  #keep(row: sql.RowName, was?: number, action = writes.CHECK): void {
-    const { kind, tenant, id } = row
-    const name = rowName(kind, tenant, id)
-    if (action === writes.CHECK && this.#isCached(kind)) return
-    if (!this.#unchanged.has(name)) this.#unchanged.set(name, writes.createChange(action, row, was))
-  }
-
-  async #readKey(name: sql.RowName): Promise<QueryResult['rows'][number]> {
-    return (await this.#read(name, `${name.kind}/${name.tenant}/`))[0]
-  }
-
-  /** Sends first what the unit has written, if its names begin with `prefix`, because the answer is to show that. */
-  #read(wanted: Statement | sql.RowName, prefix = '', kind = 'kind' in wanted ? wanted.kind : undefined) {
-    this.#refuseLate()
-    if (this.#changes.size > 0 && [...this.#changes.keys()].some((name) => name.startsWith(prefix)))
-      this.#session.hold({ changes: this.#takeChanges(kind) })
-    return this.#session.read(wanted, kind !== undefined && this.#isCached(kind))
+  #refuseLate(): void {
+    if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
   }
 
   get #isChange(): boolean {
@@ -254,47 +313,4 @@ export class Unit implements port.EngineWriter {
   #isLive({ expires }: sql.FoundRow): boolean {
     return expires === 0 || expires > this.now
   }
-
-  #change(change: writes.Change): void {
-    // A unit that logs reads has not kept what it read.
-    if (!this.#isChange) throw this.#session.collide('writes')
-    const name = rowName(change.kind, change.tenant, change.id)
-    if (this.#changes.has(name)) this.#session.hold({ changes: this.#takeChanges(change.kind) })
-    // A page may have found it before it was read by its id.
-    change.was = this.#unchanged.get(name)?.was ?? change.was
-    this.#write(name, change)
-    this.#changedKinds.add(change.kind)
-    this.#rows.delete(name)
-    this.#unchanged.delete(name)
-  }
-
-  #write(name: string, change: writes.Change): void {
-    this.#refuseLate()
-    this.hasWritten = true
-    this.#changes.set(name, change)
-  }
-
-  #refuseLate(): void {
-    if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
-  }
-
-  /**
-   * All changes, or those of a kind, with the checks of numbers that they may change. The others wait for the commit, which
-   * locks the rows that it compares.
-   */
-  #takeChanges(kind?: number): writes.Changes {
-    const changes = new Map<string, writes.Change>()
-    for (const from of [this.#changes, this.#unchanged])
-      for (const [name, change] of from) {
-        const isKept = from === this.#unchanged && change.action !== writes.COUNT
-        if (isKept || (kind ?? change.kind) !== change.kind) continue
-        changes.set(name, change)
-        from.delete(name)
-      }
-    return changes
-  }
-}
-
-function rowName(kind: number | 'pending', tenant: number, id: port.RowId): string {
-  return `${kind}/${tenant}/${toText(id)}`
 }

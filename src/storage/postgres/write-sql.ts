@@ -4,7 +4,8 @@ import type { Times } from '../time.js'
 import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
 import type { Logged } from './logs.js'
 import type { Statement } from './pool.js'
-import { NOTHING, type RowName, STATE, type StoreState } from './read-sql.js'
+import { NOTHING, STATE, type StoreState } from './read-sql.js'
+import type { RowName } from './row-name.js'
 
 const KEY_BYTES = 8
 /** A commit of more rows may take long. */
@@ -35,15 +36,18 @@ export interface Change extends Row {
 /** By the names of their rows. */
 export type Changes = ReadonlyMap<unknown, Change>
 
-type State = Pick<StoreState, 'generation' | 'changes'>
+/** What the state of the store must be for a commit. Each number may be {@link ANY}. */
+export type ExpectedState = Pick<StoreState, 'generation' | 'changes'>
+
+export const ANY = -1
 
 /** A unit of work commits all of this, or nothing. */
 export interface Commit {
   changes: Changes
   /** Log entries of the unit. */
   logs?: readonly Logged[]
-  /** Nothing is written if the store has another state; of a number, -1 is any. */
-  state?: State
+  /** Nothing is written if the store has another state. */
+  state?: ExpectedState
   /** Raises the counter `changes` by so much. */
   step?: number | undefined
   times?: Times | undefined
@@ -52,7 +56,7 @@ export interface Commit {
 const CONTENT = ['modified', 'expires', 'keys', 'sealed']
 const ROW = [...NAME, 'seq', 'rev', 'created', ...CONTENT]
 const CHANGES = [...ROW, 'action', 'was', 'unit']
-const ANY = { changes: -1, generation: -1 }
+const ANY_STATE: ExpectedState = { changes: ANY, generation: ANY }
 
 /** Numbers from `first` on, for {@link keyAt}. */
 export function eachKey(keys: string, first = 1): string {
@@ -124,7 +128,7 @@ export function writeStatements(
     for (const change of commit.changes.values()) change.unit = at + 1
   const [{ step, times }] = commits as [Commit]
   const raised = step === undefined && times !== undefined ? 0 : step
-  const expected = commits.map(({ state = ANY }) => state)
+  const expected = commits.map(({ state = ANY_STATE }) => state)
   const counter = Math.max(...expected.map((state) => state.changes))
   const { generation } = expected[0]!
   const all = [...changes, ...pending.map((each) => changePending(each))]
@@ -161,7 +165,7 @@ export function createFits(): (next: Commit) => boolean {
   let bytes = 0
   let isAlone = false
   return (next) => {
-    const { changes, logs = [], state = ANY } = next
+    const { changes, logs = [], state = ANY_STATE } = next
     const isFirst = expected === undefined
     const isOther = !isFirst && !agree(expected!, state)
     isAlone ||= locksState(next)
@@ -178,7 +182,7 @@ export function createFits(): (next: Commit) => boolean {
   }
 }
 
-export function agree(one: State, other: State): boolean {
+export function agree(one: ExpectedState, other: ExpectedState): boolean {
   const isSame = one.changes === other.changes || Math.min(one.changes, other.changes) < 0
   return isSame && one.generation === other.generation
 }

@@ -1,0 +1,110 @@
+/**
+ * What an attempt has read, as preconditions of its commit: the revisions of rows, and the number of rows for each key.
+ * It only records. The session sends the statements.
+ */
+import { LOG_ROWS, type Row } from '../engine.js'
+import type { Plan } from './attempt.js'
+import type { FoundRow } from './read-sql.js'
+import { nameOf, type RowName } from './row-name.js'
+import { CHECK, type Change, COUNT, createChange } from './write-sql.js'
+
+export class ReadSet {
+  readonly #mode: Plan['mode']
+  readonly #cachedKinds: ReadonlySet<number>
+  /** At how many moments rows were read, without the rows that are cached. */
+  #moments = 0
+  /** Rows that were read by their ids, so that each is read once. Undefined: the row does not exist. */
+  readonly #rows = new Map<string, FoundRow | undefined>()
+  /** The revision of each row when it was first read. */
+  readonly #revisions = new Map<string, Change>()
+  /** How many rows had each key when they were first counted. */
+  readonly #counts = new Map<string, Change>()
+
+  /** `cachedKinds`: {@link StateCheck} compares rows of these kinds. */
+  constructor(mode: Plan['mode'], cachedKinds: ReadonlySet<number>) {
+    this.#mode = mode
+    this.#cachedKinds = cachedKinds
+  }
+
+  /** Records that a statement is about to read. Returns false if a `read` must not send it: it would see a second moment. */
+  beginStatement(isCached: boolean): boolean {
+    // All statements of a snapshot see the same moment, also those for cached rows.
+    if (this.#mode === 'snapshot') this.#moments = 1
+    else if (!isCached) this.#moments++
+    return this.#mode !== 'read' || this.#moments <= 1
+  }
+
+  /** The attempt has read, so it may have missed what was committed later. */
+  get hasMoment(): boolean {
+    return this.#moments > 0
+  }
+
+  /** The rows that were read may never have existed at the same time. Only a comparison can show that they did. */
+  get spansMoments(): boolean {
+    return this.#moments > 1
+  }
+
+  hasRow(name: RowName): boolean {
+    return this.#rows.has(nameOf(name))
+  }
+
+  rowOf(name: RowName): FoundRow | undefined {
+    return this.#rows.get(nameOf(name))
+  }
+
+  /** `row`: what the id found; undefined for nothing. */
+  addRow(name: RowName, row: FoundRow | undefined): void {
+    this.#rows.set(nameOf(name), row)
+    if (!this.#isExempt(name)) this.requireRevision(name, row?.rev)
+  }
+
+  addPage(rows: readonly Row[]): void {
+    for (const row of rows) if (!this.#isExempt(row)) this.requireRevision(row, row.rev)
+  }
+
+  /** Cached records are compared by their counter, and only the server that leases a chain changes the rows of its log. */
+  #isExempt({ kind }: RowName): boolean {
+    return this.#cachedKinds.has(kind) || kind === LOG_ROWS
+  }
+
+  /** `rev`: undefined if the row must not exist. The first revision counts, because the attempt has relied on it. */
+  requireRevision(name: RowName, rev: number | undefined): void {
+    const text = nameOf(name)
+    if (!this.#revisions.has(text)) this.#revisions.set(text, createChange(CHECK, name, rev))
+  }
+
+  /** 0 if there was no row, undefined if the row was not read. */
+  revisionOf(name: RowName): number | undefined {
+    return this.#revisions.get(nameOf(name))?.was
+  }
+
+  addCount(key: RowName, count: number): void {
+    const text = nameOf(key)
+    if (!this.#counts.has(text)) this.#counts.set(text, createChange(COUNT, key, count))
+  }
+
+  countOf(key: RowName): number | undefined {
+    return this.#counts.get(nameOf(key))?.was
+  }
+
+  /** The attempt changes the row: its change requires the revision now, and another read must show the change. */
+  forget(name: RowName): void {
+    this.#rows.delete(nameOf(name))
+    this.#revisions.delete(nameOf(name))
+  }
+
+  clear(): void {
+    for (const map of [this.#rows, this.#revisions, this.#counts]) map.clear()
+  }
+
+  get preconditions(): Map<string, Change> {
+    return new Map([...this.#revisions, ...this.#counts])
+  }
+
+  /** Removes and returns the numbers of rows, for one kind or for all. */
+  takeCounts(kind?: number): Map<string, Change> {
+    const taken = new Map([...this.#counts].filter(([, count]) => (kind ?? count.kind) === count.kind))
+    for (const name of taken.keys()) this.#counts.delete(name)
+    return taken
+  }
+}

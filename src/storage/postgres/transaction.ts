@@ -1,0 +1,63 @@
+/** One transaction of a unit of work, on a connection of its own. It begins with the first statement that is sent. */
+import type { QueryResult } from 'pg'
+import { Collision } from './attempt.js'
+import { COMMIT, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
+
+export class Transaction {
+  readonly #pool: ConnectionPool
+  readonly #isolation: 'read committed' | 'repeatable read'
+  #connection: Promise<Connection> | undefined
+  /** Statements whose results nobody needs. They are sent together with the next statement. */
+  readonly #queued: Statement[] = []
+
+  constructor(pool: ConnectionPool, isolation: 'read committed' | 'repeatable read') {
+    this.#pool = pool
+    this.#isolation = isolation
+  }
+
+  get hasBegun(): boolean {
+    return this.#connection !== undefined
+  }
+
+  enqueue(statements: readonly Statement[]): void {
+    this.#queued.push(...statements)
+  }
+
+  /** Sends what is queued and then `statement`, in one round trip. @throws Collision, CofferError `unavailable` */
+  async send(statement: Statement): Promise<QueryResult> {
+    const begin = { text: `begin isolation level ${this.#isolation}` }
+    const first = this.#connection === undefined ? [begin] : []
+    const statements = [...first, ...this.#queued.splice(0), statement]
+    this.#connection ??= this.#pool.connect()
+    const connection = await this.#connection
+    return (await connection.send(statements)).at(-1)!
+  }
+
+  /** @throws Collision if the database has rolled back instead */
+  async commit(): Promise<void> {
+    const { command } = await this.send(COMMIT)
+    if (command !== 'COMMIT') throw new Collision('conflict')
+    await this.#release()
+  }
+
+  /** Sends what is queued, and then undoes everything. @throws Collision if a queued statement is refused */
+  async rollback(): Promise<void> {
+    try {
+      if (this.hasBegun || this.#queued.length > 0) await this.send(ROLLBACK)
+    } finally {
+      await this.#release()
+    }
+  }
+
+  /** Undoes everything, without what is queued. Never fails: the error that ended the unit is reported instead. */
+  async abandon(): Promise<void> {
+    this.#queued.length = 0
+    await this.rollback().catch(() => undefined)
+  }
+
+  async #release(): Promise<void> {
+    const ended = await this.#connection?.catch(() => undefined)
+    this.#connection = undefined
+    ended?.release(ended.isBroken)
+  }
+}

@@ -1,0 +1,59 @@
+/** What an attempt has changed. It only records. The session sends the statements. */
+import type { PendingEntries } from '../engine.js'
+import { nameOf, PENDING, type RowName } from './row-name.js'
+import { type Change, changePending, REMOVE } from './write-sql.js'
+
+export class WriteSet {
+  /** Changes that no statement has sent yet, in their order, by the names of their rows. */
+  readonly #unsent = new Map<string, Change>()
+  /** Kinds of all rows that were changed, also by changes that were sent. */
+  readonly #kinds = new Set<number>()
+
+  /** Contract: no change of this row is unsent, because one statement changes a row once. */
+  add(change: Change): void {
+    this.#unsent.set(nameOf(change), change)
+    this.#kinds.add(change.kind)
+  }
+
+  /** Pending log entries are no row of a kind. `isChained`: they are removed, because they are in a chain now. */
+  addPending(pending: PendingEntries, isChained: boolean): void {
+    const { tenant, id } = pending
+    this.#unsent.set(nameOf({ kind: PENDING, tenant, id }), changePending(pending, isChained))
+  }
+
+  /** Records that every row of these kinds may have changed. */
+  addKinds(kinds: Iterable<number>): void {
+    for (const kind of kinds) this.#kinds.add(kind)
+  }
+
+  hasUnsent(name: RowName): boolean {
+    return this.#unsent.has(nameOf(name))
+  }
+
+  /** Whether a row whose name begins with `prefix` has an unsent change. */
+  hasUnsentWith(prefix: string): boolean {
+    for (const name of this.#unsent.keys()) if (name.startsWith(prefix)) return true
+    return false
+  }
+
+  /** The unsent changes of rows, without those of pending log entries. */
+  unsentRows(): Change[] {
+    return [...this.#unsent.values()].filter(({ action }) => action <= REMOVE)
+  }
+
+  hasChanged(kind: number): boolean {
+    return this.#kinds.has(kind)
+  }
+
+  hasChangedRows(): boolean {
+    return this.#kinds.size > 0
+  }
+
+  /** Removes and returns the unsent changes, of one kind or of all. */
+  take(kind?: number): Map<string, Change> {
+    const prefix = kind === undefined ? '' : `${kind}/`
+    const taken = new Map([...this.#unsent].filter(([name]) => name.startsWith(prefix)))
+    for (const name of taken.keys()) this.#unsent.delete(name)
+    return taken
+  }
+}

@@ -1,0 +1,44 @@
+import t from 'tap'
+import { StateCheck } from '../../../src/storage/postgres/state-check.js'
+
+const state = (changes: number, generation = 1) => ({
+  changes,
+  generation,
+  times: { time: 0, last: 0, since: 0, until: 0 },
+})
+
+t.test('an answer is accepted if no used record and no key slot has changed', async (t) => {
+  /** `uses`: the attempt has used cached records. */
+  const table: [uses: boolean, changes: number, generation: number, isAccepted: boolean][] = [
+    [false, 5, 1, true],
+    [false, 6, 1, true],
+    [false, 5, 2, false],
+    [true, 5, 1, true],
+    [true, 6, 1, false],
+    [true, 4, 1, false],
+    [true, 5, 2, false],
+  ]
+  for (const [uses, changes, generation, isAccepted] of table) {
+    const check = new StateCheck(state(5))
+    if (uses) t.equal(check.useCache(), 5)
+    t.equal(check.accept(state(changes, generation)), isAccepted, `${[uses, changes, generation]}`)
+    t.equal(check.state.changes, isAccepted ? changes : 5)
+  }
+})
+
+t.test('a commit requires the counter only if cached records were used', async (t) => {
+  const check = new StateCheck(state(5))
+  t.strictSame(check.expected, { generation: 1, changes: -1 })
+  check.accept(state(6))
+  t.equal(check.useCache(), 6, 'that of the last answer')
+  t.strictSame(check.expected, { generation: 1, changes: 6 })
+})
+
+t.test('cached records that no answer has confirmed need a statement of their own', async (t) => {
+  const check = new StateCheck(state(5))
+  t.notOk(check.needsConfirmation)
+  check.useCache()
+  t.ok(check.needsConfirmation)
+  check.accept(state(5))
+  t.notOk(check.needsConfirmation)
+})
