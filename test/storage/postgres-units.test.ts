@@ -3,10 +3,10 @@ import t, { type Test } from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
 import type { Draft, EngineWriter, LogEntry, LogSealer, Where } from '../../src/storage/engine.js'
 import { Collision } from '../../src/storage/postgres/attempt.js'
+import { createFits } from '../../src/storage/postgres/commit-batch.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
 import { Connection, ConnectionPool, type Statement, TIMEOUT_MS } from '../../src/storage/postgres/pool.js'
 import * as sql from '../../src/storage/postgres/read-sql.js'
-import { createFits } from '../../src/storage/postgres/write-sql.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 
 const KIND = 1

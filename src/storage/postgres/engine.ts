@@ -7,14 +7,15 @@ import type { Durability } from '../store.js'
 import { type Header, headerText } from '../vault-file.js'
 import { CHANGE, nextPlan, type Plan, pauseMs, READ, type Reason } from './attempt.js'
 import { Batcher } from './batcher.js'
+import { commitTogether, createFits } from './commit-batch.js'
 import { countWrongKeys, withSnapshot } from './copies.js'
 import { PendingLogs } from './logs.js'
 import { COMMIT, isUnavailable, ROLLBACK } from './pool.js'
 import { getStatement, type Lookup } from './read-sql.js'
-import type { Answer, Shared } from './session.js'
+import type { Shared } from './session.js'
 import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
-import { agree, type Commit, createFits, dropTenantStatements, writeStatements } from './write-sql.js'
+import { type Commit, dropTenantStatements } from './write-sql.js'
 
 /** How long a unit is run again, ms, and the deletion of a tenant. */
 const MAX_MS = 5_000
@@ -56,7 +57,10 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
       const { rows } = await pool.query(getStatement(names))
       return rows.sort((one, other) => one.number - other.number)
     })
-    const commits = new Batcher((asked: readonly Commit[]) => this.#commitTogether(asked), createFits)
+    const commits = new Batcher(
+      (asked: readonly Commit[]) => commitTogether(pool, this.logs, asked),
+      createFits,
+    )
     this.#shared = { ...parts, reads, commits, logs: this.logs, state }
     this.#owner = owner
     this.#notice = notice
@@ -213,23 +217,6 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
         await this.#prepare(collision.reason, attempt)
       }
     }
-  }
-
-  /** Those that are not refused are tried again together. */
-  async #commitTogether(commits: readonly Commit[]): Promise<Answer[]> {
-    const logged = commits.flatMap(({ logs = [] }) => logs)
-    const [answer] = await this.logs.commit(logged, async (pending) => {
-      const statements = writeStatements(commits, pending)
-      const sent = statements.length === 1 ? statements : [{ text: 'begin' }, ...statements, COMMIT]
-      const results = await this.#shared.pool.using((connection) => connection.send(sent))
-      return results.at(statements.length === 1 ? 0 : -2)!.rows
-    })
-    if (answer.accepted) return commits.map(() => answer)
-    const isRefused = ({ state }: Commit, at: number) =>
-      answer.refused.includes(at + 1) || !agree(state!, answer)
-    const others = commits.filter((commit, at) => !isRefused(commit, at))
-    const answers = others.length === 0 ? [] : await this.#commitTogether(others)
-    return commits.map((commit, at) => (isRefused(commit, at) ? answer : answers.shift()))
   }
 
   /** Waits, and learns the state of now. @throws CofferError `unavailable` if the key slot of this process is gone */

@@ -10,8 +10,6 @@ import type { RowName } from './row-name.js'
 const KEY_BYTES = 8
 /** A commit of more rows may take long. */
 const MAX_QUICK = 100
-/** Bytes of rows and log entries of commits, to which no other is added. */
-const MAX_BYTES = 1024 * 1024
 
 export const INSERT = 1
 export const REPLACE = 2
@@ -56,7 +54,7 @@ export interface Commit {
 const CONTENT = ['modified', 'expires', 'keys', 'sealed']
 const ROW = [...NAME, 'seq', 'rev', 'created', ...CONTENT]
 const CHANGES = [...ROW, 'action', 'was', 'unit']
-const ANY_STATE: ExpectedState = { changes: ANY, generation: ANY }
+export const ANY_STATE: ExpectedState = { changes: ANY, generation: ANY }
 
 /** Numbers from `first` on, for {@link keyAt}. */
 export function eachKey(keys: string, first = 1): string {
@@ -146,45 +144,12 @@ export function writeStatements(
 }
 
 /** A commit locks the state of the store if it changes the state, or adds what it may have searched and not found. */
-function locksState({ step, times, changes }: Commit): boolean {
+export function locksState({ step, times, changes }: Commit): boolean {
   if (step !== undefined || times !== undefined) return true
   const searched = new Set<number>()
   for (const { action, kind } of changes.values()) if (action === COUNT) searched.add(kind)
   if (searched.size === 0) return false
   return [...changes.values()].some(({ action, kind }) => action <= REPLACE && searched.has(kind))
-}
-
-/**
- * Returns what says whether a commit may go with those before it: one statement changes a row once, compares none that it
- * changes, and expects one state.
- */
-export function createFits(): (next: Commit) => boolean {
-  /** Whether it is changed, by the names of rows. */
-  const known = new Map<unknown, boolean>()
-  let expected: Commit['state']
-  let bytes = 0
-  let isAlone = false
-  return (next) => {
-    const { changes, logs = [], state = ANY_STATE } = next
-    const isFirst = expected === undefined
-    const isOther = !isFirst && !agree(expected!, state)
-    isAlone ||= locksState(next)
-    if (!isFirst && (isAlone || isOther || bytes >= MAX_BYTES)) return false
-    for (const [name, { action }] of changes)
-      if (known.has(name) && (known.get(name) || action < CHECK)) return false
-    for (const [name, { action, sealed }] of changes) {
-      known.set(name, action < CHECK)
-      bytes += sealed.length
-    }
-    for (const { entries } of logs) for (const each of entries) bytes += each.bytes
-    if (isFirst || state.changes >= 0) expected = state
-    return true
-  }
-}
-
-export function agree(one: ExpectedState, other: ExpectedState): boolean {
-  const isSame = one.changes === other.changes || Math.min(one.changes, other.changes) < 0
-  return isSame && one.generation === other.generation
 }
 
 /** `was`: the `rev` of the row as it was read, 0 if there was none; with {@link COUNT} how many rows have the key. */
