@@ -1,7 +1,8 @@
 /**
- * How one attempt at a unit of work runs, why it is discarded, and how the next attempt runs. Plans are immutable: each
- * attempt has its own.
+ * How one attempt at a unit of work runs, why it is discarded, whether another one follows, and how that runs. Plans are
+ * immutable: each attempt has its own.
  */
+import { CofferError } from '../../errors.js'
 
 export interface Plan {
   /**
@@ -45,6 +46,21 @@ export function nextPlan(plan: Plan, reason: Reason): Plan {
   if (reason === 'moments') return { ...plan, mode: 'snapshot' }
   if (reason === 'writes') return { ...plan, mode: 'change' }
   return plan
+}
+
+/** How long a unit is run again, ms; and a unit that deletes a tenant. */
+const MAX_MS = 5_000
+const MAX_DROP_MS = 60_000
+/** Units at the same time may put the same id, one after the other. A unit that needs more retries has a bug. */
+const MAX_TAKEN = 5
+
+/** `taken`: how many attempts in a row ended with that reason. @throws CofferError if the unit must not run again */
+export function checkRetry(taken: number, passedMs: number, dropsTenant: boolean): void {
+  if (taken > MAX_TAKEN)
+    throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
+  if (passedMs <= (dropsTenant ? MAX_DROP_MS : MAX_MS)) return
+  const message = 'Too many changes of the same records at once. Try again.'
+  throw new CofferError('unavailable', message, { retryAfterSeconds: 1 })
 }
 
 /** The longest pause before another attempt, ms. */

@@ -5,7 +5,7 @@ import { recordRow } from '../lsm/maintenance/verify.js'
 import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { type Header, headerText } from '../vault-file.js'
-import { CHANGE, nextPlan, type Plan, pauseMs, READ, type Reason } from './attempt.js'
+import { CHANGE, checkRetry, nextPlan, type Plan, pauseMs, READ, type Reason } from './attempt.js'
 import { Batcher } from './batcher.js'
 import { commitTogether, createFits } from './commit-batch.js'
 import { countWrongKeys, withSnapshot } from './copies.js'
@@ -17,11 +17,6 @@ import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
 import { type Commit, dropTenantStatements } from './write-sql.js'
 
-/** How long a unit is run again, ms, and the deletion of a tenant. */
-const MAX_MS = 5_000
-const MAX_DROP_MS = 60_000
-/** Units at the same time may put the same id more than once, one after the other. A unit that always does has a mistake. */
-const MAX_TAKEN = 5
 /** The time is stored again if it is older, ms. */
 const NOTE_TIME_MS = 60_000
 /** The key slots may change so often between two requests of a server. The generation of a restored vault is further away. */
@@ -187,18 +182,17 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return outcome.finally(() => this.#running.delete(outcome))
   }
 
-  async #run<T>(work: (unit: Unit) => port.Awaitable<T>, plan: Plan): Promise<T> {
-    const since = performance.now()
-    let next = plan
+  /** Runs attempts until one commits, or fails by itself. */
+  async #run<T>(work: (unit: Unit) => port.Awaitable<T>, first: Plan): Promise<T> {
+    const began = performance.now()
+    let plan = first
     let taken = 0
     for (let attempt = 1; ; attempt++) {
-      const unit = new Unit(this.#shared, next)
+      const unit = new Unit(this.#shared, plan)
       try {
         const result = await work(unit)
         await unit.commit()
-        if (unit.hasWritten) this.#recordWrite(unit)
-        if (unit.entries.length > 0) this.logs.add(unit.entries)
-        if (unit.droppedTenant !== undefined) await this.#sweep(unit.droppedTenant)
+        await this.#afterCommit(unit)
         return result
       } catch (error) {
         const collision = await unit.fail(error)
@@ -207,16 +201,18 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
           throw error
         }
         taken = collision.reason === 'taken' ? taken + 1 : 0
-        if (taken > MAX_TAKEN)
-          throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
-        if (performance.now() - since > (unit.droppedTenant === undefined ? MAX_MS : MAX_DROP_MS)) {
-          const message = 'Too many changes of the same records at once. Try again.'
-          throw new CofferError('unavailable', message, { retryAfterSeconds: 1 })
-        }
-        next = nextPlan(unit.plan, collision.reason)
+        checkRetry(taken, performance.now() - began, unit.droppedTenant !== undefined)
+        plan = nextPlan(unit.plan, collision.reason)
         await this.#prepare(collision.reason, attempt)
       }
     }
+  }
+
+  /** @throws CofferError `unavailable` if log entries of reads cannot be stored */
+  async #afterCommit(unit: Unit): Promise<void> {
+    if (unit.hasWritten) this.#recordWrite(unit)
+    if (unit.entries.length > 0) this.logs.add(unit.entries)
+    if (unit.droppedTenant !== undefined) await this.#sweep(unit.droppedTenant)
   }
 
   /** Waits, and learns the state of now. @throws CofferError `unavailable` if the key slot of this process is gone */

@@ -1,6 +1,8 @@
 import t from 'tap'
+import type { CofferError } from '../../../src/errors.js'
 import {
   CHANGE,
+  checkRetry,
   nextPlan,
   type Plan,
   pauseMs,
@@ -42,3 +44,27 @@ t.test('only units that meet others pause, longer with each attempt, up to 200 m
     t.equal(pauseMs(reason, 1, 0), 2, 'at least half of it')
   }
 })
+
+t.test(
+  'a unit runs again for 5 s, for 60 s if it deletes a tenant, and 5 times for a taken id',
+  async (t) => {
+    const outcome = (taken: number, ms: number, dropsTenant: boolean) => {
+      try {
+        checkRetry(taken, ms, dropsTenant)
+        return 'again'
+      } catch (error) {
+        return (error as CofferError).code
+      }
+    }
+    const table: [taken: number, ms: number, dropsTenant: boolean, expected: string][] = [
+      [0, 5_000, false, 'again'],
+      [0, 5_001, false, 'unavailable'],
+      [0, 60_000, true, 'again'],
+      [0, 60_001, true, 'unavailable'],
+      [5, 0, false, 'again'],
+      [6, 0, false, 'internal'],
+    ]
+    for (const [taken, ms, drops, expected] of table)
+      t.equal(outcome(taken, ms, drops), expected, `${[taken, ms, drops]}`)
+  },
+)
