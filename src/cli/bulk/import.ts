@@ -23,6 +23,10 @@ const TO_VAULT = { rows: 250, characters: 4 * 1024 * 1024 }
 const TO_SERVER = { rows: 1000, characters: 400 * 1024 }
 /** A server that had the vault open may end; whoever comes next opens it. */
 const MAX_ATTEMPTS = 5
+/** Refused rows of one message. */
+const MAX_TOLD = 20
+const KEPT =
+  'Imported rows are kept. Remove them from the file and repeat the command. An import with --resume FILE continues by itself.'
 
 export const importRows: Hooks = {
   gather: async () => ({}),
@@ -62,10 +66,11 @@ function readSettings({ context, options, args }: Task) {
   if (options.dryRun === true && (resume !== undefined || context.config.url !== undefined))
     throw usage('--dry-run is for a vault, not for a server, and leaves nothing to --resume.')
   if (results !== undefined && resume !== undefined)
-    throw usage('The file of --resume has the results too: leave out --results.')
+    throw usage('--resume records the results. Remove --results.')
   const file = resume ?? results
   const path = file === undefined ? undefined : resolve(context.cwd, file)
-  const continuesOnError = options.continueOnError === true
+  // A rehearsal tells of all rows.
+  const continuesOnError = options.continueOnError === true || options.dryRun === true
   return { source, format, map, type, path, continuesOnError, isResumable: resume !== undefined }
 }
 
@@ -88,6 +93,11 @@ function describeCommand({ args, options, presentation }: Task, maps: readonly s
   return repeatCommand(given, [...maps, ...type])
 }
 
+interface Refused {
+  readonly line: number
+  readonly reason: string
+}
+
 class ImportRun {
   readonly counts = { created: 0, deduplicated: 0, refused: 0 }
   readonly #task: Task
@@ -100,7 +110,8 @@ class ImportRun {
   /** Rows were sent, and what became of them is not known. */
   #isUnknown: boolean
   #readBytes = 0
-  #firstRefused: { line: number; reason: string } | undefined
+  /** The first ones, for messages. */
+  readonly #refused: Refused[] = []
 
   constructor(task: Task, settings: Settings, log: ImportLog) {
     const { context, options } = task
@@ -143,18 +154,28 @@ class ImportRun {
 
   /** @throws CofferError `validation` if a row was refused */
   throwRefused(): void {
-    if (this.#firstRefused === undefined) return
-    const { line, reason } = this.#firstRefused
+    const [first] = this.#refused
+    if (first !== undefined)
+      throw this.#task.options.dryRun === true ? this.#describeRehearsal() : this.#describeRefusal(first)
+  }
+
+  #describeRehearsal(): CofferError {
+    const { refused } = this.counts
+    const bound = refused > MAX_TOLD ? ` The first ${MAX_TOLD} are listed; --results FILE has all.` : ''
+    const rows = this.#refused.map(({ line, reason }) => [`line ${line}`, [reason]])
+    return validationError(`Rows that would be refused: ${refused}.${bound}`, {
+      errors: Object.fromEntries(rows),
+    })
+  }
+
+  #describeRefusal({ line, reason }: Refused): CofferError {
+    const { created, refused } = this.counts
     const where = this.#settings.continuesOnError
-      ? `Rows refused: ${this.counts.refused}; the first is line ${line}`
+      ? `Rows refused: ${refused}; the first is line ${line}`
       : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error goes on)`
-    const { dryRun, resume } = this.#task.options
-    const isRepeatable = this.counts.created === 0 || dryRun === true || resume !== undefined
-    const stays = isRepeatable
-      ? ''
-      : '\nThe rows that are done stay. Repeat it without them; with --resume FILE it goes on by itself.'
+    const isRepeatable = created === 0 || this.#settings.isResumable
     const advice = /^type: is required/.test(reason) ? '; give it with --type token' : ''
-    throw validationError(`${where}: ${reason}${advice}${stays}`)
+    return validationError(`${where}: ${reason}${advice}${isRepeatable ? '' : `\n${KEPT}`}`)
   }
 
   /** Reaches the vault again if the server that had it open has ended. */
@@ -202,7 +223,8 @@ class ImportRun {
     await this.#log.append(rows, results, count)
     for (const [at, { status, reason = '' }] of results.entries()) {
       this.counts[status]++
-      if (status === 'refused') this.#firstRefused ??= { line: rows[at]!.line, reason }
+      if (status === 'refused' && this.#refused.length < MAX_TOLD)
+        this.#refused.push({ line: rows[at]!.line, reason })
     }
     this.#done += count
     if (isStopped || count === rows.length) return !isStopped

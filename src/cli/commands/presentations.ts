@@ -56,7 +56,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
         '--resume <file>',
         'like --results; run the same command again, and it continues after the last row in this file',
       ],
-      ['--dry-run', 'tell what would become of the rows, and write nothing'],
+      ['--dry-run', 'say which rows would be created and refused, and write nothing'],
     ],
     servedBy: 'token tokenize',
     result: importResult,

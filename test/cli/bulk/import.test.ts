@@ -52,9 +52,29 @@ testVault('a refused row ends the import where it is, or is left out', async (t,
   t.match(results(home, 'r2'), [{ line: 1 }, refused, wrong, { line: 5, status: 'created' }])
   t.equal(await total(home), 3)
   t.notMatch(stopped.stderr + all.stderr + readFileSync(join(home.place, 'r2'), 'utf8'), CARD)
-  t.match(await run('--dry-run --continue-on-error'), { code: 2, stdout: /"would_be_created":2/ })
+  for (const more of ['--dry-run', '--dry-run --continue-on-error']) {
+    const rehearsed = await run(more)
+    t.match(rehearsed, { code: 2, stdout: /"would_be_created":2,.*"refused":2/ }, more)
+    t.match(
+      rehearsed.stderr,
+      /^error: Rows that would be refused: 2\.\n {2}line 3: .*number.*\n {2}line 4: .*\n$/,
+    )
+    t.notMatch(rehearsed.stderr, CARD)
+  }
   t.equal(await total(home), 3, 'a rehearsal writes nothing')
   t.equal((await run('--dry-run --resume s')).code, 2)
+})
+
+testVault('a rehearsal lists twenty refused rows, and the file of results has all', async (t, home) => {
+  const stdin = '{"type":"x"}\n'.repeat(25)
+  const { code, stdout, stderr } = await home.run('token import --dry-run --results r', { stdin })
+  t.match({ code, stdout }, { code: 2, stdout: /"would_be_created":0,.*"refused":25/ })
+  t.match(stderr, 'Rows that would be refused: 25. The first 20 are listed; --results FILE has all.\n')
+  t.match(stderr, /^ {2}line 20: type: /m)
+  t.notMatch(stderr, 'line 21')
+  t.equal(results(home, 'r').length, 25)
+  const inJson = await home.run('token import --dry-run -o json', { stdin: '{"type":"x"}\n'.repeat(2) })
+  t.match(Object.keys(JSON.parse(inJson.stderr).errors), ['line 1', 'line 2'])
 })
 
 const RESUME = ['token', 'import', 'rows.ndjson', '--resume', 'state']
