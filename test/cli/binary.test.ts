@@ -125,7 +125,7 @@ t.test('a signal ends a command that waits for more of its input', async (t) => 
   const state = join(machine.place, 'state')
   // Its first line names the run.
   while (!existsSync(state) || readFileSync(state, 'utf8').split('\n').length <= 2001) await pause(10)
-  t.match(await end(child), /Interrupted after 2000 rows/)
+  t.match(await end(child), /Interrupted after 2,000 rows/)
 })
 
 t.test('a server that answers leaves no core dump, or doctor says that it cannot help it', async (t) => {

@@ -20,7 +20,7 @@ testVault('values are found in files, folders and pipes, by token and line', asy
   home.write('logs/deep/b.json', JSON.stringify(deep))
   symlinkSync(join(home.place, 'logs'), join(home.place, 'logs/deep/again'))
   const { code, stdout, stderr } = await home.run('scan logs')
-  t.equal(code, 5)
+  t.equal(code, 10)
   t.same(JSON.parse(stdout), [
     { id: 'note', file: 'logs/a.log', line: 2 },
     { id: 'card-1', file: 'logs/a.log', line: 3 },
@@ -29,7 +29,7 @@ testVault('values are found in files, folders and pipes, by token and line', asy
   t.match(stderr, 'Values of tokens are in plaintext in 3 places.')
   t.notMatch(stdout + stderr, /secret|4242/)
   const piped = `\n\n${base64(`{"n":"${CARD}"}`)}`
-  const found = { code: 5, stdout: '[{"id":"card-1","line":3,"file":"-"}]\n', stderr: 'in 1 place.' }
+  const found = { code: 10, stdout: '[{"id":"card-1","line":3,"file":"-"}]\n', stderr: 'in 1 place.' }
   t.match(await home.run('scan -', { stdin: piped }), found)
   t.equal((await home.json('log reveals card-1')).count, 4, 'one for each time')
   const shown = await home.run('scan logs/a.log', { columns: 80 })
@@ -42,8 +42,8 @@ testVault('what is not looked for or cannot be read is told', async (t, home) =>
   await home.createToken({ id: 'short', data: ['12345', 'x', 'a secret'] })
   await home.createToken({ id: 'long', data: long })
   const { code, stdout, stderr } = await home.run('scan long -', { stdin: long.slice(0, 1023) })
-  t.same([code, JSON.parse(stdout)], [5, [{ id: 'long', file: 'long', line: 1 }]])
-  t.match(stderr, 'Values of less than 6 bytes, not looked for: 2.')
+  t.same([code, JSON.parse(stdout)], [10, [{ id: 'long', file: 'long', line: 1 }]])
+  t.match(stderr, 'Skipped 2 values shorter than 6 bytes.\n')
   home.write('empty', '')
   for (const [line, message] of [
     ['scan nowhere empty', /nowhere\) does not exist[\s\S]*Files that could not be read: 1\./],
@@ -168,8 +168,8 @@ testVault('what a mask shows anyway is not looked for', async (t, home) => {
   })
   const scan = async (stdin: string, env = {}) => (await home.run('scan -', { stdin, env })).code
   t.equal(await scan('Ada Lovelace banks at 021000021'), 0)
-  t.equal(await scan('GB33BUKB20201555555555'), 5)
-  t.equal(await scan('1234567890'), 5)
+  t.equal(await scan('GB33BUKB20201555555555'), 10)
+  t.equal(await scan('1234567890'), 10)
   const { key } = await home.createApp({ rules: [ruleOf('mask')] })
   t.equal(await scan('Dear Ada Lovelace', { COFFER_API_KEY: key }), 0, 'masked data is no value')
 })

@@ -7,7 +7,7 @@ import type { List } from '../../framework/page.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { Vault } from '../../vault/vault.js'
 import type { CommandContext } from '../context.js'
-import { countOf } from '../output/display.js'
+import { countOf, formatCount } from '../output/display.js'
 import { printForRun, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import { findMasked, walkPages } from '../pages.js'
@@ -22,7 +22,7 @@ const MAX_FINDINGS = 10_000
 /** The longest encoded value (`%5C%75%30…`), in bytes: pieces of a longer text overlap by this much. */
 const OVERLAP = 18 * LONGEST_VALUE
 
-/** @throws CofferError `conflict` if something is found, after printing it; `usage` if a file cannot be read */
+/** @throws CofferError `values_found` if something is found, after printing it; `usage` if a file cannot be read */
 export const scan: TerminalCommand['run'] = async (context, paths, options) => {
   if (context.config.noReveal) throw noRevealError('scan')
   await runOnTokens(context, { ...options, reveal: true }, (task) => scanAll(task, paths as string[]))
@@ -43,7 +43,7 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
     }
   }, 'server')
   if (finder.omitted > 0)
-    await task.notice(`Values of less than ${SHORTEST_VALUE} bytes, not looked for: ${finder.omitted}.`)
+    await task.notice(`Skipped ${countOf(finder.omitted, 'value')} shorter than ${SHORTEST_VALUE} bytes.`)
   const files = paths.flatMap((path) => listFiles(context.cwd, path))
   const progress = createProgress(terminal, { label: 'Scanning files', total: files.length }, clock)
   const findings: { id: string; file: string; line: number }[] = []
@@ -70,9 +70,9 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const hints = { empty: 'No value of a token was found.' }
   await printForRun(context, findings, { columns: ['id', 'file', 'line'], hints })
   const isFull = findings.length === MAX_FINDINGS
-  const places = isFull ? `${MAX_FINDINGS} or more places` : countOf(findings.length, 'place')
+  const places = isFull ? `${formatCount(MAX_FINDINGS)} or more places` : countOf(findings.length, 'place')
   if (findings.length > 0)
-    throw new CofferError('conflict', `Values of tokens are in plaintext in ${places}.`)
+    throw new CofferError('values_found', `Values of tokens are in plaintext in ${places}.`)
   if (unread > 0) throw usage(`Files that could not be read: ${unread}.`)
 }
 

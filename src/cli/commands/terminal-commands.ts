@@ -100,7 +100,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   },
   {
     name: 'scan',
-    summary: 'Find values of tokens that are in plaintext in files',
+    summary: 'Find token values in plaintext in files',
     details:
       'Looks for each text and number of at least 6 bytes in the data of tokens: as it is, as digits with separators, in base64\n' +
       '(on one line), URL encoding and JSON escapes. For a value with several lines it looks for the longest line, and for a\n' +
@@ -108,7 +108,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'Not found: other case, other Unicode normal forms, HTML entities, UTF-16, compressed files, and letters and digits in\n' +
       'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
       'What the mask of a token shows is not looked for.\n' +
-      'Prints the id of the token, file and line, never a value. Exit code 5 if something is found. With the key of an\n' +
+      'Prints the id of the token, file and line, never a value. Exit code 10 if something is found. With the key of an\n' +
       'application it finds what that one sees in plaintext. Each token is read in plaintext, which coffer log reveals counts.',
     arguments: [['<path...>', 'files, and directories with all below them; - reads standard input']],
     examples: ['coffer scan .coffer-demo/vault', "echo 'nothing to see' | coffer scan -"],

@@ -58,9 +58,13 @@ export function joinLines(text: string): string {
   return text.replaceAll(/(?<!\n)\n(?=\S)/g, ' ')
 }
 
-/** `1 token`, `2 tokens`. */
+/** `1 token`, `2 tokens`, `10,004 tokens`, whatever the locale. */
 export function countOf(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
+}
+
+export function formatCount(count: number): string {
+  return count.toLocaleString('en')
 }
 
 export function indent(text: string, columns: number): string {

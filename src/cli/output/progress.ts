@@ -1,4 +1,4 @@
-import { display, truncate } from './display.js'
+import { display, formatCount, truncate } from './display.js'
 import { DEFAULT_COLUMNS, isTerminal, type Terminal, write } from './terminal.js'
 
 const REDRAW_MS = 100
@@ -39,9 +39,4 @@ export function createProgress(
 
 function drawBar(share: number): string {
   return `${'█'.repeat(share * BAR_COLUMNS).padEnd(BAR_COLUMNS, '░')}  ${Math.floor(share * 100)} %  `
-}
-
-/** Independent of the locale. */
-function formatCount(count: number): string {
-  return count.toLocaleString('en')
 }

@@ -186,6 +186,7 @@ const EXIT_MEANINGS: Record<number, string> = {
   7: 'vault damaged',
   8: 'reactor failed',
   9: 'server unreachable, busy, or limiting the rate',
+  10: 'coffer scan has found values of tokens in plaintext',
   130: 'interrupted',
 }
 
