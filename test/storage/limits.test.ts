@@ -101,6 +101,11 @@ t.test('a read that is logged is refused once an earlier log record has waited 2
   const engine = await createFileEngine(optionsFor(files, 'server'))
   const log = (name: string) => engine.write((writer) => writer.append(logOf(name)), 'soon')
   await log('first')
+  const { now } = Date
+  Date.now = () => now() + 3_600_000
+  await log('first after the clock has jumped').finally(() => {
+    Date.now = now
+  })
   await new Promise((resolve) => setTimeout(resolve, 1000))
   await log('second')
   await new Promise((resolve) => setTimeout(resolve, 1200))

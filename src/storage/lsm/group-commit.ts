@@ -3,6 +3,7 @@ import { CofferError } from '../../errors.js'
 import { type LogEntry, type LogSealer, logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import type { Durability } from '../store.js'
 import type { Counters } from '../time.js'
+import { Deadline } from './deadline.js'
 import { Memtable } from './memtable.js'
 import type { View } from './query.js'
 import { type Change, isRemoval } from './row-change.js'
@@ -36,8 +37,8 @@ export class GroupCommit {
   failure: unknown
   #group = new Group()
   #written: LogEntry[] = []
-  /** Since when entries are held and nothing was synced, ms by the wall clock. */
-  #heldSince = 0
+  /** Runs while entries are held and nothing is synced. */
+  readonly #patience = new Deadline(MAX_PENDING_MS)
   /** Visible to writers only: changes of the group, and changes written but not synced. */
   #unsynced = new Memtable()
 
@@ -76,12 +77,11 @@ export class GroupCommit {
   refuseUnstored(): void {
     // After a failure the next unit of work tries again and is told the reason.
     if (this.failure !== undefined || !this.#isHolding) return
-    if (Date.now() - this.#heldSince > MAX_PENDING_MS)
-      throw logUnavailable('The disk does not sync them. Check the disk.')
+    if (this.#patience.isOver) throw logUnavailable('The disk does not sync them. Check the disk.')
   }
 
   #hold(entries: readonly LogEntry[], held: LogEntry[]): void {
-    if (!this.#isHolding) this.#heldSince = Date.now()
+    if (!this.#isHolding) this.#patience.start()
     for (const entry of entries) held.push(entry)
   }
 
@@ -136,7 +136,8 @@ export class GroupCommit {
       this.failure = error
       throw error
     }
-    this.#heldSince = Date.now()
+    if (this.#isHolding) this.#patience.start()
+    else this.#patience.stop()
     if (this.#group.changes.length === 0) this.#unsynced = new Memtable()
   }
 
