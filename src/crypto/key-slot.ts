@@ -200,12 +200,19 @@ export function formatKeyFile({ vault, key }: FileKey): string {
   return `${MARK} ${vault} ${toBase64(key)}\n`
 }
 
+/** The error for something else in the place of a key file; `what` names it. */
+export function refuseKeyFile(what: string): CofferError {
+  return locked(
+    `${what} is not a key file. A key file is one line of text that starts with ${MARK}. \`coffer init\` makes one, and for a ` +
+      'vault that you can open: coffer vault keys add --new-key-file FILE',
+  )
+}
+
 /** @throws CofferError `vault_locked` when the text is not that of a key file. */
 export function parseKeyFile(text: string): FileKey {
   const [mark, vault, encoded, ...rest] = text.trim().split(' ')
   const key = Buffer.from(encoded ?? '', 'base64')
   const isWhole = mark === MARK && vault !== undefined && rest.length === 0 && key.length === KEY_BYTES
-  if (!isWhole || key.toString('base64') !== encoded)
-    throw locked(`This is not a key file: it should be one line that starts with ${MARK}.`)
+  if (!isWhole || key.toString('base64') !== encoded) throw refuseKeyFile('This')
   return { vault, key: new Uint8Array(key) }
 }

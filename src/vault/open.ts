@@ -33,6 +33,7 @@ import {
 } from './unlock.js'
 import { answerMessage, createRemoteVault, type Vault } from './vault.js'
 
+export { refuseKeyFile } from '../crypto/key-slot.js'
 export type { Clock } from '../crypto/ports.js'
 export { parseStoreAddress } from '../storage/postgres/address.js'
 export { isStore, requireDirectory, resolveDirectory, type VaultLocation } from './location.js'

@@ -209,11 +209,17 @@ t.test('every way a vault cannot be opened has its message and its code', async 
   type Spoil = (key: string, header: string, vault: string) => void
   const edit = (path: string, from: RegExp, to: string) =>
     writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
+  const aKeyFileIs =
+    /the key file \(.*\.key\) is not a key file\. A key file is one line of text that starts with coffer-key-1\. `coffer init` makes one/
   const isNewer = 'has format 3, and this program knows 1. Use a newer coffer.'
   for (const [message, code, spoil] of [
     ['Give its path with --key-file FILE.', 6, (key) => renameSync(key, `${key}.bak`)],
     [/This key file is for vault [\da-f]{32}, not for/, 6, (key) => edit(key, /[\da-f]{32}/, 'a'.repeat(32))],
-    ['This is not a key file', 6, (key) => writeFileSync(key, 'hello\n')],
+    ['It is the only key of this vault: if it is lost, and', 6, (key) => renameSync(key, `${key}.bak`)],
+    ['This is not a key file. A key file is one line', 6, (key) => writeFileSync(key, 'hello\n')],
+    [aKeyFileIs, 6, (key) => writeFileSync(key, Buffer.from([0x80, 0xff, 0, 1]))],
+    [aKeyFileIs, 6, (key) => writeFileSync(key, '')],
+    [aKeyFileIs, 6, (key) => writeFileSync(key, 'x'.repeat(10_000))],
     [/Other users may read .*\.coffer\. Run `chmod 700/, 6, (_, __, vault) => chmodSync(vault, 0o755)],
     [/chmod 600 .*vault\.json/, 6, (_, header) => chmodSync(header, 0o640)],
     [isNewer, 6, (_, header) => edit(header, /"format": ?1/, '"format":3')],
@@ -235,6 +241,22 @@ t.test('every way a vault cannot be opened has its message and its code', async 
     ['token list --vault nowhere', elsewhere],
   ] as const)
     t.same(await home.run(line), { code: 6, stdout: '', stderr: `error: There is no vault in ${place}` })
+})
+
+testVault('what else opens a vault is said when its key file is missing', async (t, home) => {
+  const [own] = readdirSync(join(home.place, 'config/coffer/keys'))
+  const lines = ['token list', 'token list --key-file missing.key']
+  renameSync(join(home.place, 'config/coffer/keys', own!), join(home.place, 'own.key'))
+  const only = 'It is the only key of this vault: if it is lost, and there is no copy, the data is lost.'
+  for (const line of lines) t.match((await home.run(line)).stderr, only, line)
+  await home.json('vault keys add --key-file own.key --new-key-file second.key --quiet')
+  const any = 'If it is lost: each of the 2 key files of this vault opens it.'
+  for (const line of lines) t.match((await home.run(line)).stderr, any, line)
+  home.write('pass', PASSPHRASE)
+  await home.json('vault passwd --key-file own.key --new-passphrase-file pass --quiet')
+  const { code, stderr } = await home.run(lines[1]!)
+  t.equal(code, 2)
+  t.match(stderr, '(missing.key) does not exist. If it is lost: a passphrase opens this vault too')
 })
 
 testVault('of names of files and columns no advice makes commands', async (t, home) => {

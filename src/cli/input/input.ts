@@ -85,8 +85,11 @@ export class InputReader {
     }
   }
 
-  /** The first line of a file, no link, of its owner alone. @throws CofferError `vault_exposed`, `usage` */
-  async readSecretFile(path: string, flag: string): Promise<string> {
+  /**
+   * The first line of a file, no link, of its owner alone. `refuse` makes the error for contents that are no such line.
+   * @throws CofferError `vault_exposed`, `usage`
+   */
+  async readSecretFile(path: string, flag: string, refuse?: (name: string) => CofferError): Promise<string> {
     const name = `${flag} (${path})`
     let file: number | undefined
     try {
@@ -95,7 +98,10 @@ export class InputReader {
       file = fs.openSync(resolve(this.#io.cwd(), path), fs.constants.O_RDONLY | flags)
       refuseExposed(fs.fstatSync(file), name)
       const start = new Uint8Array(SECRET_LIMIT_BYTES + 2)
-      return await readFirstLine([start.subarray(0, fs.readSync(file, start))], name)
+      const bytes = start.subarray(0, fs.readSync(file, start))
+      return await readFirstLine([bytes], name).catch((error) => {
+        throw refuse?.(name) ?? error
+      })
     } catch (error) {
       throw unreadable(error, name)
     } finally {
@@ -168,8 +174,12 @@ async function readFirstLine(chunks: AsyncIterable<Uint8Array> | Uint8Array[], n
     if (isTooLong) throw usage(`The first line of ${name} is longer than ${line.length} bytes.`)
     if (end >= 0) break
   }
-  const text = decodeUtf8(line.subarray(0, length), name).replace(BYTE_ORDER_MARK, '').replace(/\r$/, '')
-  line.fill(0)
+  let text: string
+  try {
+    text = decodeUtf8(line.subarray(0, length), name).replace(BYTE_ORDER_MARK, '').replace(/\r$/, '')
+  } finally {
+    line.fill(0)
+  }
   if (text === '') throw usage(`The first line of ${name} is empty.`)
   return text
 }

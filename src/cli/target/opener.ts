@@ -1,8 +1,8 @@
 /** The key file or the passphrase that opens the vault of a run. */
-import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, lstatSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { CofferError, conflict, usage } from '../../errors.js'
-import type { LockedVault, Opener } from '../../vault/open.js'
+import { type LockedVault, type Opener, refuseKeyFile } from '../../vault/open.js'
 import type { CommandContext } from '../context.js'
 import { SECRET_LIMIT_BYTES } from '../input/input.js'
 import { DEMO_VAULT, locateVault } from './place.js'
@@ -22,16 +22,38 @@ export function findKeyFile(context: CommandContext, id: string): string | undef
 export async function chooseOpener(context: CommandContext, { id, slots }: LockedVault): Promise<Opener> {
   const { config, input } = context
   const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
-    return { kind: 'key-file', text: await input.readSecretFile(path, flag) }
+    return { kind: 'key-file', text: await input.readSecretFile(path, flag, refuseKeyFile) }
   }
-  if (config.keyFile !== undefined) return readKeyFile(config.keyFile, '--key-file')
+  if (config.keyFile !== undefined) {
+    if (isMissing(resolve(context.cwd, config.keyFile)))
+      throw usage(`--key-file (${config.keyFile}) does not exist. ${describeWayOut(slots)}`)
+    return readKeyFile(config.keyFile, '--key-file')
+  }
   const passphrase = await readGivenPassphrase(context)
   if (passphrase !== undefined) return { kind: 'passphrase', passphrase }
   const found = slots.includes('key-file') ? findKeyFile(context, id) : undefined
   if (found !== undefined) return readKeyFile(found, 'the key file')
   if (slots.includes('passphrase')) return askPassphrase(context)
   const where = `The key file of this vault is not at ${keyFilePath(context, id)}.`
-  throw new CofferError('vault_locked', `${where} Give its path with --key-file FILE.`)
+  const way = `Give its path with --key-file FILE. ${describeWayOut(slots)}`
+  throw new CofferError('vault_locked', `${where} ${way}`)
+}
+
+/** False for what may not be looked at. */
+function isMissing(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) === undefined
+  } catch {
+    return false
+  }
+}
+
+/** What opens a vault whose key file is lost. */
+function describeWayOut(slots: LockedVault['slots']): string {
+  if (slots.includes('passphrase'))
+    return 'If it is lost: a passphrase opens this vault too, without --key-file.'
+  if (slots.length > 1) return `If it is lost: each of the ${slots.length} key files of this vault opens it.`
+  return 'It is the only key of this vault: if it is lost, and there is no copy, the data is lost.'
 }
 
 export async function readGivenPassphrase({ config, input }: CommandContext): Promise<string | undefined> {
