@@ -161,10 +161,10 @@ function listOptions(definition: RegisteredOperation): CommandOption[] {
     [
       takesIdempotencyKey(definition) && !isRead,
       '--idempotency-key <key>',
-      'for 24 hours, a command repeated with the same key answers like the first and does nothing',
+      'repeating the command with this key within 24 hours returns the first answer',
     ],
     [isPaged(input), '--all', 'all pages'],
-    [endpoint !== undefined, '--curl', 'print the call of curl that this command equals, without sending it'],
+    [endpoint !== undefined, '--curl', 'print the equivalent curl command, and send nothing'],
     [isExplainable, '--explain', 'print the answer and the deciding access rules without performing it'],
     [isExplainable, '--explain-as <app-id>', 'the same, with this application as the caller'],
   ]

@@ -195,7 +195,7 @@ async function askAndPrint(task: Task): Promise<void> {
     if (!isList(result) || input.size !== undefined || input.page !== undefined) return
     // A table shows its place in the list.
     const { total_pages: pages, total_items: total } = result.pagination
-    if (pages > 1) await notice(`These are the first ${result.data.length} of ${total}: --all has all.`)
+    if (pages > 1) await notice(`Showing ${result.data.length} of ${total}. Add --all to list all.`)
     return
   }
   if (definition.noun === 'app' && typeof result.key === 'string') await notice('The key is shown only once.')

@@ -48,7 +48,8 @@ testVault('the first line that is refused ends the command, whatever is wrong wi
 
 testVault('a name that cannot be found is met in its turn', async (t, home) => {
   for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
-  const stderr = /^error: frnt: There is no app "frnt".*\(done before: 1; not done: frnt and 1 after it\)/
+  const stderr =
+    /^error: frnt: No app "frnt". Did you mean "front".*\(done before: 1; not done: frnt and 1 after it\)/
   t.match(await home.run('app delete back frnt front --yes'), { code: 3, stderr })
   t.equal((await home.json('app list')).pagination.total_items, 1)
 })

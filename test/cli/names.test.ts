@@ -43,7 +43,10 @@ t.test('a name is the id of the one thing that has it', async (t) => {
   for (const given of ['1111', 'same'])
     await t.rejects(find(given), { code: 'usage', message: /stands for 2 of: coffer app list/ }, given)
   await t.rejects(find('same'), { message: /^"same" stands for 2 .*\n {2}deadbef0.*same.*\n {2}aaaaaaaa/ })
-  await t.rejects(find('gret'), { code: 'not_found', message: 'There is no app "gret"; did you mean greet?' })
+  await t.rejects(find('gret'), {
+    code: 'not_found',
+    message: 'No app "gret". Did you mean "greet"? List them: coffer app list',
+  })
   await t.rejects(find('dead\\u001b[3m'), { message: /^[^\u001b]*$/ })
   await t.rejects(
     resolveName('app', 'greet', () => Promise.reject(new Error('no'))),

@@ -66,6 +66,10 @@ testHome('without words the program and its nouns show what there is', async (t,
   for (const word of [...grouped, ...Object.keys(GROUPS), ...TOPIC_NAMES]) t.match(top.stdout, word)
   t.ok(top.stdout.trimEnd().split('\n').length <= 30, 'it fits a screen')
   for (const line of top.stdout.split('\n')) t.ok(line.length <= 80 && !line.includes('…'), line)
+  const narrow = (await home.run([], { columns: 60 })).stdout
+  for (const line of narrow.split('\n')) t.ok(line.length <= 60 && !line.includes('…'), line)
+  const words = (text: string) => new Set(text.split(/[\s|]+/))
+  for (const word of words(top.stdout)) t.ok(words(narrow).has(word), `${word} is whole at 60 columns`)
   const flags = await home.run(['help', 'flags'])
   for (const { flag } of ALL_SETTINGS) t.match(flags.stdout, flag)
   t.equal((await home.run(['--help'])).stdout, top.stdout)

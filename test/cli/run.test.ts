@@ -40,7 +40,7 @@ t.test('lines of a first page say that there is more, unless nobody wants to kno
   const home = await createFilledHome(t, 21)
   for (const format of ['id', 'ndjson', 'csv']) {
     const list = (...more: string[]) => home.run(['token', 'list', '-o', format, ...more])
-    t.equal((await list()).stderr, 'These are the first 20 of 21: --all has all.\n', format)
+    t.equal((await list()).stderr, 'Showing 20 of 21. Add --all to list all.\n', format)
     for (const more of [['--all'], ['--size', '5'], ['--page', '2'], ['--quiet'], ['--type', 'bank']])
       t.equal((await list(...more)).stderr, '', more.join(' '))
   }

@@ -179,7 +179,7 @@ t.test('pipelines with jq end well, and fail when a command in them does', async
   const many = rowsOf('range(2100) | {id: "\\($long)\\(.)", type: "token", data: $long}')
   const beside = 'echo 1 | coffer token create --type token --data - --id beside --quiet >/dev/null'
   const load = 'token import - --quiet | jq .created'
-  const told = 'These are the first 20 of 300: --all has all.\n'
+  const told = 'Showing 20 of 300. Add --all to list all.\n'
   const first =
     "token list --all -o id | { read -r id; coffer token get $id | jq '.id | length'; cat >/dev/null; }"
   for (const [line, stdout, stderr = '', code = 0] of [

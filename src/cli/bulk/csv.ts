@@ -95,7 +95,7 @@ function readHeader(names: readonly string[], given: readonly string[], toComman
   if (wrong.length > 0) {
     const hasData = texts.includes('data')
     const maps = wrong.map((name) => `--map ${quoteWord(`${name}=${hasData ? '' : `data.${name}`}`)}`)
-    const what = `No path of a token: ${wrong.map((name) => `"${name}"`).join(', ')}`
+    const what = `Columns without a token field: ${wrong.map((name) => `"${name}"`).join(', ')}`
     const how = 'Say where each column goes (data is secret, metadata is not; nothing after = leaves it out)'
     throw usage(`${what}. ${how}:\n  ${toCommand(maps, texts.includes('type'))}`)
   }

@@ -72,7 +72,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   'token search-after': tokens,
   'token children': {
     ...tokens,
-    empty: 'The token has no such children. Link one: coffer token link PARENT CHILD',
+    empty: 'This token has no children. Link one: coffer token link PARENT CHILD',
   },
   'token update': { load: async () => (await loadHooks()).updateToken },
   'formula create': { load: async () => (await loadReactor()).storeFormula },

@@ -49,7 +49,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--ephemeral', 'serve an empty vault in memory, lost when the server stops'],
       ['--seed <file>', 'the contents of the vault in memory; see coffer seed apply --help'],
       ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
-      ['--starter-apps', 'create the missing ones of a management, a private and a public application'],
+      ['--starter-apps', 'create any of these applications that are missing: management, private, public'],
       BODY_LIMIT,
       ['--rate-limit <rate>', 'the limit per application, then 429: 100/s, 600/m or 1000/h'],
       ['--no-cors', 'refuse calls from web pages of other origins'],
@@ -107,7 +107,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'longer value or line for the first 1,024 bytes.\n' +
       'Not found: other case, other Unicode normal forms, HTML entities, UTF-16, compressed files, and letters and digits in\n' +
       'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
-      'What the mask of a token shows is not looked for.\n' +
+      'It skips what the mask of a token shows.\n' +
       'Prints the id of the token, file and line, never a value. Exit code 10 if something is found. With the key of an\n' +
       'application it finds what that one sees in plaintext. Each token is read in plaintext, which coffer log reveals counts.',
     arguments: [['<path...>', 'files, and directories with all below them; - reads standard input']],

@@ -1,5 +1,5 @@
 import { isObject } from '../../domain/json/json.js'
-import { suggestName } from '../../domain/text/nearest.js'
+import { findNearest, suggestName } from '../../domain/text/nearest.js'
 import { CofferError, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/context.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
@@ -55,9 +55,11 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun, 
   const shown = display(given)
   if (found.length === 0) {
     const names = all.flatMap((each) => each.names.map(display))
-    const advice = isFilter ? '' : suggestName(given, names)
-    if (advice === '') return given
-    throw new CofferError('not_found', `There is no ${noun} "${shown}"${advice}`)
+    const near = isFilter ? undefined : findNearest(given, names)
+    if (near === undefined) return given
+    // The keys of an application are listed by its name.
+    const list = noun.includes(' ') ? '' : ` List them: coffer ${noun} list`
+    throw new CofferError('not_found', `No ${noun} "${shown}". Did you mean "${near}"?${list}`)
   }
   const lines = found.map(({ id, names }) => `${id}  ${names.map(display).join(', ')}`)
   const what = `"${shown}" stands for ${found.length} of: coffer ${noun} list. Give an id:`

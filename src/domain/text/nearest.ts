@@ -4,8 +4,14 @@ const MIN_LETTERS = 3
 /** The least share of common pairs of letters. */
 const MIN_SHARE = 0.52
 
-/** `; did you mean …?` with the name that shares most pairs of letters with `text`; empty if no name is near. */
+/** `; did you mean …?` with the nearest name; empty if no name is near. */
 export function suggestName(text: string, names: readonly string[]): string {
+  const name = findNearest(text, names)
+  return name === undefined ? '' : `; did you mean ${name}?`
+}
+
+/** The name that shares most pairs of letters with `text`; undefined if no name is near. */
+export function findNearest(text: string, names: readonly string[]): string | undefined {
   const pairs = (word: string) => new Set(Array.from(word.slice(1), (letter, at) => word[at]! + letter))
   const given = pairs(text.slice(0, MAX_LETTERS).toLowerCase())
   let best = { share: 0, name: '' }
@@ -13,11 +19,11 @@ export function suggestName(text: string, names: readonly string[]): string {
     const own = pairs(name)
     // `ssn` of `social_security_number`.
     const initials = name.includes('_') && name.replaceAll(/([a-z])[a-z]*(?:_|$)/g, '$1')
-    if (isSlip(text, name) || initials === text) return `; did you mean ${name}?`
+    if (isSlip(text, name) || initials === text) return name
     const share = (2 * [...own].filter((pair) => given.has(pair)).length) / (own.size + given.size)
     if (share > best.share) best = { share, name }
   }
-  return best.share < MIN_SHARE ? '' : `; did you mean ${best.name}?`
+  return best.share < MIN_SHARE ? undefined : best.name
 }
 
 /** Whether one letter is missing, added or replaced, or two neighbours have changed places. */

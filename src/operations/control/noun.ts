@@ -57,23 +57,23 @@ function performControlled(session: Session, definition: AnyOperation, input: ob
 
 export const noun = {
   name: 'control',
-  summary: 'Control a server that tests use: its state, clock and faults',
+  summary: 'Control a test server: its state, clock and faults',
   groups: {
-    snapshot: 'Keep the data under a name, and return to it.',
+    snapshot: 'Save the data under a name, and restore it.',
     fork: 'Separate tenants for parallel test workers.',
-    clock: 'The time by which things expire.',
-    fault: 'Let requests fail.',
-    request: 'See the requests, or wait for them.',
+    clock: 'Set the time by which things expire.',
+    fault: 'Make requests fail.',
+    request: 'List requests, or wait for them.',
   },
   operations: [
     detached({
       ...on('reset', 'POST /reset'),
-      summary: 'Return to the state in which the vault began: data, clock, faults and requests.',
+      summary: 'Reset the vault to its initial state: data, clock, faults and requests.',
       run: async (session) => void (await session.control().reset()),
     }),
     detached({
       ...onSnapshot('snapshot create', 'POST /snapshots'),
-      summary: 'Keep the present data under a name, in memory.',
+      summary: 'Save the current data under a name, in memory.',
       cli: { positionals: ['name'] },
       run: async (session, { name }) => void (await session.control().saveSnapshot(name)),
     }),
@@ -85,7 +85,7 @@ export const noun = {
     }),
     detached({
       ...onSnapshot('snapshot restore', 'POST /snapshots/{name}/restore'),
-      summary: 'Return to the data of a snapshot.',
+      summary: 'Restore the data of a snapshot.',
       run: async (session, { name }) => void (await session.control().restoreSnapshot(name)),
     }),
     detached({
@@ -96,7 +96,7 @@ export const noun = {
     detached({
       ...on('fork create', 'POST /forks'),
       plaintext: 'refused',
-      summary: 'Begin a tenant with the data that the vault began with, for a parallel test worker.',
+      summary: 'Create a tenant with the initial data of the vault, for a parallel test worker.',
       details:
         'The fork has its own tenant id, API keys, log, clock, faults and requests; the server knows it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. Fingerprints are equal to those of the other forks.',
       input: closedInput([], {
@@ -210,7 +210,7 @@ export const noun = {
     }),
     detached({
       ...on('request clear', 'DELETE /requests'),
-      summary: 'Forget the requests so far.',
+      summary: 'Clear the list of requests.',
       run: async (session) => void (await session.control().clearRequests()),
     }),
     detached({

@@ -22,7 +22,7 @@ const intents = manage({
 
 const createIntent = change({
   ...intents.createDeclaration,
-  summary: 'Keep a value for a short time; coffer token create --token-intent-id makes a token of it.',
+  summary: 'Hold a value for a short time; coffer token create --token-intent-id makes a token of it.',
   details:
     'No answer shows the data. {{ token_intent: id | json: "$.data" }} stands for it, as the id of a token stands for\n' +
     'that of a token. It is deleted with its token intent, which ends after a day, or as token_intents.ttl says.',
@@ -50,7 +50,7 @@ async function prepareIntent(input: Readonly<Record<string, unknown>>, tools: Ch
 
 export const noun = {
   name: 'intent',
-  summary: 'Keep values that become tokens soon',
+  summary: 'Hold values before they become tokens',
   operations: [
     createIntent,
     intents.get('coffer intent get "$(echo hello | coffer intent create --type token --data - -o id)"'),

@@ -17,7 +17,7 @@ import { applySeed, type ListName, MAX_SEEDED_TOKENS, seedSchema } from './apply
 const exportSeed = query({
   name: 'seed export',
   access: owner,
-  summary: 'Write your tenant down as a seed, without any key.',
+  summary: 'Export your tenant as a seed, without any key.',
   details:
     'Data is masked, and then often not valid in a seed that is applied. With --synthesize there is made-up data of the\n' +
     'same type and shape instead, with --reveal the data itself, and the configuration of reactors and proxies.',
@@ -94,6 +94,6 @@ async function exportMembers({ store, caller }: Context): Promise<object[]> {
 
 export const noun = {
   name: 'seed',
-  summary: 'Create known data, and write it down',
+  summary: 'Load or export test data',
   operations: [applySeed, exportSeed],
 }

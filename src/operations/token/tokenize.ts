@@ -53,7 +53,7 @@ export const generateTokens = detached({
   input: closedInput([], {
     type: { ...valueAttributes.type, default: 'token' },
     count: { type: 'integer', minimum: 1, maximum: 10_000, default: 1, description: 'At most 10,000.' },
-    seed: { type: 'integer', default: 1, description: 'A number; another one gives other data.' },
+    seed: { type: 'integer', default: 1, description: 'Different seeds give different data.' },
   }),
   output: arrayOf(tokenOutput),
   examples: ['coffer token generate --type card --count 5', 'coffer token generate --count 3 --seed 7'],

@@ -63,7 +63,7 @@ const CREATED = `"$(${CREATE} -o id)"`
 const createWebhook = change({
   ...webhooks.createDeclaration,
   plaintext: 'refused',
-  summary: 'Have events sent to an address.',
+  summary: 'Send events to an address.',
   details:
     'Each event is a signed POST of JSON. Without a 2xx answer within 10 s it is sent again, at most 10 times in about 2½\n' +
     'hours; then the webhook is disabled. The server sends only to hosts of --allow-net.',
@@ -125,7 +125,7 @@ const updateWebhook = change({
 })
 
 const deleteWebhook = webhooks.delete({
-  summary: 'Delete a webhook, with what waits to be sent to it.',
+  summary: 'Delete a webhook, and the events that wait for it.',
   examples: [`coffer webhook delete ${CREATED} --yes`],
   confirmation: 'This deletes the webhook and its deliveries,',
   async before(context, { id }) {
@@ -172,7 +172,7 @@ function readBody({ name = '', url = '', events = [], notify_email: email }: Giv
 
 export const noun = {
   name: 'webhook',
-  summary: 'Have events sent to an address',
+  summary: 'Send events to an address',
   operations: [
     createWebhook,
     listWebhooks,

@@ -250,7 +250,7 @@ t.test('columns without a path are refused, with a command that imports them as 
   const home = await createVaultHome(t)
   home.write('my rows.csv', 'ssn,id,full name\n078-05-1120,ada,Ada\n')
   const refused = await home.run(['token', 'import', 'my rows.csv', '--results', 'r1'])
-  t.match(refused, { code: 2, stderr: /No path of a token: "ssn", "full name"\./ })
+  t.match(refused, { code: 2, stderr: /Columns without a token field: "ssn", "full name"\./ })
   const map = "--map ssn=data.ssn --map 'full name=data.full name'"
   const words = `token import 'my rows.csv' --results r1 ${map} --type token`
   t.equal(refused.stderr.trimEnd().split('\n').at(-1), `  coffer ${words}`, 'on a line of its own')

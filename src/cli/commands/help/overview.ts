@@ -1,5 +1,5 @@
 /** `coffer` and `coffer --help`: the commands in groups, on one screen. */
-import { truncate } from '../../output/display.js'
+import { fold, indent } from '../../output/display.js'
 
 /** The commands of each group. `help` and `version` are in none. */
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
@@ -10,6 +10,8 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Vault: ['vault', 'config', 'profile'],
 }
 const [GROUP_COLUMNS, NAME_COLUMNS] = [8, 12]
+/** A narrower terminal wraps the lines by itself. */
+const MIN_SUMMARY = 20
 
 export interface Summary {
   readonly name: string
@@ -21,10 +23,17 @@ export function describeGroups(commands: readonly Summary[], topics: readonly st
   const groups = Object.entries(GROUPS).map(([group, names]) =>
     names.map((name, at) => {
       const head = (at === 0 ? group : '').padEnd(GROUP_COLUMNS) + name.padEnd(NAME_COLUMNS)
-      return truncate(head + summaryOf(name), columns)
+      const summary = fold(summaryOf(name), Math.max(MIN_SUMMARY, columns - head.length))
+      return head + indent(summary, head.length).trimStart()
     }),
   )
   const title = 'A token vault in your terminal, and a server for your tests. Begin: coffer init'
   const screen = groups.map((lines) => lines.join('\n')).join('\n\n')
-  return `${title}\n${screen}\nMore: coffer help ${topics.join('|')}\n`
+  return `${fold(title, columns)}\n${screen}\n${describeTopics(topics, columns)}\n`
+}
+
+/** On one line if it fits, else a topic on each line. */
+function describeTopics(topics: readonly string[], columns: number): string {
+  const line = `More: coffer help ${topics.join('|')}`
+  return line.length <= columns ? line : topics.map((topic) => `More: coffer help ${topic}`).join('\n')
 }
