@@ -142,6 +142,9 @@ testHome('a passphrase is asked for twice, and opens the vault from wherever it 
   t.match(await person(status, ...wrong, last(PASSPHRASE)), opened)
   const passwd = ['vault', 'passwd', '--new-passphrase-file', 'pass']
   t.equal((await person(passwd, ...wrong, last(PASSPHRASE))).code, 0, 'also where the vault is not opened')
+  const third = await person(status, ...wrong, last(PASSPHRASE))
+  t.equal(third.stderr.match(/error: Wrong passphrase\.\n/g)?.length, 2, 'each failure has a line')
+  t.notMatch(third.stderr, '✔', 'and no prompt a tick')
   const given = await person(status, ...wrong, last('wrong horse three'))
   t.match(given, { ...opened, code: 6, stdout: /^$/ }, 'twice')
 

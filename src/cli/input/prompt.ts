@@ -19,17 +19,15 @@ export interface Question {
   choices?: readonly Choice[]
   /** Displays a star per character while typing, and eight stars afterwards. */
   sensitive?: boolean
+  /** Whether the answer is right is known only later, so the prompt does not end with a tick. */
+  isUnchecked?: boolean
   /** Returns true, or an error message that does not contain the answer. The answer of checkboxes is a list. */
   // biome-ignore lint/suspicious/noExplicitAny: the type of the question decides
   validate?(answer: any): true | string | Promise<true | string>
 }
 
-const CONCEALED = {
-  type: 'password',
-  mask: '*',
-  toggleMask: false,
-  theme: { style: { answer: (text: string) => (text === '' ? '' : '********') } },
-} as const
+const CONCEALED = { type: 'password', mask: '*', toggleMask: false } as const
+const conceal = (text: string) => (text === '' ? '' : '********')
 /** Events after which a prompt would never be answered; Ctrl-D pauses the input. */
 const INPUT_OVER = ['pause', 'end', 'close']
 /** The errors of inquirer on Ctrl-C and when aborted. */
@@ -52,6 +50,10 @@ export async function ask(terminal: Terminal, question: Question): Promise<strin
     },
     ...(type === 'confirm' && { default: false }),
     ...(question.sensitive && CONCEALED),
+    theme: {
+      ...(question.sensitive && { style: { answer: conceal } }),
+      ...(question.isUnchecked && { prefix: { done: '?' } }),
+    },
   }
   const { default: inquirer } = await import('inquirer')
   const { stdin } = terminal

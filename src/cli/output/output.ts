@@ -106,6 +106,11 @@ export async function printWarning(terminal: Terminal, text: string): Promise<vo
   await printMarked(terminal, 'warning:', text).catch(() => undefined)
 }
 
+/** For a failure after which the command goes on. */
+export async function printError(terminal: Terminal, text: string): Promise<void> {
+  await printMarked(terminal, 'error:', text)
+}
+
 async function printMarked({ stderr, colour }: Terminal, mark: 'warning:' | 'error:', text: string) {
   const paint = await loadPaint(colour.stderr)
   const folded = fold(`${mark} ${displayLines(text)}`, widthOf(stderr))

@@ -5,6 +5,7 @@ import { CofferError, conflict, usage } from '../../errors.js'
 import { type LockedVault, type Opener, refuseKeyFile } from '../../vault/open.js'
 import type { CommandContext } from '../context.js'
 import { SECRET_LIMIT_BYTES } from '../input/input.js'
+import { printError } from '../output/output.js'
 import { DEMO_VAULT, locateVault } from './place.js'
 
 export function keyFilePath({ config }: CommandContext, vault: string): string {
@@ -68,8 +69,10 @@ async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opene
     const advice = 'Give it with --passphrase-file, --passphrase-fd or --passphrase-command.'
     if (!terminal.mayPrompt) throw new CofferError('vault_locked', `This vault needs a passphrase. ${advice}`)
     const { ask } = await import('../input/prompt.js')
-    const again = typed.triesLeft && `Wrong passphrase. Passphrase (tries left: ${typed.triesLeft})`
-    typed.passphrase = await ask(terminal, { message: again || 'Passphrase', sensitive: true })
+    const { triesLeft } = typed
+    if (triesLeft !== undefined) await printError(terminal, 'Wrong passphrase.')
+    const message = triesLeft === undefined ? 'Passphrase' : `Passphrase (tries left: ${triesLeft})`
+    typed.passphrase = await ask(terminal, { message, sensitive: true, isUnchecked: true })
   }
   return { kind: 'passphrase', passphrase: typed.passphrase }
 }
