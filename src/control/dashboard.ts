@@ -1,4 +1,8 @@
-/** The server of the page at `/`. Whoever is signed in works with it as `page-work.ts` allows. */
+/**
+ * The server of the page at `/`. A session of it may do what `page-work.ts` allows. It has two secrets. A browser sends the
+ * cookie to servers on all ports of the host, so the cookie alone opens nothing. The page keeps the other secret in its
+ * storage, which only the pages of this port can read, and sends it in a header.
+ */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
 import { isObject, parseJson } from '../domain/json/json.js'
@@ -12,6 +16,7 @@ import * as work from './page-work.js'
 
 export const DASHBOARD_PATH = '/_dashboard'
 const SESSION_PATH = `${DASHBOARD_PATH}/session`
+const PAGE_SECRET = 'coffer-page-secret'
 const SECRET_BYTES = 32
 const LOGIN_LIFE_MS = 2 * 60_000
 const SESSION_LIFE_MS = 12 * 60 * 60_000
@@ -41,7 +46,7 @@ export class Dashboard {
   readonly #options: DashboardOptions
   readonly #clock: () => number
   readonly #names: HeaderNames
-  /** Cookies do not depend on the port, so each server uses its own name. */
+  /** Cookies do not depend on the port, so each server uses its own name: it does not replace that of another. */
   readonly #cookie: string
   /** When sessions and sign-in links end, by digests: the time of a lookup reveals nothing about a secret. */
   readonly #sessions = new BoundedMap<string, number>(MAX_SESSIONS)
@@ -84,18 +89,20 @@ export class Dashboard {
         'forbidden',
         'This sign-in link was used before, or is older than 2 minutes. Get a new one: coffer control page',
       )
-    const secret = this.#randomText(SECRET_BYTES)
-    this.#sessions.set(digest(secret), this.#clock() + SESSION_LIFE_MS)
-    const answer = answerResult(204, undefined)
+    const secret = { cookie: this.#randomText(SECRET_BYTES), page: this.#randomText(SECRET_BYTES) }
+    this.#sessions.set(digestOfSession(secret), this.#clock() + SESSION_LIFE_MS)
+    const answer = answerResult(200, { page_secret: secret.page })
     const secure = this.#options.isSecure ? '; Secure' : ''
     answer.headers['set-cookie'] =
-      `${this.#cookie}=${secret}; HttpOnly; SameSite=Strict; Path=${DASHBOARD_PATH}${secure}`
+      `${this.#cookie}=${secret.cookie}; HttpOnly; SameSite=Strict; Path=${DASHBOARD_PATH}${secure}`
     return answer
   }
 
-  /** Describes the session. It is no error to be signed out: everybody may read the reference. */
+  /** Describes the session. It is no error to be signed out: everybody may read the reference. @throws CofferError `unauthenticated` for the cookie alone */
   async #describe(request: HttpRequest): Promise<HttpResponse> {
     requireLocal(request)
+    const { cookie, page } = this.#secretsOf(request)
+    if (cookie !== undefined && page === undefined) throw signInAgain()
     if (!this.#isSignedIn(request)) return answerResult(200, { is_signed_in: false })
     const header = this.#names.apiKey.toUpperCase()
     return answerResult(200, await work.describeSession(this.#control, header, this.#options.place))
@@ -103,7 +110,7 @@ export class Dashboard {
 
   async #ask(request: HttpRequest, send: work.SendRequest): Promise<HttpResponse> {
     const { operation, input = {}, tenant: named, fork, ...asked } = await readLocalJson(request)
-    if (!this.#isSignedIn(request)) throw new CofferError('unauthenticated', 'Sign in again.')
+    if (!this.#isSignedIn(request)) throw signInAgain()
     const control = fork === undefined ? this.#control : this.#control.findFork(String(fork))
     const place = { control, tenant: typeof named === 'string' ? named : undefined }
     const { after, version, access, request: sent } = asked
@@ -116,9 +123,22 @@ export class Dashboard {
   }
 
   #isSignedIn(request: HttpRequest): boolean {
-    const secret = readCookie(request, this.#cookie)
-    return secret !== undefined && (this.#sessions.get(digest(secret)) ?? 0) > this.#clock()
+    const { cookie, page } = this.#secretsOf(request)
+    if (cookie === undefined || page === undefined) return false
+    return (this.#sessions.get(digestOfSession({ cookie, page })) ?? 0) > this.#clock()
   }
+
+  #secretsOf(request: HttpRequest): { cookie: string | undefined; page: string | undefined } {
+    return { cookie: readCookie(request, this.#cookie), page: readHeader(request.headers, PAGE_SECRET) }
+  }
+}
+
+function signInAgain(): CofferError {
+  return new CofferError('unauthenticated', 'You are signed out. Get a new sign-in link: coffer control page')
+}
+
+function digestOfSession({ cookie, page }: { cookie: string; page: string }): string {
+  return digest(JSON.stringify([cookie, page]))
 }
 
 function digest(secret: string): string {

@@ -32,7 +32,10 @@ type Performed = {
 
 const UNDONE = { isUndone: true } as const
 
-/** The operations that the page may perform. No key, setting, output of code or data of a token intent reaches it. */
+/**
+ * The operations that the page may perform. No key, setting or data of a token or intent reaches it; of what code printed,
+ * only what tells no data.
+ */
 const PERFORMED: Performed = {
   'token list': UNDONE,
   'token search': UNDONE,
@@ -45,11 +48,8 @@ const PERFORMED: Performed = {
   'reactor list': { ...UNDONE, give: (list) => ({ ...list, data: list.data.map(hideConfiguration) }) },
   'reactor create': { give: hideConfiguration },
   'reactor patch': {},
-  'reactor logs': {
-    ...UNDONE,
-    take: ({ shows_output: _, ...input }) => input,
-    give: (runs, { shows_output: showsOutput }) => (showsOutput === true ? runs : runs.map(hideOutput)),
-  },
+  'reactor logs': { ...UNDONE, give: (runs) => runs.map(hideOutput) },
+  'reactor scrubbed-logs': UNDONE,
   'log list': UNDONE,
   'log verify': {},
   'invite outbox': UNDONE,

@@ -14,9 +14,17 @@ type Place = { tenant?: string; fork?: string }
 /** `number`: of all requests since the server began. */
 export type Seen = RequestRecord & { number: number }
 
+/** Where the secret of the session is kept that goes with its cookie: only pages of this port can read it, in all tabs. */
+const KEPT_SECRET = 'coffer-page-secret'
+
 async function send(path: string, body?: object): Promise<unknown> {
-  const headers = { 'content-type': 'application/json' }
-  const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body), headers }
+  // Read each time, because another tab may have signed in since.
+  const secret = localStorage.getItem(KEPT_SECRET)
+  const headers = {
+    'content-type': 'application/json',
+    ...(secret !== null && { 'coffer-page-secret': secret }),
+  }
+  const init = body === undefined ? { headers } : { method: 'POST', body: JSON.stringify(body), headers }
   const answer = await fetch(`/_dashboard/${path}`, init)
   const text = await answer.text()
   const result: unknown = text === '' ? undefined : JSON.parse(text)
@@ -26,7 +34,11 @@ async function send(path: string, body?: object): Promise<unknown> {
   throw Object.assign(new Error(message), { status: answer.status })
 }
 
-export const signIn = (login: string) => send('session', { login })
+export async function signIn(login: string): Promise<void> {
+  const { page_secret } = (await send('session', { login })) as { page_secret: string }
+  localStorage.setItem(KEPT_SECRET, page_secret)
+}
+
 export const readSession = () => send('session') as Promise<PageSession | { is_signed_in: false }>
 
 function createServer(place: Place) {

@@ -27,7 +27,7 @@ export function Controls() {
           ) : (
             <Empty
               title="This vault has no clock and no snapshots"
-              text="It is stored on disk, and a clock or a reset would damage it. Serve one in memory:"
+              text="It is stored on disk. A clock or a reset would damage it. Serve a vault in memory:"
               command="coffer serve --ephemeral"
             />
           )}

@@ -71,7 +71,7 @@ function ReactorDetail({ of: reactor }: { of: Reactor }) {
     <Detail title={name} head={head} kind="doc">
       <div class="stack">
         <Code label={label} text={code ?? formula?.code ?? ''} isCopied />
-        <Runs id={id} />
+        <Runs of={reactor} />
       </div>
       <div class="card stack">
         <h2>Run it</h2>
@@ -89,11 +89,11 @@ function ReactorDetail({ of: reactor }: { of: Reactor }) {
   )
 }
 
-function Runs({ id }: { id: string }) {
+function Runs({ of: { id, name } }: { of: Reactor }) {
   const { read } = useLive()
   const [printed, setPrinted] = useState<Run>()
   const { result, error } = useAsked('reactor logs', { id })
-  const show = async () => setPrinted((await read('reactor logs', { id, number: 1, shows_output: true }))[0])
+  const show = async () => setPrinted((await read('reactor scrubbed-logs', { id, number: 1 }))[0])
   if (result?.length === 0)
     return <Empty title="It has not run yet">Run it from here, or call it from your test.</Empty>
   const lines = printed?.console.map(({ level, text }) => `${level}: ${text}`) ?? []
@@ -120,7 +120,9 @@ function Runs({ id }: { id: string }) {
       />
       <div class="row">
         <Button text="Show what the last run printed" act={show} />
-        <span class="dim small">Code may print data in plaintext.</span>
+        <span class="dim small">
+          Output that tells data is withheld. All of it: <code>coffer reactor logs {name} -n 1</code>
+        </span>
       </div>
       {printed && <Code label={`Printed at ${printed.created_at.slice(11, 23)} UTC`} text={text} />}
     </>

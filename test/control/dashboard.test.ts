@@ -41,9 +41,9 @@ async function open(t: Test, isPlain = false) {
   const dashboard = new Dashboard(control, { prefix: 'svc', isSecure: false, clock: () => now })
   const key = isPlain ? undefined : 'ctl_test'
   const handle = toHandler(createVaultAnswerer({}, { control, key, dashboard, prefix: 'svc' }))
-  let cookie = ''
+  let secrets: Record<string, string> = {}
   const send = async (path: string, body?: unknown, more: Record<string, string> = {}) => {
-    const headers = { cookie, 'content-type': 'application/json', ...more }
+    const headers = { ...secrets, 'content-type': 'application/json', ...more }
     const init = body === undefined ? { headers } : { method: 'POST', body: JSON.stringify(body), headers }
     const answer = await handle(new Request(`${ORIGIN}${path}`, init))
     const text = await answer.text()
@@ -52,8 +52,13 @@ async function open(t: Test, isPlain = false) {
   const draw = () => dashboard.listenAt(ORIGIN).split('#login=')[1]!
   const signIn = async () => {
     const answer = await send('/_dashboard/session', { login: draw() })
-    cookie = answer.headers.get('set-cookie')!.split(';')[0]!
+    const cookie = answer.headers.get('set-cookie')!.split(';')[0]!
+    secrets = { cookie, 'coffer-page-secret': answer.json.page_secret }
     return answer
+  }
+  /** Sends only these from now on. */
+  const present = (given: Record<string, string>) => {
+    secrets = given
   }
   /** What the page asks for itself. */
   const asks = (body: object) => send('/_dashboard/ask', body)
@@ -67,7 +72,7 @@ async function open(t: Test, isPlain = false) {
   const advance = (ms: number) => {
     now += ms
   }
-  return { control, send, asks, ask, own, api, draw, signIn, advance }
+  return { control, send, asks, ask, own, api, draw, signIn, present, advance }
 }
 
 t.test('the key of the control plane is compared by the vault, in constant time', async (t) => {
@@ -87,7 +92,8 @@ t.test('an address signs in once, within two minutes', async (t) => {
   const { send, draw, signIn, advance } = await open(t)
   t.match(await send('/_dashboard/session'), { status: 200, json: { is_signed_in: false } })
   const answer = await signIn()
-  t.equal(answer.status, 204)
+  t.equal(answer.status, 200)
+  t.match(answer.json, { page_secret: /^[\w-]{43}$/ })
   t.match(
     answer.headers.get('set-cookie'),
     /^coffer_page_[\w-]{8}=[\w-]{43}; HttpOnly; SameSite=Strict; Path=\/_dashboard$/,
@@ -102,7 +108,7 @@ t.test('an address signs in once, within two minutes', async (t) => {
     },
   })
   const login = draw()
-  t.equal((await send('/_dashboard/session', { login })).status, 204)
+  t.equal((await send('/_dashboard/session', { login })).status, 200)
   t.match(await send('/_dashboard/session', { login }), { status: 403, json: { detail: /used before/ } })
   const late = draw()
   advance(2 * 60_000 + 1)
@@ -111,6 +117,51 @@ t.test('an address signs in once, within two minutes', async (t) => {
   advance(12 * 60 * 60_000)
   t.match(await send('/_dashboard/session'), { json: { is_signed_in: false } }, 'a session ends')
 })
+
+t.test(
+  'the cookie, which other ports receive too, opens nothing without the secret of the page',
+  async (t) => {
+    const { send, asks, ask, signIn, present } = await open(t)
+    const both = async () => {
+      const { headers, json } = await signIn()
+      return { cookie: headers.get('set-cookie')!.split(';')[0]!, 'coffer-page-secret': json.page_secret }
+    }
+    const first = await both()
+    const second = await both()
+    const [{ cookie }, { 'coffer-page-secret': secret }] = [first, second]
+    const paths = (given: Record<string, string>) => {
+      present(given)
+      const request = { method: 'GET', target: '/tokens', application: 'x' }
+      return Promise.all([
+        ask('token list'),
+        ask('control reset'),
+        asks({ after: 0 }),
+        asks({ access: { permission: 'token:read', target: '/' } }),
+        asks({ request }),
+      ])
+    }
+    for (const [name, given] of Object.entries({
+      'the cookie alone': { cookie },
+      'with an empty secret': { cookie, 'coffer-page-secret': '' },
+      'with the secret of another session': { cookie, 'coffer-page-secret': secret },
+      'with itself': { cookie, 'coffer-page-secret': cookie.split('=')[1]! },
+      'the secret alone': { 'coffer-page-secret': secret },
+    }))
+      for (const { status, json } of await paths(given)) {
+        t.equal(status, 401, name)
+        t.match(json, { detail: /signed out/ })
+      }
+    present({ cookie })
+    t.match(await send('/_dashboard/session'), { status: 401 }, 'it does not even tell the version')
+    present({ cookie, 'coffer-page-secret': secret })
+    t.match(await send('/_dashboard/session'), { json: { is_signed_in: false } })
+    for (const given of [first, second]) {
+      present(given)
+      t.equal((await ask('token list')).status, 200, 'both together do')
+      t.match(await send('/_dashboard/session'), { json: { is_signed_in: true } })
+    }
+  },
+)
 
 t.test('only this machine, and only the page itself', async (t) => {
   const { send, draw, signIn, ask } = await open(t)
@@ -318,9 +369,62 @@ t.test('no key, setting of a reactor or output of code reaches the page', async 
   )
   const told = JSON.stringify([reactor, ...seen].map(({ json }) => json))
   t.notMatch(told.replaceAll(JSON.stringify(code), ''), /PRINTED|SETTING|THROWN/)
-  t.match(await ask('reactor logs', { id, shows_output: true }), {
-    json: [{ console: [{ text: 'PRINTED' }], errors: { error: ['THROWN SETTING'] } }],
+  const withheld = '[withheld: this tells data of a token]'
+  t.match(await ask('reactor scrubbed-logs', { id }), {
+    json: [{ console: [{ level: 'log', text: 'PRINTED' }], errors: { error: [withheld] } }],
   })
+})
+
+/** Code that prints `args.text` and the token name-1 in many ways, and throws them. */
+const NOISY = `module.exports = async ({ args, configuration, svc }) => {
+  const { data } = await svc.tokens.retrieve('card-1')
+  await svc.tokens.create({ id: 'made', type: 'token', data: 'WRITTEN-' + 12345 })
+  console.log('begun')
+  console.log(args.text, { data }, [...data.number].join('-'))
+  console.log(Buffer.from(args.text).toString('base64'), args.sent)
+  console.log('WRITTEN-12345', configuration.KEY)
+  for (const part of data.number.match(/.{4}/g)) console.log('part', part)
+  throw Object.assign(new Error('failed for ' + args.text), { status: 400, errors: { [data.number]: ['no'] } })
+}`
+
+t.test('what code prints and throws is shown without the data that it had', async (t) => {
+  const { control, ask, own, signIn } = await open(t)
+  await signIn()
+  const permissions = ['token:read', 'token:create']
+  const rules = [rule('/', 'all', { permissions })]
+  const application = await own('app create', { name: 'a', type: 'private', rules })
+  const given = { name: 'noisy', code: NOISY, configuration: { KEY: 'CONFIGURED' }, application }
+  const { id } = await own('reactor create', given)
+  await own('token create', { id: 'secret-1', type: 'token', data: 'HIDDEN-VALUE-77' })
+  const args = { text: '{{ secret-1 }}', sent: 'SENT-AS-IT-IS' }
+  await t.rejects(own('reactor react', { id, args }), { code: 'reactor_failed' })
+  const [run] = await own('reactor logs', { id })
+  t.match(run!.console.map(({ text }) => text).join(), 'HIDDEN-VALUE-77', 'the owner sees it')
+  const { status, json } = await ask('reactor scrubbed-logs', { id })
+  t.equal(status, 200)
+  const base64 = Buffer.from('HIDDEN-VALUE-77').toString('base64')
+  const plain = ['HIDDEN-VAL', '4242424242424242', '4-2-4-2', base64, 'SENT-AS', 'WRITTEN', 'CONFIGURED']
+  for (const each of plain) t.notMatch(JSON.stringify(json), each)
+  t.notMatch(JSON.stringify((await ask('reactor logs', { id })).json), /begun|failed for/)
+
+  await own('reactor patch', {
+    id,
+    code: `module.exports = async ({ args }) => { console.log('begun'); console.log(args.text) }`,
+  })
+  await own('reactor react', { id, args }).catch(() => undefined)
+  const [, quiet] = (await ask('reactor scrubbed-logs', { id })).json
+  t.match(quiet.console, [{ text: 'begun' }, { text: /^\[withheld/ }], 'the rest of the output is shown')
+
+  // Long output is not compared, and neither is that of a version without the comparison.
+  await own('reactor patch', { id, code: `module.exports = async () => console.log('x '.repeat(10_000))` })
+  await own('reactor react', { id, args }).catch(() => undefined)
+  await control.app.store.write(async (store) => {
+    const { records } = await store.find('reactor_log', 1, { page: 1, size: 100 })
+    const { scrubbed: _, ...old } = records.find(({ id }) => id === quiet.id)!
+    await store.replace('reactor_log', 1, old)
+  })
+  const runs = (await ask('reactor scrubbed-logs', { id })).json
+  for (const each of runs.slice(1)) t.match(each.console, [{ level: 'warn', text: /^\[withheld/ }])
 })
 
 t.test('the setting no_reveal holds for the page too', async (t) => {

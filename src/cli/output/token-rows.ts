@@ -63,7 +63,7 @@ function findText(value: unknown): string | undefined {
 }
 
 /** `in 5 min`, rounded down; a date for a time far ahead. */
-function formatAhead(date: string, nowMs: number): string {
+export function formatAhead(date: string, nowMs: number): string {
   const seconds = Math.floor((Date.parse(date) - nowMs) / 1000)
   return seconds < 0 ? 'expired' : (formatSpan(seconds, 'in ', '') ?? date.slice(0, 10))
 }

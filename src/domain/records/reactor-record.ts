@@ -1,5 +1,6 @@
 import type { SentError } from '../../errors.js'
 import type { CodeAnswer } from '../proxy/code-answer.js'
+import type { Printed } from '../reactor/printed.js'
 import type { RuntimeOptions } from '../reactor/reactor.js'
 import type { TenantEntity } from './token-record.js'
 
@@ -27,6 +28,8 @@ export interface ReactorRunRecord {
   memory_mib: number
   console: { level: string; text: string }[]
   stack?: string
+  /** Console, detail, errors and stack without what tells data that the run had; absent if there were none. */
+  scrubbed?: Printed
   created_at: string
   trace_id: string
 }

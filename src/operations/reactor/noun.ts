@@ -1,7 +1,7 @@
 import { react } from './react.js'
 import { getResult, reactLater } from './react-async.js'
 import * as reactor from './reactor.js'
-import { developReactor, listReactorRuns } from './reactor-runs.js'
+import { developReactor, listReactorRuns, listScrubbedRuns } from './reactor-runs.js'
 
 export const noun = {
   name: 'reactor',
@@ -17,6 +17,7 @@ export const noun = {
     reactLater,
     getResult,
     listReactorRuns,
+    listScrubbedRuns,
     developReactor,
   ],
 }

@@ -5,6 +5,7 @@ import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { CodeAnswer } from '../../domain/proxy/code-answer.js'
 import { castArguments, castConfiguration } from '../../domain/reactor/formula.js'
+import { GivenData } from '../../domain/reactor/printed.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
@@ -82,7 +83,7 @@ export type Keep = (context: Context, answer: Response | HttpAnswer | CofferErro
 /** Creates all tokens of the result or none, in the unit that stores the run. @throws CofferError */
 export async function invoke(
   session: Session,
-  { invocation, settings, actor, secrets, event }: Prepared,
+  { invocation, settings, actor, secrets, given, event }: Prepared,
   keep?: Keep,
 ): Promise<Response | HttpAnswer> {
   const reactors = await session.reactors(settings)
@@ -100,7 +101,7 @@ export async function invoke(
         : await session.prepare(tokenizingCaller(actor), tokenize, { payload })
     const conclude = async (context: Context) => {
       const tokens = await create?.(context)
-      await keepRun(context, session, reactor, run, res?.statusCode ?? 200)
+      await keepRun(context, session, reactor, run, res?.statusCode ?? 200, given)
       if (!isFailed) context.audit.record('reactor', reactor, running.log)
       context.audit.emit(endedAs(event, run, isFailed ? ERRORS.reactor_failed.title : undefined))
       const result = omitUndefined({ tokens, raw })
@@ -114,7 +115,7 @@ export async function invoke(
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
     const keepError = async (context: Context) => {
-      await keepRun(context, session, reactor, run, error)
+      await keepRun(context, session, reactor, run, error, given)
       // Its message may be that of code, which may contain data.
       context.audit.emit(endedAs(event, run, ERRORS[error.code].title))
       await keep?.(context, error)
@@ -173,7 +174,10 @@ async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promi
   return found!
 }
 
-/** `secrets`: in no-reveal mode what the code is given; what tells it is left out of the answer. Events of the run have the object of `event`. */
+/**
+ * `secrets`: in no-reveal mode what the code is given; what tells it is left out of the answer. `given`: what the code has,
+ * which is left out of what it printed for the page. Events of the run have the object of `event`.
+ */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
 /** Without `found` the arguments are the message of a proxy: neither detokenized nor cast. */
@@ -213,8 +217,9 @@ export async function prepare(
     if (used.some((each) => caller.transform(USE.permission, each) === undefined))
       throw notGranted(USE.permission)
   }
+  const given = new GivenData()
   const invocation: Invocation = {
-    ...invokerOf(session, actor, { timeout: runtime?.timeout, secrets, mayStart: requireUse }),
+    ...invokerOf(session, actor, { timeout: runtime?.timeout, secrets, given, mayStart: requireUse }),
     reactor: reactor.id,
     code: reactor.code ?? formula?.code ?? '',
     args:
@@ -225,7 +230,8 @@ export async function prepare(
     configuration:
       formula === undefined ? configuration : castConfiguration(formula.configuration, configuration),
   }
-  return { actor: actor.application ?? context.caller, settings, secrets, event, invocation }
+  for (const each of [invocation.args, rest, invocation.configuration]) given.add(each)
+  return { actor: actor.application ?? context.caller, settings, secrets, given, event, invocation }
 }
 
 /** For the tokens in arguments, the permission to invoke reactors grants what token:use does. */
@@ -249,6 +255,8 @@ interface Invoking {
   /** Seconds. */
   timeout: number | undefined
   secrets: Secrets | undefined
+  /** Gets the data of the calls of the code, if what the code prints is kept. */
+  given?: GivenData
   /** @throws CofferError if the code may not be given its arguments any more */
   mayStart?(context: Context): Promise<void>
 }
@@ -257,7 +265,7 @@ interface Invoking {
 export function invokerOf(
   session: Session,
   { caller, rights }: CodeActor,
-  { timeout, secrets, mayStart }: Invoking,
+  { timeout, secrets, given, mayStart }: Invoking,
 ) {
   const { tenant, session: own } = session.caller
   return {
@@ -265,7 +273,7 @@ export function invokerOf(
     caller: callerKey(session.caller),
     session: own?.id,
     rights,
-    client: caller === undefined ? null : createClientCall(session, caller, secrets),
+    client: caller === undefined ? null : createClientCall(session, caller, { secrets, given }),
     timeMs: timeout && timeout * 1000,
     mayStart: () => session.inUnit(async (context) => mayStart?.(context), 'soon'),
   }

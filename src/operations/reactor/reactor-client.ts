@@ -1,5 +1,6 @@
 /** The client of reactor code: each method performs an operation as the reactor's application. */
 import { isObject } from '../../domain/json/json.js'
+import type { GivenData } from '../../domain/reactor/printed.js'
 import type { Secrets } from '../../domain/text/secrets.js'
 import { CofferError, validationError } from '../../errors.js'
 import { type Caller, deriveCaller } from '../../framework/caller/caller.js'
@@ -44,16 +45,27 @@ const ATTRIBUTES = new Map([
   ['pageSize', 'size'],
 ])
 
-/** `actor`: as whom the code calls. `secrets`: what the code reads in plaintext is added to them. */
-export function createClientCall(session: Session, actor: Caller, secrets?: Secrets): ClientCall {
+interface Noting {
+  /** Gets what the code reads in plaintext. */
+  secrets: Secrets | undefined
+  /** Gets that, and what the code writes. */
+  given: GivenData | undefined
+}
+
+/** `actor`: as whom the code calls. */
+export function createClientCall(session: Session, actor: Caller, { secrets, given }: Noting): ClientCall {
   const perform = async (name: string, args: readonly unknown[]) => {
     const call = CALLS.get(name)
     if (call === undefined) throw new CofferError('not_found', `The client has no method ${name}.`)
     const [operation, read] = call
-    if (secrets === undefined) return session.perform(actor, operation, read(args), CODE)
+    const input = read(args)
+    given?.add([input.data, input.payload])
     const revealed = new Set<string>()
-    const result = await session.perform(noteRevealed(actor, revealed), operation, read(args), CODE)
-    addRevealed(result, revealed, secrets)
+    const result = await session.perform(noteRevealed(actor, revealed), operation, input, CODE)
+    for (const data of listRevealed(result, revealed)) {
+      secrets?.add(data)
+      given?.add(data)
+    }
     return result
   }
   return Object.assign(perform, { traceId: session.traceId })
@@ -71,11 +83,12 @@ function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
   }))
 }
 
-function addRevealed(answer: unknown, revealed: ReadonlySet<string>, secrets: Secrets): void {
-  if (!isObject(answer)) return
+/** The data of the tokens in an answer that were shown in plaintext. */
+function listRevealed(answer: unknown, revealed: ReadonlySet<string>): unknown[] {
+  if (!isObject(answer)) return []
   const page = answer as unknown as List<TokenView> | TokenView
-  for (const { id, data } of 'pagination' in page ? page.data : [page])
-    if (revealed.has(id)) secrets.add(data)
+  const tokens = 'pagination' in page ? page.data : [page]
+  return tokens.filter(({ id }) => revealed.has(id)).map(({ data }) => data)
 }
 
 function readBody(body: unknown): OperationInput {

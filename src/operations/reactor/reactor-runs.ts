@@ -1,5 +1,6 @@
 /** The stored runs of reactors. They may contain arguments, so only the owner of the vault can read them. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
+import { ALL_WITHHELD, type GivenData } from '../../domain/reactor/printed.js'
 import type { ReactorRunRecord } from '../../domain/records/records.js'
 import type { CofferError } from '../../errors.js'
 import type { Context, Session } from '../../framework/context.js'
@@ -17,26 +18,29 @@ const KEPT_RUNS = 100
 const REMOVED_AT_ONCE = 100
 const KEPT_CHARACTERS = 32 * 1024
 
-/** Stores `run`, which ended with this error or status of its answer, and removes runs beyond {@link KEPT_RUNS}. */
+/** Stores `run`, which had the data `given` and ended with this error or status, and removes runs beyond {@link KEPT_RUNS}. */
 export async function keepRun(
   { store, caller, createUuid, date }: Context,
   { traceId }: Session,
   reactor_id: string,
   run: ReactorRun,
   ended: CofferError | number,
+  given: GivenData,
 ): Promise<void> {
   const { code, status, message, errors } =
     typeof ended === 'number' ? { code: 'done', status: ended } : ended
+  const lines = cutConsole(run.console)
+  const said = omitUndefined({ detail: message, errors, stack: run.stack })
   const record: ReactorRunRecord = {
     id: createUuid(),
     reactor_id,
     outcome: code,
     status,
-    ...omitUndefined({ detail: message, errors }),
+    ...said,
     duration_ms: Math.round(run.durationMs * 10) / 10,
     memory_mib: Math.round(run.memoryMiB * 10) / 10,
-    console: cutConsole(run.console),
-    ...omitUndefined({ stack: run.stack }),
+    console: lines,
+    ...omitUndefined({ scrubbed: given.scrub({ console: lines, ...said }) }),
     created_at: date,
     trace_id: traceId,
   }
@@ -65,6 +69,36 @@ async function removeOldest(store: StoreWriter, tenant: number, reactorId: strin
   for (const { id } of records) await store.remove('reactor_log', tenant, id)
 }
 
+const runsInput = closedInput(['id'], {
+  id: { type: 'string', refersTo: 'reactor', description: 'The id of the reactor, or its name.' },
+  number: newestInput(KEPT_RUNS, 'The number of runs.'),
+})
+
+const runsOutput = arrayOf(
+  object({
+    id: text,
+    reactor_id: text,
+    outcome: text,
+    status: count,
+    'detail?': text,
+    'errors?': { type: 'object', additionalProperties: texts },
+    duration_ms: number,
+    memory_mib: number,
+    console: arrayOf(object({ level: text, text })),
+    'stack?': text,
+    created_at: date,
+    trace_id: text,
+  }),
+)
+
+/** Oldest first. */
+async function readRuns(context: Context, { id, number: most = 20 }: { id: string; number?: number }) {
+  await requireRecord(context, 'reactor', id)
+  const request = { where: { field: 'reactor', value: id }, page: 1, size: Math.max(1, most) }
+  const { records } = await context.store.find('reactor_log', context.caller.tenant, request)
+  return records.slice(0, most).toReversed()
+}
+
 export const listReactorRuns = query({
   name: 'reactor logs',
   plaintext: 'refused',
@@ -72,35 +106,29 @@ export const listReactorRuns = query({
   summary: 'List the last runs of a reactor: outcome, duration, memory, console.',
   details:
     'At most 100 runs are stored. They may contain the arguments, so only the owner of the vault can read them.',
-  input: closedInput(['id'], {
-    id: { type: 'string', refersTo: 'reactor', description: 'The id of the reactor, or its name.' },
-    number: newestInput(KEPT_RUNS, 'The number of runs.'),
-  }),
-  output: arrayOf(
-    object({
-      id: text,
-      reactor_id: text,
-      outcome: text,
-      status: count,
-      'detail?': text,
-      'errors?': { type: 'object', additionalProperties: texts },
-      duration_ms: number,
-      memory_mib: number,
-      console: arrayOf(object({ level: text, text })),
-      'stack?': text,
-      created_at: date,
-      trace_id: text,
-    }),
-  ),
+  input: runsInput,
+  output: runsOutput,
   cli: { positionals: ['id'], columns: ['created_at', 'outcome', 'status', 'duration_ms', 'memory_mib'] },
   examples: ['coffer reactor logs greet', 'coffer reactor logs greet -n 1 -o ndjson'],
-  run: async (context, { id, number: most = 20 }) => {
-    await requireRecord(context, 'reactor', id)
-    const request = { where: { field: 'reactor', value: id }, page: 1, size: Math.max(1, most) }
-    const { records } = await context.store.find('reactor_log', context.caller.tenant, request)
-    return records.slice(0, most).toReversed()
-  },
+  run: async (context, input) => (await readRuns(context, input)).map(({ scrubbed: _, ...run }) => run),
 })
+
+export const listScrubbedRuns = query({
+  name: 'reactor scrubbed-logs',
+  plaintext: 'refused',
+  access: owner,
+  summary: 'List the last runs of a reactor, without what tells data that they had.',
+  input: runsInput,
+  output: runsOutput,
+  cli: { isInternal: true },
+  examples: [],
+  run: async (context, input) => (await readRuns(context, input)).map(scrubRun),
+})
+
+function scrubRun({ scrubbed, console: lines, detail, errors, stack, ...run }: ReactorRunRecord) {
+  const isSilent = lines.length === 0 && (detail ?? errors ?? stack) === undefined
+  return { ...run, console: [], ...(isSilent ? {} : (scrubbed ?? ALL_WITHHELD)) }
+}
 
 const map = { type: 'object', additionalProperties: true } as const
 
