@@ -68,7 +68,7 @@ async function openEngines(t: Test, count: number, remembered: readonly number[]
     // Without `attach`, no timer moves log entries into their chain.
     engine.logs.sealer = sealer
     await engine.write((writer) => writer.storeTime({ isTrusted: true }))
-    await engine.logs.claim()
+    await engine.logs.lease.claim()
     t.teardown(() => engine.close())
     engines.push(engine)
   }

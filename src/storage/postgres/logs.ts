@@ -16,6 +16,7 @@ import { logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import { TaskQueue } from '../engines/task-queue.js'
 import { batchKey } from '../taken-batches.js'
 import { Collision } from './attempt.js'
+import { ChainLease } from './chain-lease.js'
 import { type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
 
@@ -24,8 +25,6 @@ const GATHER_MS = 25
 /** How often a server moves its rows, and looks for the rows of dead ones. */
 const CHAIN_MS = 400
 const LOOK_MS = 10_000
-/** How long a chain stays with a server that has died. Two that add to one chain collide, so the lease is for order only. */
-const LEASE_MS = 60_000
 /** The most that one transaction moves. */
 const MOVED_PAGE = { limit: 500, bytes: 256 * 1024 }
 const UNLEASED = `where not exists (select 1 from coffer_chains c where c.id = w.chain and c.until >= ${NOW_MS})`
@@ -61,9 +60,8 @@ export class PendingLogs {
   readonly #options: PendingLogsOptions
   /** Random, of this process. */
   readonly #owner: Uint8Array
+  readonly lease: ChainLease
   declare sealer: LogSealer
-  #lease: Promise<number> | undefined
-  #leasedAt = 0
   /** Batches of reads that are to be stored, oldest first. The next reads of a tenant are added to the open one. */
   readonly unsent: Batch[] = []
   #open = new Map<number, Batch>()
@@ -87,12 +85,13 @@ export class PendingLogs {
   constructor(options: PendingLogsOptions) {
     this.#options = options
     this.#owner = options.random.bytes(16)
+    this.lease = new ChainLease(options.pool, this.#owner)
   }
 
   attach(sealer: LogSealer): void {
     this.sealer = sealer
     const chain = async () => {
-      await this.#inBackground(() => this.chainPending(true))
+      await this.#inBackground(() => this.#chainDue())
       this.#chainTimer?.refresh()
     }
     this.#chainTimer = setTimeout(chain, CHAIN_MS).unref()
@@ -121,7 +120,7 @@ export class PendingLogs {
   /** Has `commit` store what units have logged. Entries of one tenant are one row. */
   async commit<T>(logged: readonly Logged[], commit: (pending: PendingEntries[]) => Promise<T>): Promise<T> {
     if (logged.length === 0) return commit([])
-    const chain = await this.claim()
+    const chain = await this.lease.claim()
     // Entries that reads have logged until now are older than this commit.
     this.#open = new Map()
     const own = new Map<number, Batch>()
@@ -163,7 +162,7 @@ export class PendingLogs {
       const batches = [...this.unsent]
       if (batches.length === 0) return
       await this.#options.write(async (unit) => {
-        const chain = await this.claim()
+        const chain = await this.lease.claim()
         for (const batch of batches) {
           const seal = await this.sealer.sealerOf(unit, batch.tenant)
           // The tenant was deleted if there is none.
@@ -174,16 +173,27 @@ export class PendingLogs {
     })
   }
 
-  /** Moves all rows into their chains, also those of other servers; with `isDue` those alone whose time has come. */
-  chainPending(isDue = false): Promise<void> {
+  /** Moves all rows into their chains, also the rows of other servers. */
+  chainPending(): Promise<void> {
     return this.#chaining.run(async () => {
       await this.#chainOwn()
-      if (isDue && performance.now() - this.#lookedAt < LOOK_MS) return
-      this.#lookedAt = performance.now()
-      const text = `select distinct chain from coffer_waiting w ${isDue ? UNLEASED : ''} order by chain`
-      const { rows } = await this.#options.pool.query({ text })
-      for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
+      await this.#chainOthers()
     })
+  }
+
+  /** Moves the rows of this server and, every {@link LOOK_MS}, the rows of servers whose lease is over. */
+  #chainDue(): Promise<void> {
+    return this.#chaining.run(async () => {
+      await this.#chainOwn()
+      if (performance.now() - this.#lookedAt >= LOOK_MS) await this.#chainOthers(UNLEASED)
+    })
+  }
+
+  async #chainOthers(where = ''): Promise<void> {
+    this.#lookedAt = performance.now()
+    const text = `select distinct chain from coffer_waiting w ${where} order by chain`
+    const { rows } = await this.#options.pool.query({ text })
+    for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
   }
 
   /** Moves the rows that no entry of this server can precede any more. */
@@ -193,7 +203,7 @@ export class PendingLogs {
     const [oldest] = this.#inFlight
     this.#hasRows = oldest !== undefined
     const below = oldest?.written ?? this.#tick()
-    await this.#moveAll(await this.claim(), below).catch((error) => {
+    await this.#moveAll(await this.lease.claim(), below).catch((error) => {
       this.#hasRows = true
       throw error
     })
@@ -217,48 +227,16 @@ export class PendingLogs {
     while (after !== undefined)
   }
 
-  /**
-   * The chain that this server has, else one whose lease is over, else a new one; no other server adds to it meanwhile.
-   * @throws Collision if another server takes it first
-   */
-  claim(): Promise<number> {
-    const now = performance.now()
-    if (this.#lease === undefined || now - this.#leasedAt > LEASE_MS / 2) {
-      this.#leasedAt = now
-      this.#lease = this.#leaseChain()
-      this.#lease.catch(() => {
-        this.#lease = undefined
-      })
-    }
-    return this.#lease
-  }
-
-  async #leaseChain(): Promise<number> {
-    const chains = [
-      '(select min(id) from coffer_chains where owner = $1)',
-      `(select min(id) from coffer_chains where until < ${NOW_MS})`,
-      '(select coalesce(max(id), 0) + 1 from coffer_chains)',
-    ]
-    const text =
-      `insert into coffer_chains (id, owner, until) select coalesce(${chains.join(', ')}), $1::bytea, ${NOW_MS} + $2` +
-      ' on conflict (id) do update set owner = excluded.owner, until = excluded.until' +
-      ` where coffer_chains.owner = excluded.owner or coffer_chains.until < ${NOW_MS} returning id`
-    const { rows } = await this.#options.pool.query({ text, values: [this.#owner, LEASE_MS] })
-    if (rows.length === 0) throw new Collision('conflict')
-    return rows[0].id
-  }
-
   /** Nothing is left in this process. @throws CofferError `unavailable` if the store did not take it */
   async close(): Promise<void> {
     clearTimeout(this.#sendTimer)
     clearTimeout(this.#chainTimer)
     this.#chainTimer = undefined
     await this.send()
-    if (this.#lease === undefined) return
+    if (!this.lease.isUsed) return
     // Other servers move the rows if this does not succeed.
-    const ending = { text: 'update coffer_chains set until = 0 where owner = $1', values: [this.#owner] }
     const moving = this.#chaining.run(() => this.#chainOwn())
-    await moving.then(() => this.#options.pool.query(ending)).catch(() => undefined)
+    await moving.then(() => this.lease.release()).catch(() => undefined)
   }
 
   #tick(): number {
