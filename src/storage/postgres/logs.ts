@@ -4,19 +4,12 @@
  * first, so a chain is in the order of time. When a server has died and its lease is over, another one moves its rows.
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
-import type {
-  EngineWriter,
-  LogEntry,
-  LogSealer,
-  PendingBatch,
-  PendingEntries,
-  SealEntries,
-} from '../engine.js'
+import type { EngineWriter, LogEntry, LogSealer, PendingEntries, SealEntries } from '../engine.js'
 import { logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import { TaskQueue } from '../engines/task-queue.js'
-import { batchKey } from '../taken-batches.js'
 import { Collision } from './attempt.js'
 import { ChainLease } from './chain-lease.js'
+import { type Batch, PendingBatches, readMicros } from './pending-batches.js'
 import { type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
 
@@ -36,12 +29,6 @@ export interface Logged {
   seal: SealEntries
 }
 
-/** Entries of one tenant that are committed together. `written`: µs since the epoch, in the order of commits. */
-interface Batch extends PendingBatch {
-  readonly written: number
-  readonly entries: LogEntry[]
-}
-
 interface PendingUnit extends EngineWriter {
   readPending(statement: Statement): Promise<PendingEntries[]>
   changePending(pending: PendingEntries, isChained?: boolean): void
@@ -58,18 +45,9 @@ interface PendingLogsOptions {
 
 export class PendingLogs {
   readonly #options: PendingLogsOptions
-  /** Random, of this process. */
-  readonly #owner: Uint8Array
   readonly lease: ChainLease
   declare sealer: LogSealer
-  /** Batches of reads that are to be stored, oldest first. The next reads of a tenant are added to the open one. */
-  readonly unsent: Batch[] = []
-  #open = new Map<number, Batch>()
-  /** These, and batches whose commits are under way, oldest first. */
-  readonly #inFlight = new Set<Batch>()
-  /** How many batches were named, by tenant. */
-  readonly #numbers = new Map<number, number>()
-  #newest = 0
+  readonly #batches: PendingBatches
   /** Whether rows of this server may be in the table. */
   #hasRows = false
   #lookedAt = -LOOK_MS
@@ -84,8 +62,9 @@ export class PendingLogs {
 
   constructor(options: PendingLogsOptions) {
     this.#options = options
-    this.#owner = options.random.bytes(16)
-    this.lease = new ChainLease(options.pool, this.#owner)
+    const owner = options.random.bytes(16)
+    this.lease = new ChainLease(options.pool, owner)
+    this.#batches = new PendingBatches(owner, options.clock)
   }
 
   attach(sealer: LogSealer): void {
@@ -100,10 +79,8 @@ export class PendingLogs {
   /** Takes what a read has logged. @throws CofferError as {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
     this.refuseUnstored()
-    for (const entry of entries) {
-      const batch = this.#addTo(this.#open, entry)
-      if (batch.entries.length === 1) this.unsent.push(batch)
-    }
+    for (const entry of entries) this.#batches.addRead(entry)
+    this.#hasRows = true
     this.#sendTimer ??= setTimeout(() => {
       this.#sendTimer = undefined
       void this.#inBackground(() => this.send())
@@ -112,8 +89,8 @@ export class PendingLogs {
 
   /** @throws CofferError `unavailable` if entries wait for too long */
   refuseUnstored(): void {
-    const [oldest] = this.unsent
-    if (oldest !== undefined && readClock() - oldest.written > MAX_PENDING_MS * 1000)
+    const oldest = this.#batches.oldestOfReads
+    if (oldest !== undefined && readMicros() - oldest.written > MAX_PENDING_MS * 1000)
       throw logUnavailable(this.#reason)
   }
 
@@ -121,45 +98,20 @@ export class PendingLogs {
   async commit<T>(logged: readonly Logged[], commit: (pending: PendingEntries[]) => Promise<T>): Promise<T> {
     if (logged.length === 0) return commit([])
     const chain = await this.lease.claim()
-    // Entries that reads have logged until now are older than this commit.
-    this.#open = new Map()
-    const own = new Map<number, Batch>()
-    for (const { entries } of logged) for (const entry of entries) this.#addTo(own, entry)
-    const batches = [...own.values()]
+    const batches = this.#batches.addCommit(logged.flatMap(({ entries }) => entries))
+    this.#hasRows = true
     const seals = new Map(logged.map(({ tenant, seal }) => [tenant, seal]))
     try {
       return await commit(batches.map((batch) => sealBatch(batch, chain, seals.get(batch.tenant)!)))
     } finally {
-      this.#end(batches)
+      this.#batches.remove(batches)
     }
-  }
-
-  #addTo(batches: Map<number, Batch>, entry: LogEntry): Batch {
-    const { tenant } = entry
-    let batch = batches.get(tenant)
-    if (batch === undefined) {
-      const number = (this.#numbers.get(tenant) ?? 0) + 1
-      const written = this.#tick()
-      batch = { id: batchKey(this.#owner, number, Math.floor(written / 1000)), tenant, written, entries: [] }
-      this.#numbers.set(tenant, number)
-      this.#inFlight.add(batch)
-      this.#hasRows = true
-      batches.set(tenant, batch)
-    }
-    entry.time = Math.floor(this.#options.clock())
-    batch.entries.push(entry)
-    return batch
-  }
-
-  #end(batches: readonly Batch[]): void {
-    for (const batch of batches) this.#inFlight.delete(batch)
   }
 
   /** Resolves when everything that was added before is stored. */
   send(): Promise<void> {
     return this.#sending.run(async () => {
-      this.#open = new Map()
-      const batches = [...this.unsent]
+      const batches = this.#batches.closeReads()
       if (batches.length === 0) return
       await this.#options.write(async (unit) => {
         const chain = await this.lease.claim()
@@ -169,7 +121,7 @@ export class PendingLogs {
           if (seal !== undefined) unit.changePending(sealBatch(batch, chain, seal))
         }
       })
-      this.#end(this.unsent.splice(0, batches.length))
+      this.#batches.removeReads(batches.length)
     })
   }
 
@@ -200,9 +152,9 @@ export class PendingLogs {
   async #chainOwn(): Promise<void> {
     await this.send()
     if (!this.#hasRows) return
-    const [oldest] = this.#inFlight
+    const { oldest } = this.#batches
     this.#hasRows = oldest !== undefined
-    const below = oldest?.written ?? this.#tick()
+    const below = oldest?.written ?? this.#batches.nextMoment()
     await this.#moveAll(await this.lease.claim(), below).catch((error) => {
       this.#hasRows = true
       throw error
@@ -239,11 +191,6 @@ export class PendingLogs {
     await moving.then(() => this.lease.release()).catch(() => undefined)
   }
 
-  #tick(): number {
-    this.#newest = Math.max(this.#newest + 1, readClock())
-    return this.#newest
-  }
-
   /** A work that failed is tried again {@link CHAIN_MS} later. The operator is told if waiting may not help. */
   async #inBackground(work: () => Promise<unknown>): Promise<void> {
     try {
@@ -260,9 +207,4 @@ export class PendingLogs {
 
 function sealBatch({ entries, ...batch }: Batch, chain: number, seal: SealEntries): PendingEntries {
   return { ...batch, chain, sealed: seal(batch.id, entries) }
-}
-
-/** µs since the epoch. */
-function readClock(): number {
-  return Math.floor((performance.timeOrigin + performance.now()) * 1000)
 }

@@ -1,0 +1,98 @@
+/** Log entries of this process that no commit has stored yet, in batches: the entries of one tenant become one sealed row. */
+import type { Clock } from '../../crypto/ports.js'
+import type { LogEntry, PendingBatch } from '../engine.js'
+import { batchKey } from '../taken-batches.js'
+
+export interface Batch extends PendingBatch {
+  /** µs since the epoch; higher than that of every earlier batch of this process. */
+  readonly written: number
+  readonly entries: LogEntry[]
+}
+
+export class PendingBatches {
+  readonly #clock: Clock
+  /** Names this process. */
+  readonly #owner: Uint8Array
+  /** Batches of reads that are not stored yet, oldest first. */
+  readonly #ofReads: Batch[] = []
+  /** The batch of each tenant to which its next reads are added. */
+  #open = new Map<number, Batch>()
+  /** All batches that are not stored yet, of reads and of commits under way, oldest first. */
+  readonly #unstored = new Set<Batch>()
+  /** The number of the last batch, by tenant. */
+  readonly #numbers = new Map<number, number>()
+  #newest = 0
+
+  constructor(owner: Uint8Array, clock: Clock) {
+    this.#owner = owner
+    this.#clock = clock
+  }
+
+  get oldest(): Batch | undefined {
+    const [oldest] = this.#unstored
+    return oldest
+  }
+
+  get oldestOfReads(): Batch | undefined {
+    return this.#ofReads[0]
+  }
+
+  addRead(entry: LogEntry): void {
+    const batch = this.#addTo(this.#open, entry)
+    if (batch.entries.length === 1) this.#ofReads.push(batch)
+  }
+
+  /** Returns the batches of a commit, one for each tenant. */
+  addCommit(entries: readonly LogEntry[]): Batch[] {
+    // Later reads must not join a batch that is older than this commit.
+    this.#open = new Map()
+    const batches = new Map<number, Batch>()
+    for (const entry of entries) this.#addTo(batches, entry)
+    return [...batches.values()]
+  }
+
+  /** Returns all batches of reads. Later reads begin new ones. */
+  closeReads(): Batch[] {
+    this.#open = new Map()
+    return [...this.#ofReads]
+  }
+
+  /** Removes the oldest batches of reads, which are stored now. */
+  removeReads(count: number): void {
+    this.remove(this.#ofReads.splice(0, count))
+  }
+
+  /** Removes batches that are stored, or whose commit has failed. */
+  remove(batches: readonly Batch[]): void {
+    for (const batch of batches) this.#unstored.delete(batch)
+  }
+
+  #addTo(batches: Map<number, Batch>, entry: LogEntry): Batch {
+    const batch = batches.get(entry.tenant) ?? this.#create(entry.tenant)
+    batches.set(entry.tenant, batch)
+    entry.time = Math.floor(this.#clock())
+    batch.entries.push(entry)
+    return batch
+  }
+
+  #create(tenant: number): Batch {
+    const number = (this.#numbers.get(tenant) ?? 0) + 1
+    this.#numbers.set(tenant, number)
+    const written = this.nextMoment()
+    const id = batchKey(this.#owner, number, Math.floor(written / 1000))
+    const batch = { id, tenant, written, entries: [] }
+    this.#unstored.add(batch)
+    return batch
+  }
+
+  /** A moment after every batch until now, µs since the epoch. */
+  nextMoment(): number {
+    this.#newest = Math.max(this.#newest + 1, readMicros())
+    return this.#newest
+  }
+}
+
+/** µs since the epoch. */
+export function readMicros(): number {
+  return Math.floor((performance.timeOrigin + performance.now()) * 1000)
+}

@@ -1,0 +1,48 @@
+import t from 'tap'
+import { PendingBatches } from '../../../src/storage/postgres/pending-batches.js'
+
+const open = () => new PendingBatches(new Uint8Array(16).fill(1), () => 5.5)
+const entry = (tenant = 1) => ({ tenant, bytes: 1, time: 0 })
+const sizes = (batches: readonly { tenant: number; entries: readonly object[] }[]) =>
+  batches.map(({ tenant, entries }) => `${tenant}: ${entries.length}`)
+
+t.test('entries of reads are one batch for each tenant, until these batches are closed', async (t) => {
+  const batches = open()
+  for (const tenant of [1, 2, 1]) batches.addRead(entry(tenant))
+  const closed = batches.closeReads()
+  t.strictSame(sizes(closed), ['1: 2', '2: 1'])
+  t.equal(closed[0]!.entries[0]!.time, 5, 'dated by the clock')
+  batches.addRead(entry())
+  t.strictSame(sizes(batches.closeReads()), ['1: 2', '2: 1', '1: 1'])
+  batches.removeReads(2)
+  t.strictSame(sizes(batches.closeReads()), ['1: 1'])
+})
+
+t.test('an entry of a read is never added to a batch that is older than a commit', async (t) => {
+  const batches = open()
+  batches.addRead(entry())
+  t.strictSame(sizes(batches.addCommit([entry(1), entry(2), entry(1)])), ['1: 2', '2: 1'])
+  batches.addRead(entry())
+  t.strictSame(sizes(batches.closeReads()), ['1: 1', '1: 1'])
+})
+
+t.test('each batch has a name of its own and is later than those before', async (t) => {
+  const batches = open()
+  const made = Array.from({ length: 50 }, () => batches.addCommit([entry()])[0]!)
+  t.equal(new Set(made.map(({ id }) => Buffer.from(id).toString('hex'))).size, 50)
+  for (const [at, { written }] of made.slice(1).entries()) t.ok(written > made[at]!.written)
+  t.ok(batches.nextMoment() > made.at(-1)!.written)
+})
+
+t.test('the oldest batch is the oldest that is not stored, of reads and of commits', async (t) => {
+  const batches = open()
+  t.equal(batches.oldest, undefined)
+  const [commit] = batches.addCommit([entry()])
+  batches.addRead(entry())
+  const [read] = batches.closeReads()
+  t.strictSame([batches.oldest, batches.oldestOfReads], [commit, read])
+  batches.remove([commit!])
+  t.equal(batches.oldest, read)
+  batches.removeReads(1)
+  t.strictSame([batches.oldest, batches.oldestOfReads], [undefined, undefined])
+})
