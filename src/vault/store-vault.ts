@@ -80,7 +80,7 @@ function openEngine(
     return isOpen ? undefined : 'The key slot that this server opened the vault with was removed.'
   }
   const owner = { header, refusal }
-  return openPostgresEngine({ pool, owner, clock, random, remembered: CACHED_KINDS, notice })
+  return openPostgresEngine({ pool, owner, clock, random, cachedKinds: CACHED_KINDS, notice })
 }
 
 /** The header of the vault in a store; needs no key. @throws CofferError as {@link openInStore} */

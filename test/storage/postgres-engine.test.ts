@@ -32,7 +32,7 @@ t.test('keeps the promises of an engine', async (t) =>
     async () => {
       const clock = createClock()
       const connection = await createTables(address)
-      const options = { clock, random: createRandom(), remembered: new Set([3]) }
+      const options = { clock, random: createRandom(), cachedKinds: new Set([3]) }
       const open = async () =>
         folding(await openPostgresEngine({ ...options, pool: new ConnectionPool(connection) }))
       return { engine: await open(), clock, reopen: open }

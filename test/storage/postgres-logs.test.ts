@@ -32,7 +32,7 @@ async function openVaults(t: Test, count: number) {
       pool: new ConnectionPool(config),
       clock: Date.now,
       random,
-      remembered: CACHED_KINDS,
+      cachedKinds: CACHED_KINDS,
       notice: (text) => notices.push(text),
     })
     let sealer: LogSealer | undefined

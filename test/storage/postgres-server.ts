@@ -258,5 +258,5 @@ export function sharedDatabase(): Promise<string> {
 export async function openTestStore({ clock }: { clock: Clock }) {
   const connection = await createTables(await sharedDatabase())
   const pool = new ConnectionPool(connection)
-  return openPostgresEngine({ pool, clock, random: createRandom(), remembered: CACHED_KINDS })
+  return openPostgresEngine({ pool, clock, random: createRandom(), cachedKinds: CACHED_KINDS })
 }

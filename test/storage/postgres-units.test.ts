@@ -40,7 +40,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
  * Engines of one store, which send nothing by themselves. `statements` are those that the first engine sends, and `sent`
  * has their names, one list for each round trip. Before a search, the first engine runs the last of `beforePages`.
  */
-async function openEngines(t: Test, count: number, remembered: readonly number[] = []) {
+async function openEngines(t: Test, count: number, cachedKinds: readonly number[] = []) {
   const config = await createTables(await sharedDatabase())
   const sent: string[][] = []
   const statements: Statement[] = []
@@ -63,7 +63,7 @@ async function openEngines(t: Test, count: number, remembered: readonly number[]
       }
       return connection
     }
-    const given = { pool, clock: Date.now, random: createRandom(), remembered: new Set(remembered) }
+    const given = { pool, clock: Date.now, random: createRandom(), cachedKinds: new Set(cachedKinds) }
     const engine = await openPostgresEngine(given)
     // Without `attach`, no timer moves log entries into their chain.
     engine.logs.sealer = sealer

@@ -23,7 +23,7 @@ const NOTE_TIME_MS = 60_000
 const MAX_RAISED = 1000
 
 /** The pool is closed with the engine. */
-interface PostgresOptions extends Pick<Shared, 'pool' | 'clock' | 'random' | 'remembered'> {
+interface PostgresOptions extends Pick<Shared, 'pool' | 'clock' | 'random' | 'cachedKinds'> {
   /** The header in the store, and why that with another header cannot be used with the keys at hand, if it cannot. */
   owner?: { header: Header; refusal(header: Header): string | undefined }
   /** Tells the operator. */
@@ -77,7 +77,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   cachedCounter(kind: number): number | undefined {
-    return this.#shared.remembered.has(kind) ? this.#shared.state.changes : undefined
+    return this.#shared.cachedKinds.has(kind) ? this.#shared.state.changes : undefined
   }
 
   attach(sealer: port.LogSealer): void {

@@ -26,7 +26,7 @@ export interface Shared {
   readonly clock: Clock
   readonly random: RandomSource
   /** Kinds of rows that callers cache from one unit to the next. The store counts their changes. */
-  readonly remembered: ReadonlySet<number>
+  readonly cachedKinds: ReadonlySet<number>
   /** The newest state of the store that this process has seen. */
   state: StoreState
 }

@@ -47,7 +47,7 @@ export class Unit implements port.EngineWriter {
     this.#shared = shared
     this.plan = plan
     this.#check = new StateCheck(shared.state)
-    this.#reads = new ReadSet(plan.mode, shared.remembered)
+    this.#reads = new ReadSet(plan.mode, shared.cachedKinds)
     this.#session = new Session(shared, plan.mode, this.#check)
     this.now = Math.floor(shared.clock())
     this.clock = clockStatus(shared.state.times, this.now)
@@ -201,7 +201,7 @@ export class Unit implements port.EngineWriter {
   /** From the commit on the tenant has no keys; the engine deletes what others add until then. */
   dropTenant(tenant: number): void {
     this.droppedTenant = tenant
-    this.#writes.addKinds(this.#shared.remembered)
+    this.#writes.addKinds(this.#shared.cachedKinds)
     this.hasWritten = true
     this.#flush(undefined, writes.dropTenantStatements(tenant))
     this.#reads.clear()
@@ -248,8 +248,8 @@ export class Unit implements port.EngineWriter {
     // Numbers of rows are always compared, because that needs no lock.
     const preconditions = mustCompare ? this.#reads.preconditions : this.#reads.takeCounts()
     const changes = new Map([...preconditions, ...this.#writes.take()])
-    const { random, remembered, state } = this.#shared
-    const changesCached = [...remembered].some((kind) => this.#writes.hasChanged(kind))
+    const { random, cachedKinds, state } = this.#shared
+    const changesCached = [...cachedKinds].some((kind) => this.#writes.hasChanged(kind))
     const step = changesCached ? randomNumber(random, MAX_STEP) : undefined
     const times = this.#confirmedTimes ?? advanceTimes(state.times, this.now)
     await this.#session.commit({ changes, logs, times: this.#storesTime ? times : undefined, step })
@@ -307,7 +307,7 @@ export class Unit implements port.EngineWriter {
   }
 
   #isCached(kind: number): boolean {
-    return this.#shared.remembered.has(kind)
+    return this.#shared.cachedKinds.has(kind)
   }
 
   #isLive({ expires }: sql.FoundRow): boolean {
