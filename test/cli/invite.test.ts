@@ -41,6 +41,25 @@ testVault('who invites sees where the mail went and the link, which the invited 
   t.match(again.stderr, 'This link has been used')
 })
 
+testVault(
+  'who invites an address again is told of its other invitation, and both links work',
+  async (t, home) => {
+    const first = await home.run(invite)
+    t.notMatch(first.stderr, 'another pending invitation')
+    const { id } = JSON.parse(first.stdout)
+    const again = await home.run('invite create Ada@example.com --role READ_ONLY --quiet')
+    const warning =
+      'warning: This address has another pending invitation, and the links of both work. Delete the other one: ' +
+      `coffer invite delete ${id}. To send an invitation again, use coffer invite resend instead.\n`
+    t.same([again.code, again.stderr], [0, warning])
+    t.equal((await home.run(second)).stderr.includes('warning'), false, 'of another address nothing is told')
+    t.equal((await home.json('invite list')).pagination.total_items, 3, 'as the interface allows')
+    const grants = { type: 'management', permissions: ['tenant:invitation:create'] }
+    const env = { COFFER_API_KEY: (await home.createApp(grants)).key }
+    t.same((await home.run(invite, { env })).stderr, '', 'a caller that may not list invitations is not told')
+  },
+)
+
 testVault('the token alone is a link too, and may come on standard input', async (t, home) => {
   const link = linkIn((await home.run(invite)).stderr)
   const token = new URL(link).searchParams.get('token')!

@@ -3,6 +3,7 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { requireSettingName, type SettingView, VAULT_SETTINGS } from '../../domain/settings.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError } from '../../errors.js'
+import type { List } from '../../framework/page.js'
 import type { Verification } from '../../framework/ports/vault.js'
 import type { ResultOf } from '../../operations/all.js'
 import type { ApplicationView } from '../../operations/application/application-record.js'
@@ -15,6 +16,9 @@ import { write } from '../output/terminal.js'
 import { describePlace, findVaultDirectory, placeOf } from '../target/place.js'
 import { findTenantChoice, rememberTenant } from '../target/vault.js'
 import type { Hooks, Task } from '../task.js'
+
+/** Invitations that are compared with a new one: the largest page. */
+const MAX_PENDING = 100
 
 /** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
 export const updateToken: Hooks = {
@@ -207,19 +211,49 @@ export const acceptInvitation: Hooks = {
 
 /** Also prints the delivery state of the invitation's mail, and its link if stored, for the owner. */
 export const mailInvitation: Hooks = {
-  run: async ({ context, key, ask, print, notice, withOpenVault }) => {
-    const [invitation, letter] = await withOpenVault(async () => {
-      const result = (await ask()) as { id: string }
-      if (key !== undefined) return [result]
-      return [result, (await ask({ id: result.id, wait: true }, 'invite outbox')) as OutboxMail] as const
-    })
-    await print(invitation)
-    if (letter === undefined) return
-    const { link, failure } = letter
-    const [where, ...advice] = describeState(letter)
-    const text = [where, ...(link === undefined ? [] : [`Link: ${link}`]), ...advice].join('\n')
-    await (failure === undefined ? notice(text) : printWarning(context.terminal, text))
+  run: async (task) => void (await inviteByMail(task)),
+}
+
+/** The interface allows several invitations for an address. A person who invites twice rather wants to send the mail again. */
+export const createInvitation: Hooks = {
+  run: async (task) => {
+    const { id, email } = await inviteByMail(task)
+    const other = (await listPending(task)).find(
+      (each) => each.id !== id && each.email.toLowerCase() === email.toLowerCase(),
+    )
+    if (other === undefined) return
+    const text =
+      'This address has another pending invitation, and the links of both work. Delete the other one: ' +
+      `coffer invite delete ${other.id}. To send an invitation again, use coffer invite resend instead.`
+    await printWarning(task.context.terminal, text)
   },
+}
+
+type Invitation = ResultOf<'invite create'>
+
+async function inviteByMail({ context, key, ask, print, notice, withOpenVault }: Task): Promise<Invitation> {
+  const [invitation, letter] = await withOpenVault(async () => {
+    const result = (await ask()) as Invitation
+    if (key !== undefined) return [result]
+    return [result, (await ask({ id: result.id, wait: true }, 'invite outbox')) as OutboxMail] as const
+  })
+  await print(invitation)
+  if (letter === undefined) return invitation
+  const { link, failure } = letter
+  const [where, ...advice] = describeState(letter)
+  const text = [where, ...(link === undefined ? [] : [`Link: ${link}`]), ...advice].join('\n')
+  await (failure === undefined ? notice(text) : printWarning(context.terminal, text))
+  return invitation
+}
+
+/** The newest pending invitations. The invitation is made: if they cannot be listed, there is nothing to compare it with. */
+async function listPending({ ask }: Task): Promise<readonly Invitation[]> {
+  const found = ask({ status: 'PENDING', size: MAX_PENDING }, 'invite list') as Promise<List<Invitation>>
+  const { data } = await found.catch((error: unknown) => {
+    if (error instanceof CofferError) return { data: [] }
+    throw error
+  })
+  return data
 }
 
 const RECOVERING = 'Restore a backup, or copy what can be read: coffer vault copy --skip-damaged --to NEW'

@@ -118,7 +118,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   },
   'tenant use': { load: async () => (await loadHooks()).useTenant },
   'tenant delete': { load: async () => (await loadHooks()).deleteTenant },
-  'invite create': { load: async () => (await loadHooks()).mailInvitation },
+  'invite create': { load: async () => (await loadHooks()).createInvitation },
   'invite resend': { load: async () => (await loadHooks()).mailInvitation },
   'invite outbox': {
     empty: 'No mail yet. Invite a person: coffer invite create --help',

@@ -52,7 +52,8 @@ export const createInvitation = change({
   ...invitations.createDeclaration,
   summary: 'Invite a person to your tenant by e-mail.',
   details:
-    'The mail contains a link that works once and expires after 72 hours. If no mail server is set, the mail stays in the\noutbox. Set one: coffer config set mail.url. Read the outbox: coffer invite outbox.',
+    'The mail contains a link that works once and expires after 72 hours. If no mail server is set, the mail stays in the\noutbox. Set one: coffer config set mail.url. Read the outbox: coffer invite outbox.\n' +
+    'An address may have several invitations. To send one again, use coffer invite resend.',
   input: invitationInput,
   cli: { positionals: ['email'] },
   examples: ['coffer invite create alan@example.com --role READ_ONLY'],
