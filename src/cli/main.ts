@@ -8,6 +8,7 @@ import type { Vault } from '../vault/vault.js'
 import type { ParsedLine } from './command-tree.js'
 import type { CommandContext, Commands, Options, ProcessLike } from './context.js'
 import { InputReader } from './input/input.js'
+import { isStdoutClosed } from './output/closed-stdout.js'
 import { DEFAULT_COLUMNS, detectTerminal } from './output/terminal.js'
 
 const FAILURE_REFERENCE_BYTES = 6
@@ -76,7 +77,7 @@ class CommandLine {
       signal.addEventListener('abort', interrupt, { once: true })
     })
     try {
-      await Promise.race([perform(context, parsed), end])
+      await Promise.race([perform(context, parsed, this.#process), end])
     } finally {
       // After an interrupt: closing completes and syncs what is in progress.
       for (const vault of this.#opened) await vault.close()
@@ -154,8 +155,14 @@ function findFormat({ argv, env }: ProcessLike): Format | undefined {
   return asked ? 'json' : (env.COFFER_OUTPUT as Format | undefined)
 }
 
-async function perform(context: CommandContext, { command, args, options }: ParsedLine): Promise<void> {
+async function perform(
+  context: CommandContext,
+  { command, args, options }: ParsedLine,
+  { ppid }: ProcessLike,
+): Promise<void> {
   const output = await import('./output/check-output.js')
+  if (output.needsStdout(command) && isStdoutClosed(ppid))
+    throw new CofferError('storage_failed', 'Standard output is closed, so nothing was done.')
   if ('run' in command) {
     output.checkOutput(context, output.printingOfCommand(command), options)
     const { completeArgs } = await import('./input/gather.js')

@@ -172,6 +172,27 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   t.notOk(existsSync(join(place, 'made')), 'a name runs nothing')
 })
 
+t.test('a closed output is an error, and a discarded one is not', async (t) => {
+  if (process.platform !== 'linux') return t.comment('this cannot be told on other systems')
+  const machine = await createMachine(t)
+  await machine.bash('coffer init')
+  const closed = { code: 1, stdout: '', stderr: 'error: Standard output is closed, so nothing was done.\n' }
+  const create = 'coffer app create --name a --type private --permission token:read'
+  for (const line of [`${create} >&-`, `(exec >&-; ${create})`, 'coffer token list >&-'])
+    // With a command after it, bash stays the parent.
+    t.match(await machine.bash(`${line}; exit $?`), closed, line)
+  t.match((await machine.bash('coffer app list')).stdout, '"total_items":0')
+  const spawn = `require('node:child_process').spawnSync('coffer', ['token', 'list'], { stdio: 'ignore' }).status`
+  for (const [line, code] of [
+    ['coffer token list >/dev/null', 0],
+    ['(exec >/dev/null; coffer token list)', 0],
+    ['coffer token list --all | true', 0],
+    ['coffer token delete nobody --yes >&-', 3],
+    [`node -e "process.exit(${spawn})"`, 0],
+  ] as const)
+    t.match(await machine.bash(`${line}; exit $?`), { code, stdout: '' }, line)
+})
+
 t.test('pipelines with jq end well, and fail when a command in them does', async (t) => {
   const machine = await createMachine(t)
   if ((await machine.bash('command -v jq')).code !== 0) return t.comment('jq is not installed')

@@ -8,6 +8,7 @@ import { itemOutput } from '../../framework/page.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { findUnknownName, type Schema, showsOnce } from '../../framework/schema.js'
 import { type Format, SETTINGS } from '../../global-flags.js'
+import type { ParsedLine } from '../command-tree.js'
 import { findPresentation } from '../commands/presentations.js'
 import type { CommandContext, Options, Prints } from '../context.js'
 import type { TerminalCommand } from '../task.js'
@@ -42,6 +43,12 @@ export function checkOutput({ config, registry }: Io, printing: Printing, option
   requireFields(prints.result, asked)
   if (printing.showsOnce && options.fields === undefined && config.fields !== undefined)
     requireShownOnce(itemOutput(prints.result), fields)
+}
+
+/** Whether the command has something to print. A server may be started without an output. */
+export function needsStdout(command: ParsedLine['command']): boolean {
+  if ('run' in command) return command.prints !== 'notices' && command.name !== 'serve'
+  return command.some(({ output }) => output !== undefined)
 }
 
 export function printingOfCommand({ name, prints }: Pick<TerminalCommand, 'name' | 'prints'>): Printing {
