@@ -20,6 +20,14 @@ import { HIGHEST_REV, MAX_STEP, randomNumber } from './tables.js'
 import { WriteSet } from './write-set.js'
 import * as writes from './write-sql.js'
 
+/** Rows that an answer depends on: those whose names begin with `prefix`. `kind`: undefined for rows of several kinds. */
+interface Scope {
+  prefix: string
+  kind?: number
+}
+
+const EVERYTHING: Scope = { prefix: '' }
+
 export class Unit implements port.EngineWriter {
   readonly now: number
   clock: ClockState
@@ -75,7 +83,7 @@ export class Unit implements port.EngineWriter {
   }
 
   async findExpired(limit: number): Promise<port.Row[]> {
-    return sql.rowsOf(await this.#read(sql.findExpiredStatement(limit, this.clock.purgeBefore)))
+    return sql.rowsOf(await this.#read(sql.findExpiredStatement(limit, this.clock.purgeBefore), EVERYTHING))
   }
 
   async pendingEntries(tenant: number): Promise<readonly (port.LogEntry | undefined)[]> {
@@ -99,7 +107,7 @@ export class Unit implements port.EngineWriter {
   }
 
   async readPending(statement: Statement): Promise<port.PendingEntries[]> {
-    return (await this.#read(statement)).filter(({ id }) => id !== null)
+    return (await this.#read(statement, EVERYTHING)).filter(({ id }) => id !== null)
   }
 
   changeCounter(kind: number): number | undefined {
@@ -109,7 +117,7 @@ export class Unit implements port.EngineWriter {
   /** A change reads a row once. */
   async #readRow(name: RowName): Promise<sql.FoundRow | undefined> {
     if (this.#reads.hasRow(name)) return this.#reads.rowOf(name)
-    const [found] = await this.#read(name, nameOf(name))
+    const [found] = await this.#read(name, { prefix: nameOf(name), kind: name.kind })
     const row = found.kind === null ? undefined : found
     if (this.#isChange) this.#reads.addRow(name, row)
     return row
@@ -125,7 +133,7 @@ export class Unit implements port.EngineWriter {
     const counts = await Promise.all(keys.map((id) => this.#countRows({ kind, tenant, id })))
     if (keys.length > 0 && counts.every((count) => count === 0)) return [{ kind: null, total: 0 }]
     const statement = sql.searchStatement(query, this.now, keys)
-    const found = await this.#read(statement, prefixOf(query), kind)
+    const found = await this.#read(statement, { prefix: prefixOf(query), kind })
     // The page is of a later moment than the counts.
     if (counts.some((count, at) => count !== found[0].counts[at])) throw this.#collide('conflict')
     if (keys.length > 0) this.#reads.addPage(sql.rowsOf(found))
@@ -141,18 +149,11 @@ export class Unit implements port.EngineWriter {
   }
 
   async #readKey(key: RowName, asks: sql.Lookup['asks'] & number): Promise<Answer> {
-    return (await this.#read({ ...key, asks }, prefixOf(key)))[0]
+    return (await this.#read({ ...key, asks }, { prefix: prefixOf(key), kind: key.kind }))[0]
   }
 
-  /**
-   * Every read goes through here. If the answer must show rows that the unit has changed (`prefix`: the beginning of their
-   * names), their changes are sent before it.
-   */
-  async #read(
-    wanted: Statement | sql.Lookup,
-    prefix = '',
-    kind = 'kind' in wanted ? wanted.kind : undefined,
-  ): Promise<Answer[]> {
+  /** Every read goes through here. If the unit has changed rows of the scope, their changes are sent before it. */
+  async #read(wanted: Statement | sql.Lookup, { prefix, kind }: Scope): Promise<Answer[]> {
     this.#refuseLate()
     if (this.#collision !== undefined) throw this.#collision
     if (this.#writes.hasUnsentWith(prefix)) this.#flush(kind)
@@ -247,12 +248,24 @@ export class Unit implements port.EngineWriter {
     if (!this.hasWritten && !this.#storesTime && !mustCompare) return this.#session.endReading()
     // Numbers of rows are always compared, because that needs no lock.
     const preconditions = mustCompare ? this.#reads.preconditions : this.#reads.takeCounts()
-    const changes = new Map([...preconditions, ...this.#writes.take()])
-    const { random, cachedKinds, state } = this.#shared
-    const changesCached = [...cachedKinds].some((kind) => this.#writes.hasChanged(kind))
-    const step = changesCached ? randomNumber(random, MAX_STEP) : undefined
-    const times = this.#confirmedTimes ?? advanceTimes(state.times, this.now)
-    await this.#session.commit({ changes, logs, times: this.#storesTime ? times : undefined, step })
+    await this.#session.commit({
+      changes: new Map([...preconditions, ...this.#writes.take()]),
+      logs,
+      times: this.#timesToStore(),
+      step: this.#counterStep(),
+    })
+  }
+
+  #timesToStore(): Times | undefined {
+    if (!this.#storesTime) return undefined
+    return this.#confirmedTimes ?? advanceTimes(this.#shared.state.times, this.now)
+  }
+
+  /** What the commit adds to the counter of cached records; undefined if it changes none of them. */
+  #counterStep(): number | undefined {
+    const { cachedKinds, random } = this.#shared
+    const isChanged = [...cachedKinds].some((kind) => this.#writes.hasChanged(kind))
+    return isChanged ? randomNumber(random, MAX_STEP) : undefined
   }
 
   /** A change commits its log entries. The entries of a read are left to the engine. */
