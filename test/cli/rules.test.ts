@@ -135,7 +135,7 @@ testVault('a table of applications shows the rights of each', async (t, home) =>
   const narrow = await home.run('app list', { columns: 80 })
   t.match(narrow.stdout, /ruled +private +2 rules: /)
   const csv = (await home.run('app list -o csv')).stdout
-  t.match(csv, /"rules","created_at"\n.*\n.*"ruled","private","\[\]","\[\{""priority"":2/)
+  t.match(csv, /"rules","created_at","expires_at"\n.*\n.*"ruled","private","\[\]","\[\{""priority"":2/)
 })
 
 testVault('a question for rules takes the short form', async (t, home) => {

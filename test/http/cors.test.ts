@@ -82,7 +82,7 @@ t.test('pages read answers and errors, except those to keys of servers', async (
     [400, await ask('POST /tokens', open, '{')],
     [403, await ask('GET /tokens', open)],
     [401, await ask('GET /tokens')],
-    [404, await ask('POST /documents')],
+    [501, await ask('POST /documents')],
     [405, await ask('PUT /tokens')],
     [200, await ask('GET /healthz')],
   ]
