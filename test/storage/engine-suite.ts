@@ -211,6 +211,11 @@ const key = fc.nat({ max: 4 })
 const keys = fc.array(key, { maxLength: 4 })
 /** Of the rows and of the clock, so that they often meet. */
 const moment = fc.constantFrom(0, 1_000, 1_099, 1_100, 1_101, 1_200, 1_300)
+/** More alternatives than an engine looks up one by one. Most are keys that no row has. */
+const manyKeys = fc.array(key, { maxLength: 3 }).map((some) => {
+  const others = Array.from({ length: 40 }, (_, at) => 100 + at)
+  return { or: [...some, ...others].map((each) => ({ key: each })) }
+})
 const { condition } = fc.letrec<{ condition: Condition }>((tie) => ({
   condition: fc.oneof(
     { maxDepth: 3, withCrossShrink: true },
@@ -219,6 +224,7 @@ const { condition } = fc.letrec<{ condition: Condition }>((tie) => ({
     fc.record({ and: fc.array(tie('condition'), { maxLength: 3 }) }),
     fc.record({ or: fc.array(tie('condition'), { maxLength: 3 }) }),
     fc.record({ not: tie('condition') }),
+    manyKeys,
     fc.record({
       range: fc.constantFrom('created' as const, 'modified' as const, 'expires' as const),
       from: moment,

@@ -329,9 +329,15 @@ t.test('every statement walks an index and stops at its limit, before and after 
     (await run(text, values))[0]['QUERY PLAN'][0].Plan
   const fill = async (first: number, last: number) => {
     const numbers = `generate_series(${first}, ${last}) n`
-    const row = `1, 1, decode(md5(n::text), 'hex'), n, 1, 1, 1, 0, '\\x00', decode(repeat('ab', 100), 'hex')`
+    const steps = [1, 2, 5, 1000]
+    const keys = steps.map((step, at) => {
+      const key = Buffer.from(keyOf(at + 1)).toString('hex')
+      return `case when n % ${step} = 0 then '\\x${key}'::bytea else '' end`
+    })
+    const all = `'\\x${'00'.repeat(8)}'::bytea`
+    const row = `1, 1, decode(md5(n::text), 'hex'), n, 1, 1, 1, 0, ${[all, ...keys].join(' || ')}, decode(repeat('ab', 100), 'hex')`
     await run(`insert into coffer_rows select ${row} from ${numbers}`)
-    for (const [key, step] of [1, 2, 5, 1000].entries())
+    for (const [key, step] of steps.entries())
       await run(`insert into coffer_keys select 1, 1, $1, n from ${numbers} where n % ${step} = 0`, [
         keyOf(key + 1),
       ])
@@ -346,7 +352,9 @@ t.test('every statement walks an index and stops at its limit, before and after 
     Where,
     Where,
   ]
+  const many: Where = { or: Array.from({ length: 40 }, (_, at): Where => ({ key: keyOf(at + 3) })) }
   const wheres: (Where | undefined)[] = [
+    ...[{ and: [half, many] }, { and: [half, { not: many }] }, many],
     ...[undefined, all, half, { or: [half, fifth] }, { and: [all, { or: [half, fifth] }] }],
     ...[{ and: [all, { not: half }] }, { not: half }, { and: [all, rare] }, { ids: [idOf(1), idOf(2)] }],
   ]

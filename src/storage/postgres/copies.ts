@@ -13,6 +13,7 @@ import {
 } from '../vault-rows.js'
 import { type Connection, type ConnectionPool, SNAPSHOT, type Statement } from './pool.js'
 import { READ_STATE, ROW } from './read-sql.js'
+import { eachKey, keyAt } from './row-keys.js'
 import {
   ANY_ROW,
   alreadyThere,
@@ -22,7 +23,7 @@ import {
   headless,
   randomNumber,
 } from './tables.js'
-import { createChange, eachKey, INSERT, keyAt, writeStatements } from './write-sql.js'
+import { createChange, INSERT, writeStatements } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
 const NOTHING_ELSE = { changes: new Map() }

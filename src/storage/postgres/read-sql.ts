@@ -4,6 +4,7 @@ import type { Times } from '../time.js'
 import { plainRow } from '../vault-rows.js'
 import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
 import type { Statement } from './pool.js'
+import { eachKey, keyAt } from './row-keys.js'
 import type { RowName } from './row-name.js'
 
 /** Each answer has it: `changes` goes up with each change to rows that are cached, `generation` with the key slots. */
@@ -85,7 +86,8 @@ export function findExpiredStatement(limit: number, until: number): Statement {
 /** Keys of which every row of a page has one. */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
-  return parts.map(keysOf).find((keys) => keys.length > 0) ?? []
+  const keyed = parts.map(keysOf).filter((keys) => keys.length > 0)
+  return keyed.reduce((fewest, keys) => (keys.length < fewest.length ? keys : fewest), keyed[0] ?? [])
 }
 
 /**
@@ -139,7 +141,8 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, o
   const parts = where === undefined ? [] : flatten(where)
   const ids = parts.find((part) => 'ids' in part)
   const shape = parts.map((part) => keysOf(part).length)
-  const keyed = ids === undefined ? parts.filter((_, at) => shape[at]! > 0) : []
+  const isWalked = (at: number) => shape[at]! > 0 && shape[at]! <= MANY_KEYS
+  const keyed = ids === undefined ? parts.filter((_, at) => isWalked(at)) : []
   let from = 'coffer_rows r'
   let seq = 'r.seq'
   if (ids !== undefined)
@@ -157,6 +160,8 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, o
 const WITH_KEY = 'tenant = $1 and kind = $2 and key ='
 /** A key that more rows have is not rare. */
 const RARE = 1000
+/** A condition of more keys is compared with the keys in each row: in the index, each key would be a look-up. */
+const MANY_KEYS = 32
 
 /** Walks the keys of one of the parts, that with the fewest rows. */
 function walkRarest(parts: readonly string[][], order: Order): string {
@@ -182,6 +187,13 @@ function hasKey(is: string, seq: string): string {
   return `((${one}) is not null)`
 }
 
+/** Looks the keys of a row up in a JSON object, whose names are sorted: an array would be compared value by value. */
+function hasOneOf(keys: readonly Uint8Array[], parameter: Parameter): string {
+  const names = Object.fromEntries(keys.map((key) => [Buffer.from(key).toString('hex'), 0]))
+  const one = `select 1 from ${eachKey('r.keys', 2)} where ${parameter(JSON.stringify(names))}::jsonb ? encode(${keyAt('r.keys')}, 'hex') limit 1`
+  return `((${one}) is not null)`
+}
+
 /** The limit has each row looked up by itself, whatever the planner knows of the tables. */
 function eachRow(is: string): string {
   return `cross join lateral (select * from coffer_rows r where ${is} limit 1) r`
@@ -199,6 +211,7 @@ function keysOf(where: Where): Uint8Array[] {
 
 function condition(where: Where, parameter: Parameter, seq: string): string {
   const keys = keysOf(where)
+  if (keys.length > MANY_KEYS) return hasOneOf(keys, parameter)
   if (keys.length > 0) return hasKey(`= any(${parameter(keys)}::bytea[])`, seq)
   if ('ids' in where) return `r.id = any(${parameter([...where.ids])}::bytea[])`
   if ('not' in where) return `not ${condition(where.not, parameter, seq)}`

@@ -5,9 +5,9 @@ import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
 import type { Logged } from './logs.js'
 import type { Statement } from './pool.js'
 import { NOTHING, STATE, type StoreState } from './read-sql.js'
+import { eachKey, keyAt } from './row-keys.js'
 import type { RowName } from './row-name.js'
 
-const KEY_BYTES = 8
 /** A commit of more rows may take long. */
 const MAX_QUICK = 100
 
@@ -55,15 +55,6 @@ const CONTENT = ['modified', 'expires', 'keys', 'sealed']
 const ROW = [...NAME, 'seq', 'rev', 'created', ...CONTENT]
 const CHANGES = [...ROW, 'action', 'was', 'unit']
 export const ANY_STATE: ExpectedState = { changes: ANY, generation: ANY }
-
-/** Numbers from `first` on, for {@link keyAt}. */
-export function eachKey(keys: string, first = 1): string {
-  return `generate_series(${first}, octet_length(${keys}) / ${KEY_BYTES}) as n`
-}
-
-export function keyAt(keys: string): string {
-  return `substring(${keys} from n * ${KEY_BYTES} - ${KEY_BYTES - 1} for ${KEY_BYTES})`
-}
 
 /** The keys of `keys` that `others` does not have. The first is that of the kind, and in no table. */
 function difference(keys: string, others: string): string {

@@ -1,0 +1,12 @@
+/** The keys of a row, which are 8 bytes each and one after another, as expressions of SQL. */
+
+const KEY_BYTES = 8
+
+/** Numbers from `first` on, for {@link keyAt}. */
+export function eachKey(keys: string, first = 1): string {
+  return `generate_series(${first}, octet_length(${keys}) / ${KEY_BYTES}) as n`
+}
+
+export function keyAt(keys: string): string {
+  return `substring(${keys} from n * ${KEY_BYTES} - ${KEY_BYTES - 1} for ${KEY_BYTES})`
+}
