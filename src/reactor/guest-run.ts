@@ -220,7 +220,7 @@ function toResult({ raw, tokenize, res, isThrown, body }: Done, prefix: string):
 export function toError(failure: GuestFailure): CofferError {
   if (failure.kind === 'invalid') {
     const text = `line ${failure.line}, column ${failure.column}: ${failure.message}`
-    const message = `The formula's code is not valid at ${text}.`
+    const message = `The code is not valid at ${text}.`
     return new CofferError('formula_invalid', message, { errors: { code: [text] } })
   }
   const { message, status, errors } = failure

@@ -18,6 +18,8 @@ const START_MS = 10_000
 const LARGE_CHARACTERS = 64 * 1024
 /** A child whose resident memory has grown by more since its start serves no further run. */
 const MAX_GROWTH_MIB = 16
+/** The time that code may take to load when it is checked. A run, which loads the code too, may take longer. */
+const CHECK_MS = 3_000
 /** The caller of checks of code; callers of runs begin with the number of a tenant. */
 const CHECKS = 'checks'
 
@@ -89,10 +91,15 @@ export class ReactorPool implements ReactorRuntime {
   }
 
   async check(code: string): Promise<void> {
-    const { limits } = this.#settings
+    const { limits: most } = this.#settings
+    const limits = { ...most, timeMs: Math.min(most.timeMs, CHECK_MS) }
     const assignment = { caller: CHECKS, key: randomUUID(), holder: '', version: '' }
     const message: HostMessage = { kind: 'check', code }
     const { last } = await this.#enqueue({ ...assignment, message, client: null, limits, maxBodyBytes: 0 })
+    if (last === 'time') {
+      const message = `The code took longer than ${limits.timeMs} ms to load and was stopped.`
+      throw new CofferError('reactor_timeout', message)
+    }
     if (typeof last === 'string') throw toStopError(last, limits)
     if (last.failure !== undefined) throw toError(last.failure)
   }

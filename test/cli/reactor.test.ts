@@ -25,13 +25,41 @@ testHome('code is checked without a vault, from a file or as a formula names it'
 })
 
 testVault('code that cannot run is stored with a warning', async (t, home) => {
-  const create = 'formula create --type private --name'
-  t.match(
-    (await home.run(`${create} x --code 1`)).stderr,
-    /^warning: The formula is stored, but: .*no function/,
-  )
-  t.notMatch((await home.run(`${create} y --code module.exports=()=>1`)).stderr, /stored/)
-  t.match(await home.run('formula update x --name x --type private --code ;'), { stderr: /no function/ })
+  const bad = 'module.exports=('
+  const invalid = {
+    code: 0,
+    stderr: /^warning: This code cannot run: The code is not valid at line 1, column/,
+  }
+  for (const [line, expected] of [
+    ['formula create --type private --name x --code 1', { code: 0, stderr: /^warning: .*no function/ }],
+    ['formula update x --name x --type private --code ;', { code: 0, stderr: /^warning: .*no function/ }],
+    [`reactor create --name r --code ${bad}`, invalid],
+    [`reactor update r --name r --code ${bad}`, invalid],
+    [`reactor patch r --code ${bad}`, invalid],
+  ] as const)
+    t.match(await home.run(line), expected, line)
+  t.match(await home.json('reactor get r'), { code: bad })
+  for (const line of [
+    'formula create --type private --name y --code module.exports=()=>1',
+    'reactor create --name s --code module.exports=()=>1',
+    'reactor create --name t --formula y',
+    'reactor patch s --name s',
+  ])
+    t.match(await home.run(line), { code: 0, stderr: '' }, line)
+})
+
+testVault('code is not stored if it cannot run and standard error cannot say so', async (t, home) => {
+  const run = await home.run('reactor create --name r --code 1', { stderrFailure: 'ENOSPC' })
+  t.match(run, { code: 1, stdout: '' })
+  t.same((await home.json('reactor list')).data, [])
+})
+
+testHome('code that never ends loading is given up', async (t, home) => {
+  home.write('endless.js', 'for (;;) {}')
+  t.match(await home.run('formula check endless.js'), {
+    code: 8,
+    stderr: /The code took longer than 3000 ms to load and was stopped/,
+  })
 })
 
 testVault('the official formulas are installed, also in the place of themselves', async (t, home) => {

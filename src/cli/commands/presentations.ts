@@ -75,8 +75,6 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     empty: 'This token has no children. Link one: coffer token link PARENT CHILD',
   },
   'token update': { load: async () => (await loadHooks()).updateToken },
-  'formula create': { load: async () => (await loadReactor()).storeFormula },
-  'formula update': { load: async () => (await loadReactor()).storeFormula },
   'formula check': {
     arguments: [['<file>', 'formula.js, or formula.json']],
     load: async () => (await loadReactor()).checkFormula,
@@ -157,6 +155,10 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   'vault verify': { load: async () => (await loadHooks()).verifyVault },
 }
 
-export function findPresentation({ name }: AnyOperation): Presentation {
-  return PRESENTATIONS[name as OperationName] ?? {}
+/** Of each operation that stores code. */
+const STORES_CODE: Presentation = { load: async () => (await loadReactor()).storeCode }
+
+export function findPresentation({ name, route, input }: AnyOperation): Presentation {
+  const storesCode = route !== undefined && input.properties?.code !== undefined
+  return PRESENTATIONS[name as OperationName] ?? (storesCode ? STORES_CODE : {})
 }

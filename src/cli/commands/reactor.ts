@@ -6,6 +6,7 @@ import { isObject, parseJson } from '../../domain/json/json.js'
 import { toProblem, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/context.js'
 import type { ReactorRun } from '../../framework/ports/reactors.js'
+import { loadOperation } from '../../operations/load.js'
 import type { CommandContext } from '../context.js'
 import { dashError } from '../input/dash.js'
 import { readMap } from '../input/flags.js'
@@ -27,18 +28,21 @@ export const checkFormula: Hooks = {
   run: async ({ ask, print, args }) => print({ file: args[0], ...((await ask()) as object) }),
 }
 
-/** A formula is stored as it is given. @see `formula check` */
-export const storeFormula: Hooks = {
+/** Code is stored as it is given. The warning comes first: a command that fails, because it cannot warn, has stored nothing. */
+export const storeCode: Hooks = {
   run: async (task, usual) => {
-    await usual?.(task)
     const { context, input } = task
-    const check = context.registry.find('formula check')
-    if (check === undefined || typeof input.code !== 'string') return
-    const { askOffline } = await import('../target/offline.js')
-    await askOffline(context, check, { code: input.code }).catch((error) =>
-      printWarning(context.terminal, `The formula is stored, but: ${toProblem(error, '', 'owner').detail}`),
-    )
+    if (typeof input.code === 'string') await warnOfCode(context, input.code)
+    await usual?.(task)
   },
+}
+
+async function warnOfCode(context: CommandContext, code: string): Promise<void> {
+  const { askOffline } = await import('../target/offline.js')
+  const check = await loadOperation('formula check')
+  await askOffline(context, check!, { code }).catch((error) =>
+    printWarning(context.terminal, `This code cannot run: ${toProblem(error, '', 'owner').detail}`),
+  )
 }
 
 export const installFormulas: Hooks = {
