@@ -12,10 +12,11 @@ import type { CommandContext, OperationLine, Options } from './context.js'
 import { keyOf, listArgs, listFlags } from './input/flags.js'
 import { completeArgs, gatherInputs } from './input/gather.js'
 import { type ListNoun, resolveName } from './input/names.js'
+import { displayLines } from './output/display.js'
 import { isList } from './output/fields.js'
 import { chooseFormat, printForRun } from './output/output.js'
 import { createProgress } from './output/progress.js'
-import { isTerminal } from './output/terminal.js'
+import { isTerminal, write } from './output/terminal.js'
 import { findMasked, listAll, printPages } from './pages.js'
 import { checkTarget } from './target/check.js'
 import { type Hooks, Run, type Task } from './task.js'
@@ -140,7 +141,15 @@ export function isExplained({ explain, explainAs }: Options): boolean {
 /** Explains the operation for an application, or else for the caller. @throws CofferError `not_found` */
 async function explainTask(task: Task, application: string | undefined): Promise<void> {
   const explanation = await task.explain(application)
-  await printForRun(task.context, explanation)
+  const { terminal, config } = task.context
+  if (chooseFormat(terminal, config.output) === 'table' && config.fields === undefined) {
+    const { describeExplanation } = await import('./output/explanation.js')
+    const { explainAs } = task.options
+    const name = typeof explainAs === 'string' ? explainAs : undefined
+    for (const line of describeExplanation(explanation, name))
+      await write(terminal.stdout, `${displayLines(line)}\n`)
+    if (explanation.sees !== undefined) await printForRun(task.context, explanation.sees)
+  } else await printForRun(task.context, explanation)
   await task.notice('The operation was not performed. Plaintext that the caller would see is masked.')
 }
 

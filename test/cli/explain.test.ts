@@ -67,6 +67,50 @@ t.test('says what a refusal would be, and why', async (t) => {
   t.equal((await home.run('token get note --explain-as nobody')).code, 3)
 })
 
+t.test('says it in sentences, unless JSON is asked for', async (t) => {
+  const { home, app } = await open(t)
+  const show = async (line: string, more = '') =>
+    (await home.run(`${line} --explain-as ${app.id} -o table${more}`)).stdout
+  const who = `May ${app.id} do`
+  t.match(
+    await show('token get card'),
+    `Allowed: token get would be answered with 200.
+${who} token:read on /pci/high/? Yes, with the transform mask: rule 1 “cards” grants it.
+`,
+  )
+  t.match(await show('token get card'), /^Number|XXXXXXXXXXXX4242/m, 'and shows the answer')
+  t.equal(
+    await show('token delete card'),
+    `Allowed: token delete would be answered with 204.
+${who} token:delete on /pci/high/? Yes, with the transform reveal: rule 2 grants it. Passed over: rule 1 “cards” (other permissions).
+`,
+  )
+  const narrow = await home.createApp({ name: 'narrow', rules: [CARDS] })
+  const refused = (await home.run('token get note --explain-as narrow -o table')).stdout
+  t.equal(
+    refused,
+    `Refused (403): nothing grants token:read on /general/high/.
+May narrow do token:read on /general/high/? No: no rule and no permission grants it. Passed over: rule 1 “cards” (other container).
+`,
+  )
+  t.equal(
+    await show('token get nobody'),
+    'Refused (404): There is no token with this id.\n',
+    'what has no decision',
+  )
+  t.match(await show('token create --type none --data x'), /^Refused \(40[03]\): /)
+  t.match(
+    (await home.run('token get note --explain -o table')).stdout,
+    'May the caller do token:read on /general/high/? Yes: the owner of the vault may do everything.',
+  )
+  t.match(JSON.parse((await home.run(`token get card --explain-as ${narrow.id}`)).stdout), { sees: {} })
+  t.notMatch(
+    await show('token get card', ' --fields outcome'),
+    /Allowed/,
+    'chosen fields are shown as they are',
+  )
+})
+
 t.test('does nothing: no token, no log record, no deletion', async (t) => {
   const { home, explain } = await open(t)
   const count = async () => {
