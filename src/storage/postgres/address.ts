@@ -4,11 +4,11 @@ import type { ClientConfig } from 'pg'
 import { usage } from '../../errors.js'
 
 export interface StoreAddress {
-  /** Without a password, to be shown and kept. */
+  /** The address without a password, to show and to store. */
   readonly text: string
   readonly hasPassword: boolean
   readonly connection: ClientConfig
-  /** The path of the certificate authorities that are trusted instead of the usual ones. */
+  /** The file of the certificate authorities that replace the usual ones. */
   readonly caFile?: string
   /** A warning for the person: a protection that is weaker than it should be. */
   readonly warning?: string
@@ -24,7 +24,7 @@ const NO_HOST = 'no-host.invalid'
 
 const STORE_SCHEME = /^postgres(?:ql)?:/i
 
-/** @throws CofferError `usage`, which never shows what is there */
+/** @throws CofferError `usage`, whose message never contains `text` */
 export function parseStoreAddress(text: string): StoreAddress {
   try {
     return parse(text)
@@ -38,7 +38,7 @@ export function parseStoreAddress(text: string): StoreAddress {
 }
 
 function parse(text: string): StoreAddress {
-  // The address of a socket may have no host here, but a URL needs one.
+  // The address of a socket may have no host, but a URL needs one.
   const url = new URL(text.replace(/^([a-z]+:\/\/(?:[^/?#]*@)?)(?=\/)/i, `$1${NO_HOST}`))
   const given = [...url.searchParams]
   const isKnown = given.every(([name, value]) => PARAMETERS[name]?.test(value))
@@ -73,13 +73,13 @@ function parse(text: string): StoreAddress {
   }
 }
 
-/** On the same machine, where nobody can listen in between. */
+/** The database is on the same machine, so nobody can listen in between. */
 function isLocal(host: string): boolean {
   return host.startsWith('/') || host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 function chooseTls(host: string, mode: string): { ssl: ClientConfig['ssl']; warning?: string } {
-  // The host is named, because else the certificate of an address would be compared with another name.
+  // Without `host`, the certificate of an IP address would be compared with another name.
   if (mode === 'verify-full') return { ssl: { host } as ClientConfig['ssl'] & object }
   if (isLocal(host) && mode === 'disable') return { ssl: false }
   const warn = (what: string) => `The connection to the store (sslmode=${mode}) ${what}.`

@@ -1,19 +1,19 @@
 /** Rows as parameters: parallel arrays in the binary form of the protocol, because `pg` would send bytes as text. */
 
-/** A row is found by these. */
+/** The columns that identify a row. */
 export const NAME = ['tenant', 'kind', 'id']
-/** An id is a digest of tenant and kind too. Compared alone, it leaves the planner one index, whatever the statistics say. */
+/** The id alone identifies a row, because tenant and kind are in its digest. Comparing only the id leaves the planner one index. */
 export const IS_ROW = 'r.id = x.id'
 export const IS_KEY = 'k.tenant = x.tenant and k.kind = x.kind and k.key = x.id'
 
 const BYTES = ['id', 'keys', 'sealed', 'added', 'gone']
 const HEAD_BYTES = 20
 const LENGTH_BYTES = 4
-/** PostgreSQL's numbers of types. */
+/** PostgreSQL's numbers (OIDs) of the types. */
 const BYTEA = 17
 const INT8 = 20
 
-/** The parameters from `first` on as rows `x`, with their `number`, from 1 on. */
+/** The parameters from `first` on, as rows `x`. Each row has its `number`, from 1. */
 export function unnest(columns: readonly string[], first: number): string {
   const arrays = columns.map(
     (column, at) => `$${first + at}::${BYTES.includes(column) ? 'bytea' : 'bigint'}[]`,
@@ -21,7 +21,7 @@ export function unnest(columns: readonly string[], first: number): string {
   return `unnest(${arrays.join(', ')}) with ordinality as x (${columns.join(', ')}, number)`
 }
 
-/** Contract: no value is null, and numbers are whole. */
+/** One array for each column. Contract: no value is null, and numbers are whole. */
 export function toArrays(columns: readonly string[], list: readonly object[]): Buffer[] {
   const sizeOf = (value: Uint8Array | number) => (typeof value === 'number' ? 8 : value.length)
   return columns.map((column) => {

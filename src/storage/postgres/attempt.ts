@@ -48,10 +48,11 @@ export function nextPlan(plan: Plan, reason: Reason): Plan {
   return plan
 }
 
-/** How long a unit is run again, ms; and a unit that deletes a tenant. */
+/** A unit is retried for this long, ms. */
 const MAX_MS = 5_000
+/** The same for the deletion of a tenant, which meets every unit of the tenant. */
 const MAX_DROP_MS = 60_000
-/** Units at the same time may put the same id, one after the other. A unit that needs more retries has a bug. */
+/** Retries in a row for a taken id: other units may take it first. A unit that needs more retries has a bug. */
 const MAX_TAKEN = 5
 
 /** `taken`: how many attempts in a row ended with that reason. @throws CofferError if the unit must not run again */

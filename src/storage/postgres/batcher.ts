@@ -1,4 +1,4 @@
-/** Sends requests of several units of work to the store in one statement. */
+/** Combines requests of several units of work into one statement. */
 import { Collision } from './attempt.js'
 import { isUnavailable } from './pool.js'
 
@@ -8,9 +8,9 @@ interface Waiting<Ask, Answer> {
   reject(error: unknown): void
 }
 
-/** Statements under way. What is asked for meanwhile waits, and goes together. */
+/** Statements that may be under way. Further requests wait, and the next statement sends them together. */
 const AT_ONCE = 2
-/** Asks in one statement. */
+/** Requests in one statement. */
 const MAX_BATCH = 64
 
 export class Batcher<Ask, Answer> {
@@ -19,7 +19,10 @@ export class Batcher<Ask, Answer> {
   readonly #waiting: Waiting<Ask, Answer>[] = []
   #running = 0
 
-  /** `send` returns an answer for each. `createFits`: begins a batch, and returns what says if an ask may go with those before it. */
+  /**
+   * `send` returns one answer for each request. `createFits` begins a batch: it returns a function that says whether the next
+   * request may join the batch.
+   */
   constructor(
     send: (asks: readonly Ask[]) => Promise<readonly Answer[]>,
     createFits: () => (next: Ask) => boolean = () => () => true,
@@ -30,7 +33,7 @@ export class Batcher<Ask, Answer> {
 
   ask(ask: Ask): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      // Later requests of this turn of the event loop go along.
+      // Waits until the end of this turn of the event loop, so that its other requests join.
       if (this.#waiting.push({ ask, resolve, reject }) === 1) setImmediate(() => this.#sendWaiting())
     })
   }
@@ -52,12 +55,14 @@ export class Batcher<Ask, Answer> {
       const answers = await this.#send(batch.map(({ ask }) => ask))
       for (const [at, { resolve }] of batch.entries()) resolve(answers[at]!)
     } catch (error) {
-      // One that cannot be done must not fail the others.
-      if (error instanceof Collision && batch.length > 1)
+      if (error instanceof Collision && batch.length > 1) {
+        // One refused request must not fail the others, so each is sent alone.
         await Promise.all(batch.map((each) => this.#sendBatch([each])))
-      else
-        for (const { reject } of isUnavailable(error) ? [...batch, ...this.#waiting.splice(0)] : batch)
-          reject(error)
+        return
+      }
+      // If the store does not answer, the requests that wait would fail in the same way.
+      const failed = isUnavailable(error) ? [...batch, ...this.#waiting.splice(0)] : batch
+      for (const { reject } of failed) reject(error)
     }
   }
 }

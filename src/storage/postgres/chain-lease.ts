@@ -1,6 +1,6 @@
 /**
- * The lease of a chain: no other server appends to the chain meanwhile, so its entries are in the order of time. Two servers
- * that appended to one chain would collide, so the lease is for the order only.
+ * The lease of a chain. While a server has the lease, no other server appends to the chain, so its entries are in the order of
+ * time. Without the lease nothing would be lost: two units that append to one chain collide, and one of them runs again.
  */
 import { Collision } from './attempt.js'
 import type { ConnectionPool } from './pool.js'
@@ -11,7 +11,7 @@ const LEASE_MS = 60_000
 
 export class ChainLease {
   readonly #pool: ConnectionPool
-  /** Names this process. */
+  /** A random name of this process. */
   readonly #owner: Uint8Array
   #chain: Promise<number> | undefined
   #leasedAt = 0
@@ -21,14 +21,14 @@ export class ChainLease {
     this.#owner = owner
   }
 
-  /** This process has asked for a chain. */
+  /** This process has claimed a chain. */
   get isUsed(): boolean {
     return this.#chain !== undefined
   }
 
   /**
-   * Returns the number of the chain that this process leases, and renews the lease in time. The first time it takes a chain
-   * whose lease is over, or else a new one. @throws Collision if another server takes that chain first
+   * Returns the number of the chain that this process leases. Renews the lease before it expires. The first call takes a chain
+   * whose lease has expired, or else a new chain. @throws Collision if another server takes that chain first
    */
   claim(): Promise<number> {
     const now = performance.now()
@@ -57,7 +57,7 @@ export class ChainLease {
     return rows[0].id
   }
 
-  /** Another server may take the chain at once. */
+  /** Lets another server take the chain at once. */
   async release(): Promise<void> {
     const text = 'update coffer_chains set until = 0 where owner = $1'
     await this.#pool.query({ text, values: [this.#owner] })

@@ -1,4 +1,4 @@
-/** All rows of a store: read as they were at one moment, put into an empty store, or sealed anew. */
+/** Reads all rows of a store at one moment, fills an empty store with rows, or reseals every row with new keys. */
 import type { Mac, RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import type { PendingEntries, Resealed, Row, VaultRows } from '../engine.js'
@@ -26,6 +26,7 @@ import {
 import { createChange, INSERT, writeStatements } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
+/** A commit of pending log entries alone. */
 const NOTHING_ELSE = { changes: new Map() }
 const COUNT_ROWS = { text: 'select count(*) as rows from coffer_rows' }
 const READ_PENDING = {
@@ -33,14 +34,15 @@ const READ_PENDING = {
 }
 const CLEAR = ['rows', 'keys', 'waiting', 'chains'].map((table) => ({ text: `delete from coffer_${table}` }))
 const IS_KEY = `k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq and k.key = ${keyAt('r.keys')}`
-/** The first key of a row is in no table. A limit has each row looked up by itself, whatever the planner knows. */
+/** The keys of a row that are in the table: all but the first. */
 const KEYS = eachKey('r.keys', 2)
+/** A limit makes the planner look up each row by its own, whatever the statistics say. */
 const COUNT_WRONG_KEYS =
   `select (select count(*) from coffer_rows r, ${KEYS}` +
   ` where (select 1 from coffer_keys k where ${IS_KEY} limit 1) is null) + (select count(*) from coffer_keys k` +
   ` where (select 1 from coffer_rows r, ${KEYS} where ${IS_KEY} limit 1) is null) as wrong`
 
-/** Runs `work` over all rows of the store at one moment. */
+/** Runs `work` over all rows of the store, as they are at one moment. */
 export function withSnapshot<T>(
   pool: ConnectionPool,
   work: (found: VaultRows, connection: Connection) => Promise<T>,
@@ -53,7 +55,7 @@ export function withSnapshot<T>(
   })
 }
 
-/** All rows in order, as they are when the first one is read; `then` is sent after that. */
+/** All rows in order, as they are when the cursor is declared. `then` is sent after the declaration, and does not affect them. */
 async function* eachRow(connection: Connection, where = '', then: readonly Statement[] = []) {
   const select = `select ${ROW}, r.sealed, r.keys from coffer_rows r ${where} order by tenant, kind, seq`
   await connection.send([{ text: `declare copied cursor for ${select}` }, ...then])
@@ -68,13 +70,13 @@ async function* eachRow(connection: Connection, where = '', then: readonly State
   }
 }
 
-/** How many keys of rows are missing, and are there of no row. */
+/** The number of keys that rows have and the table lacks, plus the number of keys in the table that no row has. */
 export async function countWrongKeys(connection: Connection): Promise<number> {
   const [counted] = await connection.send([{ text: COUNT_WRONG_KEYS }])
   return counted!.rows[0].wrong
 }
 
-/** Puts rows with the `seq` that they have, and reads them in the same transaction. */
+/** Puts rows, which keep their `seq`, and reads them again in the same transaction. */
 function createTarget(connection: Connection): RowTarget {
   return {
     async put(rows) {
@@ -95,7 +97,7 @@ function createTarget(connection: Connection): RowTarget {
 }
 
 /**
- * Fills an empty store with the rows of another vault, in one transaction: until its commit there is no vault.
+ * Fills an empty store with the rows of another vault, in one transaction. Before its commit, the store has no vault.
  * Contract: rows have their keys. @throws CofferError `conflict`, `storage_failed`, `unavailable`
  */
 export async function fillStore(
@@ -119,17 +121,17 @@ export async function fillStore(
 }
 
 interface RekeyOptions extends Record<'present' | 'next', Header> {
-  /** Keyed with the new keys. */
+  /** Uses the new keys. */
   mac: Mac
-  /** Receives the vault's own rows, and returns what seals any row anew. */
+  /** Receives the vault's own rows. Returns a function that reseals any row. */
   prepare(own: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>
   resealPending(pending: PendingEntries): PendingEntries
   progress: Progress
 }
 
 /**
- * Seals every row anew, in one transaction that nobody else can read or write beside. Afterwards every process that has the
- * vault open is refused. @throws CofferError `conflict` if the header in the store is not `present`, `vault_damaged`
+ * Reseals every row, in one transaction that excludes all other reads and writes. After it, every process that has the vault
+ * open is refused. @throws CofferError `conflict` if the header in the store is not `present`, `vault_damaged`
  */
 export function rekeyStore(pool: ConnectionPool, options: RekeyOptions): Promise<void> {
   const { present, next, mac, prepare, resealPending, progress } = options

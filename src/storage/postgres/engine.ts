@@ -1,4 +1,7 @@
-/** The engine over PostgreSQL. Any number of processes may use one store. A unit of work that meets another is run again. */
+/**
+ * The engine over PostgreSQL. Any number of processes may use one store. `README.md` describes how units of work run beside
+ * each other.
+ */
 import { CofferError, conflict } from '../../errors.js'
 import type * as port from '../engine.js'
 import { recordRow } from '../lsm/maintenance/verify.js'
@@ -17,16 +20,19 @@ import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
 import { type Commit, dropTenantStatements } from './write-sql.js'
 
-/** The time is stored again if it is older, ms. */
+/** The stored time is renewed if it is older than this, ms. */
 const NOTE_TIME_MS = 60_000
-/** The key slots may change so often between two requests of a server. The generation of a restored vault is further away. */
+/**
+ * The most changes of the key slots between two requests of a server. The generation of a restored vault is random, so it
+ * differs by more.
+ */
 const MAX_RAISED = 1000
 
-/** The pool is closed with the engine. */
+/** The engine closes the pool. */
 interface PostgresOptions extends Pick<Shared, 'pool' | 'clock' | 'random' | 'cachedKinds'> {
-  /** The header in the store, and why that with another header cannot be used with the keys at hand, if it cannot. */
+  /** The header in the store. `refusal` says why this process cannot use a store with another header, if it cannot. */
   owner?: { header: Header; refusal(header: Header): string | undefined }
-  /** Tells the operator. */
+  /** Shows a text to the operator. */
   notice?(text: string): void
 }
 
@@ -39,10 +45,10 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   readonly #running = new Set<Promise<unknown>>()
   readonly #notice: PostgresOptions['notice']
   #header: Header | undefined
-  /** Why the store cannot be used, of which the operator was told. */
+  /** Why the store cannot be used. The operator has seen it. */
   #refusal: string | undefined
   #closing: Promise<void> | undefined
-  /** When a unit last stored the time, ms since the epoch. */
+  /** When this process last stored the time, ms since the epoch. */
   #notedAt = 0
 
   constructor({ owner, notice, ...parts }: PostgresOptions, state: Shared['state']) {
@@ -72,7 +78,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   write<T>(work: (writer: Unit) => port.Awaitable<T>, durability: Durability = 'now'): Promise<T> {
-    // A unit whose changes need not be durable at once is a read that is logged.
+    // A unit that need not be durable at once is a read that is logged.
     return this.#admit(work, durability === 'now' ? CHANGE : READ)
   }
 
@@ -97,7 +103,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return { sstables: 0, walBytes: 0, sstableBytes: bytes, rows: { records, dead: 0 } }
   }
 
-  /** Opens every row as it was at one moment, and compares the table of keys with them. */
+  /** Opens every row at one moment, and compares the table of keys with the rows. */
   verify(check: port.CheckRow): Promise<port.Verification> {
     const { pool } = this.#shared
     const result: port.Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
@@ -117,20 +123,20 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     })
   }
 
-  /** Moves log entries into their chains: the database compacts by itself. */
+  /** Only moves log entries into their chains, because the database compacts by itself. */
   async compact(): Promise<void> {
     await this.logs.chainPending()
     await this.write((writer) => writer.storeTime({ isTrusted: true }))
   }
 
-  /** The key slots are those of now, whoever changed them. */
+  /** Reloads the header, so that the copy has the current key slots. */
   async withRows<T>(work: (found: port.VaultRows) => Promise<T>): Promise<T> {
     await this.logs.send()
     await this.#readmit()
     return withSnapshot(this.#shared.pool, work)
   }
 
-  /** Processes that have the vault open by a slot that is gone answer 503 from then on. */
+  /** From now on, processes that have opened the vault by a removed slot answer 503. */
   async replaceHeader(next: Header): Promise<void> {
     const values = [headerText(next), headerText(this.header)]
     const text =
@@ -141,14 +147,14 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     this.#shared.state = { ...this.#shared.state, generation: found.generation }
   }
 
-  /** Takes over key slots that another process has changed. @throws CofferError `unavailable` if that is impossible */
+  /** Loads key slots that another process has changed. @throws CofferError `unavailable` if this process may not use them */
   async #readmit(): Promise<void> {
     const { header, state } = await readStored(this.#shared.pool)
     const raised = state.generation - this.#shared.state.generation
     const isSame = raised >= 0 && raised <= MAX_RAISED && this.#owner !== undefined
     const other = 'The vault in this store was restored, or is another one.'
     const refusal = isSame ? this.#owner!.refusal(header) : other
-    // The server is given a key that opens the vault when it is started.
+    // Only a start can ask for another key.
     if (refusal !== undefined) {
       const text = `${refusal} Start this server again.`
       if (refusal !== this.#refusal) this.#notice?.(text)
@@ -167,7 +173,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return this.#closing
   }
 
-  /** Writes a row and takes it back. @throws CofferError that says why that is impossible */
+  /** Writes a row and rolls back. @throws CofferError that says why the store refused it */
   async #tryWrite(): Promise<void> {
     const { pool, random } = this.#shared
     const text = 'insert into coffer_waiting (tenant, id, chain, written, sealed) values (-1, $1, 0, 0, $1)'
@@ -215,7 +221,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     if (unit.droppedTenant !== undefined) await this.#sweep(unit.droppedTenant)
   }
 
-  /** Waits, and learns the state of now. @throws CofferError `unavailable` if the key slot of this process is gone */
+  /** Waits for the next attempt, and loads the state. @throws CofferError `unavailable` if the key slot of this process is gone */
   async #prepare(reason: Reason, attempt: number): Promise<void> {
     // A snapshot sees the newest state by itself.
     if (reason === 'moments') return
@@ -227,7 +233,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     else await this.#readmit()
   }
 
-  /** One unit a minute, in the background, stores the time for all others. */
+  /** Once a minute, one unit in the background stores the time for all others. */
   #recordWrite({ now, clock }: Unit): void {
     this.#readiness.recordWrite()
     const isOld = clock.isJump || now - this.#shared.state.times.last > NOTE_TIME_MS
@@ -237,8 +243,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Deletes what units that had begun before a tenant was deleted committed after that, once they have ended. They are
-   * waited for as long as a lock is; rows that stay have no key any more.
+   * Deletes rows of a deleted tenant again: units that had begun before the deletion may have added some. Waits until these units
+   * have ended, for as long as for any lock. Rows that are left cannot be opened, because their keys are gone.
    */
   async #sweep(tenant: number): Promise<void> {
     const statements = [{ text: 'begin' }, ...EXCLUDE_OTHERS, ...dropTenantStatements(tenant), COMMIT]

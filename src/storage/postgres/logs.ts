@@ -1,7 +1,8 @@
 /**
- * Log entries that are in no chain yet. A change commits its entries as a sealed row of `coffer_waiting`; entries of reads
- * get there within 25 ms. Each row names the chain that its server leases. The server moves its rows into that chain, oldest
- * first, so a chain is in the order of time. When a server has died and its lease is over, another one moves its rows.
+ * Stores log entries in two steps. First they become sealed rows of `coffer_waiting`: the commit of a change stores its own
+ * entries, and the entries of reads are stored together, within 25 ms. Each row names the chain that its server leases. Later
+ * the server moves its rows into that chain, oldest first, so that a chain is in the order of time. If a server has died and
+ * its lease has expired, another server moves its rows.
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import type { EngineWriter, LogEntry, LogSealer, PendingEntries, SealEntries } from '../engine.js'
@@ -13,16 +14,18 @@ import { type Batch, PendingBatches, readMicros } from './pending-batches.js'
 import { type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
 
-/** How long entries of reads wait for others. */
+/** The first entry of a read waits this long for further entries, ms. */
 const GATHER_MS = 25
-/** How often a server moves its rows, and looks for the rows of dead ones. */
+/** A server moves its rows this often, ms. */
 const CHAIN_MS = 400
+/** A server looks this often for rows of servers that have died, ms. */
 const LOOK_MS = 10_000
 /** The most that one transaction moves. */
 const MOVED_PAGE = { limit: 500, bytes: 256 * 1024 }
+/** Rows of chains that no server leases. */
 const UNLEASED = `where not exists (select 1 from coffer_chains c where c.id = w.chain and c.until >= ${NOW_MS})`
 
-/** Entries that a unit of work has logged in one tenant. */
+/** The log entries of a unit of work in one tenant. */
 export interface Logged {
   tenant: number
   entries: readonly LogEntry[]
@@ -39,7 +42,7 @@ interface PendingLogsOptions {
   random: RandomSource
   clock: Clock
   write<T>(work: (unit: PendingUnit) => Promise<T>): Promise<T>
-  /** Tells the operator. */
+  /** Shows a text to the operator. */
   notice?: ((text: string) => void) | undefined
 }
 
@@ -48,16 +51,18 @@ export class PendingLogs {
   readonly lease: ChainLease
   declare sealer: LogSealer
   readonly #batches: PendingBatches
-  /** Whether rows of this server may be in the table. */
+  /** The table may have rows of this server, or will soon. */
   #hasRows = false
+  /** When rows of other servers were last looked for. */
   #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
   readonly #sending = new TaskQueue()
-  /** Two at once would add to the same end of a chain. */
+  /** One at a time, because two would append to the same end of a chain. */
   readonly #chaining = new TaskQueue()
+  /** The operator was told that entries cannot be stored. */
   #isReported = false
-  /** Why entries could not be stored, the last time. */
+  /** Why entries could not be stored the last time. */
   #reason = ''
 
   constructor(options: PendingLogsOptions) {
@@ -76,7 +81,7 @@ export class PendingLogs {
     this.#chainTimer = setTimeout(chain, CHAIN_MS).unref()
   }
 
-  /** Takes what a read has logged. @throws CofferError as {@link refuseUnstored} */
+  /** Takes the entries of a read, to be stored soon. @throws CofferError as {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
     this.refuseUnstored()
     for (const entry of entries) this.#batches.addRead(entry)
@@ -87,14 +92,14 @@ export class PendingLogs {
     }, GATHER_MS)
   }
 
-  /** @throws CofferError `unavailable` if entries wait for too long */
+  /** @throws CofferError `unavailable` if entries of reads have waited for too long */
   refuseUnstored(): void {
     const oldest = this.#batches.oldestOfReads
     if (oldest !== undefined && readMicros() - oldest.written > MAX_PENDING_MS * 1000)
       throw logUnavailable(this.#reason)
   }
 
-  /** Has `commit` store what units have logged. Entries of one tenant are one row. */
+  /** Calls `commit` with rows that hold the entries of units, one row for each tenant. `commit` must store them. */
   async commit<T>(logged: readonly Logged[], commit: (pending: PendingEntries[]) => Promise<T>): Promise<T> {
     if (logged.length === 0) return commit([])
     const chain = await this.lease.claim()
@@ -108,7 +113,7 @@ export class PendingLogs {
     }
   }
 
-  /** Resolves when everything that was added before is stored. */
+  /** Resolves when all entries that were added before this call are stored. */
   send(): Promise<void> {
     return this.#sending.run(async () => {
       const batches = this.#batches.closeReads()
@@ -117,7 +122,7 @@ export class PendingLogs {
         const chain = await this.lease.claim()
         for (const batch of batches) {
           const seal = await this.sealer.sealerOf(unit, batch.tenant)
-          // The tenant was deleted if there is none.
+          // Without a seal, the tenant was deleted, and its entries are dropped.
           if (seal !== undefined) unit.changePending(sealBatch(batch, chain, seal))
         }
       })
@@ -133,7 +138,7 @@ export class PendingLogs {
     })
   }
 
-  /** Moves the rows of this server and, every {@link LOOK_MS}, the rows of servers whose lease is over. */
+  /** Moves the rows of this server and, every {@link LOOK_MS}, the rows of servers whose lease has expired. */
   #chainDue(): Promise<void> {
     return this.#chaining.run(async () => {
       await this.#chainOwn()
@@ -148,7 +153,7 @@ export class PendingLogs {
     for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
   }
 
-  /** Moves the rows that no entry of this server can precede any more. */
+  /** Moves rows of this server, up to its oldest batch that is not stored: later entries must not come before that batch. */
   async #chainOwn(): Promise<void> {
     await this.send()
     if (!this.#hasRows) return
@@ -161,7 +166,10 @@ export class PendingLogs {
     })
   }
 
-  /** A row that does not open stays where it is: verifying the vault reports it. */
+  /**
+   * Moves the rows of a chain that are older than `below`, page by page. A row that does not open stays in the table, and
+   * `vault verify` reports it.
+   */
   async #moveAll(chain: number, below: number): Promise<void> {
     let after: PendingEntries | undefined
     do
@@ -179,19 +187,19 @@ export class PendingLogs {
     while (after !== undefined)
   }
 
-  /** Nothing is left in this process. @throws CofferError `unavailable` if the store did not take it */
+  /** Stores the last entries and releases the chain. @throws CofferError `unavailable` if the store does not answer */
   async close(): Promise<void> {
     clearTimeout(this.#sendTimer)
     clearTimeout(this.#chainTimer)
     this.#chainTimer = undefined
     await this.send()
     if (!this.lease.isUsed) return
-    // Other servers move the rows if this does not succeed.
+    // If this fails, other servers move the rows when the lease expires.
     const moving = this.#chaining.run(() => this.#chainOwn())
     await moving.then(() => this.lease.release()).catch(() => undefined)
   }
 
-  /** A work that failed is tried again {@link CHAIN_MS} later. The operator is told if waiting may not help. */
+  /** If `work` fails, the next run of a timer repeats it. If waiting may not help, a notice is shown, once. */
   async #inBackground(work: () => Promise<unknown>): Promise<void> {
     try {
       await work()

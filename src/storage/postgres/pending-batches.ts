@@ -1,4 +1,4 @@
-/** Log entries of this process that no commit has stored yet, in batches: the entries of one tenant become one sealed row. */
+/** Log entries of this process that are not stored yet, in batches. The entries of a batch become one sealed row of its tenant. */
 import type { Clock } from '../../crypto/ports.js'
 import type { LogEntry, PendingBatch } from '../engine.js'
 import { batchKey } from '../taken-batches.js'
@@ -11,7 +11,7 @@ export interface Batch extends PendingBatch {
 
 export class PendingBatches {
   readonly #clock: Clock
-  /** Names this process. */
+  /** A random name of this process. */
   readonly #owner: Uint8Array
   /** Batches of reads that are not stored yet, oldest first. */
   readonly #ofReads: Batch[] = []

@@ -9,7 +9,7 @@ export interface Statement {
   name?: string
   text: string
   values?: unknown[]
-  /** May take long for a reason. */
+  /** The statement may have much to do, so the limit of time is longer. */
   isSlow?: boolean
 }
 
@@ -21,12 +21,12 @@ const UNLIMITED = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_ses
   (name): Statement => ({ text: `set local ${name} = 0` }),
 )
 
-/** Limits the wait for a connection, and for the answer to a statement that is quick by itself. */
+/** The limit for a connection, and for the answer to a statement that has little to do, ms. */
 export const TIMEOUT_MS = 1_700
 const LONG_TIMEOUT_MS = 30_000
 const WHOLE_STORE_TIMEOUT_MS = 12 * 60 * 60_000
 
-/** Plans walk an index in its order, whatever the statistics of the tables say, and are made once. */
+/** Makes plans walk an index in its order, whatever the statistics of the tables say, and makes each plan once. */
 const AVOIDED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'hashagg', 'sort']
 const SETTINGS = [
   ...AVOIDED.map((name) => `enable_${name}=off`),
@@ -37,9 +37,9 @@ const SETTINGS = [
   'lock_timeout=1500',
 ]
 
-/** SQLSTATE: serialization failure, deadlock, division by zero (a refusal), a table exists or is being made. */
+/** SQLSTATE: serialization failure, deadlock, division by zero (a refusal by `write-sql.ts`), a table exists or is being made. */
 const CONFLICT = /^(40001|40P01|22012|42P07|42710)/
-/** By SQLSTATE, or its class. */
+/** By SQLSTATE, or by its class. */
 const MESSAGES: Readonly<Record<string, string>> = {
   '25006': 'The database of the store is read-only',
   '53100': 'The disk of the database is full',
@@ -49,12 +49,12 @@ const MESSAGES: Readonly<Record<string, string>> = {
   '3F': 'The store has no such schema',
   '42': 'The store refused a statement: its user lacks a privilege, or it is not PostgreSQL',
 }
-/** Classes of errors of a database that is away, starting, stopping, full, overloaded or read-only. */
+/** SQLSTATE classes of a database that is away, starting, stopping, full, overloaded or read-only. */
 const AWAY = /^(08|25|53|55|57|58|XX)/
 
 type Sent = pg.QueryConfig & { query_timeout: number }
 
-/** The message names no address and no text of the database, which may hold a secret. */
+/** The message has no address and no text of the database, because they may contain a secret. */
 function translateError(error: unknown): Error {
   if (error instanceof CofferError || error instanceof Collision) return error
   const code = codeOf(error)
@@ -84,7 +84,7 @@ export function missing(): CofferError {
 }
 
 const { INT8, NUMERIC } = pg.types.builtins
-/** No table holds a number that JavaScript cannot represent. */
+/** JavaScript can represent every number in the tables. */
 const types = {
   getTypeParser: (oid: number, format?: 'text') =>
     oid === INT8 || oid === NUMERIC ? Number : pg.types.getTypeParser(oid, format),
@@ -92,14 +92,14 @@ const types = {
 
 export class Connection extends pg.Client {
   timeoutMs = TIMEOUT_MS
-  /** It failed in a way that ends it. */
+  /** A failure has ended the connection, so the pool must close it. */
   isBroken = false
   declare release: (isBroken: boolean) => void
 
   constructor(config?: ClientConfig) {
-    // The pool hides the password in its options from copies.
+    // The pool's options hide the password from a spread.
     super({ ...config, password: config?.password, connectionTimeoutMillis: TIMEOUT_MS } as ClientConfig)
-    // pg reads the `PGPASSFILE` too, and warns that it will no longer.
+    // `pg` would read `PGPASSFILE` itself, with a warning that it will stop to do so.
     const given = this as { password?: unknown }
     given.password ??= (asked: Asked) =>
       new Promise((resolve, reject) =>
@@ -115,7 +115,7 @@ export class Connection extends pg.Client {
   async send(statements: readonly Statement[]): Promise<QueryResult[]> {
     const isSlow = statements.some((each) => each.isSlow)
     const query_timeout = Math.max(this.timeoutMs, isSlow ? LONG_TIMEOUT_MS : 0)
-    // A slow statement is waited for only if the store answers a quick one soon.
+    // Only if the store answers this quick statement soon does the slow one get its time.
     const answers = isSlow ? [this.query({ ...ALIVE, query_timeout: this.timeoutMs } as Sent)] : []
     for (const { isSlow: _, ...statement } of statements)
       answers.push(this.query({ ...statement, query_timeout } as Sent))
@@ -138,7 +138,7 @@ export class ConnectionPool {
       Client: Connection,
       types,
       pipeline: true,
-      // PostgreSQL allows 100 in all by default.
+      // PostgreSQL allows 100 connections of all servers by default.
       max: 20,
       idleTimeoutMillis: LONG_TIMEOUT_MS,
       allowExitOnIdle: true,
@@ -148,7 +148,7 @@ export class ConnectionPool {
       keepAlive: true,
       options: [config.options ?? '', ...SETTINGS].join(' -c '),
     } as pg.PoolConfig)
-    // A connection that breaks is replaced when one is needed; its statements fail by themselves.
+    // A broken connection is replaced when one is needed. Its statements fail by themselves.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
   }
@@ -159,7 +159,7 @@ export class ConnectionPool {
     return connecting.catch((error) => Promise.reject(translateError(error)))
   }
 
-  /** Runs `work` on a connection, which is closed if it fails for another reason than a collision. */
+  /** Runs `work` on a connection. If `work` fails, and not by a collision, the connection is closed. */
   async using<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.connect()
     try {
@@ -185,7 +185,7 @@ export class ConnectionPool {
       try {
         const result = await work(connection)
         const committing = connection.send([COMMIT])
-        // Rows that were read count, even if the store ended the session while their copy was checked.
+        // A read is complete even if the store ended the session while the copy was checked.
         await (begin === SNAPSHOT ? committing.catch(() => undefined) : committing)
         connection.timeoutMs = TIMEOUT_MS
         return result

@@ -26,7 +26,7 @@ export class ReadSet {
     this.#cachedKinds = cachedKinds
   }
 
-  /** Records that a statement is about to read. Returns false if a `read` must not send it: it would see a second moment. */
+  /** Call before each statement that reads. Returns false if a `read` must not send it, because it would see a second moment. */
   beginStatement(isCached: boolean): boolean {
     // All statements of a snapshot see the same moment, also those for cached rows.
     if (this.#mode === 'snapshot') this.#moments = 1
@@ -34,7 +34,7 @@ export class ReadSet {
     return this.#mode !== 'read' || this.#moments <= 1
   }
 
-  /** The attempt has read, so it may have missed what was committed later. */
+  /** The attempt has read rows, and may have missed later commits. */
   get hasMoment(): boolean {
     return this.#moments > 0
   }
@@ -52,7 +52,7 @@ export class ReadSet {
     return this.#rows.get(nameOf(name))
   }
 
-  /** `row`: what the id found; undefined for nothing. */
+  /** `row`: undefined if there is none with this id. */
   addRow(name: RowName, row: FoundRow | undefined): void {
     this.#rows.set(nameOf(name), row)
     if (!this.#isExempt(name)) this.requireRevision(name, row?.rev)
@@ -62,12 +62,12 @@ export class ReadSet {
     for (const row of rows) if (!this.#isExempt(row)) this.requireRevision(row, row.rev)
   }
 
-  /** Cached records are compared by their counter, and only the server that leases a chain changes the rows of its log. */
+  /** The counter compares cached records. Only the server that leases a chain changes the log rows of that chain. */
   #isExempt({ kind }: RowName): boolean {
     return this.#cachedKinds.has(kind) || kind === LOG_ROWS
   }
 
-  /** `rev`: undefined if the row must not exist. The first revision counts, because the attempt has relied on it. */
+  /** `rev`: undefined if the row must not exist. The first revision counts, because the attempt relies on it. */
   requireRevision(name: RowName, rev: number | undefined): void {
     const text = nameOf(name)
     if (!this.#revisions.has(text)) this.#revisions.set(text, createChange(CHECK, name, rev))
@@ -87,7 +87,7 @@ export class ReadSet {
     return this.#counts.get(nameOf(key))?.was
   }
 
-  /** The attempt changes the row: its change requires the revision now, and another read must show the change. */
+  /** Call when the row is changed. The change itself requires the revision, and the next read must show the change. */
   forget(name: RowName): void {
     this.#rows.delete(nameOf(name))
     this.#revisions.delete(nameOf(name))

@@ -1,4 +1,4 @@
-/** The port's queries as SQL over the tables of `tables.ts`. Values are parameters, never part of the text. */
+/** The queries of the port (`storage/engine.ts`) as SQL over the tables of `tables.ts`. Values are parameters, never text. */
 import type { Key, PendingEntries, Query, Row, SeekQuery, Where } from '../engine.js'
 import type { Times } from '../time.js'
 import { plainRow } from '../vault-rows.js'
@@ -7,9 +7,11 @@ import type { Statement } from './pool.js'
 import { eachKey, keyAt } from './row-keys.js'
 import type { RowName } from './row-name.js'
 
-/** Each answer has it: `changes` goes up with each change to rows that are cached, `generation` with the key slots. */
+/** The state of the store, which is part of each answer. */
 export interface StoreState {
+  /** The counter of cached records: a commit that changes one of them raises it. */
   changes: number
+  /** A change of the key slots, and a rekey, raise it. */
   generation: number
   times: Times
 }
@@ -32,10 +34,10 @@ export function stateOf({ changes, generation, times }: StoreState): StoreState 
   return { changes, generation, times }
 }
 
-/** A row of an answer. `sealed` is null if it was left unread. */
+/** A row of an answer. `sealed` is null if the row was too large for its page. */
 export type FoundRow = Omit<Row, 'sealed'> & { sealed: Uint8Array | null; bytes?: number }
 
-/** Without its keys. */
+/** The row without its keys. */
 export function rowOf(found: FoundRow): Row {
   const row = plainRow({ ...found, keys: NOTHING, sealed: found.sealed ?? NOTHING })
   return found.sealed === null && found.bytes !== undefined ? { ...row, unread: found.bytes } : row
@@ -45,7 +47,7 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
   return found.filter(({ kind }) => kind !== null).map(rowOf)
 }
 
-/** A question about a key instead of an id: how many rows have it, or the newest of them. */
+/** Questions about a key: how many rows have it, and the newest of these rows. */
 export const COUNT = 1
 export const NEWEST = 2
 
@@ -57,7 +59,7 @@ const NEWEST_ROW =
   `select n.* from (select seq from coffer_keys k where x.asks = ${NEWEST} and ${IS_KEY} order by seq desc limit 1) k cross join` +
   ' lateral (select * from coffer_rows r where r.tenant = x.tenant and r.kind = x.kind and r.seq = k.seq limit 1) n'
 
-/** Each row has the `number` of its name, from 1 on. */
+/** Each row of the answer has the `number` of its name, from 1. */
 export function getStatement(names: readonly Lookup[]): Statement {
   const hasKeys = names.some(({ asks }) => asks !== undefined)
   const row = hasKeys
@@ -73,7 +75,7 @@ export function getStatement(names: readonly Lookup[]): Statement {
   }
 }
 
-/** Selects the state with each of the rows, or alone with nulls if there is none. */
+/** Selects the state together with each row. Without rows, it selects the state alone, with nulls. */
 function withState(columns: string, rows: string, order?: string, on = 'true'): string {
   return `select ${STATE}, ${columns} from coffer_state s left join (${rows}) r on ${on} where s.id = 1${order === undefined ? '' : ` order by ${order}`}`
 }
@@ -83,7 +85,7 @@ export function findExpiredStatement(limit: number, until: number): Statement {
   return { name: 'expired', text: withState(`${ROW}, r.sealed`, expired), values: [until, limit] }
 }
 
-/** Keys of which every row of a page has one. */
+/** Keys of the query such that every row of the page has one of them. Empty for a query that is not for a page. */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
   const keyed = parts.map(keysOf).filter((keys) => keys.length > 0)
@@ -132,8 +134,9 @@ type Order = 'asc' | 'desc'
 type Parameter = (value: unknown) => string
 
 /**
- * The rows that match: ids are looked up one by one; else an index is walked in the order of `seq`, that of the rarest key
- * or of several keys if every match has one, or that of the kind. `shape`: how many keys each part of the condition has.
+ * The rows that match, as `from … where …`. Ids are looked up one by one. Without ids, an index is walked in the order of `seq`:
+ * the index of keys if every match has one of them, or else the index of the kind. If several parts of the condition have
+ * such keys, the part with the fewest rows is walked. `shape`: the number of keys in each part.
  */
 function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, order: Order) {
   const values: unknown[] = [tenant, kind, now]
@@ -158,7 +161,7 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, o
 }
 
 const WITH_KEY = 'tenant = $1 and kind = $2 and key ='
-/** A key that more rows have is not rare. */
+/** Stop counting a key's rows here. */
 const RARE = 1000
 /** A condition of more keys is compared with the keys in each row: in the index, each key would be a look-up. */
 const MANY_KEYS = 32
@@ -181,7 +184,7 @@ function walkRarest(parts: readonly string[][], order: Order): string {
   return `(${choice} select distinct seq from (${walks.join(' union all ')}) k order by seq ${order})`
 }
 
-/** A join could be planned otherwise than by the row. */
+/** A subquery for each row. The planner could turn a join into a scan of all keys. */
 function hasKey(is: string, seq: string): string {
   const one = `select 1 from coffer_keys k where k.tenant = $1 and k.kind = $2 and k.key ${is} and k.seq = ${seq} limit 1`
   return `((${one}) is not null)`
@@ -203,7 +206,7 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/** Keys of which every match has one; none if that is not known. */
+/** Keys such that every match has one of them. Empty if the condition does not say. */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []
@@ -221,18 +224,21 @@ function condition(where: Where, parameter: Parameter, seq: string): string {
     const below = where.below === undefined ? '' : ` and ${column} < ${parameter(where.below)}`
     return `(${column} <> 0${from}${below})`
   }
-  if ('key' in where) throw new TypeError('It is one of its keys.')
+  if ('key' in where) throw new TypeError('keysOf returns the key of this condition.')
   const [parts, word, none] = 'and' in where ? [where.and, ' and ', 'true'] : [where.or, ' or ', 'false']
   return `(${[none, ...parts.map((part) => condition(part, parameter, seq))].join(word)})`
 }
 
-/** Entries of a tenant that are in no chain yet, in no order, and not more than a list may read. */
+/** Log entries of a tenant that are in no chain yet, in no order, and no more than a list may read. */
 export function readPendingStatement(tenant: number): Statement {
   const found = 'select * from coffer_waiting where tenant = $1 limit 10000'
   return { name: 'pending', text: withState('r.*', found), values: [tenant] }
 }
 
-/** At most `limit` rows of a chain `after` one and below a time, oldest first, and no more once they have `bytes`. */
+/**
+ * Pending log entries of a chain, oldest first: those after the row `after`, and before the time `below`. The page ends at
+ * `limit` rows, or once its rows have `bytes`.
+ */
 export function readChainStatement(
   chain: number,
   below: number,

@@ -1,6 +1,10 @@
 /**
- * Sends the statements of one attempt at a unit of work. At first, each of them is shared with other units of this process.
- * Once the unit must see what it has written, its statements become one transaction. A snapshot is one from the beginning.
+ * Sends the statements of one attempt at a unit of work, in one of two ways:
+ *
+ * - Without a transaction, each statement stands alone. Reads by id, and commits, share statements with other units of this
+ *   process (`batcher.ts`).
+ * - In a transaction, the attempt sees what it has written. A snapshot is one from its beginning (`repeatable read`). Other
+ *   attempts become one when they first send a change before a read (`read committed`).
  */
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'
@@ -14,7 +18,7 @@ import type { StateCheck } from './state-check.js'
 import { Transaction } from './transaction.js'
 import { type Changes, type Commit, writeStatements } from './write-sql.js'
 
-/** A row of an answer. Each has the state of the store ({@link StoreState}). */
+/** A row of an answer. Each row also has the columns of {@link StoreState}. */
 export type Answer = QueryResult['rows'][number]
 
 /** Shared by the units of work over one store. */
@@ -62,7 +66,7 @@ export class Session {
     this.#transaction.enqueue([...writeStatements([{ ...commit, state }], pending, true), ...then])
   }
 
-  /** Commits `commit` and what was enqueued before. @throws Collision */
+  /** Commits everything that was enqueued, and `commit`. @throws Collision */
   async commit(commit: Commit): Promise<void> {
     const { commits, logs } = this.#shared
     const transaction = this.#transaction
@@ -90,7 +94,7 @@ export class Session {
     await this.#transaction?.abandon()
   }
 
-  /** Undoes what was written, after a comparison of the preconditions. @throws Collision if one is not met */
+  /** Compares preconditions, and then undoes what was written. @throws Collision if one is not met */
   async abandonChecked(preconditions: Changes): Promise<void> {
     if (this.#transaction === undefined) return this.commit({ changes: preconditions })
     this.enqueue({ changes: preconditions })

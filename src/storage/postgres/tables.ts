@@ -7,10 +7,9 @@ import { type ConnectionPool, missing } from './pool.js'
 import { READ_STATE, type StoreState } from './read-sql.js'
 
 /**
- * `created` and the like are ms since the epoch by the clocks of servers.
- * `keys`: 8 bytes each, the first that of the kind. Room in the pages of rows lets a row be replaced without a change of
- * its indexes. `coffer_waiting` has log entries that are in no chain yet, `coffer_chains` who adds to which chain, until
- * when, ms by the database's clock.
+ * `README.md` describes the tables. Times are ms since the epoch: in rows by the clocks of servers, in `coffer_chains` by the
+ * clock of the database. `coffer_waiting.written` is µs. `keys`: 8 bytes each; the first is the key of the kind.
+ * `fillfactor` leaves room in the pages, so that a row can be replaced without a change of its indexes.
  */
 const TABLES = `
 create table if not exists coffer_state (
@@ -45,17 +44,17 @@ export const ANY_ROW = { text: 'select 1 from coffer_rows limit 1' }
 /** Half of what a row has room for: files, to which the vault may be copied, count on from the highest. */
 export const HIGHEST_REV = 2 ** 47
 /**
- * The counter of changes is raised by random steps, so that a store that lost its last changes does not come to the number
- * of before. 2^53 numbers are enough for 10^10 such steps.
+ * The counter of cached records grows by random steps up to this. If a store loses its last commits, the next commits therefore
+ * do not repeat the lost numbers. 2^53 numbers are enough for 10^10 steps.
  */
 export const MAX_STEP = 2 ** 20
 
-/** From 1 to `most`. */
+/** A number from 1 to `most`. */
 export function randomNumber(random: RandomSource, most: number): number {
   return 1 + (Buffer.from(random.bytes(6)).readUIntBE(0, 6) % most)
 }
 
-/** Two processes that create the same table collide, in spite of `if not exists`. */
+/** Retries, because two processes that create one table collide, in spite of `if not exists`. */
 export async function createTables(pool: ConnectionPool, left = 10): Promise<void> {
   try {
     await pool.query({ text: TABLES })

@@ -1,7 +1,11 @@
 /**
- * One attempt at a unit of work. Reads are sent at once. Changes are collected, and the commit sends all of them with one
- * statement, together with the preconditions: what the attempt has read must be unchanged. If it is not, or if the attempt
- * cannot go on by its plan, a {@link Collision} ends it, and the engine runs the unit again by another plan.
+ * One attempt at a unit of work.
+ *
+ * - A read is sent at once, and what it finds is recorded as a precondition (`read-set.ts`).
+ * - A change waits (`write-set.ts`). The commit sends all changes and preconditions with one statement.
+ * - A read that must show a waiting change sends it first. From then on the attempt is one transaction (`session.ts`).
+ * - If a precondition is not met, or if the plan does not allow the next step, a {@link Collision} ends the attempt. The
+ *   engine then runs the unit again, by the plan that `attempt.ts` derives from the reason.
  */
 import { CofferError } from '../../errors.js'
 import type * as port from '../engine.js'
@@ -20,7 +24,7 @@ import { HIGHEST_REV, MAX_STEP, randomNumber } from './tables.js'
 import { WriteSet } from './write-set.js'
 import * as writes from './write-sql.js'
 
-/** Rows that an answer depends on: those whose names begin with `prefix`. `kind`: undefined for rows of several kinds. */
+/** The rows that an answer depends on. Their names begin with `prefix`. `kind`: undefined for rows of several kinds. */
 interface Scope {
   prefix: string
   kind?: number
@@ -31,10 +35,11 @@ const EVERYTHING: Scope = { prefix: '' }
 export class Unit implements port.EngineWriter {
   readonly now: number
   clock: ClockState
-  /** The plan of this attempt, and what it has done that the next one need not repeat. */
+  /** The plan of this attempt. It also records what the next attempt need not repeat. */
   plan: Plan
-  /** Log entries of the unit. Those that the commit does not store are stored by the engine, soon. */
+  /** Log entries of the unit. The commit of a change stores them. The entries of a read stay here for the engine. */
   readonly entries: port.LogEntry[] = []
+  /** The unit changes the store, if only by log entries. */
   hasWritten = false
   droppedTenant: number | undefined
   readonly #shared: Shared
@@ -42,13 +47,13 @@ export class Unit implements port.EngineWriter {
   readonly #check: StateCheck
   readonly #reads: ReadSet
   readonly #writes = new WriteSet()
-  /** The commit stores the time, also if it stores nothing else. */
+  /** The commit stores the time, even if it stores nothing else. */
   #storesTime = false
   /** The times to store if a person has confirmed the clock. */
   #confirmedTimes: Times | undefined
   /** Kept, because a handler may swallow the collision. */
   #collision: Collision | undefined
-  /** The attempt refuses to read and write. */
+  /** The attempt has ended, so it refuses to read and write. */
   #isOver = false
 
   constructor(shared: Shared, plan: Plan) {
@@ -93,7 +98,7 @@ export class Unit implements port.EngineWriter {
     const { sealer } = this.#shared.logs
     const opened = await Promise.all(rows.map((row) => sealer.openPending(this, row, row.sealed)))
     const found = opened.flatMap<port.LogEntry | undefined>((entries) => entries ?? [undefined])
-    // The entries of one server are in order already. What cannot be read is undefined, and `sort` puts it at the end.
+    // The entries of each server are in order already. `sort` puts undefined at the end.
     return found.sort((one, other) => one!.time - other!.time)
   }
 
@@ -102,7 +107,7 @@ export class Unit implements port.EngineWriter {
     if (this.plan.hasSentLogs) return
     await this.#shared.logs.send()
     this.plan = { ...this.plan, hasSentLogs: true }
-    // What the attempt has read may be older than these entries.
+    // The rows that the attempt has read may be older than these entries.
     if (this.#reads.hasMoment) throw this.#collide('logs')
   }
 
@@ -124,8 +129,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * In a change, rows that are added to or removed from the result are noticed by the number of rows that have a key of
-   * the query, and rows of the page that are changed by their revisions.
+   * In a change, the result becomes a precondition: the number of rows for each key shows whether rows were added or removed,
+   * and the revisions show whether rows of the page were changed. A query without a key has no precondition.
    */
   async #search(query: port.Query | port.SeekQuery): Promise<Answer[]> {
     const { kind, tenant } = query
@@ -134,14 +139,14 @@ export class Unit implements port.EngineWriter {
     if (keys.length > 0 && counts.every((count) => count === 0)) return [{ kind: null, total: 0 }]
     const statement = sql.searchStatement(query, this.now, keys)
     const found = await this.#read(statement, { prefix: prefixOf(query), kind })
-    // The page is of a later moment than the counts.
+    // The page was read after the counts. If another unit committed in between, the two do not belong together.
     if (counts.some((count, at) => count !== found[0].counts[at])) throw this.#collide('conflict')
     if (keys.length > 0) this.#reads.addPage(sql.rowsOf(found))
     return found
   }
 
   async #countRows(key: RowName): Promise<number> {
-    // Own changes may have changed the number.
+    // After changes of this unit, an earlier number may be wrong.
     const known = this.#writes.hasChanged(key.kind) ? undefined : this.#reads.countOf(key)
     const count: number = known ?? (await this.#readKey(key, sql.COUNT)).keyed
     this.#reads.addCount(key, count)
@@ -192,14 +197,17 @@ export class Unit implements port.EngineWriter {
     this.entries.push(entry)
   }
 
-  /** Stores pending entries; or removes them, because the unit puts them into a chain. */
+  /** Stores pending log entries. With `isChained`, removes them, because the unit puts them into a chain. */
   changePending(pending: port.PendingEntries, isChained = false): void {
     this.#refuseLate()
     this.#writes.addPending(pending, isChained)
     this.hasWritten = true
   }
 
-  /** From the commit on the tenant has no keys; the engine deletes what others add until then. */
+  /**
+   * Deletes the rows that the tenant has now. After the commit nobody can add rows, because the tenant has no keys. The engine
+   * deletes rows that other units have added until then.
+   */
   dropTenant(tenant: number): void {
     this.droppedTenant = tenant
     this.#writes.addKinds(this.#shared.cachedKinds)
@@ -218,9 +226,9 @@ export class Unit implements port.EngineWriter {
   #change(change: writes.Change): void {
     this.#refuseLate()
     if (!this.#isChange) throw this.#collide('writes')
-    // One statement changes a row once.
+    // One statement cannot change a row twice.
     if (this.#writes.hasUnsent(change)) this.#flush(change.kind)
-    // A page may have found another revision before the row was read by its id.
+    // The first revision counts, if a page had the row before it was read by its id.
     const was = this.#reads.revisionOf(change) ?? change.was
     this.#writes.add({ ...change, was })
     this.#reads.forget(change)
@@ -228,8 +236,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Sends changes with the next statement, those of one kind or all, and with them the numbers of rows that they may change.
-   * Revisions are compared by the commit, which locks their rows.
+   * Sends the waiting changes of a kind (or of all kinds) with the next statement, and the counts that these changes may alter.
+   * Revisions wait for the commit, which locks their rows.
    */
   #flush(kind?: number, then?: readonly Statement[]): void {
     const changes = new Map([...this.#writes.take(kind), ...this.#reads.takeCounts(kind)])
@@ -243,10 +251,10 @@ export class Unit implements port.EngineWriter {
     const logs = await this.#sealEntries()
     this.#isOver = true
     this.hasWritten ||= logs.length > 0
-    // An attempt that has read one moment, and changes no row, is as if it had run at that moment.
+    // If all rows were read at one moment and none is changed, the unit has run at that moment.
     const mustCompare = this.#writes.hasChangedRows() || this.#reads.spansMoments
     if (!this.hasWritten && !this.#storesTime && !mustCompare) return this.#session.endReading()
-    // Numbers of rows are always compared, because that needs no lock.
+    // Counts are always compared, because that needs no lock.
     const preconditions = mustCompare ? this.#reads.preconditions : this.#reads.takeCounts()
     await this.#session.commit({
       changes: new Map([...preconditions, ...this.#writes.take()]),
@@ -261,14 +269,14 @@ export class Unit implements port.EngineWriter {
     return this.#confirmedTimes ?? advanceTimes(this.#shared.state.times, this.now)
   }
 
-  /** What the commit adds to the counter of cached records; undefined if it changes none of them. */
+  /** The commit adds this to the counter of cached records. Undefined: it changes none of them. */
   #counterStep(): number | undefined {
     const { cachedKinds, random } = this.#shared
     const isChanged = [...cachedKinds].some((kind) => this.#writes.hasChanged(kind))
     return isChanged ? randomNumber(random, MAX_STEP) : undefined
   }
 
-  /** A change commits its log entries. The entries of a read are left to the engine. */
+  /** The log entries that the commit stores, sealed for each tenant. A read leaves its entries to the engine. */
   async #sealEntries(): Promise<Logged[]> {
     const entries = this.#isChange || this.hasWritten ? this.entries.splice(0) : []
     const logs: Logged[] = []
@@ -281,8 +289,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Undoes what the attempt wrote. Returns the collision if the unit must run again: `error` may be one, or may come from
-   * rows that were never there at the same time, or from cached records that are out of date.
+   * Undoes what the attempt wrote, after `error`. Returns a collision if the unit must run again. `error` may be a collision.
+   * It may also come from rows that never existed at the same time, or from cached records that are out of date.
    * @throws CofferError `unavailable` if the store does not answer
    */
   async fail(error: unknown): Promise<Collision | undefined> {
@@ -298,7 +306,7 @@ export class Unit implements port.EngineWriter {
     return this.#collision
   }
 
-  /** @throws Collision if the attempt has not seen one current state of the store */
+  /** @throws Collision if the preconditions are not met, so that the error may come from an inconsistent read */
   async #abandonIfCurrent(): Promise<void> {
     for (const change of this.#writes.unsentRows()) this.#reads.requireRevision(change, change.was)
     if (this.#reads.spansMoments) await this.#session.abandonChecked(this.#reads.preconditions)

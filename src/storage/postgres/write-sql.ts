@@ -1,4 +1,4 @@
-/** The changes of units of work as one statement. */
+/** The statement that writes the changes of one or several units of work, if all their preconditions are met. */
 import type { PendingEntries, Row } from '../engine.js'
 import type { Times } from '../time.js'
 import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
@@ -14,24 +14,24 @@ const MAX_QUICK = 100
 export const INSERT = 1
 export const REPLACE = 2
 export const REMOVE = 3
-/** A pending log entry is stored, or removed because a chain has it. */
+/** Stores pending log entries, or removes them because they are in a chain now. */
 const PEND = 4
 const UNPEND = 5
-/** The row stays as it was read until the commit; or there is none. */
+/** Asserts that the row still has the revision that was read, or that it still does not exist. */
 export const CHECK = 6
-/** As many rows have a key as before. */
+/** Asserts that the number of rows with this key is unchanged. */
 export const COUNT = 7
 
-/** One change of one row, or one comparison. A new row has the `seq` 0; a row of another vault keeps its own. */
+/** One change of one row, or one precondition. `seq` is 0 for a new row. A row that is copied from another vault keeps its own. */
 export interface Change extends Row {
   action: number
-  /** The `rev` of the row as it was read; 0 if there was none. Of a key, how many rows had it. */
+  /** The revision of the row when it was read, 0 if it did not exist. For {@link COUNT}, the number of rows with the key. */
   was: number
-  /** The number of its commit, from 1 on. */
+  /** The position of its commit in the statement, from 1. */
   unit: number
 }
 
-/** By the names of their rows. */
+/** The keys are the names of the rows. */
 export type Changes = ReadonlyMap<unknown, Change>
 
 /** What the state of the store must be for a commit. Each number may be {@link ANY}. */
@@ -39,14 +39,14 @@ export type ExpectedState = Pick<StoreState, 'generation' | 'changes'>
 
 export const ANY = -1
 
-/** A unit of work commits all of this, or nothing. */
+/** What one unit of work commits: everything, or nothing. */
 export interface Commit {
   changes: Changes
   /** Log entries of the unit. */
   logs?: readonly Logged[]
-  /** Nothing is written if the store has another state. */
+  /** The commit is refused if the store has another state. */
   state?: ExpectedState
-  /** Raises the counter `changes` by so much. */
+  /** Is added to the counter of cached records. */
   step?: number | undefined
   times?: Times | undefined
 }
@@ -95,7 +95,7 @@ stated as (update coffer_state t set changes = t.changes + $2, times = coalesce(
   where t.id = 1 and $2::bigint is not null and (select accepted from checked))
 select ${STATE}, c.accepted, array(select unit from refused) as refused, 1 / (case when $1 and not c.accepted then 0 else 1 end) as passed from s, checked c`
 
-/** Rows that a commit changes are locked for itself, and those that it only compares against changes. */
+/** A commit locks the rows that it changes for update, and the rows that it only compares for share. */
 const LOCKS = [
   { name: 'lock', strength: 'for update of r', actions: [REPLACE, REMOVE] },
   { name: 'share', strength: 'for share of r', actions: [CHECK] },
@@ -103,9 +103,10 @@ const LOCKS = [
 const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 for update' }
 
 /**
- * The statements of commits, the last of which writes all or nothing, and answers the state, whether it was `accepted`, and
- * the numbers of commits that were `refused` for their rows. The statements before it lock what it compares. `isAborting`:
- * a refusal is a division by zero. Contract: a commit that changes the state is alone.
+ * Returns the statements of commits. The last statement writes everything or nothing. It answers the state, whether the
+ * commits were `accepted`, and the positions of the commits that were `refused` for their rows. The statements before it
+ * lock the rows that it compares. `isAborting`: a refusal divides by zero, which ends the transaction. Contract: a commit that
+ * changes the state of the store is the only one.
  */
 export function writeStatements(
   commits: readonly Commit[],
@@ -124,7 +125,7 @@ export function writeStatements(
   const values = [isAborting, raised, times, counter, generation, ...toArrays(CHANGES, all)]
   const locks = LOCKS.map(({ name, strength, actions }) => {
     const rows = changes.filter(({ action, was }) => was > 0 && actions.includes(action))
-    // In one order, so that no two wait for one another.
+    // All commits lock in the same order, so that no two wait for each other.
     rows.sort((one, other) => Buffer.compare(one.id, other.id))
     const text = `select 1 from ${unnest(['id'], 1)}, coffer_rows r where ${IS_ROW} ${strength}`
     return rows.length === 0 ? [] : [{ name, text, values: toArrays(['id'], rows) }]
@@ -134,7 +135,10 @@ export function writeStatements(
   return [...locked, ...locks.flat(), { name: 'write', text: WRITE_TEXT, values, isSlow }]
 }
 
-/** A commit locks the state of the store if it changes the state, or adds what it may have searched and not found. */
+/**
+ * A commit locks the state of the store if it changes the state. It also does if it adds or changes a row of a kind that it has
+ * searched: otherwise two units could both find nothing and both add a row.
+ */
 export function locksState({ step, times, changes }: Commit): boolean {
   if (step !== undefined || times !== undefined) return true
   const searched = new Set<number>()
@@ -143,14 +147,14 @@ export function locksState({ step, times, changes }: Commit): boolean {
   return [...changes.values()].some(({ action, kind }) => action <= REPLACE && searched.has(kind))
 }
 
-/** `was`: the `rev` of the row as it was read, 0 if there was none; with {@link COUNT} how many rows have the key. */
+/** `was`: {@link Change.was}. */
 export function createChange(action: number, name: RowName, was = 0, row: Partial<Row> = {}): Change {
   const { kind, tenant, id } = name
   const { seq = 0, rev = 0, created = 0, modified = 0, expires = 0, keys = NOTHING, sealed = NOTHING } = row
   return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed, action, was, unit: 0 }
 }
 
-/** Stores pending entries, or removes them because they are in a chain now. */
+/** The change that stores pending log entries, or removes them because they are in a chain now. */
 export function changePending(pending: PendingEntries, isChained = false): Change {
   const { tenant, id, chain: kind, written: created, sealed } = pending
   return createChange(
