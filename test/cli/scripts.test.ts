@@ -122,6 +122,11 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   const asking = { XDG_CONFIG_HOME: '/nowhere', COFFER_PASSPHRASE_COMMAND: `touch ${place}/asked` }
   t.same(await offered('app get s', asking), [''])
   t.notOk(existsSync(join(place, 'asked')), 'no passphrase is asked for')
+  home.write('pass', 'correct horse battery staple')
+  await home.json('vault passwd --new-passphrase-file pass')
+  const byFile = { XDG_CONFIG_HOME: '/nowhere', COFFER_PASSPHRASE_FILE: join(place, 'pass') }
+  t.same(await offered('app get s', byFile), ['support'], 'a file with the passphrase asks nobody')
+  t.same(await offered('app get s', { XDG_CONFIG_HOME: '/nowhere' }), [''])
 
   const options = { encoding: 'utf8', env: { ...home.env, PATH: createPath(place) }, cwd: place } as const
   const scriptOf = async (shell: string) => (await home.run(['completion', shell])).stdout

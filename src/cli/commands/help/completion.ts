@@ -14,7 +14,7 @@ import { identify } from '../../input/names.js'
 import { display } from '../../output/display.js'
 import { write } from '../../output/terminal.js'
 import { shortFormOf } from '../../short-forms.js'
-import { chooseOpener } from '../../target/opener.js'
+import { chooseOpener, findKeyFile } from '../../target/opener.js'
 import { placeOf } from '../../target/place.js'
 import { findTenantChoice } from '../../target/vault.js'
 import { readUserSettings } from '../../user-settings.js'
@@ -127,7 +127,10 @@ async function listValues(
   return values ?? suggestions ?? Object.entries(meanings).map(([value, text]) => describe(value, text))
 }
 
-/** From the vault that the line names. Fails if it needs a passphrase, a descriptor, or waiting for another process. */
+/**
+ * From the vault that the line names. Fails if somebody would have to be asked for its passphrase, if it needs a descriptor,
+ * or if it would wait for another process. A server that has the vault open answers only who holds a key of the vault.
+ */
 async function listNames(context: CommandContext, before: readonly string[], noun: string) {
   const flags: Record<string, string> = {}
   for (const [name, { word }] of Object.entries(SETTINGS)) {
@@ -136,12 +139,17 @@ async function listNames(context: CommandContext, before: readonly string[], nou
   }
   const env = await applyProfile(flags, context.env)
   const config = { ...readConfig(flags, env) }
-  for (const name of ['passphraseFile', 'passphraseFd', 'passphraseCommand', 'storePasswordFd'] as const)
-    delete config[name]
+  // A command may ask a person, and a descriptor can be read once.
+  for (const name of ['passphraseFd', 'passphraseCommand', 'storePasswordFd'] as const) delete config[name]
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
   const quiet: CommandContext = { ...context, env, config, terminal }
   const place = { ...placeOf(quiet), timeoutMs: 0 }
-  const vault = await reachVault(place, (locked) => chooseOpener(quiet, locked))
+  const vault = await reachVault(place, (locked) => {
+    // A key file opens it faster than the passphrase that commands would use.
+    const hasKeyFile = locked.slots.includes('key-file') && findKeyFile(quiet, locked.id) !== undefined
+    if (hasKeyFile) delete config.passphraseFile
+    return chooseOpener(quiet, locked)
+  })
   try {
     const key = config.apiKey
     const as = key === undefined ? { reveal: false, tenant: await findTenantChoice(quiet) } : { key }
