@@ -1,6 +1,7 @@
 /** Vaults of any size for the benches, written below the operations, because that is fast. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { containerSet, containerSetId } from '../src/domain/access/container.js'
 import { formatDate } from '../src/domain/dates.js'
 import { Budget } from '../src/domain/expression/budget.js'
 import type { LogRecord, TokenRecord } from '../src/domain/records/records.js'
@@ -110,6 +111,9 @@ export async function writeUnit(app: App, unit: readonly Prepared[]): Promise<vo
   const { number } = await app.tenant()
   await app.store.write(async (writer) => {
     for (const { record, draft, log } of unit) {
+      const id = containerSetId(record.containers)
+      if ((await writer.get('containers', number, id)) === undefined)
+        await writer.insert('containers', number, { id, containers: containerSet(record.containers) })
       const fingerprint = await writer.fingerprint(number, draft.fingerprintText)
       const search = draft.searchValues
       await writer.insert('token', number, { ...record, fingerprint }, { search, fresh: true })

@@ -9,6 +9,7 @@ import type { SettingName, SettingValue } from '../domain/settings.js'
 import type { WebhookEvent } from '../domain/webhook/events.js'
 import type { Durability, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
+import type { UnitContainerSets } from './container-sets.js'
 import type { AnyDeclaration, LogEntry } from './declaration.js'
 import type { ResponseLimits } from './limits.js'
 import type { Background, Claims } from './ports/background.js'
@@ -59,6 +60,7 @@ export interface Context
   /** @throws CofferError `forbidden` for a caller that is not the owner */
   vault(): OpenVault
   readonly audit: Audit
+  readonly containerSets: UnitContainerSets
   /** Sends the unit's mail and events after its commit. */
   enqueue(waiting: readonly Waiting[]): void
 }

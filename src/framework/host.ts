@@ -1,6 +1,7 @@
 import type { Signer } from '../crypto/ports.js'
 import type { Store, StoreReader } from '../storage/store.js'
 import type { CallerCache } from './caller/caller.js'
+import type { ContainerSets } from './container-sets.js'
 import type { Effects } from './context.js'
 import type { AnyDeclaration } from './declaration.js'
 import type { ControlPlane } from './ports/control.js'
@@ -19,5 +20,6 @@ export interface Host extends OpenVault, Effects {
   /** Keyed hash of an API key or of a link's secret, hexadecimal. Reads the key of the hash from the vault once. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
   readonly callers: CallerCache
+  readonly containerSets: ContainerSets
   validate(definition: AnyDeclaration, input: Record<string, unknown>): void
 }

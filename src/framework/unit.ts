@@ -9,6 +9,7 @@ import { CofferError, conflict } from '../errors.js'
 import type { Condition, Durability, StoreReader, StoreWriter } from '../storage/store.js'
 import { authorizeNow, requireOwner } from './caller/authorize.js'
 import { type Caller, currentCaller } from './caller/caller.js'
+import { UnitContainerSets } from './container-sets.js'
 import type { AuditEntry, Context } from './context.js'
 import type { LogEntry } from './declaration.js'
 import { writeEntries } from './events.js'
@@ -51,6 +52,7 @@ export async function runUnit<T>(
   const usual = isRead ? 'soon' : 'now'
   let recorded: AuditEntry[] = []
   let waiting: Waiting[] = []
+  let released: string[] = []
   const hasDeleted = () => recorded.some(({ as }) => as?.operation === 'delete')
   const conclude = async (context: Context, out: T) => {
     if (hasDeleted()) await removeAnswersOfDeleted(context.store, caller.tenant, recorded)
@@ -60,9 +62,10 @@ export async function runUnit<T>(
   const out = await host.store.write((store) => {
     recorded = []
     waiting = []
+    released = []
     if (host.generation !== generation) throw staleWorkError()
     return andThen(callerOfUnit(execution, store), (current) => {
-      const context = new UnitContext(host, store, current, definition.log, recorded, waiting)
+      const context = new UnitContext(host, store, current, definition.log, recorded, waiting, released)
       return andThen(work(context), (out) => {
         const writing = recorded.length === 0 ? undefined : writeLog(context, recorded, traceId)
         return andThen(writing, () => (answer === undefined && !hasDeleted() ? out : conclude(context, out)))
@@ -73,6 +76,7 @@ export async function runUnit<T>(
   else answer?.addRecorded(recorded)
   outer?.addRecorded(recorded)
   if (waiting.length > 0) host.deliveries.enqueue(waiting)
+  if (released.length > 0) host.containerSets.release(caller.tenant, released)
   return out
 }
 
@@ -104,6 +108,8 @@ class UnitContext implements Context {
   readonly #log: LogEntry | undefined
   readonly #recorded: AuditEntry[]
   readonly #waiting: Waiting[]
+  readonly #released: string[]
+  #containerSets: UnitContainerSets | undefined
   #date: string | undefined
 
   constructor(
@@ -113,6 +119,7 @@ class UnitContext implements Context {
     log: LogEntry | undefined,
     recorded: AuditEntry[],
     waiting: Waiting[],
+    released: string[],
   ) {
     this.store = store
     this.caller = caller
@@ -126,11 +133,22 @@ class UnitContext implements Context {
     this.#log = log
     this.#recorded = recorded
     this.#waiting = waiting
+    this.#released = released
   }
 
   get date(): string {
     this.#date ??= formatDate(this.now)
     return this.#date
+  }
+
+  get containerSets(): UnitContainerSets {
+    this.#containerSets ??= new UnitContainerSets(
+      this.#host.containerSets,
+      this.store,
+      this.caller,
+      this.#released,
+    )
+    return this.#containerSets
   }
 
   get hashSecret() {
@@ -175,7 +193,16 @@ class UnitContext implements Context {
   }
 
   as(caller: Caller, log: LogEntry | null = this.#log ?? null, recorded = this.#recorded): Context {
-    return new UnitContext(this.#host, this.store, caller, log ?? undefined, recorded, this.#waiting)
+    const host = this.#host
+    return new UnitContext(
+      host,
+      this.store,
+      caller,
+      log ?? undefined,
+      recorded,
+      this.#waiting,
+      this.#released,
+    )
   }
 }
 

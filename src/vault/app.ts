@@ -15,6 +15,7 @@ import { CofferError, noRevealError, usage } from '../errors.js'
 import { authenticate } from '../framework/caller/authenticate.js'
 import { type Caller, CallerCache, noRevealCaller, ownerCaller } from '../framework/caller/caller.js'
 import { type Explained, explain as explainOperation } from '../framework/caller/explain.js'
+import { ContainerSets } from '../framework/container-sets.js'
 import type { Host } from '../framework/host.js'
 import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
@@ -89,6 +90,7 @@ export function createApp(parts: AppParts): App {
       : undefined
   const runtime = createRuntime(base)
   const background = new Background()
+  const containerSets = new ContainerSets(store)
   const tenant = (nameOrId?: string) => store.read((reader) => findTenant(reader, nameOrId))
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
@@ -116,15 +118,21 @@ export function createApp(parts: AppParts): App {
     random,
     tenant,
     background,
+    containerSets,
     callers: new CallerCache(createMac(primitives, random.bytes(KEY_BYTES))),
     maintenance: () => {
       if (maintenance !== undefined) return maintenance
       throw new CofferError('unprocessable', 'A vault in memory has no maintenance.')
     },
-    sweep: (ms = Number.POSITIVE_INFINITY) => {
+    sweep: async (ms = Number.POSITIVE_INFINITY) => {
       const began = Date.now()
-      return sweepExpired(app, SWEPT_AT_ONCE, () => Math.abs(Date.now() - began) > ms)
+      const isOver = () => Math.abs(Date.now() - began) > ms
+      const swept = await sweepExpired(app, SWEPT_AT_ONCE, isOver)
+      // An expired token that is still stored would lose its set, and may come back if the clock was wrong.
+      if (swept < SWEPT_AT_ONCE) await containerSets.reclaim(isOver)
+      return swept
     },
+    examineContainers: (isOver) => containerSets.examineAll(isOver),
     ask: async (request) => answerRequest(app, request, await findOperation(request.operation)),
     validate: validateInput,
     expressions: () => (expressions ??= loadExpressions(random)),

@@ -183,8 +183,8 @@ t.test('a closed output is an error, and a discarded one is not', async (t) => {
   await machine.bash('coffer init')
   const closed = { code: 1, stdout: '', stderr: 'error: Standard output is closed, so nothing was done.\n' }
   const create = 'coffer app create --name a --type private --permission token:read'
+  // With a command after it, bash stays the parent.
   for (const line of [`${create} >&-`, `(exec >&-; ${create})`, 'coffer token list >&-'])
-    // With a command after it, bash stays the parent.
     t.match(await machine.bash(`${line}; exit $?`), closed, line)
   t.match((await machine.bash('coffer app list')).stdout, '"total_items":0')
   const spawn = `require('node:child_process').spawnSync('coffer', ['token', 'list'], { stdio: 'ignore' }).status`

@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import type { App } from '../../src/vault/app.js'
 import { openVault } from '../../src/vault/open.js'
 import { createVaultHome } from './home.js'
 
@@ -56,6 +57,31 @@ t.test('verify tells a whole vault from a damaged one, and what can still be rea
   t.equal(code, 7)
   t.match(JSON.parse(stdout), { ok: false, findings: [{ place: 'state' }], readable: { logs: 6 } })
   t.equal(existsSync(join(bench.vault, 'lock')), false, 'looking lets go of the vault')
+})
+
+t.test('a deletion and vault compact remove sets of containers that no token has', async (t) => {
+  const bench = await createBench(t)
+  await fill(bench)
+  const keys = join(bench.place, 'config', 'coffer', 'keys')
+  const text = readFileSync(join(keys, readdirSync(keys)[0]!), 'utf8')
+  const withVault = async <T>(work: (app: App) => Promise<T>) => {
+    const opening = { directory: bench.vault, pid: process.pid, notice: () => {} }
+    const app = await openVault(opening, async () => ({ kind: 'key-file', text }))
+    return work(app).finally(() => app.close())
+  }
+  const sets = () =>
+    withVault(async ({ store }) => {
+      const found = await store.read((reader) => reader.find('containers', 1, { page: 1, size: 9 }))
+      return found.records.map(({ id }) => id).sort()
+    })
+  for (const id of ['token-1', 'token-3']) await bench.ask(['token', 'delete', id, '--yes'])
+  t.strictSame(await sets(), ['["/c0/"]'], 'at the end of the command')
+  const left = { id: '["/gone/"]', containers: ['/gone/'] }
+  await withVault(({ store }) => store.write((writer) => writer.insert('containers', 1, left)))
+  await bench.ask('token list')
+  t.strictSame(await sets(), ['["/c0/"]', '["/gone/"]'], 'other commands do not look for such sets')
+  await bench.ask('vault compact')
+  t.strictSame(await sets(), ['["/c0/"]'])
 })
 
 t.test('a backup becomes the same vault again, and opens with what opened it then', async (t) => {

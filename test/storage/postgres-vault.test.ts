@@ -12,6 +12,7 @@ import { DeliveryQueue } from '../../src/delivery/queue.js'
 import type { Delivery, Message } from '../../src/delivery/smtp.js'
 import { KINDS } from '../../src/domain/records/records.js'
 import { CofferError } from '../../src/errors.js'
+import { ContainerSets } from '../../src/framework/container-sets.js'
 import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
@@ -194,6 +195,62 @@ t.test('races through different servers end as some order would have them', asyn
       ['not_found', 'not_found'],
     )
   }
+})
+
+t.test('a set of containers that gets a token on another server meanwhile is not removed', async (t) => {
+  const clock = { now: Date.now() }
+  const { one, two } = await openVaults(t, 2, () => clock.now)
+  const rule = { priority: 1, container: '/x/', transform: 'mask', permissions: ['token:read'] }
+  const app = await createApp(two, [], { rules: [rule] })
+  const SET = { id: '["/x/y/"]', containers: ['/x/y/'] }
+  const stored = () => two.store.read((reader) => reader.get('containers', 1, SET.id))
+  const create = async (id: string) => {
+    t.match(await ask(two, 'token create', { id, type: 'token', data: id, containers: ['/x/y/'] }), { id })
+  }
+  const remove = (id: string) => ask(two, 'token delete', { id })
+  /** Examines the sets on the first server. Before its unit of work commits, the second one does something else. */
+  const examine = async (meanwhile?: () => Promise<void>) => {
+    let other = meanwhile
+    const write: typeof one.store.write = (work, durability) =>
+      one.store.write(async (writer) => {
+        const result = await work(writer)
+        const act = other
+        other = undefined
+        await act?.()
+        return result
+      }, durability)
+    await new ContainerSets({ ...one.store, write }).examineAll()
+    t.equal(other, undefined, 'there was something to change')
+  }
+  const listed = async () => {
+    const { data, pagination } = await ask(two, 'token list', {}, app.key)
+    return [data.map(({ id }: { id: string }) => id), pagination.total_items]
+  }
+
+  await create('first')
+  await remove('first')
+  await examine(() => create('second'))
+  t.match(await stored(), { unused_since: clock.now }, 'marked, because both were at the same time')
+  clock.now += 3 * 60_000
+  await examine()
+  t.strictSame(await stored(), SET, 'the mark is removed, because a token has the set')
+  t.strictSame(await listed(), [['second'], 1])
+
+  await remove('second')
+  await examine()
+  t.match(await stored(), { unused_since: clock.now })
+  clock.now += 3 * 60_000
+  await examine(() => create('third'))
+  t.strictSame(await stored(), SET, 'a new token removes the mark')
+  t.strictSame(await listed(), [['third'], 1])
+
+  await remove('third')
+  await examine()
+  clock.now += 3 * 60_000
+  await examine()
+  t.equal(await stored(), undefined, 'nothing else happens, and it is removed')
+  await create('fourth')
+  t.strictSame(await listed(), [['fourth'], 1])
 })
 
 t.test('a tenant that is deleted while others write to it leaves nothing', async (t) => {

@@ -153,20 +153,6 @@ t.test('an id is given once, until its token expired or was removed', async (t) 
   t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'third' })
 })
 
-t.test('the sets of containers in use are kept once each', async (t) => {
-  const { store } = await open(t)
-  await store.write(async (writer) => {
-    const sets = [['/b/', '/a/'], ['/a/', '/b/', '/a/'], ['/a/'], ['/a/', '/b/']]
-    for (const [at, containers] of sets.entries())
-      await writer.insert('token', 1, token(`${at}`, { containers }))
-  })
-  const { records } = await store.read((reader) => reader.find('containers', 1, { page: 1, size: 10 }))
-  t.same(
-    records.map(({ containers }) => containers),
-    [['/a/'], ['/a/', '/b/']],
-  )
-})
-
 t.test(
   'a record is cached for its counter, tenant and kind, and no more of them than there may be',
   async (t) => {

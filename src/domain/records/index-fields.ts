@@ -15,7 +15,7 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
   tenant: ({ id, name }) => listFields({ id, name: name.toLowerCase() }),
   user: ({ email }) => listFields({ email: email && normalizeEmail(email) }),
   token: tokenFields,
-  containers: ({ containers }) => containers.map((value) => ({ field: 'container', value })),
+  containers: ({ created_by }) => listFields({ created_by }),
   application: ({ type, name }) => listFields({ type, name: name.toLowerCase() }),
   api_key: ({ application_id: application }) => listFields({ application }),
   association: ({ parent_id: parent, child_id: child }) => listFields({ parent, child }),

@@ -9,6 +9,7 @@ import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
 import type {
   Audit,
+  ContainerSetRecord,
   ImportRecord,
   IntentRecord,
   TenantEntity,
@@ -18,7 +19,7 @@ import type {
 
 export type { LogRecord } from './log-record.js'
 export type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
-export type { IntentRecord, TokenRecord } from './token-record.js'
+export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
 /** The number of each kind on disk. Never change or reuse a number. The next is 28; gaps are deliberate. */
 export const KINDS = {
@@ -241,8 +242,7 @@ export interface RecordOf {
   user: UserRecord
   token: TokenRecord
   token_intent: IntentRecord
-  /** A distinct set of containers in use. A query for "all containers readable" is an `or` over these sets. */
-  containers: { id: string; containers: string[] }
+  containers: ContainerSetRecord
   settings: SettingsRecord
   application: ApplicationRecord
   /** The application of an API key, or the proxy of a proxy key, under tenant number 0; the id is the key's hash. */

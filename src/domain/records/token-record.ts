@@ -30,6 +30,16 @@ export interface TokenRecord extends TenantEntity {
   is_intent?: true | undefined
 }
 
+/** A distinct set of containers that tokens have. */
+export interface ContainerSetRecord {
+  id: string
+  containers: string[]
+  /** The application that added it; absent for the owner of the vault, and in sets of earlier versions. */
+  created_by?: string
+  /** No token had it then, ms since the epoch. It is removed some minutes later, unless a token has it again. */
+  unused_since?: number
+}
+
 /** Data that waits for a short time to become a token: a token of its type's defaults, under a kind of its own. */
 export interface IntentRecord extends TokenRecord {
   expires_at: string

@@ -60,8 +60,13 @@ export interface OpenVault {
   sandbox(): Promise<Sandbox>
   /** Makes an address of the page at `/` that signs in once, within two minutes; set by a server that has the page. */
   createPageUrl?: () => string
-  /** Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. */
+  /**
+   * Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. Also removes sets of
+   * containers that lost their last token.
+   */
   sweep(ms?: number): Promise<number>
+  /** Removes sets of containers that no token has, whoever left them, until `isOver` returns true. */
+  examineContainers(isOver?: () => boolean): Promise<void>
 }
 
 /** The process that has a vault open; `state` is `unknown` for a process of another machine. */

@@ -1,4 +1,6 @@
 /** The life of tokens: in which months they are active, and their removal with all that belongs to them. */
+
+import { containerSetId } from '../../domain/access/container.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { monthOf } from '../../domain/dates.js'
 import { type ActivityRecord, associationId, type TokenRecord } from '../../domain/records/records.js'
@@ -108,13 +110,15 @@ export async function countActive({ store, caller: { tenant }, date }: Context):
   return created.total + (await store.locate('activity', tenant, search)).total
 }
 
+type SweepTools = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'containerSets'>
+
 /**
  * Purges at most `limit` expired records of all tenants, and logs the expiry of tokens and keys; resolves to their number. Drops
  * log records that are no longer kept. After a jump of the clock it also writes the time, so that a later sweep can tell a
  * wrong clock from elapsed time. Stops when `isOver` returns true.
  */
 export async function sweepExpired(
-  { store, createUuid, deliveries }: Pick<Host, 'store' | 'createUuid' | 'deliveries'>,
+  { store, createUuid, deliveries, containerSets }: SweepTools,
   limit: number,
   isOver: () => boolean,
 ): Promise<number> {
@@ -127,8 +131,9 @@ export async function sweepExpired(
       async (reader) => reader.clock.isJump || (await reader.findExpired(1)).length > 0,
     )
     const purge = (writer: StoreWriter) => purgeSome({ store: writer, createUuid }, most, isOver)
-    const purged = isDue ? await store.write(purge) : { count: 0, waiting: [] }
+    const purged = isDue ? await store.write(purge) : { count: 0, waiting: [], released: new Map() }
     deliveries.enqueue(purged.waiting)
+    for (const [tenant, ids] of purged.released) containerSets.release(tenant, ids)
     count = purged.count
     swept += count
   } while (count > 0 && swept < limit && !isOver())
@@ -149,25 +154,28 @@ async function purgeSome(tools: EventTools, limit: number, isOver: () => boolean
   const { store } = tools
   if (store.clock.isJump) store.storeTime()
   const waiting: Waiting[] = []
+  const released = new Map<number, string[]>()
   let count = 0
   for (const { kind, tenant, record } of await store.findExpired(limit)) {
     if (count > 0 && isOver()) break
+    const release = (containers: readonly string[]) =>
+      released.set(tenant, [...(released.get(tenant) ?? []), containerSetId(containers)])
     if (kind === 'token' || kind === 'token_intent')
-      waiting.push(...(await purgeToken(tools, tenant, record.id, kind)))
+      waiting.push(...(await purgeToken({ ...tools, release }, tenant, record.id, kind)))
     else if (kind === 'api_key') waiting.push(...(await purgeKey(tools, record)))
     else if ('id' in record) await store.purge(kind, tenant, record.id)
     count++
   }
-  return { count, waiting }
+  return { count, waiting, released }
 }
 
 /**
  * If the token or intent has expired, purges it, its links and the answers stored about it, and logs the expiry.
- * Returns what is to be enqueued after the commit. Contract: called before an id is reused, so that no link of the old
+ * Returns what is to be enqueued after the commit; `release` takes the containers of a purged token. Contract: called before an id is reused, so that no link of the old
  * token leads to the new one.
  */
 export async function purgeToken(
-  tools: EventTools,
+  tools: EventTools & { release(containers: readonly string[]): void },
   tenant: number,
   id: string,
   kind: 'token' | 'token_intent' = 'token',
@@ -177,6 +185,7 @@ export async function purgeToken(
   if (record === undefined) return []
   await removeAnswersAbout(store, tenant, kind, id)
   if (kind === 'token') {
+    tools.release(record.containers)
     await removeLinks(store, tenant, id)
     await recordDeletion(store, tenant, record)
   }

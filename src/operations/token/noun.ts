@@ -133,6 +133,7 @@ export const deleteToken = change({
     requireTransform(context, 'token:delete', record)
     await removeDependents(context, record)
     await context.store.remove('token', context.caller.tenant, record.id)
+    context.containerSets.release(record.containers)
     logToken(context, record)
     return undefined
   },

@@ -119,7 +119,8 @@ async function create<T extends Named>(
   const chosen = draft.id && (await chooseId(context, draft.id))
   const isFresh = chosen === undefined
   const id = chosen ?? context.createUuid()
-  if (!isFresh) context.enqueue(await purgeToken(context, context.caller.tenant, id))
+  const storeSet = await context.containerSets.prepare(containers)
+  if (!isFresh) await purgeExpired(context, id)
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
     id,
@@ -130,6 +131,7 @@ async function create<T extends Named>(
     ...draft.record,
   }
   await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
+  await storeSet?.()
   if (!isFresh || draft.expires !== undefined) await countCreation(context, record, 'new')
   logToken(context, record)
   return show(context, record, transform)
@@ -207,7 +209,11 @@ async function putPatched(
     modified_at: context.date,
     ...draft.record,
   }
+  const isMoved = containerSetId(record.containers) !== containerSetId(before.containers)
+  const storeSet = isMoved ? await context.containerSets.prepare(record.containers) : undefined
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
+  await storeSet?.()
+  if (isMoved) context.containerSets.release(before.containers)
   if (record.expires_at !== before.expires_at) await countCreation(context, record, 'changed')
   return record
 }
@@ -244,6 +250,13 @@ async function findByFingerprint(context: Context, value: string, more: readonly
   for await (const record of eachRecord(store, 'token', caller.tenant, where))
     if (isEqual(record) && isReadable?.(record, context) !== false) oldest = record
   return oldest
+}
+
+/** Frees the id of an expired token. */
+async function purgeExpired(context: Context, id: string): Promise<void> {
+  const { store, createUuid, caller, containerSets } = context
+  const release = (containers: readonly string[]) => containerSets.release(containers)
+  context.enqueue(await purgeToken({ store, createUuid, release }, caller.tenant, id))
 }
 
 /** The requested id, or a free one from the alias expression; undefined for a UUID. */

@@ -60,6 +60,7 @@ const compactVault = detached({
     await session.inUnit(async ({ store }) => store.storeTime({ isTrusted: true }))
     const vault = session.vault()
     while ((await vault.sweep()) > 0);
+    await vault.examineContainers()
     await vault.maintenance().compact()
     return undefined
   },

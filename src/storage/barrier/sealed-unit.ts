@@ -1,5 +1,4 @@
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
-import { containerSet, containerSetId } from '../../domain/access/container.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { KINDS, type Kind, kindOf, type LogRecord, type RecordOf } from '../../domain/records/records.js'
 import { base58 } from '../../domain/text/base58.js'
@@ -45,8 +44,6 @@ type SealedLocation<K extends Kind> = RecordLocation<K> & ({ row: Row } | { reco
 export class SealedUnit implements StoreWriter {
   readonly #rows: EngineWriter
   readonly #shared: SharedState
-  /** The set of containers that was stored last: the tokens of one unit often share it. */
-  #stored = ''
   /** The keys that were used last. */
   #used: { tenant: number; keys: RecordKeys } | undefined
 
@@ -172,8 +169,6 @@ export class SealedUnit implements StoreWriter {
     // An await of nothing costs a promise for each row.
     const putting = this.#rows.put(sealing.createDraft(keys, { kind, tenant, id, record }, options))
     if (putting !== undefined) await putting
-    const storing = kind === 'token' ? this.#storeContainers(tenant, record as RecordOf['token']) : undefined
-    if (storing !== undefined) await storing
   }
 
   async replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
@@ -182,7 +177,6 @@ export class SealedUnit implements StoreWriter {
     const { seq, created } = await this.#requireRow(kind, tenant, id)
     const draft = sealing.createDraft(keys, { kind, tenant, id, record }, options)
     await this.#rows.put({ ...draft, seq, created, modified: this.now })
-    if (kind === 'token') await this.#storeContainers(tenant, record as RecordOf['token'])
   }
 
   async remove(kind: Kind, tenant: number, id: string): Promise<void> {
@@ -279,19 +273,6 @@ export class SealedUnit implements StoreWriter {
       throw conflict(`${reason} Try again in an hour, or confirm the clock: coffer vault compact`)
     }
     await this.#rows.remove(KINDS[kind], tenant, row.id)
-  }
-
-  /** Stores the set of containers of a token, unless it is stored already. */
-  #storeContainers(tenant: number, { containers }: RecordOf['token']): Promise<void> | undefined {
-    const id = containerSetId(containers)
-    const name = `${tenant}/${id}`
-    if (this.#stored === name) return undefined
-    this.#stored = name
-    const store = async () => {
-      if ((await this.get('containers', tenant, id)) !== undefined) return
-      await this.insert('containers', tenant, { id, containers: containerSet(containers) }, { fresh: true })
-    }
-    return store()
   }
 }
 

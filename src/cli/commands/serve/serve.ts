@@ -209,11 +209,15 @@ async function serveOpened(
   // Its failure is thrown when the server has stopped.
   ran?.catch(() => undefined)
   const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))
+  const examining = app
+    .examineContainers(() => signal.aborted)
+    .catch((error: unknown) => report(error, 'container sets'))
   await stopped
   // Not awaited: the reader of standard error may have stopped, which must not block stopping.
   if (isAnnounced && runBeside === undefined) void printNotice(terminal, STOPPING)
   await server.stop()
   await sweeping
+  await examining
   await control.close()
   await ran
 
