@@ -102,6 +102,19 @@ export function holdsEverywhere({ rules, permissions }: Grants, permission: Perm
   return decideContainer({ rules: unconditional, permissions }, permission, '/').transform !== undefined
 }
 
+/** Container paths: the permission is granted at most on these containers and on those below them. */
+export function areasOf({ rules, permissions }: Grants, permission: Permission): string[] {
+  if (permissions.includes(permission)) return ['/']
+  return [...new Set(rules.filter((rule) => rule.permissions.includes(permission)).map(areaOf))]
+}
+
+function areaOf({ container, conditions = [] }: Rule): string {
+  const tests = conditions.filter(({ attribute }) => attribute === 'container').map(({ value }) => value)
+  // The text of a test may end within a name.
+  const areas = [...tests, container ?? '/'].map((text) => text.slice(0, text.lastIndexOf('/') + 1) || '/')
+  return areas.reduce((deepest, area) => (area.length > deepest.length ? area : deepest))
+}
+
 export function dependsOnId({ rules }: Grants): boolean {
   return rules.some(({ conditions = [] }) => conditions.some(({ attribute }) => attribute === 'id'))
 }

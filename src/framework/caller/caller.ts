@@ -26,6 +26,8 @@ export interface Caller extends Decider {
   session?: { id: string; isAuthorized: boolean }
   /** Absent for the owner, whose rights do not change. */
   source?: RightsSource
+  /** Its decisions are recorded, so none is left out, even if it is clear beforehand. */
+  recordsDecisions?: true
   /** It uses tokens, but gets no data, no new keys, and nothing that confirms a guess. */
   isNoReveal?: true
 }

@@ -26,6 +26,7 @@ export function recordDecisions(
   most = MAX_DECISIONS,
 ): Caller {
   return deriveCaller(caller, ({ grants, transform }) => ({
+    recordsDecisions: true,
     transform: (permission, target, orBy) => {
       for (const container of notes.size < most ? target.containers : []) {
         const explain = (of?: DecidingGrants) => explainGrants(of, permission, container, target.id)

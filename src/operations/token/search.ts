@@ -165,7 +165,7 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
   // The caller itself would note these decisions in an explanation.
   const { transform } = decideBy(first, ...others)
   const isRevealed = (containers: readonly string[]) => transform('token:read', { containers }) === 'reveal'
-  return { and: [condition, await whereAllowed(context, isRevealed)] }
+  return { and: [condition, await whereAllowed(context, ['token:read'], isRevealed)] }
 }
 
 /** Where a query is possible that a search by cursor refuses. */

@@ -1,4 +1,4 @@
-import type { Target } from '../../domain/access/access.js'
+import { areasOf, type Target } from '../../domain/access/access.js'
 import type { Permission, Transform } from '../../domain/access/permissions.js'
 import { metadataLookups } from '../../domain/records/index-fields.js'
 import type { TokenRecord } from '../../domain/records/records.js'
@@ -7,14 +7,13 @@ import type { Caller } from '../../framework/caller/caller.js'
 import type { Context } from '../../framework/context.js'
 import type { LogEntry } from '../../framework/declaration.js'
 import type { Listing } from '../../framework/list.js'
-import { type Condition, eachRecord } from '../../storage/store.js'
+import type { Condition } from '../../storage/store.js'
 import { recordUse } from './lifetime.js'
 import { entityTypeOf, messageAbout, type TokenView, viewToken } from './token-attributes.js'
 import { type TokenFilters, wantedTypes } from './token-filters.js'
 
-/** Steps of reading a set of containers, of comparing one with a prefix, and of deciding about one by a rule. */
-const SET_STEPS = 2000
-const PREFIX_STEPS = 3
+/** Steps of comparing a container with a path, and of deciding about a set of containers by a rule. */
+const PATH_STEPS = 5
 const RULE_STEPS = 20
 
 type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'is_intent'>
@@ -69,7 +68,8 @@ export function listGranted(
     },
     matches: matchesId(asking, needed),
     show: ({ caller }, record) => {
-      const transform = caller.transform('token:read', record)
+      const isGranted = needed.every((permission) => caller.transform(permission, record) !== undefined)
+      const transform = isGranted ? caller.transform('token:read', record) : undefined
       return transform && viewToken(record, transform, caller)
     },
     log: ({ id, type, containers, created_at }) => {
@@ -105,7 +105,7 @@ export async function whereGranted(
   const scoped = [...permissions].filter((permission) => !caller.holdsEverywhere(permission))
   const isGranted = (containers: readonly string[]) =>
     scoped.every((permission) => caller.transform(permission, { containers }) !== undefined)
-  const granted = scoped.length === 0 ? [] : [await whereAllowed(context, isGranted)]
+  const granted = scoped.length === 0 ? [] : [await whereAllowed(context, scoped, isGranted)]
   const and = [...conditions, ...granted]
   return and.length === 0 ? undefined : { and }
 }
@@ -121,26 +121,59 @@ export async function inContainers(context: Context, patterns: readonly string[]
     else prefixes.push(prefix)
   }
   const isInside = (container: string) => prefixes.some((prefix) => container.startsWith(prefix))
-  const isWanted = (containers: readonly string[]) => containers.some(isInside)
-  if (prefixes.length > 0) or.push(await whereContainers(context, isWanted, prefixes.length * PREFIX_STEPS))
+  const matches = (containers: readonly string[]) => containers.some(isInside)
+  const areas = prefixes.map((prefix) => prefix.slice(0, prefix.lastIndexOf('/') + 1) || '/')
+  if (prefixes.length > 0)
+    or.push(await whereContainers(context, { areas: [areas], matches, steps: prefixes.length * PATH_STEPS }))
   return { or }
 }
 
-export function whereAllowed(context: Context, matches: (containers: readonly string[]) => boolean) {
-  const { grants = [] } = context.caller
-  return whereContainers(context, matches, grants.flatMap(({ rules }) => rules).length * RULE_STEPS)
-}
-
-/** Tokens whose set of containers `matches`. Compares every distinct set that a token of the tenant has or had. */
-async function whereContainers(
-  { store, caller, turns }: Context,
+/** `matches`: holds only for sets on all of whose containers the caller has these permissions. */
+export function whereAllowed(
+  context: Context,
+  permissions: readonly Permission[],
   matches: (containers: readonly string[]) => boolean,
-  stepsOfEach: number,
 ): Promise<Condition> {
-  const or: Condition[] = []
-  for await (const { id, containers } of eachRecord(store, 'containers', caller.tenant)) {
-    if (matches(containers)) or.push({ field: 'containers', value: id })
-    if (turns.use(SET_STEPS + containers.length * stepsOfEach)) await turns.next()
+  const { grants = [] } = context.caller
+  const areas = grants.flatMap((each) => permissions.map((permission) => areasOf(each, permission)))
+  const steps = grants.flatMap(({ rules }) => rules).length * RULE_STEPS
+  return whereContainers(context, { areas, matches, steps })
+}
+
+interface Wanted {
+  /** Container paths. A set that matches has, for each of these lists, a container on or below one of its paths. */
+  areas: readonly (readonly string[])[]
+  matches(containers: readonly string[]): boolean
+  /** Of deciding about one container. */
+  steps: number
+}
+
+/**
+ * Tokens whose set of containers `matches`. The index tells which tokens are in the areas; of the sets there, either those that
+ * match are named or those that do not, whichever are fewer. Contract: callers of a list check what they show, because the
+ * sets may have changed since.
+ */
+async function whereContainers(context: Context, { areas, matches, steps }: Wanted): Promise<Condition> {
+  const { caller, turns, containerSets } = context
+  // An area that is everything excludes nothing.
+  const narrow = areas.filter((paths) => !paths.includes('/'))
+  const isNear = (containers: readonly string[]) =>
+    narrow.every((paths) => containers.some((container) => paths.some((path) => container.startsWith(path))))
+  const pathSteps = PATH_STEPS * (1 + narrow.flat().length)
+  const matching: Condition[] = []
+  const others: Condition[] = []
+  for (const { id, containers } of await containerSets.all()) {
+    const isCandidate = isNear(containers)
+    const isMatch = (isCandidate || caller.recordsDecisions === true) && matches(containers)
+    if (isCandidate) (isMatch ? matching : others).push({ field: 'containers', value: id })
+    const spent = containers.length * (pathSteps + (isCandidate ? steps : 0))
+    if (turns.use(spent)) await turns.next()
   }
-  return { or }
+  const near = narrow.map((paths) => anyOf(paths.map((value) => ({ field: 'ancestor', value }))))
+  if (others.length === 0) return { and: near }
+  return { and: [...near, others.length < matching.length ? { not: anyOf(others) } : anyOf(matching)] }
+}
+
+function anyOf(conditions: readonly Condition[]): Condition {
+  return conditions.length === 1 ? conditions[0]! : { or: conditions }
 }
