@@ -1,6 +1,7 @@
 /**
  * Fixtures for vitest: one server for the whole run, and a fork of it for each test file. This is `coffer/vitest`, an ES
- * module, because vitest is one.
+ * module, because vitest is one. The first run of a reactor can take longer than the 5 s that vitest gives a test: run it in
+ * `beforeAll`, or raise `testTimeout`.
  */
 import { relative } from 'node:path'
 import { expect, inject, type TestAPI, test as vitestTest } from 'vitest'
