@@ -1,12 +1,14 @@
 /** The log as blocks: found as a list of records would be, and proven whatever somebody with every key but one does. */
 import fc from 'fast-check'
 import t from 'tap'
+import type { RecordKeys } from '../../src/crypto/ports.js'
 import {
   BLOCK_RECORDS,
   type LogBlockRecord,
   type LogHeadRecord,
 } from '../../src/domain/records/log-record.js'
 import type { LogRecord, RecordOf } from '../../src/domain/records/records.js'
+import { createEntry, openEntries, sealEntries } from '../../src/storage/barrier/log-block.js'
 import { digestId, keysOfRecord, openRecord, sealRecord } from '../../src/storage/barrier/sealing.js'
 import { type EngineWriter, LOG_ROWS } from '../../src/storage/engine.js'
 import type { Condition } from '../../src/storage/store.js'
@@ -400,4 +402,31 @@ t.test('a reader that is behind the writer does not change what the writer goes 
     await log(100)
     t.same(await vault.store.verifyLogs(1), { count: logged })
   }
+})
+
+// ---------------------------------------------------------------- in memory
+
+t.test('entries that wait for a chain leave no plaintext in memory of ours', async (t) => {
+  const plains: Uint8Array[] = []
+  const keys = {
+    index: { digest: () => new Uint8Array(16) },
+    data: {
+      seal: (plain: Uint8Array) => {
+        plains.push(plain)
+        return Uint8Array.from(plain)
+      },
+      open: (sealed: Uint8Array) => {
+        const plain = Uint8Array.from(sealed)
+        plains.push(plain)
+        return plain
+      },
+    },
+  } as unknown as RecordKeys
+  const { created_at: _, ...record } = logRecord('entity-1', 1)
+  const entry = createEntry(1, record, 5)
+  const sealed = sealEntries(keys, new Uint8Array(8), [entry])
+  t.match(Buffer.from(sealed).toString(), 'entity-1')
+  t.strictSame(openEntries(keys, 1, new Uint8Array(8), sealed), [entry])
+  t.equal(plains.length, 2)
+  for (const plain of plains) t.ok(plain.every((byte) => byte === 0))
 })

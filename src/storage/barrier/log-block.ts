@@ -3,6 +3,7 @@ import { formatDate } from '../../domain/dates.js'
 import type { LogHeadRecord, LogLines, LogShape } from '../../domain/records/log-record.js'
 import type { LogRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
+import { asBuffer } from '../bytes.js'
 import type { LogEntry } from '../engine.js'
 import type { Condition } from '../store.js'
 
@@ -156,7 +157,10 @@ function meets(part: Part, line: LogLine): boolean {
 export function sealEntries(keys: RecordKeys, id: Uint8Array, entries: readonly LogEntry[]): Uint8Array {
   const lines: LogLines = { shapes: [], items: [] }
   for (const line of entries as readonly SealedEntry[]) addLine(lines, line)
-  return keys.data.seal(Buffer.from(JSON.stringify(lines)), associate(keys, id))
+  const plain = Buffer.from(JSON.stringify(lines))
+  const sealed = keys.data.seal(plain, associate(keys, id))
+  plain.fill(0)
+  return sealed
 }
 
 /** Undefined if they do not open. */
@@ -168,7 +172,8 @@ export function openEntries(
 ): SealedEntry[] | undefined {
   const plain = keys.data.open(sealed, associate(keys, id))
   if (plain === undefined) return undefined
-  const lines = unpack(JSON.parse(Buffer.from(plain).toString('utf8')) as LogLines)
+  const lines = unpack(JSON.parse(asBuffer(plain).toString('utf8')) as LogLines)
+  plain.fill(0)
   return lines.map((line) => ({ ...line, tenant, bytes: sizeOf(line) }))
 }
 
