@@ -119,7 +119,7 @@ async function fail(
 }
 
 /** Errors that say more than their status. */
-const SPECIFIC: readonly ErrorCode[] = ['usage', 'check_failed', 'not_emulated']
+const SPECIFIC: readonly ErrorCode[] = ['usage', 'check_failed', 'values_found', 'not_emulated']
 
 /** Our error with this status, if there is one that says no more than its status. */
 function codeOfStatus(status: number): ErrorCode | undefined {
