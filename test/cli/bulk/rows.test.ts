@@ -96,13 +96,13 @@ t.test('CSV is rows by the paths of its columns', async (t) => {
 
 t.test('a column without a place, and what is no CSV, is refused without quoting cells', async (t) => {
   const refused: [string, string[], RegExp][] = [
-    ['type,secret\n', [], /of a token: "secret"\. .*:\n {2}--map secret=data.secret true$/],
+    ['type,secret\n', [], /without a token field: "secret"\. .*:\n {2}--map secret=data.secret true$/],
     ['type,data\n', ['typ=type'], /no column "typ"; did you mean type\?$/],
     ['type,a\n', ['a=type'], /Two columns give the same/],
     ['data,data.x\n', [], /one gives a part of the other/],
     ['Ada,4242424242424242\n', [], /its column 2 looks like a value\.$/],
     ['a,b,c\n', ['a=data..x', 'b=data.__proto__.x', 'c=data.constructor.prototype.x'], /: "a", "b", "c"/],
-    [`type,data${'.a'.repeat(100_000)}\n`, [], /No path/],
+    [`type,data${'.a'.repeat(100_000)}\n`, [], /without a token field/],
     ['type\n', ['type'], /column=path/],
     ['', [], /no line with the names/],
     ['type,data\ntoken,"4242', [], /Line 2: this is not CSV/],
