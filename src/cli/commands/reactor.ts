@@ -28,7 +28,7 @@ export const checkFormula: Hooks = {
   run: async ({ ask, print, args }) => print({ file: args[0], ...((await ask()) as object) }),
 }
 
-/** Code is stored as it is given. The warning comes first: a command that fails, because it cannot warn, has stored nothing. */
+/** Code is stored as it is given. The warning comes before that, so that a person can interrupt the command. */
 export const storeCode: Hooks = {
   run: async (task, usual) => {
     const { context, input } = task
