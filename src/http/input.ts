@@ -36,14 +36,14 @@ export async function readWhole(request: HttpRequest, limitBytes: number): Promi
 
 /** A missing content type counts as JSON, if the operation accepts JSON. */
 function checkContentType({ headers }: HttpRequest, operation: AnyOperation): void {
-  const types = operation.http?.body?.types
+  const accepted = operation.http?.body?.types ?? [JSON_MEDIA_TYPE]
   const encoding = readHeader(headers, 'content-encoding')?.trim().toLowerCase()
   if (encoding !== undefined && encoding !== '' && encoding !== 'identity')
     throw unsupported('Compressed bodies are not supported. Send the body without Content-Encoding.')
   const header = readHeader(headers, 'content-type')
-  if (types === undefined && (header === undefined || header === JSON_MEDIA_TYPE)) return
+  const isJson = header === undefined || header === JSON_MEDIA_TYPE
+  if (isJson && accepted.includes(JSON_MEDIA_TYPE)) return
   const [type = '', ...parameters] = (header ?? '').split(';').map((part) => part.trim().toLowerCase())
-  const accepted = types ?? [JSON_MEDIA_TYPE]
   if (!accepted.includes(type)) throw unsupported(`The body must be sent as ${accepted[0]}.`)
   for (const parameter of parameters) {
     const [name, value = ''] = parameter.split('=').map((part) => part.trim())

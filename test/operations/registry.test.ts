@@ -14,6 +14,7 @@ const COMMANDS_ALONE = [
   'token find',
   'token import',
   'token generate',
+  'app regenerate-with-grace',
   'log tail',
   'log reveals',
   'proxy call',

@@ -230,7 +230,7 @@ async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
       throw usage(`Missing: ${names}. Give ${which} as flags, as --file, or as JSON on standard input.`)
     }
     if (
-      definition.http?.body?.types !== undefined &&
+      definition.endpoint?.method === 'PATCH' &&
       flags.every(({ property }) => input[property] === undefined)
     )
       throw usage('Nothing to change. Give changes as flags, as --file, or as JSON on standard input.')
