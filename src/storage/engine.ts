@@ -57,9 +57,13 @@ export interface Query extends Page {
   maxBytes?: number
 }
 
-/** Finds the newest matches with a `seq` below this. The cost depends on `size`, not on the number of matches. */
+/**
+ * Finds the newest matches with a `seq` below this, newest first; or, with `above`, the oldest with a `seq` above that,
+ * oldest first. The cost depends on `size`, not on the number of matches. Contract: at most one of both is given.
+ */
 export interface SeekQuery extends Omit<Query, 'page'> {
   below?: number | undefined
+  above?: number | undefined
 }
 
 export interface RowPage {
@@ -136,7 +140,7 @@ export interface EngineReader {
   /** `expired: true` also finds an expired row that was not purged yet. */
   get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Awaitable<Row | undefined>
   find(query: Query): Awaitable<RowPage>
-  /** At most `size` rows, newest first. */
+  /** At most `size` rows, in the order that {@link SeekQuery} says. */
   seek(query: SeekQuery): Awaitable<Row[]>
   /** Expired records of all tenants and kinds that may be purged now: at most `limit`, in no order. */
   findExpired(limit: number): Awaitable<Row[]>

@@ -19,7 +19,13 @@ export interface Page {
 }
 
 export type Search = Page & { where?: Condition }
-export type SeekSearch = { size: number; below?: number | undefined; where?: Condition }
+/** With `above`, the oldest matches come first; else the newest. */
+export type SeekSearch = {
+  size: number
+  below?: number | undefined
+  above?: number | undefined
+  where?: Condition
+}
 export type Found<K extends Kind> = { records: RecordOf[K][]; total: number }
 type Located<K extends Kind> = { locations: RecordLocation<K>[]; total: number }
 
@@ -51,7 +57,7 @@ export interface StoreReader {
   find<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Found<K>>
   /** Like `find`, but opens no record: returns the location and size of each. */
   locate<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Located<K>>
-  /** The newest matches below a `seq`. The cost depends on `size`, not on the number of matches. */
+  /** The newest matches below a `seq`, or the oldest above one. The cost depends on `size`, not on the number of matches. */
   seek<K extends Kind>(kind: K, tenant: number, query: SeekSearch): Promise<RecordLocation<K>[]>
   /** Makes an opaque text of a `seq`, which {@link openCursor} accepts for the same tenant and `about` only. */
   sealCursor(tenant: number, about: string, seq: number): Promise<string>

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import type { Test } from 'tap'
-import type { Draft, Engine, EngineWriter, Query, Row, Where } from '../../src/storage/engine.js'
+import type { Draft, Engine, EngineWriter, Query, Row, SeekQuery, Where } from '../../src/storage/engine.js'
 import { allOf, draftOf, idOf, KIND, keyOf, LOG_KIND, logOf, textOf, type Wanted } from './engines.js'
 import type { createClock } from './powers.js'
 
@@ -22,17 +22,24 @@ const queryOf = (where: Where, page: Partial<Query> = {}): Query => {
   return { ...shape, ...page, where }
 }
 
-/** A page; and whatever is asked, seeking gives the same rows from the newest to the oldest, in steps of any size. */
+/** A page; and whatever is asked, seeking gives the same rows in both directions, in steps of any size. */
 const find = (engine: Engine, query: Query) =>
   engine.read(async (reader) => {
     const found = await reader.find(query)
     const { page, size, ...sought } = query
-    const all: Row[] = []
-    for (let some: Row[] | undefined; some === undefined || some.length > 0; all.push(...some)) {
-      some = await reader.seek({ ...sought, size: (all.length % 3) + 1, below: all.at(-1)?.seq })
-      if (some.length > (all.length % 3) + 1) throw new Error('more were found than sought')
+    const seekAll = async (from: (last?: Row) => Pick<SeekQuery, 'below' | 'above'>) => {
+      const all: Row[] = []
+      for (let some: Row[] | undefined; some === undefined || some.length > 0; all.push(...some)) {
+        const most = (all.length % 3) + 1
+        some = await reader.seek({ ...sought, size: most, ...from(all.at(-1)) })
+        if (some.length > most) throw new Error('more were found than sought')
+      }
+      return all
     }
+    const all = await seekAll((last) => ({ below: last?.seq }))
+    const oldestFirst = await seekAll((last) => ({ above: last?.seq ?? -1 }))
     agree(all.length, found.total, { sought })
+    agree(oldestFirst.map(textOf), all.map(textOf).reverse(), { sought })
     const texts = all.slice((page - 1) * size, page * size).map(textOf)
     agree(texts, found.rows.map(textOf), { sought })
     return found

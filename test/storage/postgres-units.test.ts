@@ -341,6 +341,7 @@ t.test('every statement walks an index and stops at its limit, before and after 
     for (const where of wheres)
       await engine.read(async (reader) => {
         await reader.seek({ ...query(where), below: 9 ** 9 })
+        await reader.seek({ ...query(where), above: 0 })
         await reader.find({ ...query(where), page: 2 })
         await reader.pendingEntries!(1)
       })

@@ -58,8 +58,9 @@ function searchFor(live: LiveSSTable, where?: Where, now = 5): number[] {
   const query: Query = where === undefined ? shape : { ...shape, where }
   const matches = search(live, [], query, now)
   const found = Array.from({ length: matches.count }, (_, index) => matches.row(index))
-  const sought = [...seek(live, [], query, Number.POSITIVE_INFINITY, now)].reverse()
-  if (JSON.stringify(sought) !== JSON.stringify(found)) throw new Error(`sought ${sought}, found ${found}`)
+  const sought = [[...seek(live, [], query, now)].reverse(), [...seek(live, [], { ...query, above: 0 }, now)]]
+  for (const rows of sought)
+    if (JSON.stringify(rows) !== JSON.stringify(found)) throw new Error(`sought ${rows}, found ${found}`)
   return found
 }
 

@@ -135,9 +135,9 @@ export class SealedUnit implements StoreWriter {
   }
 
   async seek<K extends Kind>(kind: K, tenant: number, search: SeekSearch): Promise<SealedLocation<K>[]> {
-    const { size, below, where } = search
+    const { size, below, above, where } = search
     const query = sealing.select(await this.#keysOf(tenant), kind, tenant, where)
-    const rows = await this.#rows.seek({ ...query, size, below, maxBytes: HELD_BYTES })
+    const rows = await this.#rows.seek({ ...query, size, below, above, maxBytes: HELD_BYTES })
     return rows.map((row) => locateRow(kind, tenant, row))
   }
 

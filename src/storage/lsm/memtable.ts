@@ -174,13 +174,18 @@ export class Memtable {
     return index
   }
 
-  /** Live rows that match, newest first. Each has the key `all`. */
-  *search({ kind, tenant, all, where, below }: Omit<SeekQuery, 'size'>): Generator<Row> {
+  /** Live rows that match, newest first, or oldest first with `above`. Each has the key `all`. */
+  *search({ kind, tenant, all, where, below, above }: Omit<SeekQuery, 'size'>): Generator<Row> {
     if (!this.#kinds.has(kind)) return
     const index = this.#index(kind)
     const candidates = this.#candidates(index, where) ?? index.get(all)
     const matches = createMatcher(where)
-    for (let at = firstFrom(candidates, below ?? Number.POSITIVE_INFINITY) - 1; at >= 0; at--) {
+    const step = above === undefined ? -1 : 1
+    const first =
+      above === undefined
+        ? firstFrom(candidates, below ?? Number.POSITIVE_INFINITY) - 1
+        : firstFrom(candidates, above + 1)
+    for (let at = first; at >= 0 && at < candidates.length; at += step) {
       const { row, isLive } = candidates[at]!
       if (isLive && row.tenant === tenant && row.kind === kind && matches(row)) yield row
     }

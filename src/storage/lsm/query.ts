@@ -98,22 +98,34 @@ export class Reader implements EngineReader {
       most: Math.min(first, matches.most),
       matches: descend(matches, first),
     }))
-    return { rows: readNewest(cursors, query.size, query.maxBytes), total }
+    return { rows: readInOrder(cursors, query.size, query.maxBytes), total }
   }
 
   seek(query: SeekQuery): Row[] {
     const { view, now } = this
     const { memtables, sstables } = view
-    const below = query.below ?? Number.MAX_SAFE_INTEGER
+    const { above, below = Number.MAX_SAFE_INTEGER, size, maxBytes } = query
     function* matchesIn(live: LiveSSTable): Generator<Match> {
-      for (const row of seek(live, memtables, query, below, now)) yield matchOf(live, row)
+      for (const row of seek(live, memtables, query, now)) yield matchOf(live, row)
     }
-    const cursors = memtables.map((_, depth): Cursor => {
-      return { most: below - 1, matches: matchesInMemtable(memtables, depth, query, now) }
-    })
-    for (const live of sstables)
-      cursors.push({ most: Math.min(below - 1, live.sstable.meta.to), matches: matchesIn(live) })
-    return readNewest(cursors, query.size, query.maxBytes)
+    /** Contract: no match has a `seq` outside of these. */
+    const cursorOf = (matches: Iterator<Match>, from: number, to: number): Cursor =>
+      above === undefined
+        ? { most: Math.min(below - 1, to), matches }
+        : { most: OLDEST_FIRST - Math.max(above + 1, from), matches }
+    const cursors = memtables.map((_, depth) =>
+      cursorOf(matchesInMemtable(memtables, depth, query, now), 0, Number.MAX_SAFE_INTEGER),
+    )
+    for (const live of sstables) {
+      const { from, to } = live.sstable.meta
+      cursors.push(cursorOf(matchesIn(live), from, to))
+    }
+    return readInOrder(
+      cursors,
+      size,
+      maxBytes,
+      above === undefined ? (seq) => seq : (seq) => OLDEST_FIRST - seq,
+    )
   }
 
   findExpired(limit: number): Row[] {
@@ -219,14 +231,23 @@ function rank({ count, match }: Matches, seq: number): number {
   return count - lowerBound(count, (index) => match(index).seq >= seq)
 }
 
+/** Less a `seq`, it ranks older rows higher. */
+const OLDEST_FIRST = Number.MAX_SAFE_INTEGER
+
 interface Cursor {
-  /** No match that is left has a higher `seq`: no table is read before its turn. */
+  /** No match that is left has a higher rank: no table is read before its turn. */
   most: number
   next?: Match | undefined
   matches: Iterator<Match>
 }
 
-function readNewest(cursors: Cursor[], size: number, maxBytes = Number.POSITIVE_INFINITY): Row[] {
+/** Reads the matches of the highest rank first. The rank is an integer that is different for each `seq`. */
+function readInOrder(
+  cursors: Cursor[],
+  size: number,
+  maxBytes = Number.POSITIVE_INFINITY,
+  rankOf = (seq: number) => seq,
+): Row[] {
   const rows: Row[] = []
   let left = maxBytes
   while (rows.length < size) {
@@ -235,7 +256,7 @@ function readNewest(cursors: Cursor[], size: number, maxBytes = Number.POSITIVE_
     if (cursor.next === undefined) {
       const { done, value } = cursor.matches.next()
       cursor.next = done ? undefined : value
-      cursor.most = done ? -1 : value.seq
+      cursor.most = done ? -1 : rankOf(value.seq)
       continue
     }
     const row = cursor.next.read(left)

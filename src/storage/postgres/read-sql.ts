@@ -87,19 +87,27 @@ export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
 }
 
 /**
- * A page of rows, newest first: of a number, each row with the total, which costs as much as there are matches; or below
- * a `seq`, without a total. `counted`: of these keys it says also how many rows have them.
+ * A page of rows: of a number, newest first, each row with the total, which costs as much as there are matches; or below
+ * a `seq`, newest first, or above one, oldest first, without a total. `counted`: of these keys it says also how many rows
+ * have them.
  */
 export function searchStatement(query: Query | SeekQuery, now: number, counted: Key[] = []): Statement {
   const { size, maxBytes } = query
-  const { matching, seq, parameter, values, shape } = select(query, now)
   const isPage = 'page' in query
+  const { above, below }: Partial<SeekQuery> = isPage ? {} : query
+  const order = above === undefined ? 'desc' : 'asc'
+  const { matching, seq, parameter, values, shape } = select(query, now, order)
   const total = isPage ? `(select count(*) ${matching})` : '0'
-  const below = !isPage && query.below !== undefined ? ` and ${seq} < ${parameter(query.below)}` : ''
+  const bound =
+    above !== undefined
+      ? ` and ${seq} > ${parameter(above)}`
+      : below !== undefined
+        ? ` and ${seq} < ${parameter(below)}`
+        : ''
   const skipped = isPage ? Math.min((query.page - 1) * size, Number.MAX_SAFE_INTEGER) : 0
-  const page = `${matching}${below} order by ${seq} desc limit ${parameter(size)} offset ${parameter(skipped)}`
+  const page = `${matching}${bound} order by ${seq} ${order} limit ${parameter(size)} offset ${parameter(skipped)}`
   const bytes = 'octet_length(r.sealed)'
-  const before = `sum(${bytes}) over (order by r.seq desc) - ${bytes}`
+  const before = `sum(${bytes}) over (order by r.seq ${order}) - ${bytes}`
   const sealed =
     maxBytes === undefined
       ? 'r.sealed'
@@ -108,11 +116,13 @@ export function searchStatement(query: Query | SeekQuery, now: number, counted: 
     (key) => `(select count(*) from coffer_keys where ${WITH_KEY} ${parameter(key)})`,
   )
   const columns = `${total} as total, array[${counts}]::integer[] as counts, ${ROW}, ${sealed}, ${bytes} as bytes`
-  const text = withState(columns, `select r.* ${page}`, 'r.seq desc')
-  const name = `search ${[isPage, below !== '', maxBytes !== undefined, counted.length, ...shape]}`
+  const text = withState(columns, `select r.* ${page}`, `r.seq ${order}`)
+  const name = `search ${[isPage, order, bound !== '', maxBytes !== undefined, counted.length, ...shape]}`
   const isUsual = shape.length <= 2 && shape.every((keys) => keys === 1 || keys === 2)
   return { ...(isUsual && { name }), text, values, isSlow: true }
 }
+
+type Order = 'asc' | 'desc'
 
 /** Returns the placeholder of a new parameter. */
 type Parameter = (value: unknown) => string
@@ -121,7 +131,7 @@ type Parameter = (value: unknown) => string
  * The rows that match: ids are looked up one by one; else an index is walked in the order of `seq`, that of the rarest key
  * or of several keys if every match has one, or that of the kind. `shape`: how many keys each part of the condition has.
  */
-function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number) {
+function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, order: Order) {
   const values: unknown[] = [tenant, kind, now]
   const parameter: Parameter = (value) => `$${values.push(value)}`
   const parts = where === undefined ? [] : flatten(where)
@@ -135,7 +145,7 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number) {
   else if (keyed.length > 0) {
     seq = 'a.seq'
     const keys = keyed.map((part) => keysOf(part).map(parameter))
-    from = `${walkRarest(keys)} a ${eachRow(`${OWN} and r.seq = a.seq`)}`
+    from = `${walkRarest(keys, order)} a ${eachRow(`${OWN} and r.seq = a.seq`)}`
   }
   const rest = parts.filter((part) => part !== ids && (part !== keyed[0] || keyed.length > 1))
   const matches = [OWN, LIVE, ...rest.map((part) => condition(part, parameter, seq))]
@@ -147,7 +157,7 @@ const WITH_KEY = 'tenant = $1 and kind = $2 and key ='
 const RARE = 1000
 
 /** Walks the keys of one of the parts, that with the fewest rows. */
-function walkRarest(parts: readonly string[][]): string {
+function walkRarest(parts: readonly string[][], order: Order): string {
   const count = (key: string) =>
     `(select count(*) from (select 1 from coffer_keys where ${WITH_KEY} ${key} limit ${RARE}) k)`
   const counts = parts.map((keys, at) => `(${at}, ${keys.map(count).join(' + ')})`)
@@ -155,13 +165,13 @@ function walkRarest(parts: readonly string[][]): string {
   const walks = parts.flatMap((keys, at) =>
     keys.map((key) => {
       const is = isOnly ? '' : `and ${at} = (select part from rarest)`
-      return `(select seq from coffer_keys where ${WITH_KEY} ${key} ${is} order by seq desc)`
+      return `(select seq from coffer_keys where ${WITH_KEY} ${key} ${is} order by seq ${order})`
     }),
   )
   if (walks.length === 1) return walks[0]!
   const rarest = `select part from (values ${counts}) as x (part, rows) order by rows limit 1`
   const choice = isOnly ? '' : `with rarest as materialized (${rarest})`
-  return `(${choice} select distinct seq from (${walks.join(' union all ')}) k order by seq desc)`
+  return `(${choice} select distinct seq from (${walks.join(' union all ')}) k order by seq ${order})`
 }
 
 /** A join could be planned otherwise than by the row. */

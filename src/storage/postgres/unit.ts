@@ -55,8 +55,8 @@ export class Unit implements port.EngineWriter {
   }
 
   async seek(query: port.SeekQuery): Promise<port.Row[]> {
-    const { kind, tenant, size, below, where } = query
-    if (size === 1 && below === undefined && where !== undefined && 'key' in where) {
+    const { kind, tenant, size, below, above, where } = query
+    if (size === 1 && below === undefined && above === undefined && where !== undefined && 'key' in where) {
       const newest = await this.#readKey({ kind, tenant, id: where.key, asks: sql.NEWEST })
       if (newest.kind === null || this.#isLive(newest)) return sql.rowsOf([newest])
     }

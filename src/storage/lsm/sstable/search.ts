@@ -1,6 +1,6 @@
 /** Finds matches by sets of rows and postings, rarest first. `query.ts` orders and pages. */
 import { lowerBound } from '../../bytes.js'
-import type { Query, Where } from '../../engine.js'
+import type { Query, SeekQuery, Where } from '../../engine.js'
 import { isWithin } from '../../time.js'
 import type { Memtable } from '../memtable.js'
 import { EXPIRY, KEYS } from './format.js'
@@ -65,23 +65,28 @@ export function search(live: LiveSSTable, memtables: readonly Memtable[], query:
   return { count: rows.length, row: (index: number) => rows[index]! }
 }
 
-/** The rows of {@link search} with a `seq` below `below`, the newest first. Reads windows that grow, from there down. */
+/**
+ * The rows of {@link search} with a `seq` below `below`, the newest first; or with one above `above`, the oldest first.
+ * Reads windows that grow, from there on.
+ */
 export function* seek(
   live: LiveSSTable,
   memtables: readonly Memtable[],
-  query: Wanted,
-  below: number,
+  query: Wanted & Pick<SeekQuery, 'below' | 'above'>,
   now: number,
 ): Generator<number> {
   const { sstable } = live
+  const { below = Number.POSITIVE_INFINITY, above } = query
   if (!mayMatch(live, memtables, query.tenant)) return
   const condition = bind(query.where, query.all)
-  let end = lowerBound(sstable.rows, (row) => sstable.entry(row).seq >= below)
-  for (let size = WINDOW; end > 0; size *= 4) {
-    const first = Math.max(0, end - size)
-    yield* matchesOf(live, memtables, condition, range(first, end), now).reverse()
-    end = first
-  }
+  const firstFrom = (seq: number) => lowerBound(sstable.rows, (row) => sstable.entry(row).seq >= seq)
+  const read = (first: number, end: number) => matchesOf(live, memtables, condition, range(first, end), now)
+  if (above === undefined)
+    for (let end = firstFrom(below), size = WINDOW; end > 0; end -= size, size *= 4)
+      yield* read(Math.max(0, end - size), end).reverse()
+  else
+    for (let first = firstFrom(above + 1), size = WINDOW; first < sstable.rows; first += size, size *= 4)
+      yield* read(first, Math.min(sstable.rows, first + size))
 }
 
 function range(first: number, below: number): Uint32Array {
