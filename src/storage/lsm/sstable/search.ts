@@ -12,6 +12,8 @@ type Wanted = Pick<Query, 'tenant' | 'all' | 'where'>
 /** If this many times as many entries of a posting would be read as rows are left, it is searched for each row. */
 const PROBE_FACTOR = 64
 const WINDOW = 128
+/** If at most this many rows have a key that every match has, these rows are examined instead of all rows of the table. */
+const RARE = 1024
 
 /** Marks on rows of a table, from the first to the last of those given, which ascend; a mark elsewhere is ignored. */
 class Marks {
@@ -61,7 +63,8 @@ export function search(live: LiveSSTable, memtables: readonly Memtable[], query:
       }
     }
   }
-  const rows = matchesOf(live, memtables, condition, range(0, sstable.rows), now)
+  const candidates = rareCandidates(sstable, condition) ?? range(0, sstable.rows)
+  const rows = matchesOf(live, memtables, condition, candidates, now)
   return { count: rows.length, row: (index: number) => rows[index]! }
 }
 
@@ -81,12 +84,46 @@ export function* seek(
   const condition = bind(query.where, query.all)
   const firstFrom = (seq: number) => lowerBound(sstable.rows, (row) => sstable.entry(row).seq >= seq)
   const read = (first: number, end: number) => matchesOf(live, memtables, condition, range(first, end), now)
+  const rare = rareCandidates(sstable, condition)
+  if (rare !== undefined) {
+    const found = matchesOf(live, memtables, condition, rare, now)
+    if (above === undefined) yield* found.subarray(0, firstAt(found, firstFrom(below))).reverse()
+    else yield* found.subarray(firstAt(found, firstFrom(above + 1)))
+    return
+  }
   if (above === undefined)
     for (let end = firstFrom(below), size = WINDOW; end > 0; end -= size, size *= 4)
       yield* read(Math.max(0, end - size), end).reverse()
   else
     for (let first = firstFrom(above + 1), size = WINDOW; first < sstable.rows; first += size, size *= 4)
       yield* read(first, Math.min(sstable.rows, first + size))
+}
+
+/** The index of the first of the rows that is `row` or a later one. */
+function firstAt(rows: Uint32Array, row: number): number {
+  return lowerBound(rows.length, (index) => rows[index]! >= row)
+}
+
+/** A superset of the matches, ascending and without repeats; undefined if none is known that is small. */
+function rareCandidates(sstable: SSTable, where: Where): Uint32Array | undefined {
+  if ('key' in where) {
+    const { start, count } = sstable.posting(where.key)
+    if (count > RARE) return undefined
+    return Uint32Array.from({ length: count }, (_, index) => sstable.rowAt(KEYS, start + index))
+  }
+  if ('and' in where)
+    return where.and
+      .map((part) => rareCandidates(sstable, part))
+      .filter((rows) => rows !== undefined)
+      .sort((left, right) => left.length - right.length)[0]
+  if (!('or' in where)) return undefined
+  const found = new Set<number>()
+  for (const part of where.or) {
+    const rows = rareCandidates(sstable, part)
+    if (rows === undefined || found.size + rows.length > RARE) return undefined
+    for (const row of rows) found.add(row)
+  }
+  return Uint32Array.from(found).sort()
 }
 
 function range(first: number, below: number): Uint32Array {
