@@ -20,7 +20,7 @@ export type { LogRecord } from './log-record.js'
 export type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
 export type { IntentRecord, TokenRecord } from './token-record.js'
 
-/** The number of each kind on disk. Never change or reuse a number. The next is 28; gaps are deliberate. */
+/** The number of each kind on disk. Never change or reuse a number. The next is 30; gaps are deliberate. */
 export const KINDS = {
   tenant: 1,
   user: 2,
@@ -45,6 +45,8 @@ export const KINDS = {
   token_intent: 25,
   webhook: 26,
   delivery: 27,
+  event_batch: 28,
+  waiting_batch: 29,
   import: 40,
   log_block: 254,
   /** Log records: they are stored in blocks, so no row has this kind. */
@@ -212,6 +214,63 @@ export interface WebhookRecord extends TenantEntity {
   status: 'enabled' | 'disabled'
   /** When it was created, or enabled again: earlier events are not sent. */
   enabled_at: string
+  /** Absent if nothing is known against its address. */
+  destination?: DestinationState
+  /** The events that were removed without an attempt, because too many waited. */
+  dropped?: { count: number; last_at: string }
+}
+
+/**
+ * Why events of a webhook wait. It is stored here once, and not with each event. `blocked`: a server may not call the
+ * address. `failing`: many attempts in a row failed.
+ */
+export interface DestinationState {
+  state: 'blocked' | 'failing'
+  since: string
+  failure: string
+  /** While failing: an event that was never tried is not tried before. */
+  next_attempt_at?: string
+}
+
+export interface EventPayload {
+  id: string
+  type: string
+  timestamp: string
+  trace_id: string
+  data: Record<string, object>
+}
+
+/** Events of one unit of work. What they have in common is stored once. Webhooks refer to it by a {@link WaitingBatchRecord}. */
+export interface EventBatchRecord {
+  /** The ids of the events are made of it. */
+  id: string
+  tenant_id: string
+  trace_id: string
+  /** Who caused the events. */
+  actors: object[]
+  events: BatchedEvent[]
+  created_at: string
+}
+
+/** `actor`: an index in the list of the batch. */
+export interface BatchedEvent {
+  type: string
+  actor: number
+  data: Record<string, object>
+}
+
+/**
+ * Events of a batch that were never tried for one webhook. An event becomes a {@link DeliveryRecord} before its first
+ * attempt; `domain/webhook/event-batch.ts` says how.
+ */
+export interface WaitingBatchRecord {
+  /** The ids of the deliveries are made of it. */
+  id: string
+  webhook_id: string
+  batch_id: string
+  /** The events that wait, as indexes in the batch, in order. */
+  places: number[]
+  created_at: string
 }
 
 /** An event for one webhook. `dropped`: it was waiting when the webhook was disabled. */
@@ -219,7 +278,7 @@ export interface DeliveryRecord {
   id: string
   tenant_id: string
   webhook_id: string
-  event: { id: string; type: string; timestamp: string; trace_id: string; data: Record<string, object> }
+  event: EventPayload
   state: 'waiting' | 'sent' | 'failed' | 'dropped'
   attempts: number
   due_at?: string
@@ -231,6 +290,8 @@ export interface DeliveryRecord {
   created_at: string
   /** When it was created, or was to be sent again. */
   queued_at: string
+  /** It is found by the type of its event; absent from records of older versions. */
+  has_type?: true
 }
 
 export interface RecordOf {
@@ -259,6 +320,8 @@ export interface RecordOf {
   proxy: ProxyRecord
   webhook: WebhookRecord
   delivery: DeliveryRecord
+  event_batch: EventBatchRecord
+  waiting_batch: WaitingBatchRecord
   import: ImportRecord
   log_block: LogBlockRecord | LogHeadRecord
   log: LogRecord
