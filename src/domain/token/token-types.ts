@@ -12,6 +12,8 @@ interface TypeRules {
   readonly isStructured?: true
   /** Members that may be given as integers and are stored as text. */
   readonly textMembers?: readonly string[]
+  /** Members that may be given as text of digits and are stored as integers. */
+  readonly integerMembers?: readonly string[]
   /** Errors in `data`, under paths that start with `data`; empty if it is valid. */
   check(data: unknown): PropertyErrors
 }
@@ -27,14 +29,20 @@ export function validateData(type: TokenType, data: unknown): PropertyErrors {
   return data === null ? { data: [DATA_NOT_NULL] } : type.check(data)
 }
 
-/** Without null members in structured types, and `textMembers` as text. @throws CofferError `validation` with all errors */
+/**
+ * Structured types without null members, their `textMembers` as text and `integerMembers` as integers.
+ * @throws CofferError `validation` with all errors
+ */
 export function readData(type: TokenType, data: unknown): unknown {
   refuseErrors(validateData(type, data))
   if (!type.isStructured) return data
+  const { textMembers = [], integerMembers = [] } = type
+  const convert = (name: string, value: unknown) => {
+    if (textMembers.includes(name)) return String(value)
+    return integerMembers.includes(name) ? Number(value) : value
+  }
   const members = Object.entries(data as object).filter(([, value]) => value !== null)
-  return Object.fromEntries(
-    members.map(([name, value]) => [name, type.textMembers?.includes(name) ? String(value) : value]),
-  )
+  return Object.fromEntries(members.map(([name, value]) => [name, convert(name, value)]))
 }
 
 export function findTokenType(name: unknown): TokenType {
@@ -79,10 +87,13 @@ function digitsBetween(least: number, most: number): Check {
   )
 }
 
+/** Text of as many digits as `most` has is accepted too, also with leading zeros; see `integerMembers`. */
 function integerBetween(least: number, most: number): Check {
-  const isWithin = (value: unknown) =>
-    Number.isInteger(value) && Number(value) >= least && Number(value) <= most
-  return check(isWithin, `an integer from ${least} to ${most}`)
+  const digits = new RegExp(`^[0-9]{1,${String(most).length}}$`)
+  const isInteger = (value: unknown) =>
+    typeof value === 'string' ? digits.test(value) : Number.isInteger(value)
+  const isWithin = (value: unknown) => isInteger(value) && Number(value) >= least && Number(value) <= most
+  return check(isWithin, `an integer from ${least} to ${most}, or its digits as text`)
 }
 
 const cardNumber = matching(
@@ -167,6 +178,7 @@ const RULES = {
       },
     ),
     textMembers: ['cvc'],
+    integerMembers: ['expiration_month', 'expiration_year'],
   },
   bank: {
     containers: ['/bank/high/'],
