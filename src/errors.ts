@@ -11,7 +11,7 @@ export const ERRORS = {
   unauthenticated: { status: 401, exit: 4, title: 'Unauthorized' },
   forbidden: { status: 403, exit: 4, title: 'Forbidden' },
   not_found: { status: 404, exit: 3, title: 'Not Found' },
-  not_emulated: { status: 404, exit: 3, title: 'Not Emulated' },
+  not_emulated: { status: 501, exit: 3, title: 'Not Emulated' },
   method_not_allowed: { status: 405, exit: 2, title: 'Method Not Allowed' },
   request_timeout: { status: 408, exit: 9, title: 'Request Timeout' },
   reactor_timeout: { status: 408, exit: 8, title: 'Request Timeout' },

@@ -187,6 +187,10 @@ export class ControlState implements ControlPlane {
     return this.requests.find(filter, count, timeoutMs)
   }
 
+  listNotEmulated() {
+    return this.requests.notEmulated
+  }
+
   clearRequests(): void {
     this.requests.clear()
   }

@@ -118,10 +118,13 @@ async function fail(
   return fault.kind === 'status' ? port.answerWhole(fault.status, {}, new Uint8Array()) : send()
 }
 
+/** Errors that say more than their status. */
+const SPECIFIC: readonly ErrorCode[] = ['usage', 'check_failed', 'not_emulated']
+
 /** Our error with this status, if there is one that says no more than its status. */
 function codeOfStatus(status: number): ErrorCode | undefined {
   const codes = Object.keys(ERRORS) as ErrorCode[]
-  return codes.find((code) => ERRORS[code].status === status && code !== 'usage' && code !== 'check_failed')
+  return codes.find((code) => ERRORS[code].status === status && !SPECIFIC.includes(code))
 }
 
 export function problemOf({ status = 500, detail }: Pick<FaultRule, 'status' | 'detail'>): CofferError {

@@ -177,6 +177,8 @@ class ControlMiddleware {
     }
     const response = await (rules.length === 0 ? this.#perform(state) : this.#applyFaults(state, rules))
     if (state.isStale) return response
+    const leftOut = response.status === 501 ? this.#router.findLeftOut(path) : undefined
+    if (leftOut !== undefined) control.requests.addNotEmulated(method, path, leftOut)
     control.requests.add({
       method,
       path,

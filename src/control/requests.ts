@@ -1,11 +1,16 @@
 /** The latest requests, without anything secret, and waiting for some. */
 import { EventEmitter, once } from 'node:events'
+import { BoundedMap } from '../bounded-map.js'
 import { isObject, tryJson } from '../domain/json/json.js'
-import type { RequestFilter, RequestRecord } from '../framework/ports/control.js'
+import type { NotEmulated, RequestFilter, RequestRecord } from '../framework/ports/control.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { HttpResponse } from '../http/exchange.js'
+import type { LeftOut } from '../http/router.js'
 
 const MAX_REQUESTS = 1000
+/** Different paths of areas that are not emulated. The oldest is forgotten at the limit. */
+const MAX_NOT_EMULATED = 1000
+const MAX_SEGMENTS = 8
 /** Longer bodies are not kept. */
 const MAX_BODY_LENGTH = 16_384
 /** Properties of bodies whose values are shown: names of things, never data. */
@@ -20,6 +25,7 @@ export class Requests {
   /** Those that are forgotten included. */
   #count = 0
   readonly #added = new EventEmitter().setMaxListeners(0)
+  #notEmulated = new BoundedMap<string, NotEmulated>(MAX_NOT_EMULATED)
 
   get count(): number {
     return this.#count
@@ -32,8 +38,22 @@ export class Requests {
     this.#added.emit('added')
   }
 
+  /** Counts a request that was answered 501. */
+  addNotEmulated(method: string, path: string, { area, path: known }: LeftOut): void {
+    const template = templateOf(path, known)
+    const name = `${method} ${template}`
+    const counted = this.#notEmulated.get(name)
+    if (counted === undefined) this.#notEmulated.set(name, { method, path: template, area, count: 1 })
+    else counted.count++
+  }
+
+  get notEmulated(): NotEmulated[] {
+    return [...this.#notEmulated.values()].map((each) => ({ ...each }))
+  }
+
   clear(): void {
     this.#records.length = 0
+    this.#notEmulated = new BoundedMap(MAX_NOT_EMULATED)
   }
 
   /** Those after the first `count`, and the count from which to go on. */
@@ -58,6 +78,15 @@ export class Requests {
     clearTimeout(timer)
     return search()
   }
+}
+
+/** The path with `{}` for each part below `known` that may be an id: that is no plain lower-case word. */
+function templateOf(path: string, known: string): string {
+  const fixed = known.split('/')
+  const segments = path.replace(/\/$/, '').split('/')
+  const parts = segments.slice(fixed.length, MAX_SEGMENTS)
+  const named = parts.map((part) => (/^[a-z]{1,30}(-[a-z]{1,30}){0,3}$/.test(part) ? part : '{}'))
+  return [known, ...named, ...(segments.length > MAX_SEGMENTS ? ['…'] : [])].join('/')
 }
 
 /** Keeps `known` properties, with values only if they name something. Any other JSON becomes its type. */

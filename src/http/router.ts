@@ -19,6 +19,12 @@ export interface RelayMatch {
 /** The parts of a path, decoded; undefined is one that cannot be, and may stand for a parameter alone. */
 type Segments = readonly (string | undefined)[]
 
+/** An area that is not emulated, and the one of its paths that a request is at or below. */
+export interface LeftOut {
+  area: string
+  path: string
+}
+
 /** A router over `registry`; fixed segments go before parameters. */
 export function createRouter(registry: Registry) {
   const buckets = new Map<string, RoutedOperation[]>()
@@ -52,6 +58,14 @@ export function createRouter(registry: Registry) {
       return found && { ...found, rest: path.slice(found.relay.path.length) }
     },
 
+    /** The area that a path without an operation belongs to, if that area is not emulated. */
+    findLeftOut(path: string): LeftOut | undefined {
+      const segments = splitPath(path)
+      if (findAll(segments).length > 0) return undefined
+      areas ??= readAreas()
+      return findLeftOut(segments, areas)
+    },
+
     /** `allow`: the methods of a known path, as text. @throws CofferError `not_found`, `not_emulated` */
     match(method: string, path: string): Match | { allow: string } {
       const segments = splitPath(path)
@@ -79,12 +93,20 @@ export function noControl(): CofferError {
 
 function describeUnknown(segments: Segments, areas: readonly Area[]): CofferError {
   if (`/${segments[0]}` === CONTROL_PATH) return noControl()
-  const isIn = (path: string) =>
-    path.split('/').every((part, at) => at === 0 || part === '{}' || part === segments[at - 1])
-  const leftOut = areas.find(({ not_emulated = [] }) => not_emulated.some(isIn))
+  const leftOut = findLeftOut(segments, areas)
   return leftOut === undefined
     ? new CofferError('not_found', 'There is nothing at this path.')
     : new CofferError('not_emulated', `${leftOut.area}: this server does not emulate this area.`)
+}
+
+function findLeftOut(segments: Segments, areas: readonly Area[]): LeftOut | undefined {
+  const isIn = (path: string) =>
+    path.split('/').every((part, at) => at === 0 || part === '{}' || part === segments[at - 1])
+  for (const { area, not_emulated = [] } of areas) {
+    const path = not_emulated.find(isIn)
+    if (path !== undefined) return { area, path }
+  }
+  return undefined
 }
 
 function bucketOf(segments: Segments): string {

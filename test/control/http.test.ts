@@ -32,7 +32,7 @@ const ask = async (url: string, line: string, headers: Record<string, string> = 
 }
 
 const LINES =
-  'POST /reset|GET /snapshots|POST /forks|GET /clock|GET /faults|GET /requests|GET /outbox|GET /reveals?token=x|POST /page'.split(
+  'POST /reset|GET /snapshots|POST /forks|GET /clock|GET /faults|GET /requests|GET /not-emulated|GET /outbox|GET /reveals?token=x|POST /page'.split(
     '|',
   )
 
@@ -80,7 +80,7 @@ t.test('faults, requests and mail alone with --test-controls and --demo, nothing
   const own = { 'svc-api-key': control!.key }
   for (const { url, key } of [ofDemo!, control!])
     for (const line of LINES) {
-      const isThere = /faults|requests|outbox|reveals|page/.test(line)
+      const isThere = /faults|requests|not-emulated|outbox|reveals|page/.test(line)
       t.equal((await ask(url, line, { 'svc-api-key': key })).status, isThere ? 200 : 404, line)
     }
   const faults = ['control', 'fault', 'list', '--output', 'table']

@@ -105,6 +105,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     load: async () => (await loadHooks()).showOutbox,
   },
   'control outbox': { empty: 'No mail yet.' },
+  'control not-emulated': { empty: 'No request for an area that is not emulated.' },
   'control webhooks': { empty: 'No event matches.' },
   'webhook deliveries': {
     empty: 'No event of the last 24 hours. See: coffer webhook list',

@@ -71,6 +71,10 @@ export type RequestRecord = Infer<typeof requestOutput> & { decisions?: Explaine
 
 export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' | 'status' | 'application_id'>>
 
+/** Requests for a path that were answered 501, because its area is not emulated. Parts of the path that may be ids are `{}`. */
+export const notEmulatedOutput = object({ method: text, path: text, area: text, count })
+export type NotEmulated = Infer<typeof notEmulatedOutput>
+
 /** Its keys are by the names of the applications. */
 export const forkOutput = object({
   id: uuid,
@@ -100,6 +104,9 @@ export interface ControlPlane {
   setFaults(rules: readonly FaultRule[]): Promise<void>
   /** Resolves when `count` match, or after `timeoutMs` with what there is. Oldest first. */
   findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
+  /** In the order of the first request of each, since the start, a reset or {@link clearRequests}. */
+  listNotEmulated(): NotEmulated[]
+  /** Forgets the counts of {@link listNotEmulated} too. */
   clearRequests(): void
   /** Asks `isSo` again and again, until it is or the time is over. */
   waitUntil(isSo: () => Promise<boolean>, timeoutMs: number): Promise<void>

@@ -56,7 +56,7 @@ export function renderFidelity(): string {
   })
   return `<section id="fidelity"><h2>What is emulated</h2>
 <p>What this server emulates of the interface of January 2023 and of the one that today’s clients call.
-A dash: no contract of that time is known. A path of an area that is not emulated answers 404 with the title <q>Not Emulated</q>.</p>
+A dash: no contract of that time is known. A path of an area that is not emulated answers 501 with the title <q>Not Emulated</q>.</p>
 <div class="scroll" tabindex="0"><table class="plain"><thead><tr><th scope="col">Area</th><th scope="col">January 2023</th><th scope="col">Today</th></tr></thead>
 <tbody>${rows.join('')}</tbody></table></div></section>`
 }

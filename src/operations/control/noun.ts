@@ -196,6 +196,16 @@ export const noun = {
         session.control().findRequests(omitUndefined(filter), wanted ?? 0, timeoutMs),
     }),
     operation({
+      ...on('not-emulated', 'GET /not-emulated'),
+      summary: 'Count the requests for areas that are not emulated, which were answered 501.',
+      details:
+        'A part of a path that may be an id is {}. Counted since the start, a reset or `control request clear`, each attempt of\n' +
+        'a client that repeats a request. A test suite may require that there are none.',
+      output: arrayOf(port.notEmulatedOutput),
+      columns: ['method', 'path', 'count', 'area'],
+      runDetached: async (session) => session.control().listNotEmulated(),
+    }),
+    operation({
       ...on('request clear', 'DELETE /requests'),
       summary: 'Forget the requests so far.',
       runDetached: async (session) => void (await session.control().clearRequests()),
