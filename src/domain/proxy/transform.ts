@@ -1,7 +1,7 @@
 /** Transforms of proxies: what changes requests and answers, in order. */
 import type { PropertyErrors } from '../../errors.js'
 import { findTexts } from '../json/find-texts.js'
-import { isObject } from '../json/json.js'
+import { canonicalJson, isObject } from '../json/json.js'
 import { omitUndefined } from '../omit-undefined.js'
 import { addError } from '../property-errors.js'
 import { MAX_CODE_BYTES } from '../reactor/formula.js'
@@ -29,14 +29,19 @@ type Given = Readonly<Record<string, unknown>>
 
 const isJsonLocation = (text: string) => readLocation(text) !== undefined
 
-/** The transforms of one direction: the plural form, or the singular one, an object or an array of one. */
+/**
+ * The transforms of one direction: the plural form, or the singular one, an object or an array of one. Both may be given if
+ * they are equal, as in the answers about a proxy with one transform.
+ */
 export function readTransforms(given: Given, direction: Direction, errors: PropertyErrors = {}) {
   const one = `${direction}_transform`
   const many = `${one}s`
   const [single, list] = [given[one] || undefined, given[many] || undefined]
-  const isSingle = single !== undefined
+  const isSingle = single !== undefined && list === undefined
   const pathOf = (index: number) => (isSingle ? one : `${many}[${index}]`)
-  if (isSingle && list !== undefined) addError(errors, one, `cannot be given beside ${many}`)
+  const isEqual = canonicalJson([single].flat()) === canonicalJson(list ?? [])
+  if (single !== undefined && list !== undefined && !isEqual)
+    addError(errors, one, `cannot be given beside ${many} that differ from it`)
   const items: unknown = isSingle ? [single].flat() : (list ?? [])
   if (!Array.isArray(items)) addError(errors, many, 'must be an array')
   else if (isSingle && items.length !== 1) addError(errors, one, 'must be one transform')
