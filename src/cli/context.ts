@@ -34,6 +34,8 @@ export interface ProcessLike extends Streams {
   readonly argv: readonly string[]
   readonly env: Environment
   readonly pid: number
+  /** Of the process that started this one; another one after that has ended. */
+  readonly ppid: number
   /** The version of Node, such as `v20.19.0`. */
   readonly version: string
   /** How other users see the process; may be absent. */
@@ -71,6 +73,10 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   readonly typed: { passphrase?: string; storePassword?: string; triesLeft?: number; told: Set<string> }
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
+  /** Aborted by SIGHUP after {@link handlesSignals}. */
+  readonly hangUp: AbortSignal
+  /** The present parent. */
+  parentPid(): number
   /** The command ends by itself when `signal` is aborted: from then on nothing interrupts it, not SIGHUP either. */
   handlesSignals(): void
   /** The vaults that this run has open, which an interrupt closes. */

@@ -32,6 +32,7 @@ class CommandLine {
   #context: CommandContext | undefined
   readonly #input: InputReader
   readonly #stop = new AbortController()
+  readonly #hangUp = new AbortController()
   readonly #opened = new Set<Vault>()
   #handlesSignals = false
 
@@ -79,7 +80,7 @@ class CommandLine {
     } finally {
       // After an interrupt: closing completes and syncs what is in progress.
       for (const vault of this.#opened) await vault.close()
-      this.#process.off('SIGHUP', ignore)
+      this.#process.off('SIGHUP', this.#noteHangUp)
     }
   }
 
@@ -105,6 +106,8 @@ class CommandLine {
     this.#release()
     this.#stop.abort()
   }
+
+  readonly #noteHangUp = () => this.#hangUp.abort()
 
   #release(): void {
     this.#process.off('SIGINT', this.#interrupt)
@@ -132,9 +135,11 @@ class CommandLine {
       input: this.#input,
       typed: { told: new Set() },
       signal: this.#stop.signal,
+      hangUp: this.#hangUp.signal,
+      parentPid: () => process.ppid,
       handlesSignals: () => {
         this.#handlesSignals = true
-        process.on('SIGHUP', ignore)
+        process.on('SIGHUP', this.#noteHangUp)
       },
       ...(process.fetch && { fetch: process.fetch }),
       opened: this.#opened,
@@ -155,5 +160,3 @@ async function perform(context: CommandContext, { command, args, options }: Pars
   const { name, arguments: specs = [] } = command
   return command.run(context, await completeArgs(context, name, specs, args), options)
 }
-
-function ignore(): void {}

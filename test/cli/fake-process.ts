@@ -65,6 +65,7 @@ export async function runProcess(
     stdin: input,
     ...{ stdout, stderr },
     pid: process.pid,
+    ppid: process.ppid,
     version: run.version ?? process.version,
     cwd: () => cwd,
     on: (event, listener) => {

@@ -1,9 +1,10 @@
 /** A server that ends with the process that started it. */
 import type { SpawnOptions } from 'node:child_process'
 import { once } from 'node:events'
-import { openSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { isWrapped, signalOfParent } from '../../src/cli/commands/serve/parent.js'
 import { startProgram, waitFor } from '../support/process.js'
 import { createWorkplace } from './process.js'
 
@@ -37,17 +38,102 @@ t.test('the server stops when standard input ends, also when its parent was kill
   t.notOk(isThere(pid))
 })
 
-t.test('refused where standard input cannot tell, and with options that read it', async (t) => {
-  for (const [stdin, text, ...words] of [
-    ['ignore', /needs a pipe or a socket/],
-    [openSync(bin, 'r'), /needs a pipe or a socket/],
-    ['pipe', /given to --exit-with-parent and --tls-cert/, '--tls-cert', '-', '--tls-key', 'key.pem'],
-  ] as const) {
-    const stdio = [stdin, 'ignore', 'pipe']
-    const options = { cwd: place.directory, env: place.env, stdio } as SpawnOptions
-    const child = startProgram(process.execPath, [...SERVE, ...words], options)
-    t.match(await waitFor(child), { code: 2, stderr: text })
+/** Starts the server by a shell that waits for it, as npm and npx do, and gives its address. */
+async function startByShell(t: Test, words: readonly string[], more: Record<string, string> = {}) {
+  const quoted = words.map((word) => `'${word}'`).join(' ')
+  // What follows keeps the shell from becoming the server.
+  const shell = startProgram('sh', ['-c', `'${process.execPath}' ${quoted}; true`], {
+    env: { ...place.env, ...more },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const [said] = (await once(shell.stdout!, 'data')) as [Buffer]
+  const { url } = JSON.parse(said.toString()) as { url: string }
+  t.teardown(() => shell.kill('SIGKILL'))
+  return { shell, url }
+}
+
+const isUp = (url: string) =>
+  fetch(`${url}/healthz`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+
+async function waitUntilDown(url: string): Promise<void> {
+  while (await isUp(url)) await wait(50)
+}
+
+const WITHOUT = SERVE.filter((word) => word !== '--exit-with-parent')
+
+t.test('a server that npx or a script of npm started stops when its shell is ended', async (t) => {
+  for (const script of ["'coffer'", 'coffer serve --ephemeral']) {
+    const { shell, url } = await startByShell(t, WITHOUT, { npm_lifecycle_script: script })
+    t.ok(await isUp(url), script)
+    shell.kill('SIGTERM')
+    await waitUntilDown(url)
   }
+})
+
+t.test('--exit-with-parent watches the parent where standard input is no pipe', async (t) => {
+  const { shell, url } = await startByShell(t, SERVE)
+  shell.kill('SIGTERM')
+  await waitUntilDown(url)
+  const orphan = { terminal: { stdin: {} }, parentPid: () => 1 }
+  const message = /process that started this one has ended already/
+  t.throws(() => signalOfParent(orphan as never, true), { code: 'usage', message })
+})
+
+t.test('only a shell that runs nothing else is watched unasked', async (t) => {
+  for (const script of [
+    'coffer',
+    "'coffer'",
+    'coffer serve --port 4010',
+    'node bin/coffer.js serve --demo',
+    './node_modules/.bin/coffer serve',
+    `coffer serve --run 'npm test; true' --port "40 10"`,
+  ])
+    t.ok(isWrapped({ npm_lifecycle_script: script }), script)
+  for (const script of [
+    undefined,
+    '',
+    'coffer serve & sleep 1',
+    'coffer serve --port 4010 && node test.js',
+    'coffer serve | tee log',
+    'node start.js coffer serve',
+    'NODE_ENV=test coffer serve',
+    'vitest',
+    'coffering',
+    'coffer serve $(flags)',
+  ])
+    t.notOk(isWrapped({ npm_lifecycle_script: script }), script ?? 'no script')
+})
+
+t.test('a terminal that is closed ends the shell, and not the server', async (t) => {
+  let parent = 4711
+  const stop = new AbortController()
+  const start = (more: object) => {
+    const context = { env: { npm_lifecycle_script: 'coffer' }, signal: stop.signal, parentPid: () => parent }
+    return signalOfParent({ ...context, hangUp: new AbortController().signal, ...more } as never, false)
+  }
+  // The timers of a server do not keep its process running.
+  const alive = setInterval(() => undefined, 1000)
+  t.teardown(() => clearInterval(alive))
+  const kept = start({ hangUp: AbortSignal.abort() })!
+  const ended = start({})!
+  parent = 1
+  await once(ended, 'abort')
+  t.notOk(kept.aborted, 'it has looked before the other')
+  t.equal(start({}), undefined, 'whose parent has ended before is a daemon')
+  parent = 4711
+  t.equal(start({ env: {} }), undefined, 'neither is one that another program started')
+  stop.abort()
+})
+
+t.test('options that read standard input are refused beside it', async (t) => {
+  const words = [...SERVE, '--tls-cert', '-', '--tls-key', 'key.pem']
+  const stdio = ['pipe', 'ignore', 'pipe']
+  const options = { cwd: place.directory, env: place.env, stdio } as SpawnOptions
+  const child = startProgram(process.execPath, words, options)
+  t.match(await waitFor(child), { code: 2, stderr: /given to --exit-with-parent and --tls-cert/ })
 })
 
 function isThere(pid: number): boolean {

@@ -42,7 +42,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--test-controls', 'let tests of this vault set faults and see requests; see coffer control --help'],
       ['--workers <number>', 'the processes that answer, over PostgreSQL (default 1)'],
       ['--run <command>', 'run this beside the server, which stops with it; it has COFFER_URL and keys'],
-      ['--exit-with-parent', 'stop when standard input, a pipe, ends'],
+      ['--exit-with-parent', 'stop with the process that started this one'],
       ['--tls-cert <file>', 'use TLS with this certificate (PEM)'],
       ['--tls-key <file>', 'the private key of the certificate (PEM)'],
     ],

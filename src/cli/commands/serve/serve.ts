@@ -1,21 +1,20 @@
 import { once } from 'node:events'
-import { Socket } from 'node:net'
 import { pause } from '../../../client/pause.js'
 import { ControlState, openControlled } from '../../../control/control-state.js'
 import { serveVault } from '../../../control/serve.js'
 import { parseJson } from '../../../domain/json/json.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
-import { CofferError, noRevealError, usage } from '../../../errors.js'
+import { CofferError, noRevealError } from '../../../errors.js'
 import { createAccessLog } from '../../../http/access-log.js'
 import { type App, harden } from '../../../vault/app.js'
 import { openVault } from '../../../vault/open.js'
 import { ensureSampleApplications, findSampleApplications } from '../../../vault/sample-applications.js'
 import type { CommandContext, Options } from '../../context.js'
 import { printNotice } from '../../output/output.js'
-import type { InputStream } from '../../output/terminal.js'
 import { findVaultDirectory } from '../../target/place.js'
 import { openThisVault, reactorOptions, withVault } from '../../target/vault.js'
 import { announce, type Opened, STOPPING } from './announcement.js'
+import { signalOfParent } from './parent.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 
 const SWEEP_MS = 30_000
@@ -27,7 +26,7 @@ export async function serve(given: CommandContext, _: unknown, flags: Options): 
   if (given.config.noReveal && wantsSamples && vault !== 'ephemeral')
     throw noRevealError('new keys (--demo, --starter-apps)')
   if (options.workers > 1) return serveShared(given, options)
-  const outer = options.exitsWithParent ? withParent(given) : given
+  const outer = withParent(given, options)
   const ended = new AbortController()
   const context = { ...outer, signal: AbortSignal.any([outer.signal, ended.signal]) }
   const hardenOnce = await hardenLater(context)
@@ -69,7 +68,7 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
     )
     return leaveWorkers()
   }
-  const context = options.exitsWithParent ? withParent(given) : given
+  const context = withParent(given, options)
   await withVault(context, await openThisVault(context, 'command', openVault), async (app) => {
     const opened = await describeFound(context, options, app)
     context.handlesSignals()
@@ -95,16 +94,10 @@ async function hardenLater(context: CommandContext) {
   return () => (hardening ??= start())
 }
 
-/** The context in which the end of standard input stops the server too. @throws CofferError `usage` */
-function withParent(context: CommandContext): CommandContext {
-  const stdin: InputStream = context.input.claimStdin('--exit-with-parent')
-  // Other kinds of files never end, or have ended already.
-  if (stdin.isTTY || !(stdin instanceof Socket))
-    throw usage('--exit-with-parent needs a pipe or a socket as standard input.')
-  const ended = new AbortController()
-  for (const event of ['end', 'close', 'error']) stdin.once(event, () => ended.abort())
-  stdin.resume()
-  return { ...context, signal: AbortSignal.any([context.signal, ended.signal]) }
+/** The context in which the end of the parent may stop the server too. @throws CofferError `usage` */
+function withParent(context: CommandContext, { exitsWithParent }: ServeOptions): CommandContext {
+  const ended = signalOfParent(context, exitsWithParent)
+  return ended === undefined ? context : { ...context, signal: AbortSignal.any([context.signal, ended]) }
 }
 
 async function describeFound(context: CommandContext, { wantsSamples }: ServeOptions, app: App) {
