@@ -57,6 +57,8 @@ export interface ErrorDetails {
   cause?: unknown
   /** Overrides the table's status: 400 to 599, set by the code of a reactor. */
   status?: number
+  /** Overrides the exit code of the table: that of a program which was run. */
+  exit?: number
   /** Whole seconds after which the caller can try again. */
   retryAfterSeconds?: number
   /** The trace id of the server that answered with the error. */
@@ -80,7 +82,7 @@ export class CofferError extends Error {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
     this.code = code
     this.status = details.status ?? ERRORS[code].status
-    this.exit = ERRORS[code].exit
+    this.exit = details.exit ?? ERRORS[code].exit
     this.errors = details.errors
     this.retryAfterSeconds = details.retryAfterSeconds
     this.traceId = details.traceId

@@ -215,6 +215,23 @@ t.test('what cannot be served is said, with the exit code that goes with it', as
     t.match(await home.run(['serve', ...words]), { code: exit, stderr: message }, words.join(' '))
 })
 
+t.test('the exit code of --run is that of its command', async (t) => {
+  const place = workplaceFor(t)
+  const run = (line: string) => runCommand(place, ['serve', '--ephemeral', '--run', line])
+  t.match(await run('echo "$COFFER_URL"'), { code: 0, stdout: /^http:/, stderr: '' })
+  for (const [line, code] of [
+    ['exit 7', 7],
+    ['false', 1],
+    ['kill -TERM $$', 143],
+    ['no-such-program 2> /dev/null', 127],
+  ] as const)
+    t.match(
+      await run(line),
+      { code, stderr: /^error: The command of --run ended with (\d+|SIGTERM)\.\n$/ },
+      line,
+    )
+})
+
 t.test('other machines are let in only on purpose', async (t) => {
   const local = { hostName: 'localhost', isRemote: false }
   for (const [flags, expected] of [

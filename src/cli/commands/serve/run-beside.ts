@@ -1,8 +1,15 @@
 import { spawn } from 'node:child_process'
+import { constants } from 'node:os'
 import { CofferError } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
 
-/** Runs a line of the shell until it ends or `signal` is aborted. @throws CofferError `check_failed` unless it ends with 0 */
+/** As shells do: a signal that ended a program gives this and its number. */
+const SIGNALLED = 128
+
+/**
+ * Runs a line of the shell until it ends or `signal` is aborted.
+ * @throws CofferError `check_failed` with the exit code of the line, unless that is 0
+ */
 export function runLine(
   { env, cwd, signal }: Pick<CommandContext, 'env' | 'cwd' | 'signal'>,
   line: string,
@@ -13,11 +20,13 @@ export function runLine(
   const child = spawn('/bin/sh', ['-c', line], { cwd, env: own, stdio: 'inherit' })
   signal.addEventListener('abort', () => child.kill(), { once: true })
   return new Promise((resolve, reject) => {
-    const end = (how: number | string | null) => {
-      if (how === 0 || signal.aborted) return resolve()
-      reject(new CofferError('check_failed', `The command of --run ended with ${how}.`))
+    const end = (how: number | string, exit: number) => {
+      if (exit === 0 || signal.aborted) return resolve()
+      reject(new CofferError('check_failed', `The command of --run ended with ${how}.`, { exit }))
     }
-    child.once('error', ({ message }) => end(message))
-    child.once('close', (code, killedBy) => end(code ?? killedBy))
+    child.once('error', ({ message }) => end(message, 1))
+    child.once('close', (code, killedBy) =>
+      end(code ?? killedBy!, code ?? SIGNALLED + constants.signals[killedBy!]),
+    )
   })
 }
