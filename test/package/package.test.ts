@@ -2,7 +2,8 @@
  * The packed tarball, installed as a user installs it. It takes its packages from npm's cache, where `npm ci` has put
  * them.
  */
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   cpSync,
   existsSync,
@@ -17,6 +18,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -101,6 +103,28 @@ t.test('a consumer compiles strictly against it, as a module and as CommonJS, an
     const { stdout } = await run(process.execPath, [file], { cwd: place })
     t.equal(stdout, 'XXXXXXXXXXXX4242 4242424242424242 404 forbidden\n', file)
   }
+})
+
+t.test('tools find the package by its package.json', async (t) => {
+  const script = "const path = require.resolve('coffer/package.json'); console.log(require(path).name)"
+  t.equal((await run(process.execPath, ['-e', script], { cwd: place })).stdout, 'coffer\n')
+})
+
+t.test('a server of npx stops when npx is ended', async (t) => {
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const words = ['coffer', 'serve', '--ephemeral', '--port', '0', '-o', 'json']
+  const stdio = ['ignore', 'pipe', 'ignore'] as ['ignore', 'pipe', 'ignore']
+  const npx = spawn('npx', words, { cwd: place, env, stdio })
+  const [said] = (await once(npx.stdout, 'data')) as [Buffer]
+  const { url } = JSON.parse(said.toString()) as { url: string }
+  t.equal((await fetch(`${url}/healthz`)).status, 200)
+  npx.kill('SIGTERM')
+  const isUp = () =>
+    fetch(`${url}/healthz`).then(
+      () => true,
+      () => false,
+    )
+  while (await isUp()) await wait(50)
 })
 
 t.test('the command is there, and finds its data', async (t) => {
