@@ -130,11 +130,18 @@ const FORWARDED = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
 const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
 
 /** Whether it is from this machine, by a name of loopback, and no proxy handed it on. Requests without a socket are ours. */
-export function isLocal({ client, headers }: HttpRequest): boolean {
+export function isLocal(request: HttpRequest): boolean {
+  return whyRemote(request) === undefined
+}
+
+/** Why a request is not taken for one of this machine; undefined if it is one. */
+export function whyRemote({ client, headers }: HttpRequest): string | undefined {
   const host = readHeader(headers, 'host')
-  const isLoopback = client === undefined || LOOPBACK_CLIENT.test(client)
-  const isForwarded = Object.keys(headers).some((name) => FORWARDED.test(name))
-  return isLoopback && !isForwarded && (host === undefined || LOOPBACK_HOST.test(host))
+  const forwarded = Object.keys(headers).find((name) => FORWARDED.test(name))
+  if (client !== undefined && !LOOPBACK_CLIENT.test(client)) return 'it came from another machine'
+  if (forwarded !== undefined) return `a proxy passed it on (header ${forwarded})`
+  if (host !== undefined && !LOOPBACK_HOST.test(host)) return 'it names another host than localhost'
+  return undefined
 }
 
 export function isOwnOrigin({ headers }: HttpRequest): boolean {

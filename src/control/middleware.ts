@@ -13,14 +13,14 @@ import { staleWorkError } from '../framework/unit.js'
 import { type Answerer, splitTarget } from '../http/answerer.js'
 import { answerProblem, HEALTH_PATH, type HttpRequest, type HttpResponse } from '../http/exchange.js'
 import { type HeaderNames, headerNames, readHeader } from '../http/headers.js'
-import { createRouter, noControl } from '../http/router.js'
+import { createRouter } from '../http/router.js'
 import { DEFAULT_BODY_LIMIT_BYTES } from '../http/server.js'
 import { answererFactory, type CreateAnswerer, type ServiceOptions } from '../http/start.js'
 import { registry } from '../operations/all.js'
 import { DeadLink, inspectLink } from '../operations/invite/accept-invitation.js'
 import { VERSION } from '../version.js'
 import type { ControlState } from './control-state.js'
-import { DASHBOARD_PATH, type Dashboard, isLocal, isOwnOrigin } from './dashboard.js'
+import { DASHBOARD_PATH, type Dashboard, isOwnOrigin, whyRemote } from './dashboard.js'
 import { closeStream, cutStream, problemOf, titleByStatus, watchDestination } from './faults.js'
 import type { SendRequest } from './page-work.js'
 import { knownOf, queryNames, redactBody, redactResponse } from './requests.js'
@@ -48,6 +48,8 @@ interface RequestState {
 }
 
 const MAX_DECISIONS = 20
+const LOCAL_ONLY =
+  'The control plane answers its own machine only, at http://localhost or a loopback address, without a proxy.'
 
 /** A browser that shows the page asks for them. */
 const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
@@ -63,22 +65,28 @@ export function createVaultAnswerer(
   allowHosts?: readonly string[],
 ): Answerer {
   const service = { ...given, host: options.control.app, registry, authenticate, version: VERSION }
-  return new ControlMiddleware(options, answererFactory(service, allowHosts)).answer
+  return new ControlMiddleware(options, answererFactory(service, allowHosts), given.record).answer
 }
 
 class ControlMiddleware {
   readonly #options: MiddlewareOptions
   readonly #create: CreateAnswerer
+  readonly #writeLog: VaultServiceOptions['record'] | undefined
   readonly #names: HeaderNames
   readonly #answerDashboard: Answerer | undefined
   readonly #router = createRouter(registry)
   readonly #answerers = new WeakMap<ControlState, { api: Answerer; control: Answerer }>()
   readonly #states = new WeakMap<HttpRequest, RequestState>()
 
-  constructor(options: MiddlewareOptions, create: CreateAnswerer) {
+  constructor(
+    options: MiddlewareOptions,
+    create: CreateAnswerer,
+    writeLog: VaultServiceOptions['record'] | undefined,
+  ) {
     const { control, dashboard, prefix } = options
     this.#options = options
     this.#create = create
+    this.#writeLog = writeLog
     this.#names = headerNames(prefix)
     const noOperations = { ...registry, operations: [], routed: [] }
     const pages = { host: control.app, registry: noOperations, cors: false, record: undefined }
@@ -110,8 +118,11 @@ class ControlMiddleware {
 
   async #answerControl(request: HttpRequest, path: string): Promise<HttpResponse> {
     const { control: base } = this.#options
+    const started = performance.now()
     try {
-      if (!isLocal(request)) throw noControl()
+      const remote = whyRemote(request)
+      if (remote !== undefined)
+        throw new CofferError('forbidden', `${LOCAL_ONLY} This request is refused: ${remote}.`)
       if (!isOwnOrigin(request))
         throw new CofferError('forbidden', 'Pages of other origins may not use the control plane.')
       const [, id, rest] = FORK_PATH.exec(path) ?? []
@@ -119,8 +130,13 @@ class ControlMiddleware {
       request.target = `${CONTROL_PATH}${rest}${request.target.slice(request.target.indexOf(path) + path.length)}`
       return await this.#answererOf(base.findFork(id)).control(request)
     } catch (error) {
-      if (error instanceof CofferError) return this.#fail(error, request)
-      throw error
+      if (!(error instanceof CofferError)) throw error
+      const answer = this.#fail(error, request)
+      const { method } = request
+      const { status } = answer
+      const traceId = answer.headers[this.#names.traceId] ?? ''
+      this.#writeLog?.({ method, route: CONTROL_PATH, status, ms: performance.now() - started, traceId })
+      return answer
     }
   }
 

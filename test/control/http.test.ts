@@ -1,5 +1,9 @@
 /** The control plane of `coffer serve`: who reaches it. Its commands run in `test/cli/examples.test.ts`. */
 import t, { type Test } from 'tap'
+import { openControlled } from '../../src/control/control-state.js'
+import { createVaultAnswerer } from '../../src/control/middleware.js'
+import type { AccessEntry } from '../../src/http/access-log.js'
+import { toHandler } from '../../src/http/start.js'
 import { startServer } from '../../src/index.js'
 import { createWorkplace, runCommand, serveFor, type Workplace } from '../http/process.js'
 import { readAnswers, sendRaw } from '../http/socket.js'
@@ -44,10 +48,10 @@ t.test('all of it with --ephemeral, for its key alone', async (t) => {
     [401, {}],
     [401, { 'svc-api-key': key }],
     [403, { ...own, origin: 'https://evil.example' }],
-    [404, { ...own, 'x-forwarded-for': '1.2.3.4' }],
-    [404, { ...own, 'x-forwarded-host': 'a.example' }],
-    [404, { ...own, forwarded: 'for=1.2.3.4' }],
-    [404, { ...own, via: '1.1 proxy' }],
+    [403, { ...own, 'x-forwarded-for': '1.2.3.4' }],
+    [403, { ...own, 'x-forwarded-host': 'a.example' }],
+    [403, { ...own, forwarded: 'for=1.2.3.4' }],
+    [403, { ...own, via: '1.1 proxy' }],
   ]
   for (const line of LINES) {
     for (const [status, headers] of refused) {
@@ -112,12 +116,18 @@ t.test('other machines do not reach it', async (t) => {
   for (const [host, status] of [
     ['localhost', 200],
     ['127.0.0.1:1', 200],
-    ['coffer.example', 404],
-    ['10.0.0.1', 404],
+    ['coffer.example', 403],
+    ['10.0.0.1', 403],
   ] as const) {
     const [answer] = readAnswers(await sendRaw(server.port, `${head}Host: ${host}\r\n\r\n`))
     t.equal(answer?.status, status, `as ${host}, which a proxy may pass on`)
+    if (status === 403) t.match(answer?.body, 'it names another host than localhost')
   }
+  t.match((await ask(server.url, 'GET /_coffer/clock', { ...own, via: '1.1 proxy' })).body, {
+    ...{ status: 403, title: 'Forbidden' },
+    detail:
+      /answers its own machine only, .* This request is refused: a proxy passed it on \(header via\)\.$/,
+  })
   t.equal((await ask(server.url, 'GET /_dashboard/session')).status, 404, 'there is no page to sign in to')
   t.equal((await fetch(server.url)).status, 200, 'but the reference')
   await t.rejects(server.control.page(), { code: 'not_found' })
@@ -125,5 +135,32 @@ t.test('other machines do not reach it', async (t) => {
   const addresses = Object.values(networkInterfaces()).flat()
   const other = addresses.find((each) => each?.family === 'IPv4' && !each.internal)
   if (other === undefined) return
-  t.equal((await ask(`http://${other.address}:${server.port}`, 'GET /_coffer/clock', own)).status, 404)
+  const remote = await ask(`http://${other.address}:${server.port}`, 'GET /_coffer/clock', own)
+  t.match(remote, { status: 403, body: { detail: /it came from another machine/ } })
+})
+
+t.test('a refusal of the control plane is in the log', async (t) => {
+  const lines: AccessEntry[] = []
+  const { control } = await openControlled({ tenantName: 'test' }, undefined)
+  t.teardown(() => control.close())
+  const answer = createVaultAnswerer(
+    { record: (entry) => lines.push(entry) },
+    { control, key: 'ctl_x', prefix: 'svc' },
+  )
+  const handle = toHandler(answer)
+  const send = (headers: Record<string, string>, path = '/_coffer/clock') =>
+    handle(new Request(`http://localhost${path}`, { headers: { 'svc-api-key': 'ctl_x', ...headers } }))
+  for (const headers of [{ via: '1.1 proxy' }, { origin: 'https://evil.example' }] as Record<
+    string,
+    string
+  >[])
+    t.equal((await send(headers)).status, 403)
+  t.equal((await send({}, '/_coffer/forks/none/clock')).status, 404)
+  t.equal((await send({})).status, 200)
+  t.match(lines, [
+    { method: 'GET', route: '/_coffer', status: 403, ms: Number, traceId: /^[0-9a-f-]{36}$/ },
+    { route: '/_coffer', status: 403 },
+    { route: '/_coffer', status: 404 },
+    { route: '/_coffer/clock', status: 200 },
+  ])
 })
