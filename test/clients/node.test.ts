@@ -36,6 +36,9 @@ t.test('every call is answered, or said not to be emulated', async (t) => {
   t.equal((await collect(own.tokens.listV2({ metadata: { team: 'blue' } }))).length, 0, 'to the case')
   const query = 'type:token AND container:/general/'
   t.equal((await collect(own.tokens.searchV2({ size: 3, query }))).length, 4)
+  // Queries of `coffer help search`, which says that they work here.
+  for (const query of ['metadata.team:Blue', 'container:/pci/ AND type:card', 'data:4111'])
+    t.ok(await collect(own.tokens.searchV2({ query })), query)
   const made = await own.tokens.tokenize({ a: 'x', b: { type: 'token', data: 'y' } })
   t.match(made, { a: /^[0-9a-f-]{36}$/, b: { type: 'token' } })
   const number = await own.tokens.detokenize(`{{ ${token.id} | json: '$.number' }}`)

@@ -43,15 +43,18 @@ export function parseSearchQuery(text: string): SearchQuery | undefined {
   return text.trim() === '' ? undefined : new QueryParser(text).parse()
 }
 
-/** Terms of these `fields` that are joined by AND, without parentheses. @throws CofferError `validation` under `query`, with the column */
-export function parseJoinedTerms(text: string, fields: readonly string[]): EqualsTerm[] {
+/**
+ * Terms of these `fields` that are joined by AND, without parentheses. `advice`: the end of the message about others.
+ * @throws CofferError `validation` under `query`, with the column
+ */
+export function parseJoinedTerms(text: string, fields: readonly string[], advice: string): EqualsTerm[] {
   const query = parseSearchQuery(text)
   const isGrouped = /^\s*\(/.test(text)
   const parts = query === undefined ? [] : query.kind === 'and' ? query.parts : [query]
   return parts.map((part) => {
     if (!isGrouped && part.kind === 'equals' && fields.includes(/^metadata|.*/.exec(part.field)![0]))
       return part
-    throw refuse(`takes terms joined by AND, of ${fields.join(', ')}`)
+    throw refuse(`takes terms joined by AND, of ${fields.join(', ')}${advice}`)
   })
 }
 

@@ -125,7 +125,8 @@ export const searchTokensByCursor = operation({
   examples: [`coffer token search --after --query 'container:/pii/ AND data:6789'`],
   check({ query = '' }) {
     const fields = ['container', 'type', 'fingerprint', 'metadata', 'data']
-    return checkFields(parseJoinedTerms(query, fields), () => 'query')
+    const terms = parseJoinedTerms(query, fields, BY_PAGE)
+    return checkFields(terms, () => 'query', BY_PAGE)
   },
   runDetached: (session, input, fields) => listByCursor(session, 'token:search', input, fields),
 })
@@ -168,8 +169,18 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
   return { and: [condition, await whereAllowed(context, isRevealed)] }
 }
 
-/** Sorts the fields, so that a cursor fits equal filters. `pathOf`: the property under which an error of a field is. */
-function checkFields(fields: readonly SearchField[], pathOf: (field: string) => string): SearchField[] {
+/** Where a query is possible that a search by cursor refuses. */
+const BY_PAGE = '; POST /tokens/search takes more'
+
+/**
+ * Sorts the fields, so that a cursor fits equal filters. `pathOf`: the property under which an error of a field is.
+ * `advice`: the end of a message about fields that cannot be together.
+ */
+function checkFields(
+  fields: readonly SearchField[],
+  pathOf: (field: string) => string,
+  advice = '',
+): SearchField[] {
   const errors: PropertyErrors = {}
   const containers = fields.filter(({ field }) => field === 'container')
   const [first, ...others] = fields.filter(({ field }) => field !== 'container')
@@ -178,7 +189,10 @@ function checkFields(fields: readonly SearchField[], pathOf: (field: string) => 
     addError(errors, pathOf('container'), message)
   }
   if (containers.length > 1) addError(errors, 'query', 'may name a container only once')
-  for (const { field } of others) addError(errors, pathOf(field), `cannot be together with ${first!.field}`)
+  for (const { field } of others) {
+    const named = pathOf(field) === 'query' ? `${field} ` : ''
+    addError(errors, pathOf(field), `${named}cannot be together with ${first!.field}${advice}`)
+  }
   refuseErrors(errors)
   return fields.map(({ field, value }) => ({ field, value })).sort((a, b) => (a.field < b.field ? -1 : 1))
 }
