@@ -94,6 +94,8 @@ t.test('errors name their places, all of them at once, and nothing is written', 
     'seed.tokens[1].type',
     'seed.tokns',
   ])
+  const form = 'must be key_ and 22 characters of base58 (digits and letters without 0, O, I and l)'
+  t.match(error, { errors: { 'seed.applications[0].key': [form] } })
   const { tokens = [], formulas, associations } = FULL
   const late: [object, string][] = [
     [{ tokens: [...tokens, ...tokens.slice(1)] }, 'seed.tokens[2]'],

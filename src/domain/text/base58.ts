@@ -1,4 +1,6 @@
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
+/** The alphabet, for messages. */
+export const BASE58_RULE = 'base58 (digits and letters without 0, O, I and l)'
 /** Digits per division of the whole number. */
 const GROUP_DIGITS = 5
 const GROUP = 58n ** BigInt(GROUP_DIGITS)

@@ -4,7 +4,7 @@ import { DEFAULT_ROLE } from '../../domain/access/permissions.js'
 import { ITEM_OF_BATCH_STEPS } from '../../domain/expression/budget.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { addError, collectBelow, refuseErrors } from '../../domain/property-errors.js'
-import { isKey } from '../../domain/text/base58.js'
+import { BASE58_RULE, isKey } from '../../domain/text/base58.js'
 import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { ownerCaller } from '../../framework/caller/caller.js'
@@ -50,7 +50,11 @@ const contentsSchema = {
     ...createApplication.input,
     properties: {
       ...applicationProperties,
-      key: { type: 'string', sensitive: true, description: 'In a vault in memory; default: a random key.' },
+      key: {
+        type: 'string',
+        sensitive: true,
+        description: `In a vault in memory: ${API_KEY} and 22 characters of ${BASE58_RULE}; default: a random key.`,
+      },
     },
   } as const),
   formulas: seedList(createFormula.input),
@@ -101,8 +105,8 @@ export const applySeed = operation({
   summary: 'Create what a seed contains, in your tenant and in further ones.',
   details:
     'A seed is JSON: applications, formulas, tokens, associations, reactors, proxies, members and invitations of the tenant, and\n' +
-    'tenants with the same. Everything is created, or nothing. Keys of applications are shown only once; they can be\n' +
-    'chosen in a vault in memory.',
+    'tenants with the same. Everything is created, or nothing. Keys of applications are shown only once; in a vault\n' +
+    `in memory a seed may choose them: ${API_KEY} and 22 characters of ${BASE58_RULE}.`,
   input: closedInput(['seed'], { seed: seedSchema }),
   positionals: ['seed'],
   output: arrayOf(
@@ -199,7 +203,7 @@ function checkApplication(at: string, { key, name }: Item, names: Set<unknown>, 
   if (names.has(name)) addError(errors, `${at}.name`, 'is the name of another application')
   names.add(name)
   if (key !== undefined && !isKey(String(key), API_KEY))
-    addError(errors, `${at}.key`, 'must be key_ and 22 base58 characters')
+    addError(errors, `${at}.key`, `must be ${API_KEY} and 22 characters of ${BASE58_RULE}`)
 }
 
 /** The item with the ids that `find` gives instead of the names of an application, a formula and reactors. */
