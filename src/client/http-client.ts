@@ -29,6 +29,8 @@ export interface HttpClientOptions {
   timeoutMs?: number
   /** How often a request is repeated that a busy server refused; default 4. */
   retries?: number
+  /** How to set the prefix, for the error about a server with another one. */
+  prefixAdvice?(prefix: string): string
   /** Makes idempotency keys for POSTs that change data, so that a repeated POST is performed once; absent: no keys. */
   createKey?(): string
   /** Resolves after `ms`, or when the signal is aborted. */
@@ -86,8 +88,8 @@ export function createHttpClient(options: HttpClientOptions) {
         )
           throw new CofferError('forbidden', 'The server has no no-reveal mode, so its answer is not shown.')
         const outcome = readAnswer(definition, answer, prefix)
-        if (!(outcome instanceof CofferError))
-          return answer.headers.get(names.replayed) === 'true' ? { ...outcome, isReplayed: true } : outcome
+        if (outcome instanceof CofferError) requirePrefix(answer, names.apiKey, options)
+        else return answer.headers.get(names.replayed) === 'true' ? { ...outcome, isReplayed: true } : outcome
         const waitMs = waitBefore(attempt, outcome, options)
         if (waitMs === undefined) throw outcome
         await options.wait(waitMs, signal)
@@ -95,6 +97,25 @@ export function createHttpClient(options: HttpClientOptions) {
       }
     },
   }
+}
+
+/**
+ * The server names its own header (RFC 9110, 11.6.1), and a key in another one is no key to it.
+ * @throws CofferError `unauthenticated` if this client sends another header
+ */
+function requirePrefix(
+  { status, headers }: WholeAnswer,
+  sent: string,
+  { prefixAdvice }: HttpClientOptions,
+): void {
+  if (status !== 401) return
+  const [, prefix] =
+    /^ApiKey name="([A-Z][A-Z0-9]{0,19})-API-KEY"$/.exec(headers.get('www-authenticate') ?? '') ?? []
+  if (prefix === undefined || sent === `${prefix}-API-KEY`.toLowerCase()) return
+  const own = prefix.toLowerCase()
+  const advice = prefixAdvice?.(own) ?? `Set the option prefix to '${own}'.`
+  const message = `The server reads the API key from ${prefix}-API-KEY, and this client sent ${sent.toUpperCase()}. ${advice}`
+  throw new CofferError('unauthenticated', message)
 }
 
 /** Whether a repeated request could change data twice. */

@@ -159,7 +159,17 @@ t.test('a key under another prefix than the server has is answered with the pref
   const env = { COFFER_URL: server.url, COFFER_API_KEY: server.keys.private! }
   const home = createHome(t)
   const { code, stderr } = await home.run('token list', { env })
-  t.match({ code, stderr }, { code: 4, stderr: 'the header BT-API-KEY.' })
+  t.equal(code, 4)
+  const reason = 'The server reads the API key from BT-API-KEY, and this client sent SVC-API-KEY.'
+  const advice = 'Give --prefix bt, set COFFER_PREFIX=bt, or keep it: coffer profile set NAME prefix bt'
+  t.equal(stderr, `error: ${reason} ${advice}\n`)
+  const ofControl = { ...env, COFFER_API_KEY: server.control.key }
+  t.match(await home.run('control clock get', { env: ofControl }), { code: 4, stderr: '--prefix bt' })
+  for (const words of ['token list', 'control clock get'])
+    t.notMatch(
+      (await home.run(`${words} --prefix bt`, { env: { ...env, COFFER_API_KEY: 'key_1' } })).stderr,
+      '--prefix',
+    )
   t.equal((await home.run('token list --prefix bt', { env })).code, 0)
 })
 

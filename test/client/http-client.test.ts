@@ -54,6 +54,19 @@ t.test('a request carries key, content type and body, below the path of the addr
     t.throws(() => clientOf([], options), { code: 'usage' })
 })
 
+t.test('a server with another prefix is told from a wrong key', async (t) => {
+  const refused = { title: 'Unauthorized', detail: 'Send an API key.' }
+  const challenge = (value: string) => json(401, refused, { 'www-authenticate': value })
+  const ask = (value: string) => clientOf([challenge(value)]).client.call(find('token get'), { id: 'one' })
+  await t.rejects(ask('ApiKey name="BT-API-KEY"'), {
+    code: 'unauthenticated',
+    message:
+      "The server reads the API key from BT-API-KEY, and this client sent SVC-API-KEY. Set the option prefix to 'bt'.",
+  })
+  for (const value of ['ApiKey name="SVC-API-KEY"', 'ApiKey name="B;T-API-KEY"', 'Basic realm="x"'])
+    await t.rejects(ask(value), { code: 'unauthenticated', message: refused.detail }, value)
+})
+
 t.test('a busy server is asked again, after Retry-After or longer, with the same key', async (t) => {
   const { client, sent, waits } = clientOf([
     busy(429, 'rate-limited', { 'retry-after': '7' }),

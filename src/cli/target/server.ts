@@ -26,7 +26,7 @@ export async function reachServer(context: CommandContext, address: string): Pro
   const { randomUUID: createKey } = await import('node:crypto')
   const fetch = context.fetch ?? sockets!.fetch
   const effects = { fetch, signal, createKey, wait: pause, random: Math.random }
-  const options = { url, ...effects, ...omitUndefined({ prefix, timeoutMs }) }
+  const options = { url, ...effects, prefixAdvice, ...omitUndefined({ prefix, timeoutMs }) }
   const ask = async (request: OperationRequest) => {
     const { operation, input, as, explain, idempotencyKey, noReveal = false } = request
     const definition = await loadOperation(operation)
@@ -41,6 +41,10 @@ export async function reachServer(context: CommandContext, address: string): Pro
     sweep: async () => 0,
     close: async () => sockets?.close(),
   }
+}
+
+function prefixAdvice(prefix: string): string {
+  return `Give --prefix ${prefix}, set COFFER_PREFIX=${prefix}, or keep it: coffer profile set NAME prefix ${prefix}`
 }
 
 /** Checks that a server performs the operation, before anything is asked. @throws CofferError `usage`, `unauthenticated` */
