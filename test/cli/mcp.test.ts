@@ -145,7 +145,7 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   await call('token_create', CARD)
   await call('token_get', { id: 'card-1' })
   t.same(asked, [], 'a new token needs no consent')
-  t.same(await home.json('log reveals card-1'), { count: 0, seen_by: [] })
+  t.match(await home.json('log reveals card-1'), { count: 0, use_count: 0 })
   const input = { target: `${destination.url}/echo`, body: { n: '{{ card-1 | json: "$.number" }}' } }
   t.equal((await call('proxy_call', input)).data.res.statusCode, 200)
   t.match(asked[0], destination.url)
@@ -158,7 +158,7 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   t.match(await call('reactor_react', hidden), { text: /did not allow/ }, 'needs it')
   t.match(asked[2], 'no\\u202ene', 'nothing in a question is invisible, or changes what is seen of it')
   t.equal(asked.length, 3)
-  const uses = { count: 1, seen_by: [{ operation: 'use', actor_type: 'application' }] }
+  const uses = { count: 0, seen_by: [], use_count: 1, used_by: [{ actor_type: 'application' }] }
   t.match(await home.json('log reveals card-1'), uses)
   const mute = await connect({ words: ['--confirm', '--allow-net', new URL(destination.url).host] })
   const outcome = await mute.call('proxy_call', input).catch(() => ({ isError: true }))

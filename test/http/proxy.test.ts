@@ -143,7 +143,11 @@ t.test('limits and methods', async (t) => {
   t.equal((await call('', { method: 'OPTIONS' })).headers.get('allow'), 'GET, POST, PUT, PATCH, DELETE')
   const elsewhere = { ...long, body: '{{ card-1 }}', headers: { 'svc-proxy-url': 'http://a.example' } }
   t.match(await call('', elsewhere), { status: 403 }, 'a host that is not allowed')
-  t.same(await ask('log reveals', { token: 'card-1' }), { count: 0, seen_by: [] }, 'no token was used')
+  t.same(
+    await ask('log reveals', { token: 'card-1' }),
+    { count: 0, seen_by: [], use_count: 0, used_by: [] },
+    'no token was used',
+  )
 })
 
 t.test('code cannot set what is of the connection, and what it does wrong tells nothing', async (t) => {

@@ -24,6 +24,9 @@ const ACTORS = [
   ['user', 'user', 'member list', 'user_id'],
 ] as const
 
+/** The properties of results that list records by actors. */
+const ACTOR_LISTS = ['data', 'seen_by', 'used_by'] as const
+
 type Actor = { actor_type?: string; actor_id?: string }
 type Records = List<Record<string, unknown>>
 type Run = ResultOf<'reactor logs'>[number]
@@ -92,10 +95,14 @@ export const named: Hooks = {
 
 /** Asks for the actors of this page only, and leaves them as they are if the caller may not read them. */
 async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
-  const { data, seen_by: seen } = result as { data?: Actor[]; seen_by?: Actor[] }
+  const given = result as Partial<Record<(typeof ACTOR_LISTS)[number], Actor[]>>
+  const lists = ACTOR_LISTS.flatMap((name) =>
+    given[name] === undefined ? [] : { name, actors: given[name] },
+  )
+  const all = lists.flatMap(({ actors }) => actors)
   const names = new Map<string | undefined, string>()
   for (const [type, label, operation, filter] of ACTORS) {
-    const ofType = (data ?? seen ?? []).filter(({ actor_type, actor_id }) => actor_type === type && actor_id)
+    const ofType = all.filter(({ actor_type, actor_id }) => actor_type === type && actor_id)
     const ids = [...new Set(ofType.map(({ actor_id }) => actor_id))].slice(0, MAX_NAMED)
     if (ids.length === 0) continue
     const found = await ask({ [filter]: ids, size: MAX_NAMED }, operation).catch(() => ({ data: [] }))
@@ -109,11 +116,8 @@ async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
     const name = names.get(actor.actor_id)
     return name === undefined ? actor : { ...actor, actor_type: name }
   }
-  return {
-    ...(result as object),
-    ...(data && { data: data.map(rename) }),
-    ...(seen && { seen_by: seen.map(rename) }),
-  }
+  const renamed = Object.fromEntries(lists.map(({ name, actors }) => [name, actors.map(rename)]))
+  return { ...(result as object), ...renamed }
 }
 
 /** @throws CofferError `vault_damaged` naming the record at which the chain is broken */

@@ -9,7 +9,7 @@ import type { List } from '../../framework/page.js'
 import * as port from '../../framework/ports/control.js'
 import { closedInput, type Infer, textOf } from '../../framework/schema.js'
 import { readOutbox } from '../invite/noun.js'
-import { countReveals, revealsInput, revealsOutput } from '../log/noun.js'
+import { countReveals, REVEALS, revealsInput, revealsOutput } from '../log/noun.js'
 import { deliveryFilters, deliveryOutput, listDeliveries } from '../webhook/delivery.js'
 
 const LONGEST_WAIT_MS = 60_000
@@ -239,7 +239,7 @@ export const noun = {
     }),
     operation({
       ...on('reveals', 'GET /reveals', '--token card-1'),
-      summary: 'Count how often the data of a token, or of all, was given in plaintext, and to whom.',
+      summary: REVEALS,
       input: revealsInput,
       output: revealsOutput,
       runDetached: async (session, input) =>

@@ -110,21 +110,22 @@ const verifyLog = operation({
 })
 
 const MAX_GROUPED = 10_000
+export const REVEALS =
+  'Count how often callers were given the data of a token, or of all, in plaintext, and how often calls used it.'
 export const revealsInput = closedInput([], {
   token: { ...textOf(400, 'The id of the token, deleted or not; default: all tokens.'), refersTo: 'token' },
 })
-export const revealsOutput = object({
-  count,
-  seen_by: arrayOf(object({ 'actor_type?': text, 'actor_id?': text, operation: text, count, last_at: date })),
-})
+const actors = arrayOf(object({ 'actor_type?': text, 'actor_id?': text, count, last_at: date }))
+export const revealsOutput = object({ count, seen_by: actors, use_count: count, used_by: actors })
 
 export const countReveals = operation({
   name: 'log reveals',
   audience: 'command',
-  summary: 'Count how often the data of a token, or of all, was given in plaintext, and to whom.',
+  summary: REVEALS,
   details:
-    'Counted are reads that revealed it, and uses by reactors and proxies, which always are given the data itself. The\n' +
-    'count is of all log records; who it was, of the newest 10,000 of them.',
+    'count and seen_by: answers that gave a caller the data itself. use_count and used_by: calls of reactors and proxies, which\n' +
+    'are given the data itself; the answer of code or of a destination may have it. The counts are of all log records; who it\n' +
+    'was, of the newest 10,000 of each.',
   permissions: ['log:read'],
   input: revealsInput,
   positionals: ['token'],
@@ -132,21 +133,33 @@ export const countReveals = operation({
   examples: ['coffer log reveals card-1', 'coffer log reveals'],
   runDetached: async ({ inUnit, caller }, { token }) => {
     const which = token === undefined ? { class: 'token' } : { type_entity: `token:${token}` }
-    const fields = { ...which, transform: 'reveal' }
-    const and = Object.entries(fields).map(([field, value]) => ({ field, value }))
-    const page = { where: { and }, page: 1, size: MAX_GROUPED }
-    const { records, total } = await inUnit(({ store }) => store.find('log', caller.tenant, page))
-    const seen = new Map<string, Infer<typeof revealsOutput>['seen_by'][number]>()
-    for (const { actor_type, actor_id, operation, created_at } of records) {
-      const key = JSON.stringify([actor_id, operation])
-      // Records are newest first, so the first one of a group has its last date.
-      const first = { ...omitUndefined({ actor_type, actor_id }), operation, count: 0, last_at: created_at }
-      const known = seen.get(key) ?? first
-      seen.set(key, { ...known, count: known.count + 1 })
+    const find = (operation: 'read' | 'use') => {
+      const fields = { ...which, operation, transform: 'reveal' }
+      const and = Object.entries(fields).map(([field, value]) => ({ field, value }))
+      const page = { where: { and }, page: 1, size: MAX_GROUPED }
+      return inUnit(({ store }) => store.find('log', caller.tenant, page))
     }
-    return { count: total, seen_by: [...seen.values()] }
+    const [seen, used] = [await find('read'), await find('use')]
+    return {
+      count: seen.total,
+      seen_by: groupByActor(seen.records),
+      use_count: used.total,
+      used_by: groupByActor(used.records),
+    }
   },
 })
+
+/** `records`: newest first. */
+function groupByActor(records: readonly LogRecord[]): Infer<typeof actors> {
+  const groups = new Map<string | undefined, Infer<typeof actors>[number]>()
+  for (const { actor_type, actor_id, created_at } of records) {
+    // The first record of a group has its last date.
+    const first = { ...omitUndefined({ actor_type, actor_id }), count: 0, last_at: created_at }
+    const known = groups.get(actor_id) ?? first
+    groups.set(actor_id, { ...known, count: known.count + 1 })
+  }
+  return [...groups.values()]
+}
 
 /** The API's log object has no trace id, and does not say how a token was shown. */
 function viewLog({ trace_id: _, transform: _transform, ...view }: LogRecord): Infer<typeof logOutput> {
