@@ -8,6 +8,7 @@ import type { RecordOf } from '../domain/records/records.js'
 import { CofferError, validationError } from '../errors.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
+import { withoutCodes } from './kept-answer.js'
 import { EncodedJson, type ResponseLimits } from './limits.js'
 import type { AnyOperation, AuditEntry, Context, Host, OperationInput, Outcome } from './operation.js'
 import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
@@ -155,7 +156,7 @@ export class IdempotentAnswer {
     if (status >= 400) return
     const subjects = await this.#findSubjects(store, caller, [...this.#earlier, ...recorded])
     if (subjects === undefined) return
-    const json = encodeBody(this.#definition.output ?? {}, result)
+    const json = await encodeBody(store, caller.tenant, this.#definition.output ?? {}, result)
     if ((json?.bytes ?? 0) > MAX_ANSWER_BYTES || subjects.length > MAX_SUBJECTS)
       throw validationError(
         'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
@@ -189,11 +190,19 @@ export class IdempotentAnswer {
   }
 }
 
-/** Returns the body to be stored, without what is shown once. */
-function encodeBody(output: Schema, result: unknown): EncodedJson | undefined {
+/** Returns the body to be stored, without what is shown once, and without codes of cards. */
+async function encodeBody(
+  store: StoreWriter,
+  tenant: number,
+  output: Schema,
+  result: unknown,
+): Promise<EncodedJson | undefined> {
   if (result === undefined) return undefined
-  if (!showsOnce(output)) return result instanceof EncodedJson ? result : new EncodedJson(result)
-  return new EncodedJson(withoutShownOnce(output, result instanceof EncodedJson ? result.toJSON() : result))
+  const json = result instanceof EncodedJson ? result : new EncodedJson(result)
+  const hasCards = json.text.includes('"type":"card"')
+  if (!hasCards && !showsOnce(output)) return json
+  const body = hasCards ? await withoutCodes(store, tenant, json.toJSON()) : json.toJSON()
+  return new EncodedJson(showsOnce(output) ? withoutShownOnce(output, body) : body)
 }
 
 /** Inserts the answer, and rows that index the subjects that its own row cannot. @throws CofferError `conflict` */

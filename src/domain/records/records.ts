@@ -9,6 +9,7 @@ import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
 import type {
   Audit,
+  CodeTimerRecord,
   ImportRecord,
   IntentRecord,
   TenantEntity,
@@ -20,7 +21,7 @@ export type { LogRecord } from './log-record.js'
 export type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
 export type { IntentRecord, TokenRecord } from './token-record.js'
 
-/** The number of each kind on disk. Never change or reuse a number. The next is 28; gaps are deliberate. */
+/** The number of each kind on disk. Never change or reuse a number. The next is 29; gaps are deliberate. */
 export const KINDS = {
   tenant: 1,
   user: 2,
@@ -45,6 +46,7 @@ export const KINDS = {
   token_intent: 25,
   webhook: 26,
   delivery: 27,
+  code_timer: 28,
   import: 40,
   log_block: 254,
   /** Log records: they are stored in blocks, so no row has this kind. */
@@ -238,6 +240,7 @@ export interface RecordOf {
   user: UserRecord
   token: TokenRecord
   token_intent: IntentRecord
+  code_timer: CodeTimerRecord
   /** A distinct set of containers in use. A query for "all containers readable" is an `or` over these sets. */
   containers: { id: string; containers: string[] }
   settings: SettingsRecord

@@ -36,7 +36,13 @@ const createIntent = operation({
     const { values = {} } = (await store.get('settings', 0, 'vault')) ?? {}
     const expires = now + Number.parseInt(settingOf(values, 'token_intents.ttl'), 10) * HOUR_MS
     const fingerprint = await store.fingerprint(caller.tenant, fingerprintText)
-    const kept = { ...(record as Required<typeof record>), fingerprint, is_intent: true } as const
+    // The code of a card stays: a token intent ends soon.
+    const kept = {
+      ...(record as Required<typeof record>),
+      fingerprint,
+      code: undefined,
+      is_intent: true,
+    } as const
     const own = { ...kept, expires_at: formatDate(expires) }
     return viewIntent(await intents.add(context, own, { expires }), caller)
   },

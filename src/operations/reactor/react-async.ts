@@ -3,7 +3,8 @@ import { sizeOf } from '../../domain/expression/budget.js'
 import type { ReactorResultRecord } from '../../domain/records/records.js'
 import { CofferError, fromSent, toSent } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
-import { HttpAnswer, operation, type Session } from '../../framework/operation.js'
+import { withoutCodes } from '../../framework/kept-answer.js'
+import { type Context, HttpAnswer, operation, type Session } from '../../framework/operation.js'
 import { object, uuid } from '../../framework/output.js'
 import type { Claim } from '../../framework/ports/background.js'
 import { inputSchema } from '../../framework/schema.js'
@@ -103,16 +104,13 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
 /** Never rejects. A run whose result cannot be stored counts as interrupted, as one that a stop of the server ended. */
 async function runAndKeep(session: Session, id: string, prepared: react.Prepared): Promise<void> {
   const { background } = session
-  const keep: react.Keep = async ({ store, caller, now }, answer) => {
+  const keep: react.Keep = async (context, answer) => {
+    const { store, caller, now } = context
     const record = await store.get('reactor_result', caller.tenant, id)
     const isError = answer instanceof CofferError
     // The record is gone if its reactor was deleted, and has ended if an error was stored with the run.
     if (record === undefined || record.ended !== undefined || (background.isClosed && isError)) return
-    const ended = isError
-      ? { error: toSent(answer) }
-      : answer instanceof HttpAnswer
-        ? { res: answer.answer }
-        : { result: answer }
+    const ended = await toEnded(context, answer)
     await store.replace('reactor_result', caller.tenant, { ...record, ended }, { expires: now + KEPT_MS })
   }
   const keepError = (error: unknown) => session.inUnit((context) => keep(context, fromSent(toSent(error))))
@@ -120,4 +118,16 @@ async function runAndKeep(session: Session, id: string, prepared: react.Prepared
     .invoke(session, prepared, keep)
     .catch(keepError)
     .catch(() => undefined)
+}
+
+/** What is kept of the end of a run: of the cards that it stored no codes. */
+async function toEnded(
+  { store, caller }: Context,
+  answer: Parameters<react.Keep>[1],
+): Promise<NonNullable<ReactorResultRecord['ended']>> {
+  if (answer instanceof CofferError) return { error: toSent(answer) }
+  if (answer instanceof HttpAnswer) return { res: answer.answer }
+  const { tokens } = answer
+  if (tokens === undefined) return { result: answer }
+  return { result: { ...answer, tokens: await withoutCodes(store, caller.tenant, tokens) } }
 }

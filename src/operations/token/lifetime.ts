@@ -2,13 +2,18 @@
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { monthOf } from '../../domain/dates.js'
 import { type ActivityRecord, associationId, type TokenRecord } from '../../domain/records/records.js'
+import type { CardCode, CodeTimerRecord } from '../../domain/records/token-record.js'
 import { settingOf } from '../../domain/settings.js'
+import { renderSearchOf } from '../../domain/token/token-rendering.js'
 import { type EventTools, writeEntries } from '../../framework/events.js'
 import { removeAnswersAbout } from '../../framework/idempotency.js'
 import type { Context, Host } from '../../framework/operation.js'
 import type { Waiting } from '../../framework/ports/deliveries.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { entityTypeOf, messageAbout } from './token-attributes.js'
+
+type Sweeping = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'expressions'>
+type SweepTools = EventTools & Pick<Host, 'expressions'>
 
 const BATCH = 200
 /** Blocks of a tenant's log that are dropped in one unit of work. */
@@ -45,14 +50,67 @@ export async function countCreation(
 
 /** Removes what belongs to a token that is deleted, and keeps its creation counted. */
 export async function removeDependents({ store, caller: { tenant } }: Context, token: TokenRecord) {
-  const { id, created_at } = token
+  const { id, created_at, code } = token
   // Started together, their reads share a statement.
   await Promise.all([
     putActivity(store, tenant, activityOf(id, created_at)),
     recordDeletion(store, tenant, token),
     removeLinks(store, tenant, id),
     removeAnswersAbout(store, tenant, 'token', id),
+    stopCodeTimer(store, tenant, code),
   ])
+}
+
+/** Starts the time of the code of a card: the code as it is stored. `lasts`: ms; undefined for ever. */
+export async function startCodeTimer(
+  { store, createUuid }: EventTools,
+  tenant: number,
+  token_id: string,
+  lasts: number | undefined,
+): Promise<CardCode> {
+  if (lasts === undefined) return {}
+  const timer = createUuid()
+  const options = { fresh: true, expires: store.now + lasts }
+  await store.insert('code_timer', tenant, { id: timer, token_id }, options)
+  return { until: store.codeTime + lasts, timer }
+}
+
+/** A timer that has expired is left to the sweep. */
+export async function stopCodeTimer(store: StoreWriter, tenant: number, code: CardCode | undefined) {
+  const { timer } = code ?? {}
+  if (timer !== undefined && (await store.get('code_timer', tenant, timer)) !== undefined)
+    await store.remove('code_timer', tenant, timer)
+}
+
+/** Erases the code of the card whose timer has expired. No caller does it, so there is no log record and no event. */
+async function eraseCode(
+  tools: SweepTools,
+  tenant: number,
+  { id: timer, token_id }: CodeTimerRecord,
+): Promise<void> {
+  const { store } = tools
+  if ((await store.purge('code_timer', tenant, timer)) === undefined) return
+  const token = await store.get('token', tenant, token_id)
+  if (token === undefined) return
+  const { code } = token
+  // The store reads the token without its code once that has ended, so writing what was read erases it.
+  if (code === undefined) return rewriteToken(tools, tenant, token)
+  if (code.timer !== timer || code.until === undefined) return
+  // A restored state goes on where it was saved, which is before the end of the code.
+  const renewed = await startCodeTimer(tools, tenant, token_id, code.until - store.codeTime)
+  await rewriteToken(tools, tenant, { ...token, code: { ...code, ...renewed } })
+}
+
+/** Writes a token that no caller has changed. */
+async function rewriteToken(
+  { store, expressions }: SweepTools,
+  tenant: number,
+  token: TokenRecord,
+): Promise<void> {
+  const { expires_at } = token
+  const expires = expires_at === undefined ? {} : { expires: Date.parse(expires_at) }
+  const search = await renderSearchOf(token, expressions)
+  await store.replace('token', tenant, token, { search, keepsModified: true, ...expires })
 }
 
 /** Keeps the time of the last creation of a type for the usage report, also when that token is gone. */
@@ -112,7 +170,7 @@ export async function countActive({ store, caller: { tenant }, date }: Context):
  * wrong clock from elapsed time. Stops when `isOver` returns true.
  */
 export async function sweepExpired(
-  { store, createUuid, deliveries }: Pick<Host, 'store' | 'createUuid' | 'deliveries'>,
+  { store, createUuid, deliveries, expressions }: Sweeping,
   limit: number,
   isOver: () => boolean,
 ): Promise<number> {
@@ -124,7 +182,7 @@ export async function sweepExpired(
     const isDue = await store.read(
       async (reader) => reader.clock.isJump || (await reader.findExpired(1)).length > 0,
     )
-    const purge = (writer: StoreWriter) => purgeSome({ store: writer, createUuid }, most, isOver)
+    const purge = (writer: StoreWriter) => purgeSome({ store: writer, createUuid, expressions }, most, isOver)
     const purged = isDue ? await store.write(purge) : { count: 0, waiting: [] }
     deliveries.enqueue(purged.waiting)
     count = purged.count
@@ -143,7 +201,7 @@ async function dropOldLogs(store: Host['store']): Promise<void> {
   while (before > 0 && (await store.write((writer) => writer.dropLogs(before, BLOCKS))) > 0);
 }
 
-async function purgeSome(tools: EventTools, limit: number, isOver: () => boolean) {
+async function purgeSome(tools: SweepTools, limit: number, isOver: () => boolean) {
   const { store } = tools
   if (store.clock.isJump) store.storeTime()
   const waiting: Waiting[] = []
@@ -152,6 +210,7 @@ async function purgeSome(tools: EventTools, limit: number, isOver: () => boolean
     if (count > 0 && isOver()) break
     if (kind === 'token' || kind === 'token_intent')
       waiting.push(...(await purgeToken(tools, tenant, record.id, kind)))
+    else if (kind === 'code_timer') await eraseCode(tools, tenant, record)
     else if ('id' in record) await store.purge(kind, tenant, record.id)
     count++
   }
@@ -176,6 +235,7 @@ export async function purgeToken(
   if (kind === 'token') {
     await removeLinks(store, tenant, id)
     await recordDeletion(store, tenant, record)
+    await stopCodeTimer(store, tenant, record.code)
   }
   const owner = await store.get('tenant', 0, String(tenant))
   if (owner === undefined) return []

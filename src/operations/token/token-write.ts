@@ -4,9 +4,11 @@ import { Budget } from '../../domain/expression/budget.js'
 import { countValues, MAX_JSON_VALUES } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
+import type { CardCode } from '../../domain/records/token-record.js'
 import { settingOf } from '../../domain/settings.js'
 import {
   checkPatch,
+  type DraftCode,
   isGiven,
   patchToken,
   prepareToken,
@@ -17,11 +19,12 @@ import type { GivenId } from '../../domain/token/token-rendering.js'
 import { invalid, noRevealError } from '../../errors.js'
 import { type CheckTools, type Context, Existing, type LogEntry } from '../../framework/operation.js'
 import { type Condition, eachRecord } from '../../storage/store.js'
-import { countCreation, purgeToken } from './lifetime.js'
+import { countCreation, purgeToken, startCodeTimer, stopCodeTimer } from './lifetime.js'
 import { logToken, matchesId, requireTransform, whereGranted } from './token-access.js'
 import { READ, type TokenView, UPDATED, viewToken } from './token-attributes.js'
 
 const ID_DRAWS = 10
+const HOUR_MS = 60 * 60 * 1000
 /** Attributes whose expressions may tell the data of a token digit by digit. */
 const EXPRESSIONS = ['mask', 'search_indexes', 'fingerprint_expression']
 /** Characters of JSON. */
@@ -126,6 +129,7 @@ async function create<T extends Named>(
     created_at: context.date,
     ...draft.record,
   }
+  if (draft.code !== undefined) record.code = await startCode(context, id, draft.code)
   await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
   if (!isFresh || draft.expires !== undefined) await countCreation(context, record, 'new')
   logToken(context, record)
@@ -184,9 +188,27 @@ async function putPatched(
     modified_at: context.date,
     ...draft.record,
   }
+  const { code } = draft
+  if (code !== undefined)
+    record.code = code.sets ? await startCode(context, before.id, code) : keepCode(before.code, code)
+  if (code?.sets !== false) await stopCodeTimer(context.store, context.caller.tenant, before.code)
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
   if (record.expires_at !== before.expires_at) await countCreation(context, record, 'changed')
   return record
+}
+
+/** The code of a card that is given now: its time begins, as the setting of the vault says. */
+async function startCode(context: Context, id: string, { sets: _, ...rest }: DraftCode): Promise<CardCode> {
+  const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
+  const hours = Number.parseInt(settingOf(values, 'cards.cvc_retention'), 10)
+  const lasts = Number.isNaN(hours) ? undefined : hours * HOUR_MS
+  return { ...(await startCodeTimer(context, context.caller.tenant, id, lasts)), ...rest }
+}
+
+/** The code of before: its time goes on. */
+function keepCode(before: CardCode | undefined, { sets: _, ...rest }: DraftCode): CardCode {
+  const { masked: __, ...time } = before ?? {}
+  return { ...time, ...rest }
 }
 
 function putOptions({ searchValues, expires }: TokenDraft) {
