@@ -121,9 +121,12 @@ export class Run {
         try {
           return await this.#send({ operation, input: asked, as, ...omitUndefined({ idempotencyKey }) })
         } catch (error) {
+          const { output } = context.config
+          const isJson = output === 'json' || output === 'ndjson'
           const isDamaged = error instanceof CofferError && error.code === 'vault_damaged'
           if (!mayFallBack || !isDamaged || !hasVaultHeader(context))
-            throw operation === name ? explainDurations(error, definition) : error
+            // Problems in JSON are those of the interface.
+            throw operation === name && !isJson ? explainDurations(error, definition) : error
           await printWarning(
             terminal,
             `The vault cannot be opened: ${error.message} Reading what is readable…`,
