@@ -14,7 +14,7 @@ const HEADER_FILE = 'vault.json'
  * Marks a vault whose creation has not ended. The end of the creation renames it to `vault.json`, so that at every moment a
  * directory has the one or the other. A creation that finds it was interrupted, and begins anew.
  */
-const DRAFT_FILE = 'vault.json.new'
+const DRAFT_FILE = 'being-created'
 export const STATE_FILE = 'state'
 /** Files of a vault beside its header. */
 const REMAINS = /^(?:state|state\.next|(?:journal|head|aside)-.*)$/

@@ -102,7 +102,7 @@ testHome('a creation that was interrupted is begun again, and is not taken for a
   const { key_file } = await home.json('init')
   const vault = join(home.place, '.coffer')
   // As a kill before the last step leaves it.
-  renameSync(join(vault, 'vault.json'), join(vault, 'vault.json.new'))
+  renameSync(join(vault, 'vault.json'), join(vault, 'being-created'))
   writeFileSync(join(vault, 'segments', 'left'), 'half a table')
   t.match(await home.run('token list'), { code: 6, stderr: /has not ended.*coffer init --vault/ })
   const again = await home.json('init')

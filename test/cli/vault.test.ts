@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path'
 import t from 'tap'
 import { type ApplicationType, permissionsOf } from '../../src/domain/access/permissions.js'
+import { PROGRAM } from '../support/process.js'
 import type { Answer } from './fake-process.js'
 import { createHome, createVaultHome, ruleOf, testHome, testVault } from './home.js'
 
@@ -186,6 +187,28 @@ testVault('a key slot is removed after a question that says what that does not d
   const told = await home.run(remove(third!.id, '--yes'))
   t.match(told, { code: 0, stderr: limit }, 'with --yes it is said too')
 })
+
+testVault(
+  'a new key file whose slot is refused is removed, and none of another vault is',
+  async (t, home) => {
+    home.write('pass', PASSPHRASE)
+    await home.json('vault passwd --new-passphrase-file pass --quiet')
+    const [key = ''] = readdirSync(join(home.place, 'config/coffer/keys'), { encoding: 'utf8' })
+    const other = `'${process.execPath}' '${PROGRAM}' vault keys add --new-key-file other.key`
+    // It runs when the header was read, and changes it.
+    const command = `cd '${home.place}' && ${other} --key-file 'config/coffer/keys/${key}' >&2 && cat pass`
+    const env = { COFFER_PASSPHRASE_COMMAND: command, HOME: home.place, PATH: process.env.PATH ?? '' }
+    const refused = await home.run('vault keys add --new-key-file mine.key', { env })
+    t.match(refused, { code: 5, stderr: 'Another process changed the key slots meanwhile' })
+    t.notMatch(refused.stderr, 'The new key file is')
+    t.same(
+      readdirSync(home.place).filter((name) => name.endsWith('.key')),
+      ['other.key'],
+    )
+    t.equal((await home.run('vault keys add --new-key-file other.key')).code, 5)
+    t.equal((await home.run('token list --key-file other.key')).code, 0, 'a file that was there stays')
+  },
+)
 
 testVault('what opens the vault beside a new passphrase is said', async (t, home) => {
   home.write('pass', PASSPHRASE)

@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { CofferError, usage } from '../../errors.js'
 import type { OfflineSession, OperationInput } from '../../framework/context.js'
 import { type AnyOperation, mayRunOffline } from '../../framework/operation.js'
@@ -60,6 +61,7 @@ export async function askOffline(context: CommandContext, definition: AnyOperati
 }
 
 function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
+  const { terminal } = context
   const choose = (vault: LockedVault) => chooseOpener(context, vault)
   return {
     verify: () => verifyAtRest(placeOf(context), choose),
@@ -86,9 +88,18 @@ function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
     listSlots: () => listKeySlots(placeOf(context)),
     changeSlots: async (added, chooseSlots) => {
       const place = placeOf(context)
-      const opener = added && (await createOpener(context, added))
+      const saved: string[] = []
+      const opener = added && (await createOpener(context, added, (path) => saved.push(path)))
       const tenant = await findTenantChoice(context)
-      return changeKeySlots(place, choose, { added: opener, choose: chooseSlots, tenant })
+      const change = { added: opener, choose: chooseSlots, tenant }
+      const slots = await changeKeySlots(place, choose, change).catch(async (error: unknown) => {
+        // After other failures it is not certain that the new key file opens nothing.
+        const isRefused = error instanceof CofferError && error.code === 'conflict'
+        for (const path of isRefused ? saved : []) await rm(path, { force: true })
+        throw error
+      })
+      for (const path of saved) await printNotice(terminal, `The new key file is ${path}.`)
+      return slots
     },
   }
 }
@@ -109,15 +120,19 @@ function findTarget(context: CommandContext, to: string, passwordFile: string | 
   return { ...place, storePassword }
 }
 
-/** The secret of a new slot: a passphrase from a file or a prompt, or a new key file. */
-async function createOpener(context: CommandContext, { kind, file }: NewSlot): Promise<NewOpener> {
+/** The secret of a new slot: a passphrase from a file or a prompt, or a new key file. `noteSaved` is given its path. */
+async function createOpener(
+  context: CommandContext,
+  { kind, file }: NewSlot,
+  noteSaved: (path: string) => void,
+): Promise<NewOpener> {
   const flag = '--new-passphrase-file'
   if (kind === 'passphrase' && file !== undefined)
     return { kind, passphrase: await context.input.readSecretFile(file, flag) }
   if (kind === 'passphrase') return { kind, passphrase: await askNewPassphrase(context, flag) }
   const save = async (_: string, text: string) => {
     await saveKeyFile(file!, text)
-    await printNotice(context.terminal, `The new key file is ${file}.`)
+    noteSaved(file!)
   }
   return { kind, save }
 }

@@ -14,20 +14,13 @@ import {
 import { type Connection, type ConnectionPool, SNAPSHOT, type Statement } from './pool.js'
 import { READ_STATE, ROW } from './read-sql.js'
 import { eachKey, keyAt } from './row-keys.js'
-import {
-  ANY_ROW,
-  alreadyThere,
-  createTables,
-  EXCLUDE_OTHERS,
-  HIGHEST_REV,
-  headless,
-  randomNumber,
-} from './tables.js'
+import { alreadyThere, createTables, EXCLUDE_OTHERS, HIGHEST_REV, headless, randomNumber } from './tables.js'
 import { createChange, INSERT, writeStatements } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
 /** A commit of pending log entries alone. */
 const NOTHING_ELSE = { changes: new Map() }
+const ANY_ROW = { text: 'select 1 from coffer_rows limit 1' }
 const COUNT_ROWS = { text: 'select count(*) as rows from coffer_rows' }
 const READ_PENDING = {
   text: 'select id, tenant, chain, written, sealed from coffer_waiting order by written, id',

@@ -39,8 +39,6 @@ export const EXCLUDE_OTHERS = ['rows', 'waiting'].map((table) => ({
   text: `alter table coffer_${table} alter column tenant set not null`,
 }))
 
-export const ANY_ROW = { text: 'select 1 from coffer_rows limit 1' }
-
 /** Half of what a row has room for: files, to which the vault may be copied, count on from the highest. */
 export const HIGHEST_REV = 2 ** 47
 /**
@@ -81,14 +79,20 @@ export async function readStored(pool: ConnectionPool): Promise<{ header: Header
 export async function readState(pool: ConnectionPool): Promise<StoreState & { header: string }> {
   const [state] = (await pool.query(READ_STATE)).rows
   if (state !== undefined) return state
-  if ((await pool.query(ANY_ROW)).rows.length > 0) throw headless()
-  throw missing()
+  throw (await isHeadless(pool)) ? headless() : missing()
 }
 
 /** @throws CofferError `conflict` if there is a vault, `vault_damaged` if there is one without its header */
 export async function requireNoVault(pool: ConnectionPool): Promise<void> {
   if ((await pool.query({ text: 'select 1 from coffer_state' })).rows.length > 0) throw alreadyThere()
-  if ((await pool.query(ANY_ROW)).rows.length > 0) throw headless()
+  if (await isHeadless(pool)) throw headless()
+}
+
+/** In one statement, because a vault may be created between two. */
+async function isHeadless(pool: ConnectionPool): Promise<boolean> {
+  const hasNone = 'not exists (select 1 from coffer_state)'
+  const text = `select 1 from coffer_rows where ${hasNone} limit 1`
+  return (await pool.query({ text })).rows.length > 0
 }
 
 /** A vault is created in one transaction, so its rows are never without the header but by damage. */
