@@ -263,8 +263,9 @@ t.test('code in a child process is refused at its next call', async (t) => {
     permissions: ['token:read', 'token:create'],
   })
   const code = `module.exports = async ({ svc }) => {
+    let last = (await svc.tokens.retrieve('ssn')).id
     await svc.tokens.create({ id: 'begun', type: 'token', data: 1 })
-    for (let last; ; ) {
+    for (;;) {
       try {
         last = (await svc.tokens.retrieve('ssn')).id
       } catch (error) {
