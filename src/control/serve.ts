@@ -1,8 +1,8 @@
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { answerLater, DEFAULT_PREFIX, LOOPBACK, type SocketOptions, startServer } from '../http/server.js'
+import type { VaultServiceOptions } from './answerer.js'
 import type { ControlState } from './control-state.js'
 import { Dashboard } from './dashboard.js'
-import type { VaultServiceOptions } from './middleware.js'
 
 export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, 'limits'> {
   /** The key of the control plane, if requests can reach that. */
@@ -27,8 +27,9 @@ export async function serveVault(control: ControlState, options: ServeOptions) {
   const about = { prefix, isSecure: tls !== undefined, ...omitUndefined({ place: options.place }) }
   const dashboard = isRemote || !hasDashboard ? undefined : new Dashboard(control, about)
   const { answerer, begin } = answerLater(async () => {
-    const [{ createVaultAnswerer }] = await Promise.all([import('./middleware.js'), prepare?.()])
-    return createVaultAnswerer(options, { control, key, dashboard, prefix }, [hostName, ...allowHosts])
+    const [{ createVaultAnswerer }] = await Promise.all([import('./answerer.js'), prepare?.()])
+    const hosts = [hostName, ...allowHosts]
+    return createVaultAnswerer(options, { control, key, dashboard, prefix, allowHosts: hosts })
   })
   const sockets = { ...omitUndefined({ port, tls }), addresses }
   const server = await startServer(answerer, { ...options, host: app }, sockets)

@@ -24,6 +24,8 @@ export interface LeftOut {
   path: string
 }
 
+export type Router = ReturnType<typeof createRouter>
+
 /** A router over `registry`; fixed segments go before parameters. */
 export function createRouter(registry: Registry) {
   const buckets = new Map<string, RoutedOperation[]>()

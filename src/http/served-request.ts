@@ -3,9 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { ByteCollector } from '../domain/proxy/collect-bytes.js'
 import { type CofferError, validationError } from '../errors.js'
-import type { Answerer, AnswererOptions } from './answerer.js'
+import type { Answerer } from './answerer.js'
 import { type ByteBudget, ByteLease } from './byte-budget.js'
 import { formatHead, type HttpRequest, type HttpResponse } from './exchange.js'
+import type { AnswererOptions } from './options.js'
 
 /** Bytes of an unwanted body that are discarded, so that the client can send it and then read the answer. */
 const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024

@@ -5,10 +5,11 @@ import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { CofferError, codeOf, usage } from '../errors.js'
 import type { Host } from '../framework/host.js'
-import type { Answerer, AnswererOptions } from './answerer.js'
+import type { Answerer } from './answerer.js'
 import { ByteBudget } from './byte-budget.js'
 import { Connection, describeParserError } from './connection.js'
 import { createCorsHeaders, headerNames } from './headers.js'
+import type { AnswererOptions } from './options.js'
 import type { Service } from './served-request.js'
 
 export const DEFAULT_PORT = 4010

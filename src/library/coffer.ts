@@ -1,13 +1,13 @@
 /** A vault in the caller's process, as the library opens it. */
 import type { Client } from '../client/typed-client.js'
+import { createVaultAnswerer } from '../control/answerer.js'
 import type { ControlState } from '../control/control-state.js'
-import { createVaultAnswerer } from '../control/middleware.js'
 import { isObject } from '../domain/json/json.js'
 import { usage } from '../errors.js'
 import { resultOf } from '../framework/outcome.js'
+import { type Handler, toHandler } from '../http/handler.js'
 import type { Rate } from '../http/rate-limit.js'
 import { DEFAULT_PREFIX } from '../http/server.js'
-import { type Handler, toHandler } from '../http/start.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import { type ClientOptions, type Control, clientOver, createControls, type ForkOptions } from './clients.js'
 

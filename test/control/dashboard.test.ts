@@ -1,11 +1,11 @@
 /** Signing in to the page at `/`, what a session may ask, and what is recorded for it. */
 import t, { type Test } from 'tap'
+import { createVaultAnswerer } from '../../src/control/answerer.js'
 import { ControlState, openControlled } from '../../src/control/control-state.js'
 import { Dashboard } from '../../src/control/dashboard.js'
-import { createVaultAnswerer } from '../../src/control/middleware.js'
 import { redactBody } from '../../src/control/requests.js'
 import type { OperationInput } from '../../src/framework/context.js'
-import { toHandler } from '../../src/http/start.js'
+import { toHandler } from '../../src/http/handler.js'
 import type { OperationName, ResultOf } from '../../src/operations/all.js'
 
 const ORIGIN = 'http://localhost:4999'

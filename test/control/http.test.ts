@@ -1,9 +1,9 @@
 /** The control plane of `coffer serve`: who reaches it. Its commands run in `test/cli/examples.test.ts`. */
 import t, { type Test } from 'tap'
+import { createVaultAnswerer } from '../../src/control/answerer.js'
 import { openControlled } from '../../src/control/control-state.js'
-import { createVaultAnswerer } from '../../src/control/middleware.js'
 import type { AccessEntry } from '../../src/http/access-log.js'
-import { toHandler } from '../../src/http/start.js'
+import { toHandler } from '../../src/http/handler.js'
 import { startServer } from '../../src/index.js'
 import { createWorkplace, runCommand, serveFor, type Workplace } from '../http/process.js'
 import { readAnswers, sendRaw } from '../http/socket.js'

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
-import type { Handler } from '../../src/http/start.js'
+import type { Handler } from '../../src/http/handler.js'
 import { registry } from '../../src/operations/all.js'
 import { createHandler, serveHttp } from '../support/service.js'
 import { openTestVault, permissionsOf, type TestVault } from '../support/test-vault.js'

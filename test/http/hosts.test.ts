@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { HttpRequest } from '../../src/http/exchange.js'
-import { createHostCheck } from '../../src/http/start.js'
+import { createHostCheck } from '../../src/http/steps/check-host.js'
 import { openEphemeral } from '../support/ephemeral.js'
 import { createHandler, startServer } from '../support/service.js'
 import { setSetting } from '../support/test-vault.js'

@@ -14,7 +14,7 @@ import {
 import type { CofferError } from '../../src/errors.js'
 import { isControl } from '../../src/framework/declaration.js'
 import type { RegisteredOperation, RoutedOperation } from '../../src/framework/registry.js'
-import type { Handler } from '../../src/http/start.js'
+import type { Handler } from '../../src/http/handler.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, sampleOf, type TestVault } from '../support/test-vault.js'
 import {

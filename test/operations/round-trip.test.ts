@@ -1,7 +1,7 @@
 /** What GET answers is a body for PUT, and its part that PATCH takes is a patch: neither changes anything. */
 import t, { type Test } from 'tap'
 import type { RoutedOperation } from '../../src/framework/registry.js'
-import type { Handler } from '../../src/http/start.js'
+import type { Handler } from '../../src/http/handler.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, type TestVault } from '../support/test-vault.js'
 import { FORMULA, serve } from './documented.js'

@@ -1,14 +1,10 @@
 /** The HTTP service of a vault that a test has opened, with and without sockets; without control plane and dashboard. */
 import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { type Answerer, type AnswererOptions, createAnswerer } from '../../src/http/answerer.js'
+import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
+import { type Handler, toHandler } from '../../src/http/handler.js'
+import type { AnswererOptions } from '../../src/http/options.js'
 import * as http from '../../src/http/server.js'
-import {
-  answererFactory,
-  completeService,
-  type Handler,
-  type ServiceOptions,
-  toHandler,
-} from '../../src/http/start.js'
+import { completeService, type ServiceOptions } from '../../src/http/service.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
 
@@ -27,7 +23,11 @@ export function startServer(app: App, sockets: http.SocketOptions) {
 }
 
 export function serveHttp(service: ServiceOptions, sockets: http.SocketOptions = {}) {
-  return http.startServer(answererFactory(service, sockets.allowHosts ?? [])({}), service, sockets)
+  return http.startServer(
+    createAnswerer(completeService({ ...service, allowHosts: sockets.allowHosts ?? [] })),
+    service,
+    sockets,
+  )
 }
 
 /** Serves `answerer` on 127.0.0.1 and a free port. */

@@ -1,0 +1,133 @@
+/** Answers all requests of a server: its control plane, its dashboard, and its vault or the forks of that. */
+import { CofferError } from '../errors.js'
+import { authenticate, readApplicationCaller } from '../framework/caller/authenticate.js'
+import { type Answerer, createAnswerer, createService } from '../http/answerer.js'
+import { createRouter } from '../http/router.js'
+import { completeService, type ServiceOptions } from '../http/service.js'
+import { type Answer, inOrder } from '../http/steps/step.js'
+import { registry } from '../operations/all.js'
+import { VERSION } from '../version.js'
+import type { ControlState } from './control-state.js'
+import { DASHBOARD_PATH, type Dashboard } from './dashboard.js'
+import { closeStream } from './faults.js'
+import type { SendRequest } from './page-work.js'
+import { applyFaults } from './steps/apply-faults.js'
+import { chooseFork } from './steps/choose-fork.js'
+import { answerControlPlane } from './steps/control-plane.js'
+import { VaultExchange, type VaultStep } from './steps/exchange.js'
+import { holdData } from './steps/hold-data.js'
+import { isBelow } from './steps/paths.js'
+import { recordRequest } from './steps/record-request.js'
+import { createRefusal } from './steps/refuse.js'
+
+export type VaultServiceOptions = Omit<
+  ServiceOptions,
+  'registry' | 'authenticate' | 'version' | 'host' | 'allowHosts'
+>
+
+export interface VaultAnswererOptions {
+  control: ControlState
+  /** The key of the control plane, if requests can reach that. */
+  key?: string | undefined
+  dashboard?: Dashboard | undefined
+  prefix: string
+  /** Accepted host names besides the usual ones. Absent if somebody else checks the host. */
+  allowHosts?: readonly string[] | undefined
+}
+
+/** A browser that shows the page asks for these paths. They are not recorded. */
+const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
+
+export function createVaultAnswerer(
+  given: VaultServiceOptions,
+  { control, key, dashboard, prefix, allowHosts }: VaultAnswererOptions,
+): Answerer {
+  const service = {
+    ...given,
+    host: control.app,
+    prefix,
+    registry,
+    authenticate,
+    version: VERSION,
+    allowHosts,
+  }
+  const services = createServices(service, key)
+  const refusal = createRefusal(prefix, control.app.createUuid)
+
+  const recorded = [recordRequest(prefix, createRouter(registry)), applyFaults(refusal), holdData(refusal)]
+  const answerVault: Answer<VaultExchange> = (exchange) => services.vaultOf(exchange.control)(exchange)
+
+  const { record } = given
+  const plane = { prefix, record, serviceOf: services.controlPlaneOf, refuse: refusal.refuse }
+  const controlPlane = key === undefined ? [] : [answerControlPlane(plane)]
+  const page =
+    dashboard === undefined
+      ? []
+      : [answerDashboard(service, dashboard, sendThrough(inOrder(recorded, answerVault)))]
+
+  const answer = inOrder(
+    [...controlPlane, ...page, chooseFork(prefix), watch(dashboard), ...recorded],
+    answerVault,
+  )
+  return (request) => answer(new VaultExchange(request, control))
+}
+
+/** Without a control plane and a dashboard nobody can see records or set faults. */
+function watch(dashboard: Dashboard | undefined): VaultStep {
+  return (exchange, next) => {
+    const isSeen = exchange.control.app.control !== undefined || dashboard?.isWatched() === true
+    exchange.isWatched = isSeen && !PAGE_PATHS.includes(exchange.path)
+    return next(exchange)
+  }
+}
+
+function answerDashboard(service: ServiceOptions, dashboard: Dashboard, send: SendRequest): VaultStep {
+  const noOperations = { ...registry, operations: [], routed: [] }
+  const pages = { registry: noOperations, cors: false, record: undefined }
+  const answer = createAnswerer(completeService({ ...service, ...pages, ...dashboard.handlers(send) }))
+  return (exchange, next) =>
+    isBelow(exchange.path, DASHBOARD_PATH) ? answer(exchange.request) : next(exchange)
+}
+
+/** Sends requests of the page. They are recorded, limited and explained like any other request. */
+function sendThrough(answer: Answer<VaultExchange>): SendRequest {
+  return async (control, request, application) => {
+    const exchange = new VaultExchange(request, control)
+    exchange.isWatched = true
+    if (application !== undefined) {
+      const { tenant, id } = application
+      exchange.identify = () => control.app.store.read((reader) => readApplicationCaller(reader, tenant, id))
+    }
+    await closeStream(await answer(exchange))
+  }
+}
+
+/** The services of a vault and of its forks, each made when it is first asked. */
+function createServices(service: ServiceOptions, key: string | undefined) {
+  const create = (changes: Partial<ServiceOptions>) =>
+    createService(completeService({ ...service, ...changes }))
+  return {
+    vaultOf: remember(({ app: host }) => create({ host })),
+    controlPlaneOf: remember(({ app: host }) =>
+      create({
+        host,
+        registry: { ...registry, routed: registry.controls },
+        authenticate: async (_, given) => {
+          if (key !== undefined && host.isEqualSecret(given, key)) return host.owner({ reveal: false })
+          throw new CofferError('unauthenticated', 'This is not the control key, which coffer serve prints.')
+        },
+        cors: false,
+        rate: undefined,
+      }),
+    ),
+  }
+}
+
+function remember(make: (control: ControlState) => Answer): (control: ControlState) => Answer {
+  const made = new WeakMap<ControlState, Answer>()
+  return (control) => {
+    const known = made.get(control) ?? make(control)
+    made.set(control, known)
+    return known
+  }
+}

@@ -1,0 +1,56 @@
+import { setTimeout } from 'node:timers/promises'
+import { tryJson } from '../../domain/json/json.js'
+import type { FaultRule } from '../../framework/ports/control.js'
+import type { HttpResponse } from '../../http/exchange.js'
+import { readHeader } from '../../http/headers.js'
+import { DEFAULT_BODY_LIMIT_BYTES } from '../../http/server.js'
+import { closeStream, cutStream, problemOf, titleByStatus, watchDestination } from '../faults.js'
+import { textOf } from './body.js'
+import type { VaultExchange, VaultStep } from './exchange.js'
+import type { Refusal } from './refuse.js'
+
+/** Makes the request fail as the rules of its vault say. */
+export function applyFaults({ refuse, refuseStale }: Refusal): VaultStep {
+  return async (exchange, next) => {
+    if (!exchange.isWatched) return next(exchange)
+    const { control, request, relayed, destination } = exchange
+    const rules = await chooseRules(exchange)
+    exchange.fault = rules.at(-1)?.kind
+    if (relayed !== undefined) {
+      const { destination: fault } = rules.find(({ kind }) => kind === 'destination') ?? {}
+      request.outboundWrapper = watchDestination(fault, destination)
+    }
+    const { generation } = control.app
+    for (const { kind, delay_ms = 0 } of rules) if (kind === 'delay') await setTimeout(delay_ms)
+    if (control.app.generation !== generation) return refuseStale(exchange)
+    const rule = rules.find(({ kind }) => kind !== 'delay' && kind !== 'destination')
+    if (rule === undefined) return next(exchange)
+    if (rule.kind !== 'drop' && rule.kind !== 'status') return cut(await next(exchange), rule)
+    const response = refuse(problemOf(rule), request)
+    titleByStatus(response)
+    if (rule.retry_after !== undefined) response.headers['retry-after'] = String(rule.retry_after)
+    return rule.kind === 'drop' ? { ...response, cutAt: 'start' } : response
+  }
+}
+
+function chooseRules(exchange: VaultExchange): Promise<FaultRule[]> {
+  const { control, request, operation, path, relayed } = exchange
+  return control.faults.choose({
+    operation: operation?.name,
+    method: request.method,
+    path,
+    isRelayed: relayed !== undefined,
+    header: (name) => readHeader(request.headers, name),
+    body: async () => tryJson(await textOf(request.readBody(DEFAULT_BODY_LIMIT_BYTES))),
+  })
+}
+
+/** The response without its end, or, if the rule loses it, without its beginning too. */
+async function cut(response: HttpResponse, { kind, bytes }: FaultRule): Promise<HttpResponse> {
+  if (kind === 'lose') {
+    await closeStream(response)
+    response.cutAt = 'start'
+  } else if (response.stream !== undefined) response.stream = cutStream(response.stream, bytes ?? 0)
+  else response.cutAt = bytes ?? Math.floor((response.bytes ?? response.body).length / 2)
+  return response
+}

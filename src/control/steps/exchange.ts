@@ -1,0 +1,27 @@
+import type { ExplainedDecision } from '../../framework/caller/decisions.js'
+import type { FaultRule, RequestRecord } from '../../framework/ports/control.js'
+import type { RegisteredOperation } from '../../framework/registry.js'
+import type { HttpRequest } from '../../http/exchange.js'
+import { Exchange, type Step } from '../../http/steps/step.js'
+import type { ControlState } from '../control-state.js'
+
+/** A request to the vault of `control`: the server's own vault, or a fork. */
+export class VaultExchange extends Exchange {
+  control: ControlState
+  /** Whether the request is recorded, and whether faults apply to it. */
+  isWatched = false
+  operation: RegisteredOperation | undefined
+  fault: FaultRule['kind'] | undefined
+  /** The data was replaced while the request was in progress. */
+  isStale = false
+  /** Where a relay sent the request. */
+  readonly destination: Pick<RequestRecord, 'destination' | 'destination_status'> = {}
+  readonly decisions = new Map<string, ExplainedDecision>()
+
+  constructor(request: HttpRequest, control: ControlState) {
+    super(request)
+    this.control = control
+  }
+}
+
+export type VaultStep = Step<VaultExchange>

@@ -1,0 +1,65 @@
+import { CofferError } from '../../errors.js'
+import { type Caller, noRevealCaller } from '../../framework/caller/caller.js'
+import { headerNames, readHeader } from '../headers.js'
+import type { AnswererOptions } from '../options.js'
+import type { Exchange } from './step.js'
+
+export type Authenticator = ReturnType<typeof createAuthenticator>
+
+/** Finds out who sends a request, and whether that application may send another one now. */
+export function createAuthenticator({
+  host,
+  prefix,
+  authenticate,
+  rateLimit,
+}: Pick<AnswererOptions, 'host' | 'prefix' | 'authenticate' | 'rateLimit'>) {
+  const names = headerNames(prefix)
+
+  /** The caller in no-reveal mode if the request asks for it. The answer then says so. */
+  const limit = (exchange: Exchange, caller: Caller): Caller => {
+    exchange.isNoReveal = readHeader(exchange.request.headers, names.noReveal) !== undefined
+    return exchange.isNoReveal ? noRevealCaller(caller) : caller
+  }
+
+  const admit = (exchange: Exchange, { actor }: Caller): void => {
+    const { lease } = exchange.request
+    exchange.applicationId = actor.id
+    if (lease !== undefined) lease.holder = actor.id
+    const retryAfterSeconds = rateLimit?.take(actor.id) ?? 0
+    if (retryAfterSeconds === 0) return
+    const message = `Too many requests. Try again in ${retryAfterSeconds} s.`
+    throw new CofferError('rate_limited', message, { retryAfterSeconds })
+  }
+
+  return {
+    /**
+     * The caller of the API key. With `allowsCached`, a caller as it was before the last change on another server may be
+     * returned. @throws CofferError `unauthenticated`, `rate_limited`
+     */
+    async byKey(exchange: Exchange, allowsCached: boolean): Promise<Caller> {
+      const { headers } = exchange.request
+      const key = readHeader(headers, names.apiKey)
+      if (key === undefined || key === '') throw missingKey(names.apiKey, Object.keys(headers))
+      const found = await (exchange.identify?.() ?? authenticate(host, key, { allowsCached }))
+      const caller = limit(exchange, exchange.watchCaller?.(found) ?? found)
+      if (caller.applicationType !== 'public') exchange.isForPages = false
+      admit(exchange, caller)
+      return caller
+    },
+
+    /** A caller that a relay has found by itself. @throws CofferError `rate_limited` */
+    found(exchange: Exchange, known: Caller): Caller {
+      const caller = limit(exchange, known)
+      admit(exchange, caller)
+      return caller
+    },
+  }
+}
+
+/** `given`: the names of the headers sent. A header of another prefix is for a server with that prefix. */
+function missingKey(wanted: string, given: readonly string[]): CofferError {
+  const [, prefix] = given.join('\n').match(/^([a-z][a-z\d]{0,19})-api-key$/m) ?? []
+  const advice = ` Clients that send ${prefix?.toUpperCase()}-API-KEY need: coffer serve --prefix ${prefix}`
+  const message = `Send an API key in the header ${wanted.toUpperCase()}.${prefix === undefined ? '' : advice}`
+  return new CofferError('unauthenticated', message)
+}

@@ -1,0 +1,80 @@
+/** The last step: finds the operation by its route, and performs it. The order of the checks decides the error that callers get. */
+import { CofferError } from '../../errors.js'
+import { admit, authorizeNow } from '../../framework/caller/authorize.js'
+import type { Caller } from '../../framework/caller/caller.js'
+import { IDEMPOTENCY_KEY } from '../../framework/declaration.js'
+import { LOCAL_LIMITS } from '../../framework/limits.js'
+import { isOneUnit } from '../../framework/operation.js'
+import { perform } from '../../framework/perform.js'
+import type { Endpoint } from '../../framework/registry.js'
+import { answerGiven, answerResult } from '../exchange.js'
+import { type HeaderNames, headerNames, readHeader } from '../headers.js'
+import { readBodyInput, readQuery } from '../input.js'
+import type { AnswererOptions } from '../options.js'
+import type { Match, Router } from '../router.js'
+import type { Authenticator } from './authenticate.js'
+import { refuseMethod } from './respond.js'
+import type { Answer } from './step.js'
+
+const ENCODED_LIMITS = { ...LOCAL_LIMITS, wantsEncoded: true }
+
+export function performOperation(
+  { host, prefix, bodyLimitBytes, cors }: AnswererOptions,
+  router: Router,
+  authenticator: Authenticator,
+): Answer {
+  const names = headerNames(prefix)
+
+  /** Input is checked before any unit of work, so nothing has asked yet whether the caller may still do this. */
+  const reasonOf = async (error: unknown, caller: Caller, operation: Match['operation']) => {
+    if (!(error instanceof CofferError) || error.errors === undefined) return error
+    try {
+      await host.store.read((reader) => authorizeNow(caller, operation, reader))
+      return error
+    } catch (refusal) {
+      return refusal
+    }
+  }
+
+  return async (exchange) => {
+    const { request, path, search, traceId } = exchange
+    const match = router.match(request.method, path)
+    if ('allow' in match) return refuseMethod(exchange, match.allow, cors)
+    const { operation, parameters } = match
+    const { endpoint } = operation
+    exchange.route = endpoint.path
+    const idempotencyKey = readHeader(request.headers, names.idempotencyKey)
+    // One unit of work can check a cached caller.
+    const allowsCached = isOneUnit(operation) && idempotencyKey === undefined
+    const identified = await authenticator.byKey(exchange, allowsCached)
+    // `perform` checks the permission too. Here the check avoids reading a body that is not allowed.
+    const caller = await admit(host.store, identified, operation)
+    const body = endpoint.takesBody ? await readBodyInput(request, operation, bodyLimitBytes) : {}
+    try {
+      const query = readQuery(endpoint, search)
+      const input = { ...body, ...query.input, ...parameters() }
+      const limits = request.lease ?? ENCODED_LIMITS
+      const options = { parseErrors: query.parseErrors, limits, idempotencyKey }
+      const outcome = await perform(host, caller, operation, input, traceId, options)
+      const { status, headers, result, isReplayed } = outcome
+      const answer =
+        headers === undefined ? answerResult(status, result) : answerGiven(status, headers, result)
+      if (isReplayed) answer.headers[names.replayed] = 'true'
+      return answer
+    } catch (error) {
+      throw renameAsSent(await reasonOf(error, caller, operation), endpoint, names)
+    }
+  }
+}
+
+/** Renames properties in errors to what the caller wrote: `size` to `query.size`, the idempotency key to its header. */
+function renameAsSent(error: unknown, { query }: Endpoint, { idempotencyKey }: HeaderNames): unknown {
+  if (!(error instanceof CofferError) || error.errors === undefined) return error
+  const entries = Object.entries(error.errors).map(([path, messages]) => {
+    if (path === IDEMPOTENCY_KEY) return [idempotencyKey.toUpperCase(), messages] as const
+    const property = /^[^.[]*/.exec(path)![0]
+    return [Object.hasOwn(query, property) ? `query.${path}` : path, messages] as const
+  })
+  const { code, message, status } = error
+  return new CofferError(code, message, { errors: Object.fromEntries(entries), status, cause: error })
+}
