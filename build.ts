@@ -223,3 +223,5 @@ await writeLibrary()
 writeVitest()
 await writeManuals()
 writeTypes()
+// `npm test` builds again only if a source is newer than this file.
+writeFileSync(`${distribution}built`, '')
