@@ -7,10 +7,11 @@ import { CofferError, codeOf, usage } from '../errors.js'
 import type { Host } from '../framework/host.js'
 import type { Answerer } from './answerer.js'
 import { ByteBudget } from './byte-budget.js'
-import { Connection, describeParserError } from './connection.js'
 import { createCorsHeaders, headerNames } from './headers.js'
 import type { AnswererOptions } from './options.js'
-import type { Service } from './served-request.js'
+import { Connection } from './socket/connection.js'
+import { describeParserError } from './socket/parser-error.js'
+import type { Service } from './socket/served-request.js'
 
 export const DEFAULT_PORT = 4010
 export const DEFAULT_PREFIX = 'svc'
@@ -109,7 +110,6 @@ class HttpServer {
   readonly #connections = new Map<Duplex, Connection>()
   readonly #limits: typeof SERVER_LIMITS
   readonly #service: Service
-  #whenEmpty: (() => void) | undefined
 
   constructor(limits: typeof SERVER_LIMITS, service: Service) {
     this.#limits = limits
@@ -152,32 +152,32 @@ class HttpServer {
     return server
   }
 
+  /** Resolves when all connections are closed. */
   async stop(servers: readonly Server[]): Promise<void> {
     this.#service.isStopping = true
-    // `close` of the HTTP server would also close idle connections, on which a request may be about to arrive.
-    for (const server of servers) NetServer.prototype.close.call(server)
+    const closed = servers.map((server) => closeListener(server))
     const timers = [
-      setTimeout(() => this.#destroy(({ isIdle }) => isIdle), STOP_GRACE_MS),
-      setTimeout(() => this.#destroy(() => true), this.#limits.stopMs),
+      // A busy event loop has not read yet what has arrived meanwhile. It does so before the immediate.
+      setTimeout(() => setImmediate(() => this.#closeIdle()), STOP_GRACE_MS),
+      setTimeout(() => this.#closeAll(), this.#limits.stopMs),
     ]
-    await new Promise<void>((resolve) => {
-      this.#whenEmpty = resolve
-      if (this.#connections.size === 0) resolve()
-    })
+    await Promise.all(closed)
     for (const timer of timers) clearTimeout(timer)
     for (const server of servers) server.close()
   }
 
-  #destroy(isChosen: (connection: Connection) => boolean): void {
-    for (const [socket, connection] of this.#connections) if (isChosen(connection)) socket.destroy()
+  /** `closeIdleConnections` of Node leaves connections open that have not sent anything yet. */
+  #closeIdle(): void {
+    for (const [socket, { isIdle }] of this.#connections) if (isIdle) socket.destroy()
+  }
+
+  #closeAll(): void {
+    for (const socket of this.#connections.keys()) socket.destroy()
   }
 
   #admit(socket: Socket): void {
     this.#connections.set(socket, new Connection(socket, this.#service))
-    socket.once('close', () => {
-      this.#connections.delete(socket)
-      if (this.#connections.size === 0) this.#whenEmpty?.()
-    })
+    socket.once('close', () => this.#connections.delete(socket))
   }
 
   #refuse(socket: Duplex, error: CofferError, method?: string): void {
@@ -185,6 +185,14 @@ class HttpServer {
     if (connection === undefined) socket.destroy()
     else connection.refuse(error, method)
   }
+}
+
+/**
+ * Resolves when nothing listens any more and all connections are closed. `close` of an HTTP server would also close idle
+ * connections, on which a request may be about to arrive.
+ */
+function closeListener(server: Server): Promise<void> {
+  return new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve()))
 }
 
 /** Listens on the same port of every address, with a server from `create` each. @throws CofferError `unavailable` */

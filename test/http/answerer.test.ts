@@ -264,7 +264,7 @@ t.test('callers learn neither what failed nor where, and the operator does', asy
     const { status, json, body } = await ask('GET /tokens')
     t.equal(status, ERRORS[code ?? 'internal'].status)
     t.equal(json.type, `urn:coffer:problem:${(code ?? 'internal').replace('_', '-')}`)
-    t.notMatch(body, /acme|journal|4242|TypeError/)
+    t.notMatch(body, /acme|journal|4242424242|TypeError/)
     if (code === undefined) t.match(json.detail, `Reference: ${json.instance}`)
     t.same(faults, [error])
   }

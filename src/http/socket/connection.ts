@@ -1,8 +1,8 @@
 /** A client's connection: serves its requests one after another, and answers bytes that are not a valid request. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { CofferError, validationError } from '../errors.js'
-import { ALL_METHODS, answerProblem, formatHead, HEALTH_PATH, type HttpResponse } from './exchange.js'
+import { CofferError, validationError } from '../../errors.js'
+import { ALL_METHODS, answerProblem, formatHead, HEALTH_PATH, type HttpResponse } from '../exchange.js'
 import { ServedRequest, type Service } from './served-request.js'
 
 /** ms that a client has to read the answer to an invalid request before the connection is closed. */
@@ -113,22 +113,4 @@ function countHosts(rawHeaders: readonly string[]): number {
 function formatLast({ status, headers, body }: HttpResponse): string {
   const all = { ...headers, connection: 'close', 'content-length': String(Buffer.byteLength(body)) }
   return `${formatHead(status, all)}\r\n${body}`
-}
-
-/** `rawPacket` from the line on in which the parser stopped shows whether it knows the method. */
-export function describeParserError(
-  error: Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number },
-): CofferError {
-  const { code, rawPacket, bytesParsed = 0 } = error
-  if (code === 'HPE_HEADER_OVERFLOW')
-    return new CofferError('headers_too_large', 'The request line and headers are larger than 16 KiB.')
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return new CofferError('request_timeout', 'The request took too long to arrive.')
-  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW')
-    return new CofferError('too_large', 'The extensions of the chunks are too large.')
-  const text = rawPacket?.toString('latin1') ?? ''
-  const line = text.slice(text.lastIndexOf('\n', bytesParsed) + 1)
-  if (code === 'HPE_INVALID_METHOD' && /^[A-Z]{1,30} \S+ HTTP\//.test(line))
-    return new CofferError('method_not_allowed', 'This HTTP method is not supported.')
-  return validationError('This is not a valid HTTP/1.1 request.')
 }

@@ -1,0 +1,88 @@
+import type { IncomingMessage } from 'node:http'
+import { ByteCollector } from '../../domain/proxy/collect-bytes.js'
+import { type CofferError, validationError } from '../../errors.js'
+import type { ByteLease } from '../byte-budget.js'
+
+/** Bytes of an unwanted body that are discarded, so that the client can send it and then read the answer. */
+const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
+
+/** The body of a request, as it arrives. */
+export class RequestBody {
+  readonly #message: IncomingMessage
+  readonly #lease: ByteLease
+  /** Sends `100 Continue`, for which the client waits before it sends the body. */
+  #sendContinue: (() => void) | undefined
+  /** Why the rest of the body cannot be read. */
+  #fault: CofferError | undefined
+
+  constructor(message: IncomingMessage, lease: ByteLease, sendContinue: (() => void) | undefined) {
+    this.#message = message
+    this.#lease = lease
+    this.#sendContinue = sendContinue
+  }
+
+  get isComplete(): boolean {
+    return this.#message.complete
+  }
+
+  /** Whether the rest of the body may still arrive. */
+  get isArriving(): boolean {
+    return !this.isComplete && this.#sendContinue === undefined && this.#fault === undefined
+  }
+
+  /** Fails the read of the body. False if the body is complete. */
+  fail(error: CofferError): boolean {
+    if (this.isComplete) return false
+    this.#fault = error
+    this.#message.emit('fault', error)
+    return true
+  }
+
+  /**
+   * Resolves with undefined if the body is longer than `limitBytes`. Call at most once. @throws CofferError `unavailable`
+   * if requests in progress use too much memory, `validation` if the connection closes, and the error of `fail`
+   */
+  read(limitBytes: number): Promise<Uint8Array | undefined> {
+    const message = this.#message
+    if (Number(message.headers['content-length'] ?? 0) > limitBytes) return Promise.resolve(undefined)
+    this.#sendContinue?.()
+    this.#sendContinue = undefined
+    return new Promise((resolve, reject) => {
+      const bytes = new ByteCollector()
+      const read = (chunk: Buffer) => {
+        try {
+          if (bytes.length + chunk.length <= limitBytes) {
+            this.#lease.take(chunk.length)
+            bytes.add(chunk)
+            return
+          }
+          resolve(undefined)
+        } catch (error) {
+          reject(error)
+        }
+        message.off('data', read)
+      }
+      message.on('data', read)
+      message.once('end', () => resolve(bytes.join()))
+      message.once('close', () => {
+        // Every body ends with this event. An error made for each of them would cost a tenth of a POST.
+        if (message.readableEnded) return
+        reject(validationError('The connection closed before the body was complete.'))
+      })
+      message.once('fault', reject)
+      if (this.#fault !== undefined) reject(this.#fault)
+    })
+  }
+
+  /** Discards the rest of the body up to a limit, and then calls `done`. */
+  drain(done: () => void): void {
+    const message = this.#message
+    for (const event of ['fault', 'close', 'end']) message.once(event, done)
+    let left = DRAIN_LIMIT_BYTES
+    message.on('data', (chunk: Buffer) => {
+      left -= chunk.length
+      if (left < 0) message.destroy()
+    })
+    message.resume()
+  }
+}

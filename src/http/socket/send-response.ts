@@ -1,0 +1,42 @@
+import type { ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import type { HttpResponse } from '../exchange.js'
+import type { RequestBody } from './request-body.js'
+
+/** A client has to read parts of a larger response in time. */
+export const LARGE_BYTES = 64 * 1024
+
+export interface Sending {
+  /** Bytes of the response; 0 for a stream. */
+  length: number
+  body: RequestBody
+  /** A client that reads nothing of a waiting response for so many ms is disconnected. */
+  stallMs: number
+}
+
+/** Sends any response with Node's own means, as fast as the client reads it. */
+export async function sendResponse(
+  response: ServerResponse,
+  { status, headers, body: text, bytes, stream, cutAt }: HttpResponse,
+  { length, body, stallMs }: Sending,
+): Promise<void> {
+  const { isComplete } = body
+  if (stream !== undefined) {
+    // An error of the stream closes the connection, so that the client sees that the response is incomplete.
+    response.writeHead(status, headers)
+    await pipeline(stream, response, { end: false }).catch(() => response.destroy())
+  } else {
+    // Node would copy a large text with the headers, and would copy again what the client does not read at once.
+    const content = bytes ?? (length > LARGE_BYTES ? Buffer.from(text) : text)
+    if (status !== 204) headers['content-length'] = String(length)
+    response.writeHead(status, headers)
+    if (typeof cutAt === 'number')
+      return void response.write(Buffer.from(content).subarray(0, cutAt), () => response.socket?.destroy())
+    if (length > LARGE_BYTES) response.setTimeout(stallMs)
+    if (isComplete) return void response.end(content)
+    response.write(content)
+  }
+  // Closing with unread bytes would reset the connection, and the client could lose the response.
+  if (!isComplete && body.isArriving) body.drain(() => void response.end())
+  else response.end()
+}

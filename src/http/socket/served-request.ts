@@ -1,0 +1,132 @@
+/** One request on a socket: the answerer reads it, and its response is sent as fast as the client reads it. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { CofferError } from '../../errors.js'
+import type { Answerer } from '../answerer.js'
+import { type ByteBudget, ByteLease } from '../byte-budget.js'
+import type { HttpRequest, HttpResponse } from '../exchange.js'
+import type { AnswererOptions } from '../options.js'
+import { RequestBody } from './request-body.js'
+import { LARGE_BYTES, sendResponse } from './send-response.js'
+import { writePastNode } from './write-past-node.js'
+
+export interface Service extends Pick<AnswererOptions, 'record' | 'reportFault'> {
+  answerer: Answerer
+  budget: ByteBudget
+  /** A client that reads nothing of a waiting response is disconnected after this time. */
+  stallMs: number
+  isStopping: boolean
+  traceHeader: string
+  /** Further headers of answers to bytes that are not a valid request. */
+  headers: Readonly<Record<string, string>>
+  /** Headers of an answer after which the connection stays open. */
+  keepAliveLines(): string
+  createTraceId(): string
+}
+
+/** The connection of a request. `end`: the request is answered, or the client has disconnected. */
+interface Line {
+  readonly isLast: boolean
+  end(): void
+}
+
+export class ServedRequest implements HttpRequest {
+  method: string
+  target: string
+  headers: HttpRequest['headers']
+  lease: ByteLease
+  readonly #connection: Line
+  readonly #service: Service
+  readonly #message: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #body: RequestBody
+  /** The answer is sent, or the client has disconnected. */
+  #isClosed = false
+  /** The work of the request is finished. */
+  #isDone = false
+
+  constructor(
+    connection: Line,
+    service: Service,
+    message: IncomingMessage,
+    response: ServerResponse,
+    expectsContinue: boolean,
+  ) {
+    this.#connection = connection
+    this.#service = service
+    this.#message = message
+    this.#response = response
+    this.method = message.method ?? ''
+    this.target = message.url ?? '/'
+    this.headers = message.headers
+    this.lease = new ByteLease(service.budget)
+    const sendContinue = expectsContinue ? () => response.writeContinue() : undefined
+    this.#body = new RequestBody(message, this.lease, sendContinue)
+  }
+
+  get client(): string {
+    return this.#message.socket.remoteAddress ?? ''
+  }
+
+  readBody(limitBytes: number): Promise<Uint8Array | undefined> {
+    return this.#body.read(limitBytes)
+  }
+
+  /** Fails the read of the body. False if the body is complete. */
+  fail(error: CofferError): boolean {
+    return this.#body.fail(error)
+  }
+
+  async serve(): Promise<void> {
+    const { answerer, reportFault, createTraceId } = this.#service
+    try {
+      await this.#send(await answerer(this))
+    } catch (error) {
+      // A response that cannot be sent must not affect other connections.
+      this.#message.socket.destroy()
+      reportFault?.(error, createTraceId())
+    }
+    // The bytes are counted until the work is finished, even if the client has disconnected.
+    this.#isDone = true
+    if (this.#isClosed) this.lease.end()
+  }
+
+  /** Call when the answer is sent, or the client has disconnected. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    if (this.#isDone) this.lease.end()
+    this.#connection.end()
+  }
+
+  /** Calls `listener` when the client has left, or has said that it sends nothing more, as a client does that leaves. */
+  onLeave(listener: () => void): void {
+    const { socket } = this.#message
+    const response = this.#response
+    if (response.destroyed || socket.readableEnded) {
+      listener()
+      return
+    }
+    socket.once('end', listener)
+    response.once('close', () => {
+      socket.off('end', listener)
+      listener()
+    })
+  }
+
+  /** A promise unless the answer is sent at once. */
+  #send(answer: HttpResponse): Promise<void> | undefined {
+    const { headers, body, bytes, stream } = answer
+    const [message, response] = [this.#message, this.#response]
+    const { isStopping, stallMs, keepAliveLines } = this.#service
+    if (answer.cutAt === 'start') return void message.socket.destroy()
+    if (!message.complete || (isStopping && this.#connection.isLast)) headers.connection = 'close'
+    const length = stream === undefined ? (bytes?.length ?? Buffer.byteLength(body)) : 0
+    this.lease.settle(length)
+    const close = () => this.close()
+    const isSmall = length <= LARGE_BYTES
+    if (isSmall && writePastNode(message, response, answer, { length, keepAliveLines, done: close }))
+      return undefined
+    response.once('close', close)
+    return sendResponse(response, answer, { length, body: this.#body, stallMs })
+  }
+}

@@ -1,0 +1,31 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { formatHead, type HttpResponse } from '../exchange.js'
+
+/**
+ * Writes a small response with one write to the socket, past Node's `ServerResponse`, because that takes half the time of
+ * a `GET`. Returns false, and writes nothing, for any response that is not a whole text with plain headers on a connection
+ * that stays open: `sendResponse` sends those.
+ */
+export function writePastNode(
+  message: IncomingMessage,
+  response: ServerResponse,
+  { status, headers, body, bytes, stream, cutAt }: HttpResponse,
+  { length, keepAliveLines, done }: { length: number; keepAliveLines: () => string; done: () => void },
+): boolean {
+  const { socket, httpVersion, method } = message
+  const isOther =
+    (bytes ?? stream ?? cutAt ?? headers.connection ?? headers['content-security-policy']) !== undefined
+  if (isOther || !response.shouldKeepAlive || httpVersion !== '1.1' || response.socket !== socket)
+    return false
+  let text = formatHead(status, headers)
+  if (text === undefined) return false
+  if (status !== 204) text += `content-length: ${length}\r\n`
+  text += `${keepAliveLines()}\r\n`
+  const encoding = length === body.length ? 'latin1' : 'utf8'
+  socket.write(method === 'HEAD' ? text : text + body, encoding, () => {
+    // Node detaches the response from the socket then, and begins with the next request of the connection.
+    response.emit('finish')
+    done()
+  })
+  return true
+}
