@@ -7,11 +7,11 @@ import { CofferError, interrupted, usage } from '../errors.js'
 import { itemOutput, type List } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { TokenView } from '../operations/token/token-attributes.js'
-import { findPresentation } from './commands/presentations.js'
 import type { CommandContext, OperationLine, Options } from './context.js'
 import { keyOf, listArgs, listFlags } from './input/flags.js'
 import { completeArgs, gatherInputs } from './input/gather.js'
 import { type ListNoun, resolveName } from './input/names.js'
+import { findPresentation } from './nouns/all.js'
 import { displayLines } from './output/display.js'
 import { isList } from './output/fields.js'
 import { chooseFormat, printForRun } from './output/output.js'
@@ -56,14 +56,14 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
   const { context, definition, options } = given
   const { terminal, config } = context
   const presentation = findPresentation(definition)
-  const { arguments: specs = listArgs(definition), load } = presentation
+  const { arguments: specs = listArgs(definition) } = presentation
   const format = isIdEnough(given) ? 'id' : chooseFormat(terminal, config.output)
   if (options.curl === true) {
     const args = await completeArgs(context, definition.name, specs, given.args)
     return (await import('./commands/curl.js')).printCurl({ ...given, args })
   }
   const key = await checkTarget(given, isExplained(options))
-  const hooks = ownHooks ?? (await load?.()) ?? {}
+  const hooks = ownHooks ?? presentation.hooks ?? {}
   const run = new Run({ ...given, format, key, presentation })
   const list = createNounList(run.createTask({}, given.args))
   const form = terminal.mayPrompt

@@ -54,11 +54,12 @@ export interface Presentation {
   readonly empty?: string
   /** How its table is laid out. */
   readonly layout?: Pick<PrintOptions, 'wraps' | 'optional'>
-  /** Instead of the things themselves in a table, unless `--wide` is given. */
-  loadSummary?(): Promise<(items: readonly unknown[], nowMs: number) => ReturnType<Summarize>>
-  /** Loaded when the command runs. */
-  load?(): Promise<Hooks>
+  /** Makes the rows of a table for people, unless `--wide` is given. */
+  summarize?(items: readonly unknown[], nowMs: number): ReturnType<Summarize>
+  readonly hooks?: Hooks
 }
+
+export type Presentations = { readonly [Name in OperationName]?: Presentation }
 
 /** A command without an operation. */
 export interface TerminalCommand {
@@ -169,8 +170,8 @@ export class Run {
     given: Pick<PrintOptions, 'format' | 'marks' | 'hints'>,
   ): Promise<void> {
     const { context, definition, options, presentation } = this.#run
-    const { layout, loadSummary } = presentation
-    const summarize = given.format === 'table' && options.wide !== true ? await loadSummary?.() : undefined
+    const { layout } = presentation
+    const summarize = given.format === 'table' && options.wide !== true ? presentation.summarize : undefined
     const formats = definition.output && listFormats(definition.output)
     const columns = columnsOf(definition, result)
     const printed = printResult(context.terminal, result, {

@@ -1,6 +1,6 @@
 /** The log on the command line: its end, what comes after, and its proof. */
 import t from 'tap'
-import { verify } from '../../src/cli/commands/log.js'
+import { verify } from '../../src/cli/nouns/log.js'
 import type { Task } from '../../src/cli/task.js'
 import { createTerminal } from './fake-process.js'
 import { ruleOf, testVault } from './home.js'

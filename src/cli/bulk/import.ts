@@ -12,7 +12,7 @@ import { createProgress } from '../output/progress.js'
 import { repeatCommand } from '../output/repeat-command.js'
 import { placeOf } from '../target/place.js'
 import { findTenantChoice } from '../target/vault.js'
-import type { Hooks, Task } from '../task.js'
+import type { Task } from '../task.js'
 import { readCsv } from './csv.js'
 import { type ImportLog, openImportLog } from './import-log.js'
 import { decodeChunks, type Row, readRows } from './rows.js'
@@ -28,30 +28,27 @@ const MAX_TOLD = 20
 const KEPT =
   'Imported rows are kept. Remove them from the file and repeat the command. An import with --resume FILE continues by itself.'
 
-export const importRows: Hooks = {
-  gather: async () => ({}),
-  run: async (task) => {
-    const { context, options } = task
-    const settings = readSettings(task)
-    const about = settings.isResumable ? await describeRun(task, settings) : undefined
-    const log = await openImportLog(settings.path, about, context.pid)
-    // From here on an interrupt ends the run between two batches.
-    context.handlesSignals()
-    context.signal.addEventListener('abort', () => void task.notice('Stopping…'), { once: true })
-    const work = new ImportRun(task, settings, log)
-    try {
-      await work.finish()
-    } finally {
-      await log.close(work.isUndone)
-    }
-    const { refused, created, deduplicated } = work.counts
-    const counts =
-      options.dryRun === true
-        ? { would_be_created: created, would_be_deduplicated: deduplicated, refused }
-        : { created, deduplicated, refused }
-    await task.print({ ...(log.rows === 0 ? {} : { resumed_after: log.rows }), ...counts })
-    work.throwRefused()
-  },
+export async function importRows(task: Task): Promise<void> {
+  const { context, options } = task
+  const settings = readSettings(task)
+  const about = settings.isResumable ? await describeRun(task, settings) : undefined
+  const log = await openImportLog(settings.path, about, context.pid)
+  // From here on an interrupt ends the run between two batches.
+  context.handlesSignals()
+  context.signal.addEventListener('abort', () => void task.notice('Stopping…'), { once: true })
+  const work = new ImportRun(task, settings, log)
+  try {
+    await work.finish()
+  } finally {
+    await log.close(work.isUndone)
+  }
+  const { refused, created, deduplicated } = work.counts
+  const counts =
+    options.dryRun === true
+      ? { would_be_created: created, would_be_deduplicated: deduplicated, refused }
+      : { created, deduplicated, refused }
+  await task.print({ ...(log.rows === 0 ? {} : { resumed_after: log.rows }), ...counts })
+  work.throwRefused()
 }
 
 type Settings = ReturnType<typeof readSettings>

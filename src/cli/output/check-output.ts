@@ -9,8 +9,8 @@ import type { RegisteredOperation } from '../../framework/registry.js'
 import { findUnknownName, type Schema, showsOnce } from '../../framework/schema.js'
 import { type Format, SETTINGS } from '../../global-flags.js'
 import type { ParsedLine } from '../command-tree.js'
-import { findPresentation } from '../commands/presentations.js'
 import type { CommandContext, Options, Prints } from '../context.js'
+import { findPresentation } from '../nouns/all.js'
 import type { TerminalCommand } from '../task.js'
 
 interface Printing {

@@ -2,8 +2,8 @@ import { CofferError, noRevealError, usage } from '../../errors.js'
 import { isControl } from '../../framework/declaration.js'
 import { mayRunOffline } from '../../framework/operation.js'
 import { loadOperation } from '../../operations/load.js'
-import { findPresentation } from '../commands/presentations.js'
 import type { OperationLine } from '../context.js'
+import { findPresentation } from '../nouns/all.js'
 import { requireVault, warnOfStore } from './place.js'
 
 const KEY_GIVEN =

@@ -4,7 +4,7 @@ import { isObject } from '../../../domain/json/json.js'
 import type { RegisteredOperation } from '../../../framework/registry.js'
 import { type Schema, toJsonSchema } from '../../../framework/schema.js'
 import type { ApplicationView } from '../../../operations/application/application-record.js'
-import { findPresentation } from '../presentations.js'
+import { findPresentation } from '../../nouns/all.js'
 
 export interface Wanted {
   application: ApplicationView

@@ -1,19 +1,16 @@
-import { pause } from '../../client/pause.js'
-import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
 import type { List } from '../../framework/page.js'
 import type { ResultOf } from '../../operations/all.js'
 import { identify } from '../input/names.js'
-import { countOf, displayLines } from '../output/display.js'
+import { countOf } from '../output/display.js'
+import { FOLLOW, follow } from '../output/follow.js'
 import { printWarning } from '../output/output.js'
 import { cellOf } from '../output/table.js'
-import { write } from '../output/terminal.js'
-import type { Hooks, Task } from '../task.js'
+import type { Hooks, Presentations, Task } from '../task.js'
 
-const POLL_MS = 1000
 const USUAL_PAGE = 20
 const LARGEST_PAGE = 10_000
-const STORED_RUNS = 100
+
 /** Actors of one table: a page of members. */
 const MAX_NAMED = 50
 /** Fixed widths, because the widths of later records are unknown; only a custom id may be longer. */
@@ -30,33 +27,8 @@ const ACTOR_LISTS = ['data', 'seen_by', 'used_by'] as const
 
 type Actor = { actor_type?: string; actor_id?: string }
 type Records = List<Record<string, unknown>>
-type Run = ResultOf<'reactor logs'>[number]
-/** `readNew` opens the vault for each poll, so that other commands can run in between. */
-async function follow<R extends object>(
-  task: Task,
-  first: readonly R[],
-  format: (row: R) => string,
-  readNew: () => Promise<readonly R[]>,
-): Promise<void> {
-  const { signal } = task.context
-  for (let rows = first; await printRows(task, rows, format); rows = await readNew()) {
-    await pause(POLL_MS, signal)
-    if (signal.aborted) return
-  }
-}
 
-/** Resolves to false if the reader closed the stream. */
-async function printRows<R extends object>(
-  { context, format, print }: Task,
-  rows: readonly R[],
-  formatRow: (row: R) => string,
-): Promise<boolean> {
-  if (format === 'table') return write(context.terminal.stdout, rows.map(formatRow).join(''))
-  if (rows.length > 0) await print(rows, format === 'json' ? 'ndjson' : format)
-  return true
-}
-
-export const tail: Hooks = {
+const tail: Hooks = {
   run: async (task) => {
     const { ask, withOpenVault, context, definition } = task
     const first = (await ask({ ...task.input })) as Records
@@ -89,7 +61,7 @@ export const tail: Hooks = {
 }
 
 /** In a table, actors have the names of their applications and the addresses of their users. */
-export const named: Hooks = {
+const named: Hooks = {
   view: (answer, task) =>
     task.format === 'table' && task.context.config.fields === undefined ? nameActors(task, answer) : answer,
 }
@@ -136,35 +108,15 @@ export const verify: Hooks = {
   },
 }
 
-export const runs: Hooks = {
-  run: async (task) => {
-    const { ask, input, options, format, print } = task
-    const read = async (number?: number) => (await ask({ ...input, ...omitUndefined({ number }) })) as Run[]
-    const isFollowing = options.follow === true
-    const first = await read(isFollowing ? STORED_RUNS : undefined)
-    if (!isFollowing) {
-      if (format !== 'table' || first.length === 0) return print(first)
-      return void (await printRows(task, first, formatRun))
-    }
-    let seen = new Set(first.map(({ id }) => id))
-    const readNew = async () => {
-      const stored = await read(STORED_RUNS)
-      const added = stored.filter(({ id }) => !seen.has(id))
-      seen = new Set(stored.map(({ id }) => id))
-      return added
-    }
-    const shown = first.length - Number(input.number ?? USUAL_PAGE)
-    await follow(task, first.slice(Math.max(0, shown)), formatRun, readNew)
+export const presentations: Presentations = {
+  // The message says it too.
+  'log list': { layout: { optional: ['operation'] }, hooks: named },
+  'log reveals': { hooks: named },
+  'log tail': {
+    layout: { optional: ['operation'] },
+    options: [FOLLOW],
+    empty: 'The log is empty.',
+    hooks: tail,
   },
-}
-
-function formatRun({ console, detail, errors = {}, stack, ...run }: Run): string {
-  const head = `${run.created_at}  ${run.outcome} ${run.status}  ${run.duration_ms} ms  ${run.memory_mib} MiB`
-  const lines = [
-    ...console.map(({ level, text }) => `${level}: ${text}`),
-    detail,
-    ...Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`)),
-    stack,
-  ].filter((line) => line !== undefined)
-  return [head, ...lines.map((line) => displayLines(line).replaceAll(/^/gm, '    ')), ''].join('\n')
+  'log verify': { hooks: verify },
 }

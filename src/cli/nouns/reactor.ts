@@ -1,74 +1,30 @@
 import { statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
-import { findFixture } from '../../assets.js'
+import { resolve } from 'node:path'
 import { pause } from '../../client/pause.js'
-import { isObject, parseJson } from '../../domain/json/json.js'
-import { toProblem, usage } from '../../errors.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import { toProblem } from '../../errors.js'
 import type { OperationInput } from '../../framework/context.js'
 import type { ReactorRun } from '../../framework/ports/reactors.js'
-import { loadOperation } from '../../operations/load.js'
+import type { ResultOf } from '../../operations/all.js'
 import type { CommandContext } from '../context.js'
 import { dashError } from '../input/dash.js'
 import { readMap } from '../input/flags.js'
 import { readTexts } from '../input/gather.js'
 import { displayLines } from '../output/display.js'
-import { printNotice, printProblem, printWarning } from '../output/output.js'
+import { FOLLOW, follow, printRows } from '../output/follow.js'
+import { printNotice, printProblem } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import type { Hooks, Task } from '../task.js'
+import type { Hooks, Presentations, Task } from '../task.js'
 
-const INCLUDED = ['card-alias', 'matching-hmac', 'json-webhook']
 /** How often a watched file is looked at. An editor has written all of it by the next look. */
 const WATCH_MS = 100
 
-export const checkFormula: Hooks = {
-  gather: async (context, [file = '']) =>
-    file.endsWith('.json')
-      ? { code: (await readFormula(context, file)).code }
-      : { code: await context.input.readFile(file, 'the file') },
-  run: async ({ ask, print, args }) => print({ file: args[0], ...((await ask()) as object) }),
-}
+const USUAL_PAGE = 20
+const STORED_RUNS = 100
 
-/** Code is stored as it is given. The warning comes before that, so that a person can interrupt the command. */
-export const storeCode: Hooks = {
-  run: async (task, usual) => {
-    const { context, input } = task
-    if (typeof input.code === 'string') await warnOfCode(context, input.code)
-    await usual?.(task)
-  },
-}
+type Run = ResultOf<'reactor logs'>[number]
 
-async function warnOfCode(context: CommandContext, code: string): Promise<void> {
-  const { askOffline } = await import('../target/offline.js')
-  const check = await loadOperation('formula check')
-  await askOffline(context, check!, { code }).catch((error) =>
-    printWarning(context.terminal, `This code cannot run: ${toProblem(error, '', 'owner').detail}`),
-  )
-}
-
-export const installFormulas: Hooks = {
-  gather: async (context, [name]) => {
-    const formulas: object[] = []
-    for (const each of name === undefined ? INCLUDED : [name]) {
-      if (!INCLUDED.includes(each) && !each.endsWith('.json'))
-        throw usage(`There is no formula "${each}". Give ${INCLUDED.join(', ')}, or a file: my-formula.json.`)
-      const file = INCLUDED.includes(each) ? findFixture(`formulas/${each}.json`) : resolve(context.cwd, each)
-      formulas.push(await readFormula(context, file))
-    }
-    return { formulas }
-  },
-}
-
-/** `code` in the file may be the name of a file beside it. @throws CofferError `usage` */
-async function readFormula({ input, cwd }: CommandContext, path: string) {
-  const formula = parseJson(await input.readFile(path, 'the file'), { source: path, code: 'usage' })
-  if (!isObject(formula) || typeof formula.code !== 'string')
-    throw usage(`${path} is not a formula: a JSON object with code.`)
-  const { code } = formula
-  if (!/^[\w./-]+\.c?js$/.test(code)) return formula
-  return { ...formula, code: await input.readFile(resolve(cwd, dirname(path), code), 'the file of the code') }
-}
-
-export const develop: Hooks = {
+const develop: Hooks = {
   gather: async (context, [file = ''], { args, configuration }) => ({
     code: await context.input.readFile(file, 'the file'),
     args: await readObject(context, args, '--args'),
@@ -116,4 +72,54 @@ async function runOnce({ context: { terminal }, ask, print }: Task, input: Reado
 async function readObject({ input }: CommandContext, given: unknown, name: string) {
   const flag = { name, shape: 'map', schema: {}, isStored: true } as const
   return readMap(flag, await readTexts(input, flag, (given ?? []) as string[]))
+}
+
+const runs: Hooks = {
+  run: async (task) => {
+    const { ask, input, options, format, print } = task
+    const read = async (number?: number) => (await ask({ ...input, ...omitUndefined({ number }) })) as Run[]
+    const isFollowing = options.follow === true
+    const first = await read(isFollowing ? STORED_RUNS : undefined)
+    if (!isFollowing) {
+      if (format !== 'table' || first.length === 0) return print(first)
+      return void (await printRows(task, first, formatRun))
+    }
+    let seen = new Set(first.map(({ id }) => id))
+    const readNew = async () => {
+      const stored = await read(STORED_RUNS)
+      const added = stored.filter(({ id }) => !seen.has(id))
+      seen = new Set(stored.map(({ id }) => id))
+      return added
+    }
+    const shown = first.length - Number(input.number ?? USUAL_PAGE)
+    await follow(task, first.slice(Math.max(0, shown)), formatRun, readNew)
+  },
+}
+
+function formatRun({ console, detail, errors = {}, stack, ...run }: Run): string {
+  const head = `${run.created_at}  ${run.outcome} ${run.status}  ${run.duration_ms} ms  ${run.memory_mib} MiB`
+  const lines = [
+    ...console.map(({ level, text }) => `${level}: ${text}`),
+    detail,
+    ...Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`)),
+    stack,
+  ].filter((line) => line !== undefined)
+  return [head, ...lines.map((line) => displayLines(line).replaceAll(/^/gm, '    ')), ''].join('\n')
+}
+
+export const presentations: Presentations = {
+  'reactor dev': {
+    arguments: [['<file>', 'formula.js']],
+    options: [
+      ['--args <json>', 'the arguments, as JSON or key=value: @args.json (repeatable)', true],
+      ['--configuration <json>', 'the configuration, as JSON or key=value (repeatable)', true],
+      ['--watch', 'run again when the file is saved, until Ctrl-C'],
+    ],
+    hooks: develop,
+  },
+  'reactor logs': {
+    options: [FOLLOW],
+    empty: 'The reactor has not run yet.',
+    hooks: runs,
+  },
 }

@@ -1,0 +1,29 @@
+/** Times as people read them in tables: relative, or a date. */
+
+/** From the longest unit on. An older time is a date. */
+const UNITS = [
+  ['d', 24 * 60 * 60],
+  ['h', 60 * 60],
+  ['min', 60],
+  ['s', 1],
+] as const
+const MAX_DAYS = 60
+
+/** `in 5 min`, rounded down; a date for a time far ahead. */
+export function formatAhead(date: string, nowMs: number): string {
+  const seconds = Math.floor((Date.parse(date) - nowMs) / 1000)
+  return seconds < 0 ? 'expired' : (formatSpan(seconds, 'in ', '') ?? date.slice(0, 10))
+}
+
+/** `5 min ago`; a date for a time long ago, or ahead of the clock. */
+export function formatAge(date: string, nowMs: number): string {
+  const seconds = Math.floor((nowMs - Date.parse(date)) / 1000)
+  return (seconds < 0 ? undefined : formatSpan(seconds, '', ' ago')) ?? date.slice(0, 10)
+}
+
+/** Undefined for a long time. */
+function formatSpan(seconds: number, before: string, after: string): string | undefined {
+  const [unit, size] = UNITS.find(([, size]) => seconds >= size) ?? ['s', 1]
+  const count = Math.floor(seconds / size)
+  return unit === 'd' && count > MAX_DAYS ? undefined : `${before}${count} ${unit}${after}`
+}
