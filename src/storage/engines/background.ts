@@ -1,7 +1,7 @@
 /** In a server, jobs run in small slices beside units of work, and take effect while nothing else runs. */
 import type { Awaitable, VaultRows } from '../engine.js'
+import { type Attempt, attempt } from '../lsm/attempt.js'
 import type { Size } from '../lsm/context.js'
-import { type Attempt, attempt } from '../lsm/group-commit.js'
 import type { CompactionPlan } from '../lsm/manifest.js'
 import { liveRowsOf } from '../lsm/sstable/cursors.js'
 import { finish } from '../lsm/sstable/write-tables.js'

@@ -1,8 +1,9 @@
 /** The embedded engine: units of work, one by one, and operations on the whole vault, over an LSM tree on disk. */
 import type { Awaitable } from '../../domain/awaitable.js'
 import * as port from '../engine.js'
+import { attempt } from '../lsm/attempt.js'
 import type { LsmOptions, Size } from '../lsm/context.js'
-import { attempt, GroupCommit } from '../lsm/group-commit.js'
+import { GroupCommit } from '../lsm/group-commit.js'
 import { Reader } from '../lsm/query.js'
 import { createState, openLsmTree } from '../lsm/recovery.js'
 import { Transaction } from '../lsm/transaction.js'
@@ -76,7 +77,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
 
   read<T>(work: (reader: port.EngineReader) => Awaitable<T>): Promise<T> {
     return this.#tasks.run(() => {
-      const view = { ...this.#tree.view(), held: this.#groupCommit.held }
+      const view = { ...this.#tree.view(), pendingEntries: this.#groupCommit.pendingEntries }
       return work(new Reader(view, this.#groupCommit.counters, this.#now()))
     })
   }
@@ -88,8 +89,8 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
         const transaction = new Transaction(groupCommit.view(), groupCommit.counters, this.#now())
         const end = (done: () => void, hasEffect: boolean) => {
           transaction.end()
-          if (hasEffect) groupCommit.take(transaction, durability, { done, fail: reject })
-          else groupCommit.answer({ done, fail: reject })
+          if (hasEffect) groupCommit.enqueue(transaction, durability, { done, fail: reject })
+          else groupCommit.acknowledge({ done, fail: reject })
         }
         const fail = (error: unknown) => end(() => reject(error), false)
         const succeed = (value: T) => end(() => resolve(value), transaction.hasEffect)

@@ -42,7 +42,13 @@ export class MemoryEngine implements Engine {
 
   get #view(): View {
     const changeCounters = this.#changeCounters
-    return { memtables: this.#layers, uncommitted: 0, sstables: [], held: this.#pending, changeCounters }
+    return {
+      memtables: this.#layers,
+      uncommitted: 0,
+      sstables: [],
+      pendingEntries: this.#pending,
+      changeCounters,
+    }
   }
 
   get #now(): number {

@@ -1,8 +1,21 @@
-/** Transactions that come together share a frame and a sync. Each is answered once what it saw is durable. */
-import { CofferError } from '../../errors.js'
+/**
+ * Group commit: transactions that arrive together share one frame of the write-ahead log and one sync.
+ *
+ *   transaction ── enqueue ──▶ group: uncommitted changes and entries
+ *                                │ commit: one frame
+ *                                ▼
+ *                              log: unsynced changes and entries
+ *                                │ sync
+ *                                ▼
+ *                              durable: readers see it, and waiting transactions are acknowledged
+ *
+ * A transaction that only reads is acknowledged at once, if its log entries can wait. Until they are durable they are
+ * pending: readers of the log see them, and a crash would lose them.
+ */
 import { type LogEntry, type LogSealer, logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import type { Durability } from '../store.js'
 import type { Counters } from '../time.js'
+import { attempt } from './attempt.js'
 import { Deadline } from './deadline.js'
 import { Memtable } from './memtable.js'
 import type { View } from './query.js'
@@ -15,34 +28,36 @@ interface Waiter {
   fail(error: unknown): void
 }
 
+/** Transactions that are committed together. */
 class Group {
   readonly changes: Change[] = []
   readonly entries: LogEntry[] = []
-  /** Entries of reads that were answered already. */
-  readonly answered: LogEntry[] = []
+  /** The part of `entries` whose transactions were acknowledged before the commit. */
+  readonly pending: LogEntry[] = []
   readonly waiting: Waiter[] = []
-  /** Whether a frame is written, for its time, even if there are no changes. */
-  isNoted = false
+  /** Whether the group needs a frame for its time, even without changes. */
+  storesTime = false
   /** Whether somebody waits for the sync. */
-  isUrgent = false
+  needsSync = false
 }
 
 export class GroupCommit {
   counters: Counters
   sealer: LogSealer | undefined
+  /** Why the last group could not be stored. Its entries are committed with the next group. */
+  failure: unknown
   readonly #tree: LsmTree
   readonly #now: () => number
   readonly #recordWrite: (error?: unknown) => void
-  /** Why the last group could not be stored; its entries are tried again with the next one. */
-  failure: unknown
   #group = new Group()
-  #written: LogEntry[] = []
-  /** Runs while entries are held and nothing is synced. */
+  /** Entries that are written to the log and not synced. */
+  #unsyncedEntries: LogEntry[] = []
+  /** Changes that only writers see: those of the group, and those written to the log and not synced. */
+  #newChanges = new Memtable()
+  /** Runs while entries are pending. */
   readonly #patience = new Deadline(MAX_PENDING_MS)
-  /** Visible to writers only: changes of the group, and changes written but not synced. */
-  #unsynced = new Memtable()
 
-  /** `recordWrite` is told how each write of changes ended. */
+  /** `recordWrite` receives the error of each write of changes, or undefined. */
   constructor(tree: LsmTree, now: () => number, recordWrite: (error?: unknown) => void) {
     this.#tree = tree
     this.#now = now
@@ -58,72 +73,74 @@ export class GroupCommit {
     return this.#tree.isUnsynced || this.#group.entries.length > 0
   }
 
-  /** Entries of committed transactions that are in no row that readers see. */
-  get held(): readonly LogEntry[] {
+  /** Entries of acknowledged transactions that are not durable yet. */
+  get pendingEntries(): readonly LogEntry[] {
     this.#forgetSynced()
-    return this.#written.length === 0 ? this.#group.answered : [...this.#written, ...this.#group.answered]
+    const { pending } = this.#group
+    return this.#unsyncedEntries.length === 0 ? pending : [...this.#unsyncedEntries, ...pending]
   }
 
-  get #isHolding(): boolean {
+  get #hasPending(): boolean {
     this.#forgetSynced()
-    return this.#written.length + this.#group.answered.length > 0
+    return this.#unsyncedEntries.length + this.#group.pending.length > 0
   }
 
   #forgetSynced(): void {
-    if (!this.#tree.isUnsynced) this.#written = []
+    if (!this.#tree.isUnsynced) this.#unsyncedEntries = []
   }
 
-  /** @throws CofferError `unavailable` if an entry of a read that was answered waits for too long */
+  /** @throws CofferError `unavailable` if an entry is pending for too long */
   refuseUnstored(): void {
-    // After a failure the next unit of work tries again and is told the reason.
-    if (this.failure !== undefined || !this.#isHolding) return
+    // After a failure, the next unit of work tries again and reports the reason.
+    if (this.failure !== undefined || !this.#hasPending) return
     if (this.#patience.isOver) throw logUnavailable('The disk does not sync them. Check the disk.')
   }
 
-  #hold(entries: readonly LogEntry[], held: LogEntry[]): void {
-    if (!this.#isHolding) this.#patience.start()
-    for (const entry of entries) held.push(entry)
+  #addPending(entries: readonly LogEntry[], to: LogEntry[]): void {
+    if (!this.#hasPending) this.#patience.start()
+    for (const entry of entries) to.push(entry)
   }
 
+  /** The view of a writer. */
   view(): View {
     const { memtables, changeCounters, sstables } = this.#tree.view()
-    const all = [this.#unsynced, ...memtables]
-    return { memtables: all, uncommitted: 1, held: this.#group.entries, changeCounters, sstables }
+    const all = [this.#newChanges, ...memtables]
+    return { memtables: all, uncommitted: 1, pendingEntries: this.#group.entries, changeCounters, sstables }
   }
 
-  /** Answers work that changed nothing: with the group, because it may have seen changes that are not durable yet. */
-  answer(waiting: Waiter): void {
-    if (this.#group.isUrgent) this.#group.waiting.push(waiting)
-    else waiting.done()
+  /** Acknowledges a transaction that changed nothing: with the group, if it may have seen changes that are not durable. */
+  acknowledge(waiter: Waiter): void {
+    if (this.#group.needsSync) this.#group.waiting.push(waiter)
+    else waiter.done()
   }
 
-  take(transaction: Transaction, durability: Durability, waiting: Waiter): void {
-    const { changes, entries, isNoted } = transaction
-    const isHeld = durability === 'soon' && changes.length === 0 && !isNoted
-    if (isHeld) this.refuseUnstored()
+  enqueue(transaction: Transaction, durability: Durability, waiter: Waiter): void {
+    const { changes, entries, storesTime } = transaction
+    const canWait = durability === 'soon' && changes.length === 0 && !storesTime
+    if (canWait) this.refuseUnstored()
     transaction.advance(this.counters)
-    this.#apply(this.#group, transaction)
+    this.#add(this.#group, transaction)
     for (const entry of entries) this.#group.entries.push(entry)
-    this.#group.isNoted ||= isNoted
-    if (durability === 'now' || changes.some(isRemoval)) this.#group.isUrgent = true
-    // Reads do not wait for their entries, unless those before could not be stored.
-    if (!isHeld || this.failure !== undefined || this.#group.isUrgent || !this.#tree.manifest.isSound)
-      this.#group.waiting.push(waiting)
+    this.#group.storesTime ||= storesTime
+    if (durability === 'now' || changes.some(isRemoval)) this.#group.needsSync = true
+    // If earlier entries could not be stored, a read waits for its own.
+    const isTrouble = this.failure !== undefined || !this.#tree.manifest.isSound
+    if (!canWait || isTrouble || this.#group.needsSync) this.#group.waiting.push(waiter)
     else {
-      this.#hold(entries, this.#group.answered)
-      waiting.done()
+      this.#addPending(entries, this.#group.pending)
+      waiter.done()
     }
   }
 
-  #apply(group: Group, { changes, own }: Transaction): void {
-    if (own !== undefined && this.#unsynced.isEmpty) this.#unsynced = own
-    else for (const change of changes) this.#unsynced.apply(change)
+  #add(group: Group, { changes, own }: Transaction): void {
+    if (own !== undefined && this.#newChanges.isEmpty) this.#newChanges = own
+    else for (const change of changes) this.#newChanges.apply(change)
     for (const change of changes) group.changes.push(change)
   }
 
-  /** Commits and syncs everything up to here. @throws CofferError that the group was answered with. */
+  /** Commits and syncs everything that was enqueued. @throws CofferError why the group could not be stored */
   async commitAll(): Promise<void> {
-    this.#group.isUrgent = true
+    this.#group.needsSync = true
     const failure = await this.commit()
     if (failure !== undefined) throw failure
   }
@@ -136,31 +153,20 @@ export class GroupCommit {
       this.failure = error
       throw error
     }
-    if (this.#isHolding) this.#patience.start()
+    if (this.#hasPending) this.#patience.start()
     else this.#patience.stop()
-    if (this.#group.changes.length === 0) this.#unsynced = new Memtable()
+    if (this.#group.changes.length === 0) this.#newChanges = new Memtable()
   }
 
-  /** Writes the group as a frame and answers it. Returns the failure that it was answered with, if any. */
+  /** Writes the group as a frame and acknowledges its transactions. Returns the failure that they receive instead, if any. */
   async commit(): Promise<unknown> {
     const group = this.#group
     this.#group = new Group()
     this.#forgetSynced()
     try {
-      if (group.entries.length > 0) await this.#seal(group)
-      const isWritten = group.changes.length > 0 || group.isNoted
-      if (isWritten) this.#tree.append(group.changes, this.counters, group.isUrgent)
-      else if (group.isUrgent) this.#tree.sync()
-      if (group.isUrgent) this.#unsynced = new Memtable()
-      else this.#hold(group.entries, this.#written)
-      if (isWritten || group.isUrgent) this.failure = undefined
-      if (group.changes.length > 0) this.#recordWrite()
+      await this.#write(group)
     } catch (error) {
-      this.reset()
-      this.failure = error
-      this.#recordWrite(error)
-      this.#group.entries.push(...group.answered)
-      this.#group.answered.push(...group.answered)
+      this.#returnEntries(group, error)
       for (const { fail } of group.waiting) fail(error)
       return error
     }
@@ -171,38 +177,38 @@ export class GroupCommit {
     return undefined
   }
 
+  async #write(group: Group): Promise<void> {
+    if (group.entries.length > 0) await this.#seal(group)
+    const { changes, entries, storesTime, needsSync } = group
+    const hasFrame = changes.length > 0 || storesTime
+    if (hasFrame) this.#tree.append(changes, this.counters, needsSync)
+    else if (needsSync) this.#tree.sync()
+    if (needsSync) this.#newChanges = new Memtable()
+    else this.#addPending(entries, this.#unsyncedEntries)
+    if (hasFrame || needsSync) this.failure = undefined
+    if (changes.length > 0) this.#recordWrite()
+  }
+
+  /** Puts the pending entries of a group that could not be written into the next group. */
+  #returnEntries({ pending }: Group, error: unknown): void {
+    this.reset()
+    this.failure = error
+    this.#recordWrite(error)
+    this.#group.entries.push(...pending)
+    this.#group.pending.push(...pending)
+  }
+
+  /** Makes rows of the log entries. */
   async #seal(group: Group): Promise<void> {
     const transaction = new Transaction(this.view(), this.counters, this.#now())
     await transaction.seal(this.sealer!, group.entries)
     transaction.advance(this.counters)
-    this.#apply(group, transaction)
+    this.#add(group, transaction)
   }
 
-  /** Continues from what the tree has written: changes of a failed group are forgotten. */
+  /** Continues from what the tree has written. Changes of a failed group are forgotten. */
   reset(): void {
     this.counters = { ...this.#tree.counters }
-    this.#unsynced = new Memtable(this.#tree.pending)
-  }
-}
-
-/** What the user is told if it fails. */
-const FAILURES = {
-  compacted: "The vault's files could not be compacted now",
-  erased: 'Deleted data could not be overwritten on the disk now, so it is still there, sealed',
-  flushed: "The vault's files could not be flushed now",
-  synced: "The vault's files could not be synced now",
-} as const
-
-export type Attempt = keyof typeof FAILURES
-
-/** Does work that no answer depends on; `notice` receives its failure. Returns whether it was done. */
-export async function attempt(notice: (text: string) => void, what: Attempt, work: () => unknown) {
-  try {
-    await work()
-    return true
-  } catch (error) {
-    const reason = error instanceof CofferError ? error.message : 'The reason is unknown.'
-    notice(`${FAILURES[what]}; it will be tried again. ${reason}`)
-    return false
+    this.#newChanges = new Memtable(this.#tree.pending)
   }
 }

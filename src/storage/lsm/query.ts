@@ -37,7 +37,7 @@ export interface View {
   uncommitted: number
   sstables: readonly LiveSSTable[]
   /** Log entries that are in no row yet, oldest first. */
-  held: readonly LogEntry[]
+  pendingEntries: readonly LogEntry[]
   changeCounters: ChangeCounters
 }
 
@@ -159,7 +159,7 @@ export class Reader implements EngineReader {
   }
 
   pendingEntries(tenant: number): LogEntry[] {
-    return this.below.held.filter((entry) => entry.tenant === tenant)
+    return this.below.pendingEntries.filter((entry) => entry.tenant === tenant)
   }
 }
 

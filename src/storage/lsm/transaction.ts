@@ -10,7 +10,7 @@ import * as rowChange from './row-change.js'
 
 export class Transaction extends Reader implements EngineWriter {
   /** Whether its time is committed even if it changes nothing. */
-  isNoted = false
+  storesTime = false
   readonly changes: rowChange.Change[] = []
   /** Log entries, made into rows when the unit is committed. */
   readonly entries: LogEntry[] = []
@@ -47,7 +47,7 @@ export class Transaction extends Reader implements EngineWriter {
   }
 
   get hasEffect(): boolean {
-    return this.changes.length > 0 || this.entries.length > 0 || this.isNoted
+    return this.changes.length > 0 || this.entries.length > 0 || this.storesTime
   }
 
   put(draft: Draft): void {
@@ -90,7 +90,7 @@ export class Transaction extends Reader implements EngineWriter {
   }
 
   storeTime({ isTrusted = false } = {}): void {
-    this.isNoted = true
+    this.storesTime = true
     if (isTrusted) this.#confirmed = { time: this.now, last: this.now, since: 0, until: 0 }
   }
 

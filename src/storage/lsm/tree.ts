@@ -54,7 +54,7 @@ export class LsmTree {
   view(): View {
     const { changeCounters } = this
     const { sstables } = this.manifest
-    return { memtables: this.#memtables(), uncommitted: 0, held: [], changeCounters, sstables }
+    return { memtables: this.#memtables(), uncommitted: 0, pendingEntries: [], changeCounters, sstables }
   }
 
   #memtables(): Memtable[] {
