@@ -27,6 +27,11 @@ interface Annotations {
   refersTo?: string
   /** Values that completion and questions offer; others are valid too. */
   suggestions?: readonly string[]
+  /**
+   * For a filter: nothing can have another value than the suggestions. Commands refuse another value; a request over HTTP
+   * with one finds nothing. `list`: the text may contain several of them, separated by commas.
+   */
+  closed?: 'value' | 'list'
   /** A person is asked for it, although it has a default. */
   isAsked?: true
   /** The meaning of each value, for questions and completion. */
@@ -113,10 +118,15 @@ export function textOf<const L extends number>(maxLength: L, description: string
   return { type: 'string', minLength: 1, maxLength, description } as const
 }
 
-/** A filter of a list: matches any of the values. An empty value is refused. */
-export function filterBy(description: string, suggestions: readonly string[] = []) {
-  const items = { type: 'string', minLength: 1, suggestions } as const
+/** A filter of a list: matches any of the values. An empty value is refused. `known`: the only values that are possible. */
+export function filterBy(description: string, known: Pick<Annotations, 'suggestions' | 'closed'> = {}) {
+  const items = { type: 'string', minLength: 1, ...known } as const
   return { type: 'array', items, maxItems: 100, description } as const
+}
+
+/** For a filter by an attribute that has only these values. */
+export function onlyOf(suggestions: readonly string[]) {
+  return { suggestions, closed: 'value' } as const
 }
 
 const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
@@ -182,7 +192,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 /** Keywords that JSON Schema lacks. */
 const ANNOTATIONS = new Set(
   (
-    'nullable sensitive flag short isPath textWhere refersTo isAsked duration suggestions meanings membersWhere ' +
+    'nullable sensitive flag short isPath textWhere refersTo isAsked duration suggestions closed meanings membersWhere ' +
     'needsOneOf isEmptyAbsent columns isShownOnce requiredUnless shortForm'
   ).split(' '),
 )

@@ -1,10 +1,15 @@
 import { parseJson, tryJson } from '../../domain/json/json.js'
+import { suggestName } from '../../domain/text/nearest.js'
 import { CofferError, usage } from '../../errors.js'
 import { isPaged } from '../../framework/page.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
 import type { Options } from '../context.js'
+import { display, truncate } from '../output/display.js'
 import { shortFormOf } from '../short-forms.js'
+
+/** Columns of a wrong value in an error. */
+const MAX_SHOWN = 50
 
 type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
 
@@ -99,6 +104,7 @@ export function takesSeveralBodies({ http, endpoint }: RegisteredOperation): boo
 /** Parses the values given to a flag. @throws CofferError `usage` naming the flag */
 export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   const { name, shape, schema, isText = false } = flag
+  for (const text of texts) requirePossible(name, schema.type === 'array' ? schema.items : schema, text)
   if (shape === 'list') {
     const items = schema.type === 'array' ? schema.items : schema
     if (items.shortForm !== undefined) return readShortForms(name, texts, items)
@@ -123,6 +129,19 @@ function readShortForms(name: string, texts: readonly string[], items: Schema): 
     else values.push(...about(name, () => shortFormOf(items)!.parse(text, values)))
   }
   return values
+}
+
+/** @throws CofferError `usage` for a value that nothing can have, with the nearest one and all of them */
+function requirePossible(name: string, { closed, suggestions = [] }: Schema, text: string): void {
+  if (closed === undefined) return
+  const values = closed === 'list' ? text.split(',').map((value) => value.trim()) : [text]
+  // Validation reports an empty value.
+  const wrong = values.find((value) => value !== '' && !suggestions.includes(value))
+  if (wrong === undefined) return
+  const shown = truncate(display(wrong), MAX_SHOWN)
+  throw usage(
+    `${name} must be one of ${suggestions.join(', ')}, not "${shown}"${suggestName(wrong, suggestions) || '.'}`,
+  )
 }
 
 /** The start of an array, a string or an object; two braces start an expression. */

@@ -16,7 +16,7 @@ export function findNearest(text: string, names: readonly string[]): string | un
   const given = pairs(text.slice(0, MAX_LETTERS).toLowerCase())
   let best = { share: 0, name: '' }
   for (const name of names) {
-    const own = pairs(name)
+    const own = pairs(name.toLowerCase())
     // `ssn` of `social_security_number`.
     const initials = name.includes('_') && name.replaceAll(/([a-z])[a-z]*(?:_|$)/g, '$1')
     if (isSlip(text, name) || initials === text) return name

@@ -56,7 +56,10 @@ const SILENT = (
 
 export type EventType = keyof typeof EVENTS
 
-export const EVENT_TYPES: readonly string[] = [...Object.keys(EVENTS), ...SILENT].sort()
+/** The events that are sent. */
+export const SENT_EVENT_TYPES: readonly string[] = Object.keys(EVENTS).sort()
+
+export const EVENT_TYPES: readonly string[] = [...SENT_EVENT_TYPES, ...SILENT].sort()
 
 /** `about`: the record, of which the payload has the attributes of {@link EVENTS}. `more`: further objects, as they are. */
 export interface WebhookEvent {

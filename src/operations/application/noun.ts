@@ -8,7 +8,7 @@ import { anyKey } from '../../framework/declaration.js'
 import { change, list, query } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
+import { filterBy, type Infer, inputSchema, onlyOf } from '../../framework/schema.js'
 import { whereIn } from '../manage.js'
 import * as records from './application-record.js'
 import { type ApplicationView, applicationOutput, viewApplication } from './application-record.js'
@@ -83,7 +83,7 @@ const listApplications = list({
   summary: 'List applications, newest first.',
   input: inputSchema([], {
     id: { ...filterBy('Only the application with this id.'), refersTo: 'app' },
-    type: filterBy('Only applications of this type.'),
+    type: filterBy('Only applications of this type.', onlyOf(APPLICATION_TYPES)),
     ...pageInput(100),
   }),
   examples: ['coffer app list', 'coffer app list --type private'],

@@ -9,7 +9,7 @@ import { readList } from '../../framework/list.js'
 import { detached, list, query } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { type List, listOutput, newestInput, pageInput } from '../../framework/page.js'
-import { closedInput, type Infer, inputSchema, textOf } from '../../framework/schema.js'
+import { closedInput, type Infer, inputSchema, onlyOf, textOf } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 
 const { arrayOf, boolean, component, count, date, enumOf, object, text, uuid } = output
@@ -31,14 +31,13 @@ const logOutput = component(
 )
 const LARGEST_PAGE = 10_000
 
-const suggestions = Object.keys(ENTITY_TYPES)
 const filters = {
   entity_type: {
     ...textOf(
       100,
       'Only records of this type of entity; see coffer log entity-types. token includes cards and banks.',
     ),
-    suggestions,
+    ...onlyOf(Object.keys(ENTITY_TYPES)),
   },
   entity_id: { ...textOf(400, 'Only records of the entity with this id.'), refersTo: 'token' },
   start_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'From this ISO 8601 date on.' },

@@ -12,6 +12,7 @@ import {
   type SearchQuery,
 } from '../../domain/token/search-query.js'
 import { isShortId, SHORT_LENGTH } from '../../domain/token/short-id.js'
+import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { CofferError, noRevealError, type PropertyErrors } from '../../errors.js'
 import { decideBy } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/context.js'
@@ -20,7 +21,7 @@ import { readList, readListByCursor } from '../../framework/list.js'
 import { list } from '../../framework/operation.js'
 import { object, text as plainText } from '../../framework/output.js'
 import { cursorInput, cursorOutput, listOutput, pageInput } from '../../framework/page.js'
-import { closedInput, inputSchema } from '../../framework/schema.js'
+import { closedInput, inputSchema, onlyOf } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 import { inContainers, listGranted, whereAllowed } from './token-access.js'
 import { readDeclaration, tokenOutput } from './token-attributes.js'
@@ -88,7 +89,7 @@ export const listTokensByCursor = list({
   access: requires('token:read'),
   route: 'GET /v2/tokens',
   input: inputSchema([], {
-    type: { ...text, description: 'Only tokens of this type.' },
+    type: { ...text, ...onlyOf(TOKEN_TYPE_NAMES), description: 'Only tokens of this type.' },
     container: { ...text, description: 'Only tokens in this container or below it.' },
     fingerprint: { ...text, description: 'Only tokens with this fingerprint.' },
     metadata: {

@@ -1,13 +1,16 @@
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { invalid } from '../../errors.js'
-import { filterBy, type Infer } from '../../framework/schema.js'
+import { filterBy, type Infer, onlyOf } from '../../framework/schema.js'
 import { metadata } from './token-attributes.js'
 
 export const tokenFilters = {
   id: { ...filterBy('Only the token with this id.'), refersTo: 'token' },
-  type: filterBy('Only tokens of this type.', TOKEN_TYPE_NAMES),
-  types: filterBy('Only tokens of these types, separated by commas.'),
+  type: filterBy('Only tokens of this type.', onlyOf(TOKEN_TYPE_NAMES)),
+  types: filterBy('Only tokens of these types, separated by commas.', {
+    suggestions: TOKEN_TYPE_NAMES,
+    closed: 'list',
+  }),
   container: filterBy('Only tokens in this container; a trailing * matches what follows: /pci/*.'),
   metadata: {
     ...metadata,

@@ -1,6 +1,6 @@
 /** Lists deliveries to webhooks, sent and waiting, for the owner of the vault only. */
 import type { DeliveryRecord } from '../../domain/records/records.js'
-import { payloadOf } from '../../domain/webhook/events.js'
+import { payloadOf, SENT_EVENT_TYPES } from '../../domain/webhook/events.js'
 import { conflict } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import type { Context } from '../../framework/context.js'
@@ -10,7 +10,7 @@ import { readList } from '../../framework/list.js'
 import { change, list } from '../../framework/operation.js'
 import { anyJson, component, count, date, enumOf, text, uuid } from '../../framework/output.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import { closedInput, type Infer, idOf } from '../../framework/schema.js'
+import { closedInput, type Infer, idOf, onlyOf } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
 import type { Condition } from '../../storage/store.js'
 
@@ -36,7 +36,11 @@ export const deliveryOutput = component('WebhookDelivery', columns, {
 
 export const deliveryFilters = {
   id: { ...webhookId, description: 'The id or name of a webhook, or the id of a delivery.' },
-  event: { type: 'string', description: 'Only events of this type, such as token.created.' },
+  event: {
+    type: 'string',
+    ...onlyOf(SENT_EVENT_TYPES),
+    description: 'Only events of this type, such as token.created.',
+  },
   state: { type: 'string', enum: STATES, description: `Only those that are ${STATES.join(', ')}.` },
 } as const
 
