@@ -11,6 +11,7 @@ import type { CommandContext, OperationLine, Options } from './context.js'
 import { keyOf, listArgs, listFlags } from './input/flags.js'
 import { completeArgs, gatherInputs } from './input/gather.js'
 import { type ListNoun, resolveName } from './input/names.js'
+import { explainMissing } from './missing.js'
 import { findPresentation } from './nouns/all.js'
 import { displayLines } from './output/display.js'
 import { isList } from './output/fields.js'
@@ -24,8 +25,6 @@ import { type Hooks, Run, type Task } from './task.js'
 const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
 /** Flags of commands that a request over HTTP equals. */
 const ROUTE_FLAGS = ['curl', 'idempotency-key']
-/** The nouns of records that have another name in commands. */
-const NOUNS: Readonly<Record<string, string>> = { application: 'app', invitation: 'invite' }
 const NO_TOKEN = 'There is no token with this id.'
 /** A longer command without output shows its progress. */
 const MAX_SILENT = 100
@@ -86,7 +85,7 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
     // What a table shows of an answer may need further questions to the same vault.
     await (hooks.view !== undefined && format === 'table' ? task.withOpenVault(perform) : perform())
   } catch (error) {
-    explainFailure(task, error)
+    throw await explainMissing(task, error)
   }
 }
 
@@ -100,26 +99,6 @@ function viewAnswers(task: Task, { view }: Hooks): Task {
 export function runOnTokens(context: CommandContext, options: Options, run: NonNullable<Hooks['run']>) {
   const definition = context.registry.find('token list-after')!
   return runOperation({ context, definition, args: [], options }, { run })
-}
-
-/** Tells a person where to look. Does not repeat the id, for which somebody may have given a number of a card. */
-function explainFailure({ context, definition, input }: Task, error: unknown): never {
-  const { output } = context.config
-  const isForPeople = output !== 'json' && output !== 'ndjson'
-  const isMissing = isForPeople && error instanceof CofferError && error.code === 'not_found'
-  const [, kind = ''] = (isMissing && /^There is no (\w+) with this id\.$/.exec(error.message)) || []
-  const noun = NOUNS[kind] ?? kind
-  const { properties = {} } = definition.input
-  const ids = Object.entries(input).flatMap(([name, id]) =>
-    properties[name]?.refersTo === noun && typeof id === 'string' ? [id] : [],
-  )
-  if (!isMissing || ids.length === 0) throw error
-  const isShort = ids.some((id) => id.length < SHORT_LENGTH && isShortId(id.padEnd(SHORT_LENGTH, '0')))
-  const isCut = noun === 'token' && isShort
-  const advice = isCut ? ` The beginning of an id has at least ${SHORT_LENGTH} characters.` : ''
-  const missing = noun === 'token' ? error.message : error.message.replace('id.', 'id or name.')
-  const message = `${missing}${advice} List them: coffer ${noun} list`
-  throw new CofferError('not_found', message, { cause: error })
 }
 
 /** With --quiet a table of a list, or of what was made, is ids alone; a key is shown only once, so it is shown. */
@@ -140,7 +119,9 @@ export function isExplained({ explain, explainAs }: Options): boolean {
 
 /** Explains the operation for an application, or else for the caller. @throws CofferError `not_found` */
 async function explainTask(task: Task, application: string | undefined): Promise<void> {
-  const explanation = await task.explain(application)
+  const explanation = await task.explain(application).catch(async (error: unknown) => {
+    throw await explainMissing(task, error, application)
+  })
   const { terminal, config } = task.context
   if (chooseFormat(terminal, config.output) === 'table' && config.fields === undefined) {
     const { describeExplanation } = await import('./output/explanation.js')
@@ -182,7 +163,8 @@ async function askConfirmation(task: Task, tasks: readonly Task[], { confirm }: 
   const isLookedUp = definition.name === 'token delete' && context.config.url === undefined
   for (const each of isLookedUp && context.terminal.mayPrompt ? tasks : []) {
     const found = await each.ask(each.input, 'token find').catch(() => undefined)
-    if (isList(found) && found.data.length === 0) explainFailure(each, new CofferError('not_found', NO_TOKEN))
+    if (isList(found) && found.data.length === 0)
+      throw await explainMissing(each, new CofferError('not_found', NO_TOKEN))
   }
   const prompt = await import('./input/prompt.js')
   const message = `${[confirmation, ...args].join(' ')}${args.length === 0 ? '' : '.'} Go on?`

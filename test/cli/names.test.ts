@@ -299,21 +299,6 @@ testVault('the beginning of an id stands for a token wherever an id does', async
   t.equal((await home.run(`token get ${UUID}`)).code, 3)
 })
 
-testVault('who gives an unknown id is told where to look', async (t, home) => {
-  await home.createToken({ id: 'card-1' })
-  const say = async (line: string, options = {}) => (await home.run(line, options)).stderr
-  const none = 'There is no token with this id'
-  for (const [line, message] of [
-    ['token get elsewhere', `error: ${none}. List them: coffer token list\n`],
-    ['token link card-1 card-2', `${none}. List them`],
-    ['token get 1ec69', 'The beginning of an id has at least 8 characters.'],
-    [`reactor get ${UUID}`, 'There is no reactor with this id or name. List them: coffer reactor list'],
-  ] as const)
-    t.match(await say(line), message)
-  const { detail } = JSON.parse(await say('token get elsewhere --json'))
-  t.equal(detail, `${none}.`, 'programs get what the API says')
-})
-
 testVault('data has a mark for masked and one for the clear, for applications too', async (t, home) => {
   await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
   const get = (more = '', env = {}) =>

@@ -240,7 +240,7 @@ testVault('every kind of failure has its exit code, its words, and its problem',
       instance: /^[0-9a-f]{12}$/,
     })
     // For a person, the words also say what to do.
-    const said = type === 'not-found' ? 'There is no token with this id. List them' : problem.detail
+    const said = type === 'not-found' ? 'No token ' : problem.detail
     t.ok(inWords.stderr.includes(said), 'the words are those of the problem')
   }
 })

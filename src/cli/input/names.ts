@@ -4,12 +4,14 @@ import { CofferError, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/context.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
+import { describeMisspelled } from '../missing.js'
 import { display, truncate } from '../output/display.js'
 import { printWarning } from '../output/output.js'
 import type { Terminal } from '../output/terminal.js'
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-const REFUSED: readonly string[] = ['forbidden', 'unauthenticated']
+/** Then the command itself says what is wrong. */
+const REFUSED: readonly string[] = ['forbidden', 'unauthenticated', 'not_found']
 /** A shorter beginning of an id is a name only. */
 const MIN_BEGINNING = 4
 /** Lines of one message: matches of an ambiguous name; ignored properties, with the columns of each. */
@@ -57,9 +59,7 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun, 
     const names = all.flatMap((each) => each.names.map(display))
     const near = isFilter ? undefined : findNearest(given, names)
     if (near === undefined) return given
-    // The keys of an application are listed by its name.
-    const list = noun.includes(' ') ? '' : ` List them: coffer ${noun} list`
-    throw new CofferError('not_found', `No ${noun} "${shown}". Did you mean "${near}"?${list}`)
+    throw new CofferError('not_found', describeMisspelled(noun, given, near))
   }
   const lines = found.map(({ id, names }) => `${id}  ${names.map(display).join(', ')}`)
   const what = `"${shown}" stands for ${found.length} of: coffer ${noun} list. Give an id:`

@@ -160,7 +160,7 @@ export const readOutbox = detached({
       if (id !== undefined) {
         const mail = (await store.get('mail', tenant, id)) ?? (await readMails(store, tenant, id))[0]
         if (mail !== undefined) return viewLetter(mail, publicUrl)
-        const message = 'There is no mail with this id, and none of an invitation with it.'
+        const message = 'There is no mail with this id, and no mail for an invitation with this id.'
         throw new CofferError('not_found', message)
       }
       const { records, total } = await store.find('mail', tenant, { page, size })

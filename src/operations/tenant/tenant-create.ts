@@ -8,6 +8,8 @@ import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../s
 const MAX_TENANTS = 65_535
 /** Shorter text is not looked for as the beginning of an id. */
 const MIN_BEGINNING = 4
+/** Characters of an unknown name in an error. */
+const SHOWN = 60
 
 export async function createVaultRecords(
   store: StoreWriter,
@@ -57,7 +59,7 @@ export async function findTenant(store: StoreReader, nameOrId?: string): Promise
   const all = nameOrId.length < MIN_BEGINNING ? [] : await readAll(store, 'tenant', 0)
   const [found, ...others] = all.filter(({ id }) => id.startsWith(values.name))
   if (found !== undefined && others.length === 0) return found
-  throw new CofferError('not_found', 'There is no tenant with this name or id. Run: coffer tenant list')
+  throw new CofferError('not_found', `No tenant "${nameOrId.slice(0, SHOWN)}". List them: coffer tenant list`)
 }
 
 async function findOldest(store: StoreReader): Promise<TenantRecord> {
