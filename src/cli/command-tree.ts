@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { Command, Help, Option } from 'commander'
 import { usage } from '../errors.js'
 import { takesIdempotencyKey } from '../framework/declaration.js'
 import { isPaged } from '../framework/page.js'
@@ -11,9 +11,14 @@ import type { Args, CommandOption, Options } from './context.js'
 import { refuseDashes } from './input/dash.js'
 import { type Flag, listArgs, listFlags, takesSeveralBodies, toFlag } from './input/flags.js'
 import { findPresentation } from './nouns/all.js'
-import { fold, joinLines } from './output/display.js'
+import { fold, fold, indent, joinLines, joinLines } from './output/display.js'
 import { shortFormOf } from './short-forms.js'
 import type { TerminalCommand } from './task.js'
+
+/** The least columns of a description beside its command or flag. */
+const MIN_DESCRIPTION = 20
+/** Columns before a command or flag, and between it and its description. */
+const MARGIN = 2
 
 export interface ParsedLine {
   /** A command of the terminal alone, or an operation and its other forms. */
@@ -56,7 +61,7 @@ export class CommandTree {
       .version(VERSION, '-V, --version', 'print the version')
       .helpOption('-h, --help', 'print help for a command')
       .helpCommand(false)
-      .configureHelp({ minWidthToWrap: 20, subcommandTerm: describeTerm })
+      .configureHelp(formatFor(columns))
       .configureOutput({ writeOut: append, writeErr: append, getOutHelpWidth: width, getErrHelpWidth: width })
       .exitOverride()
     // Global options are accepted anywhere on the command line.
@@ -123,6 +128,28 @@ export class CommandTree {
       refuseDashes([...options.keys()], (flags) => command.getOptionValue(options.get(flags)!))
       this.parsed = { command: definition, args, options: command.optsWithGlobals() }
     })
+  }
+}
+
+/** How Commander formats help for this width. A line that is too long would be broken within words by the terminal. */
+function formatFor(columns: number) {
+  const usual = Object.assign(new Help(), { helpWidth: columns, minWidthToWrap: MIN_DESCRIPTION })
+  return {
+    minWidthToWrap: MIN_DESCRIPTION,
+    subcommandTerm: describeTerm,
+    commandUsage(command: Command): string {
+      const [program, rest = ''] = usual.commandUsage(command).split(/ (.*)/s)
+      const margin = `Usage: ${program} `.length
+      return `${program} ${indent(fold(rest, columns - margin), margin).trimStart()}`
+    },
+    formatItem(term: string, termColumns: number, description: string, helper: Help): string {
+      const left = columns - MARGIN - termColumns - MARGIN
+      if (left >= MIN_DESCRIPTION || description === '')
+        return usual.formatItem(term, termColumns, description, helper)
+      // There is no space for a second column.
+      const below = indent(fold(description, columns - 3 * MARGIN), 3 * MARGIN)
+      return `${' '.repeat(MARGIN)}${term}\n${below}`
+    },
   }
 }
 

@@ -98,7 +98,7 @@ export const createFormula = change({
   summary: 'Create a formula: code and the parameters that it takes.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, svc } and returns { raw, tokenize }:\n' +
-    'raw is returned unchanged, tokenize is tokenized. coffer formula check lists what the code reads.',
+    'raw is returned unchanged, tokenize is tokenized. To list what the code reads: coffer formula check.',
   input: formulaInput,
   examples: [
     `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,

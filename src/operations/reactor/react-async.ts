@@ -19,7 +19,7 @@ const KEPT_MS = 24 * 60 * 60 * 1000
 export const reactLater = detached({
   ...react.running,
   name: 'reactor react-async',
-  summary: 'Run a reactor later; coffer reactor result then gives what it answered.',
+  summary: 'Run a reactor later, and get its answer with: coffer reactor result.',
   details:
     'The arguments are checked, and the data of tokens is put into them, at once. At most 1,000 runs of an application\n' +
     'wait. Without a server, the command ends when the run has.',

@@ -139,9 +139,9 @@ export const manageKeys = offline({
   access: owner,
   summary: 'List, add or remove the keys and passphrases that open the vault.',
   details:
-    'coffer vault keys list · add (a key file, or with --passphrase a passphrase) · remove SLOT. The last slot cannot\n' +
-    'be removed. remove asks first, unless --yes is given. Somebody who has kept the removed key and an older vault.json or\n' +
-    'backup can still read the files: only coffer vault rekey locks them out of the vault.',
+    'The action is list, add (a key file, or with --passphrase a passphrase) or remove SLOT. The last slot cannot be\n' +
+    'removed. remove asks first, unless --yes is given. Somebody who has kept the removed key and an older vault.json or\n' +
+    'backup can still read the files. To lock them out of the vault: coffer vault rekey.',
   input: closedInput([], {
     action: { type: 'string', description: 'list, add or remove', default: 'list' },
     slot: { type: 'string', description: 'The slot to remove.' },

@@ -32,9 +32,20 @@ function foldTopic(topic: string, columns = DEFAULT_COLUMNS): string {
     if (measureWidth(row) <= columns) return row
     const margin = start.length + 20 <= columns ? start.length : 6
     const text = indent(fold(last, columns - margin), margin)
-    return margin < start.length ? `${start.trimEnd()}\n${text}` : start + text.trimStart()
+    return margin < start.length ? `${stackColumns(start, columns)}\n${text}` : start + text.trimStart()
   }
   return fold(topic, columns).replaceAll(/^( .*\S {2,})(\S.*)$/gm, foldRow)
+}
+
+/** The columns of a row on as few lines as they fit on. */
+function stackColumns(row: string, width: number): string {
+  const lines: string[] = []
+  for (const column of row.trim().split(/ {2,}/)) {
+    const longer = `${lines.at(-1)}  ${column}`
+    if (lines.length > 0 && measureWidth(longer) <= width) lines[lines.length - 1] = longer
+    else lines.push(lines.length === 0 ? `  ${column}` : `    ${column}`)
+  }
+  return measureWidth(row.trimEnd()) <= width ? row.trimEnd() : lines.join('\n')
 }
 
 /** `text`: empty for the help of all commands. */
@@ -186,7 +197,7 @@ const EXIT_MEANINGS: Record<number, string> = {
   7: 'vault damaged',
   8: 'reactor failed',
   9: 'server unreachable, busy, or limiting the rate',
-  10: 'coffer scan has found values of tokens in plaintext',
+  10: 'A scan found values of tokens in plaintext',
   130: 'interrupted',
 }
 
