@@ -11,7 +11,7 @@ import type { Args, CommandOption, Options } from './context.js'
 import { refuseDashes } from './input/dash.js'
 import { type Flag, listArgs, listFlags, takesSeveralBodies, toFlag } from './input/flags.js'
 import { findPresentation } from './nouns/all.js'
-import { fold, fold, indent, joinLines, joinLines } from './output/display.js'
+import { fold, indent, joinLines } from './output/display.js'
 import { shortFormOf } from './short-forms.js'
 import type { TerminalCommand } from './task.js'
 

@@ -121,17 +121,19 @@ testVault('an error of a date says that a duration is accepted', async (t, home)
   for (const [words, message] of [
     [
       [...create, '--expires-at', '2x'],
-      /^error: expires_at: must be an existing date.*, or a duration from now such as 2h\n$/,
+      /^error: expires_at: must be an existing date.*; --expires-at also takes a duration from now: 2h\n$/,
     ],
     [
       [...create, '--expires-at', '1/1/2001'],
-      /must be in the future.*, or a duration from now such as 2h\n$/,
+      /must be in the future.*; --expires-at also takes a duration from now: 2h\n$/,
     ],
-    [['log', 'list', '--start-date', '2x'], /, or a duration before now such as 2h\n$/],
-    [[...create, '--expires-at', '2x', '--container', 'x'], /expires_at: .*such as 2h\n[\s\S]*containers/],
+    [['log', 'list', '--start-date', '2x'], /; --start-date also takes a duration before now: 2h\n$/],
+    [[...create, '--expires-at', '2x', '--container', 'x'], /expires_at: .*now: 2h\n[\s\S]*containers/],
     [[...create, '--container', 'x'], /^error: containers[^\n]*\n$/],
   ] as const)
     t.match(await home.run(words), { code: 2, stderr: message }, words.join(' '))
+  const body = await home.run('token create', { stdin: '{"type":"token","data":"x","expires_at":"2h"}' })
+  t.match(body, { code: 2, stderr: /; --expires-at also takes a duration from now: 2h\n$/ }, 'of a body too')
 })
 
 testVault('--vault names a vault or its directory; a key file beside it is found', async (t, home) => {

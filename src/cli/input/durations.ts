@@ -1,29 +1,26 @@
 import { CofferError } from '../../errors.js'
 import type { AnyOperation } from '../../framework/operation.js'
 import type { Schema } from '../../framework/schema.js'
+import { toFlag } from './flags.js'
 
-const ADVICE = {
-  ahead: 'or a duration from now such as 2h',
-  ago: 'or a duration before now such as 2h',
-} as const
-
-/** An error of a date says that the command takes a duration too, which requests over HTTP do not. Others are as they are. */
+/** Adds to an error of a date that its flag also takes a duration. A body takes none. Other errors stay as they are. */
 export function explainDurations(error: unknown, { input }: Pick<AnyOperation, 'input'>): unknown {
   if (!(error instanceof CofferError) || error.errors === undefined) return error
   const { code, status, traceId, errors } = error
-  const adviceOf = (path: string): string | undefined => {
-    const { duration } = (input.properties?.[path] ?? {}) as Schema
-    return duration && ADVICE[duration]
-  }
-  if (!Object.keys(errors).some(adviceOf)) return error
+  const properties = input.properties ?? {}
+  if (!Object.keys(errors).some((path) => properties[path]?.duration)) return error
   let { message } = error
   const explained = Object.entries(errors).map(([path, texts]) => {
-    const advice = adviceOf(path)
-    if (advice === undefined) return [path, texts]
-    const [first = ''] = texts
-    if (message === `${path}: ${first}`) message = `${message}, ${advice}`
-    return [path, texts.map((text) => `${text}, ${advice}`)]
+    const advice = describeDuration(path, properties[path])
+    if (message === `${path}: ${texts[0]}`) message += advice
+    return [path, texts.map((text) => text + advice)]
   })
   const details = { errors: Object.fromEntries(explained), status, cause: error }
   return new CofferError(code, message, traceId === undefined ? details : { ...details, traceId })
+}
+
+function describeDuration(property: string, schema: Schema | undefined): string {
+  if (schema?.duration === undefined) return ''
+  const { name } = toFlag(property, schema)
+  return `; ${name} also takes a duration ${schema.duration === 'ahead' ? 'from' : 'before'} now: 2h`
 }
