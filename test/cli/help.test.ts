@@ -1,4 +1,4 @@
-/** The first screen and all help on terminals of several widths: the terminal never breaks a word. */
+/** The first screen and all help: the terminal never breaks a word, and other help that a text refers to exists. */
 import t from 'tap'
 import { main } from '../../src/cli/main.js'
 import { measureWidth } from '../../src/cli/output/display.js'
@@ -51,3 +51,25 @@ for (const columns of [40, 60, 80])
       t.same(broken, [], `${about}: words`)
     }
   })
+
+t.test('help refers only to help and commands that exist', async (t) => {
+  const { stdout } = await runProcess(main, {
+    words: ['help', '--json'],
+    cwd: '/',
+    env: { HOME: '/nowhere' },
+  })
+  const described = JSON.parse(stdout) as { commands: { words: string[] }[] }
+  const commands = new Set(described.commands.map(({ words }) => words.join(' ')))
+  const referred = new Set<string>()
+  for (const words of [...screens, ...verbs]) {
+    const text = (await print(words, UNWRAPPED)).replaceAll('|', '\ncoffer help ')
+    for (const [, topic] of text.matchAll(/coffer help ([a-z-]+)/g)) referred.add(topic!)
+    for (const [, command] of text.matchAll(/[Ss]ee:? coffer ((?!help)[a-z-]+(?: [a-z][a-z-]*)?)/g))
+      t.ok(commands.has(command!), `coffer ${words.join(' ')} refers to ${command}`)
+  }
+  t.ok(
+    TOPICS.every((topic) => referred.has(topic)),
+    'each topic is referred to',
+  )
+  for (const topic of referred) t.not(await print(['help', topic], 80), '', topic)
+})
