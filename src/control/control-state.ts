@@ -87,8 +87,8 @@ export class ControlState implements ControlPlane {
   async reset(): Promise<void> {
     const { memory, clock, start } = this.#require()
     await this.lock.exclusive(async () => {
-      await memory.restore(start)
       clock.set('real')
+      await memory.restore(start)
       this.faults.set([])
       this.requests.clear()
     })

@@ -52,6 +52,12 @@ export const VAULT_SETTINGS = {
     default: '24h',
     read: matching(/^(?:[1-9]|[1-3]\d|4[0-8])h$/, 'must be whole hours from 1h to 48h'),
   },
+  'cards.cvc_retention': {
+    description:
+      'How long the cvc of a card is kept after it was given: whole hours from 1h to 9999h, or never (it is never deleted)',
+    default: '1h',
+    read: matching(/^(?:never|[1-9]\d{0,3}h)$/, 'must be whole hours from 1h to 9999h, or never'),
+  },
   'logs.keep': {
     description: 'How long log records are kept at least: days such as 90d, or forever',
     default: 'forever',

@@ -49,6 +49,11 @@ export interface LogCheck {
 export interface StoreReader {
   /** The wall clock when this unit of work began, ms since the epoch; it may be before that of an earlier unit. */
   readonly now: number
+  /**
+   * The clock by which the codes of cards end, ms since the epoch: that of the wall, but a restored state goes on where it was
+   * saved.
+   */
+  readonly codeTime: number
   /** After a jump of the clock expired records are not purged. */
   readonly clock: ClockState
   /** Undefined when there is no such record or it has expired. A promise only for a wait. */
@@ -90,6 +95,8 @@ export interface PutOptions {
   expires?: number
   /** The id is newly random, so nobody checks whether it is taken. */
   fresh?: boolean
+  /** The time of the last modification stays, for a change that no caller has made. */
+  keepsModified?: boolean
 }
 
 export interface StoreWriter extends StoreReader {

@@ -79,11 +79,13 @@ interface AppParts {
   lock?: Lock
   /** The vault that this one is a fork of: they have a server in common. */
   base?: App | undefined
+  /** How far the clock of the codes of cards is behind that of the wall, in ms; default: not at all. */
+  codeLag?(): number
 }
 
 export function createApp(parts: AppParts): App {
   const { engine, keyring, random, files = nodeFiles(), header, primitives, lock, base } = parts
-  const store = createSealedStore(engine, keyring)
+  const store = createSealedStore(engine, keyring, parts.codeLag)
   const maintenance =
     engine.maintenance !== undefined && header !== undefined
       ? createMaintenance(engine.maintenance, keyring, store, { files, random })

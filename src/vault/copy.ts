@@ -1,10 +1,8 @@
 /** Copies vaults between directories, stores and backups, row by row: ids, logs, keys and key slots stay as they are. */
 import type { Keyring } from '../crypto/keyring.js'
-import { Budget } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantKeyBytes, TokenRecord } from '../domain/records/records.js'
-import { renderSearchIndexes } from '../domain/token/token-rendering.js'
-import { CofferError } from '../errors.js'
+import { renderSearchOf } from '../domain/token/token-rendering.js'
 import type { CopyDamage } from '../framework/ports/vault.js'
 import { readBackup, readBackupHeader } from '../storage/backup-file.js'
 import { openEntries } from '../storage/barrier/log-block.js'
@@ -153,13 +151,6 @@ function withKeys(found: VaultRows, reseal: ReturnType<typeof createReseal>): Va
 /** Evaluates the search index expressions of a token, because only digests of their values are stored. */
 export function createSearchRenderer({ random }: Effects): (token: TokenRecord) => Promise<string[]> {
   let expressions: Promise<Expressions> | undefined
-  return async ({ data, search_indexes }) => {
-    if (search_indexes === undefined || search_indexes.length === 0) return []
-    expressions ??= loadExpressions(random)
-    const errors = {}
-    const context = { expressions: await expressions, errors, scope: { data }, budget: new Budget() }
-    const values = await renderSearchIndexes(context, search_indexes)
-    if (Object.keys(errors).length === 0) return values
-    throw new CofferError('internal', 'A search index of a token cannot be evaluated.')
-  }
+  const load = () => (expressions ??= loadExpressions(random))
+  return (token) => renderSearchOf(token, load)
 }

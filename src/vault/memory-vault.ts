@@ -6,31 +6,46 @@ import { randomKey } from '../domain/text/base58.js'
 import { revokeKeys } from '../operations/application/application-record.js'
 import { renewLinks } from '../operations/invite/mail.js'
 import { LOG_ROWS } from '../storage/engine.js'
-import type { MemoryEngine, MemoryState } from '../storage/engines/memory-engine.js'
+import type { MemoryState as EngineState, MemoryEngine } from '../storage/engines/memory-engine.js'
 import { readAll, type StoreWriter } from '../storage/store.js'
 import { type App, createApp } from './app.js'
 
-export type { MemoryState } from '../storage/engines/memory-engine.js'
+/** `codeTime`: of {@link StoreReader.codeTime} when it was saved. */
+export interface MemoryState extends EngineState {
+  readonly codeTime: number
+}
 
-type Parts = Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine'> & { engine: MemoryEngine }
+type Parts = Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine' | 'codeLag'> & {
+  engine: MemoryEngine
+  clock: Clock
+}
 
 export class MemoryVault {
   readonly app: App
   readonly #parts: Parts
+  #codeLag = 0
 
   constructor(parts: Parts) {
-    this.app = createApp({ ...parts, header: undefined })
+    this.app = createApp({ ...parts, header: undefined, codeLag: () => this.#codeLag })
     this.#parts = parts
   }
 
-  save(): Promise<MemoryState> {
-    return this.#parts.engine.save()
+  async save(): Promise<MemoryState> {
+    const { engine, clock } = this.#parts
+    return { ...(await engine.save()), codeTime: clock() - this.#codeLag }
   }
 
-  restore(state: MemoryState): Promise<void> {
+  /** The codes of cards go on where the state was saved, so that a state is the same whenever it is restored. */
+  async restore(state: MemoryState): Promise<void> {
     // Before the change, because the engine queues later requests behind it.
     this.app.generation++
-    return this.#parts.engine.restore(state)
+    // At the change: before it codes of the present data that have ended would be there again, and after it a unit of work
+    // would find that those of the state have ended.
+    await this.#parts.engine.restore(state, () => this.#resumeCodes(state))
+  }
+
+  #resumeCodes({ codeTime }: MemoryState): void {
+    this.#codeLag = this.#parts.clock() - codeTime
   }
 
   /** A vault with the data of `state`, whose tenants, API keys and links are its own. `keys`: by the ids of applications. */
@@ -38,7 +53,8 @@ export class MemoryVault {
     const renamed = new Map<string, string>()
     const engine = this.#parts.engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
     const keyring = withRenames(this.#parts.keyring, renamed)
-    const memory = new MemoryVault({ ...this.#parts, engine, keyring, base: this.app })
+    const memory = new MemoryVault({ ...this.#parts, engine, keyring, clock, base: this.app })
+    memory.#resumeCodes(state)
     const keys = await memory.app.store.write((writer) => reissueIds(memory.app, writer, renamed))
     return { memory, keys }
   }

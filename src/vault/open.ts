@@ -70,7 +70,7 @@ export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVa
   const primitives = choosePrimitivesLater(role)
   const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
   const engine = new MemoryEngine(clock)
-  const vault = new MemoryVault({ engine, keyring, random, primitives })
+  const vault = new MemoryVault({ engine, keyring, random, primitives, clock })
   await createFirstTenant(vault.app, tenantName)
   return vault
 }

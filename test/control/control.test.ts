@@ -291,6 +291,57 @@ t.test('everything that depends on time follows the clock', async (t) => {
     await t.rejects(clock.set({ mode: 'frozen', at }), { code: 'validation', message: /^at: / })
 })
 
+t.test(
+  'a test advances the clock past the end of a code; a state that is restored has the codes that it had',
+  async (t) => {
+    let real = START
+    const data = { number: '4242424242424242', cvc: '123' }
+    const tokens = [{ id: 'seeded', type: 'card' as const, data }]
+    const vault = await openTestVault({ seed: { tokens }, clock: () => real })
+    t.teardown(() => vault.stop())
+    const { clock, snapshots, reset } = vault.control
+    const codeOf = async (id: string, of: Coffer = vault) =>
+      ((await of.ask('token get', { id }, { reveal: true })).data as { cvc?: string }).cvc
+    const sealed = async (id: string) => {
+      const { app } = Coffer.partsOf(vault).control!
+      return app.store.read(async (reader) => (await reader.get('token', 1, id))?.code)
+    }
+    t.equal(await codeOf('seeded'), '123')
+    await clock.advance({ by: '59m' })
+    t.equal(await codeOf('seeded'), '123')
+    await vault.ask('token create', { id: 'made', type: 'card', data })
+    await snapshots.create({ name: 'minute left' })
+    await clock.advance({ by: '1m' })
+    t.equal(await codeOf('seeded'), undefined)
+    t.equal(await sealed('seeded'), undefined, 'and erased before the clock answered')
+    t.equal(await codeOf('made'), '123')
+
+    await clock.advance({ by: '100h' })
+    await snapshots.restore({ name: 'minute left' })
+    t.same([await codeOf('seeded'), await codeOf('made')], ['123', '123'], 'as when it was saved')
+    await clock.advance({ by: '59s' })
+    t.equal(await codeOf('seeded'), '123')
+    await clock.advance({ by: '1s' })
+    t.same([await codeOf('seeded'), await codeOf('made')], [undefined, '123'])
+    await clock.advance({ by: '59m' })
+    t.equal(await codeOf('made'), undefined)
+    t.equal(await sealed('made'), undefined, 'its timer was set again')
+
+    real += 10 * 3_600_000
+    await reset()
+    t.equal(await codeOf('seeded'), '123', 'the seed is new again, however long the server has run')
+    await clock.advance({ by: '59m' })
+    t.equal(await codeOf('seeded'), '123')
+    const fork = await vault.control.fork()
+    await clock.advance({ by: '1m' })
+    t.same([await codeOf('seeded'), await codeOf('seeded', fork)], [undefined, '123'])
+    await fork.control.clock.advance({ by: '1h' })
+    t.equal(await codeOf('seeded', fork), undefined)
+    await fork.control.reset()
+    t.equal(await codeOf('seeded', fork), '123')
+  },
+)
+
 t.test('requests are kept without what they carry, and waited for', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())

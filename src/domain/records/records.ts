@@ -9,6 +9,7 @@ import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
 import type {
   Audit,
+  CodeTimerRecord,
   ContainerSetRecord,
   ImportRecord,
   IntentRecord,
@@ -21,7 +22,7 @@ export type { LogRecord } from './log-record.js'
 export type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
-/** The number of each kind on disk. Never change or reuse a number. The next is 28; gaps are deliberate. */
+/** The number of each kind on disk. Never change or reuse a number. The next is 29; gaps are deliberate. */
 export const KINDS = {
   tenant: 1,
   user: 2,
@@ -46,6 +47,7 @@ export const KINDS = {
   token_intent: 25,
   webhook: 26,
   delivery: 27,
+  code_timer: 28,
   import: 40,
   log_block: 254,
   /** Log records: they are stored in blocks, so no row has this kind. */
@@ -242,6 +244,7 @@ export interface RecordOf {
   user: UserRecord
   token: TokenRecord
   token_intent: IntentRecord
+  code_timer: CodeTimerRecord
   containers: ContainerSetRecord
   settings: SettingsRecord
   application: ApplicationRecord

@@ -14,6 +14,23 @@ export interface TenantEntity extends Audit {
   tenant_id: string
 }
 
+/** How long the verification code in the data of a card stays. Without `until` it stays as long as its token or intent. */
+export interface CardCode {
+  /** ms of {@link StoreReader.codeTime}: from then on no read has the code. */
+  until?: number
+  /** The id of the record that expires then, which has the code erased. */
+  timer?: string
+  /** The mask rendered without the code, if the mask shows the code. */
+  masked?: unknown
+}
+
+/** Expires when the code of a card has to be erased from the token or token intent that holds it. */
+export interface CodeTimerRecord {
+  id: string
+  holder: 'token' | 'token_intent'
+  holder_id: string
+}
+
 /** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
 export interface TokenRecord extends TenantEntity {
   type: string
@@ -27,6 +44,8 @@ export interface TokenRecord extends TenantEntity {
   search_indexes?: string[]
   deduplicate_token?: boolean
   expires_at?: string
+  /** Of a card with a verification code. */
+  code?: CardCode
   is_intent?: true | undefined
 }
 

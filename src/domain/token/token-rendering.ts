@@ -1,10 +1,12 @@
 /** Renders expressions over a token's data. Without `scope.data` (it is invalid), they are only checked. */
-import { type PropertyErrors, validationError } from '../../errors.js'
-import type { Budget } from '../expression/budget.js'
+import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
+import { Budget } from '../expression/budget.js'
 import type { Expression, Expressions, ExpressionUse, Scope } from '../expression/expression.js'
 import { findTexts, listTexts, replaceTexts } from '../json/find-texts.js'
 import { countValues, isObject } from '../json/json.js'
 import { addError, collect, collectLater } from '../property-errors.js'
+import type { TokenRecord } from '../records/token-record.js'
+import { lastingData } from './card-code.js'
 
 const MIN_ID_LENGTH = 3
 const MAX_ID_LENGTH = 400
@@ -103,6 +105,21 @@ export async function renderSearchIndexes(rendering: Rendering, texts: unknown):
       if (rendered !== undefined) values.add(String(rendered).toLowerCase())
     })
   return [...values]
+}
+
+/** The values of a token's search indexes again: only digests of them are stored. @throws CofferError `internal` */
+export async function renderSearchOf(
+  token: Pick<TokenRecord, 'data' | 'code' | 'search_indexes'>,
+  expressions: () => Promise<Expressions>,
+  budget = new Budget(),
+): Promise<string[]> {
+  const { search_indexes: texts = [] } = token
+  if (texts.length === 0) return []
+  const errors: PropertyErrors = {}
+  const scope = { data: lastingData(token) }
+  const values = await renderSearchIndexes({ expressions: await expressions(), errors, scope, budget }, texts)
+  if (Object.keys(errors).length === 0) return values
+  throw new CofferError('internal', 'A search index of a token cannot be evaluated.')
 }
 
 /** undefined if the data is invalid. */

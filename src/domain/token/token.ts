@@ -6,7 +6,8 @@ import type { Expressions } from '../expression/expression.js'
 import { canonicalJson, isObject, mergePatch } from '../json/json.js'
 import { omitUndefined } from '../omit-undefined.js'
 import { addError, collect, refuseErrors } from '../property-errors.js'
-import type { Audit, TokenRecord } from '../records/token-record.js'
+import type { Audit, CardCode, TokenRecord } from '../records/token-record.js'
+import { hasCode, withoutCode } from './card-code.js'
 import {
   type Rendering,
   readId,
@@ -31,7 +32,10 @@ export interface TokenRules {
 export type TokenDraft = Awaited<ReturnType<typeof validateAndRender>>
 
 type Input = Readonly<Record<string, unknown>>
-type Attribute = Exclude<keyof TokenRecord, 'id' | 'tenant_id' | 'fingerprint' | 'is_intent' | keyof Audit>
+type Attribute = Exclude<
+  keyof TokenRecord,
+  'id' | 'tenant_id' | 'fingerprint' | 'code' | 'is_intent' | keyof Audit
+>
 
 /**
  * The requested attributes with defaults filled in, before validation; undefined if neither requested nor defaulted.
@@ -42,6 +46,13 @@ type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'
   type: TokenType
   expires: number | undefined
   awaitsIntentData?: boolean
+  /** Whether the code of a card, if there is one, is given now, and not that of before. */
+  setsCode: boolean
+}
+
+/** The code of a card to be stored. `sets` as {@link RequestedToken.setsCode}. */
+export interface DraftCode extends Pick<CardCode, 'masked'> {
+  sets: boolean
 }
 
 /**
@@ -68,6 +79,7 @@ export function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraf
     fingerprint_expression: input.fingerprint_expression ?? type.fingerprint_expression,
     deduplicate_token: input.deduplicate_token ?? undefined,
     expires: readExpiry(input.expires_at, rules.now, errors),
+    setsCode: true,
   }
   return validateAndRender(requested, rules, errors)
 }
@@ -108,6 +120,7 @@ export async function patchToken(record: TokenRecord, patch: Input, rules: Token
     fingerprint_expression: replaced('fingerprint_expression', type.fingerprint_expression),
     deduplicate_token: replaced('deduplicate_token'),
     expires: patch.expires_at === undefined ? kept : readExpiry(patch.expires_at, rules.now, errors),
+    setsCode: record.code === undefined || hasCode(record.type, patch.data),
   }
   return validateAndRender(requested, rules, errors)
 }
@@ -143,10 +156,12 @@ async function validateAndRender(requested: RequestedToken, rules: TokenRules, e
   const metadata = requested.metadata === undefined ? undefined : checkMetadata(requested.metadata, errors)
   if (deduplicate_token !== undefined && typeof deduplicate_token !== 'boolean')
     addError(errors, 'deduplicate_token', 'must be true or false')
-  const scope = { data, ...(metadata && { metadata }) }
-  const rendering: Rendering = { expressions, errors, scope, budget }
+  const isCoded = hasCode(type.name, data)
+  const whole: Rendering = { expressions, errors, scope: { data }, budget }
+  const lasting = isCoded ? withoutCode(data) : data
+  const rendering = { ...whole, scope: { data: lasting, ...(metadata && { metadata }) } }
   const id = requested.id === undefined ? undefined : await readId(rendering, requested.id)
-  const masked = await renderMask(rendering, mask, type.mask)
+  const masked = await renderMask(whole, mask, type.mask)
   const rendered = await renderFingerprint(rendering, fingerprint_expression, type.fingerprint_expression)
   const searchValues = await renderSearchIndexes(rendering, search_indexes)
   refuseErrors(errors)
@@ -168,6 +183,7 @@ async function validateAndRender(requested: RequestedToken, rules: TokenRules, e
     fingerprintText: formatFingerprint(type.name, rendered),
     searchValues,
     ...(expires !== undefined && { expires }),
+    ...(isCoded && { code: await readCode(whole, lasting, requested, masked) }),
   }
 }
 
@@ -188,6 +204,23 @@ export async function fingerprintTextBy(
 /** Unambiguous: a string as it is, all else as canonical JSON. */
 function formatFingerprint(type: string, rendered: unknown): string {
   return JSON.stringify([type, typeof rendered === 'string' ? rendered : canonicalJson(rendered)])
+}
+
+/** `lasting`: the data without the code, over which the mask is rendered too, unless it is the usual one. */
+async function readCode(
+  whole: Rendering,
+  lasting: unknown,
+  { type, mask, setsCode }: RequestedToken,
+  masked: unknown,
+): Promise<DraftCode> {
+  const isUsual = mask === undefined || mask === type.mask
+  if (isUsual || canonicalJson(mask) === canonicalJson(type.mask)) return { sets: setsCode }
+  // What cannot be rendered without the code is not shown then.
+  const rendering = { ...whole, scope: { data: lasting }, errors: {} }
+  const later = (await renderMask(rendering, mask, type.mask)) ?? null
+  return canonicalJson(later) === canonicalJson(masked)
+    ? { sets: setsCode }
+    : { sets: setsCode, masked: later }
 }
 
 /** Metadata is never masked. Lengths are in UTF-16 units. */

@@ -6,6 +6,7 @@ import type { CheckTools } from '../../framework/declaration.js'
 import { change } from '../../framework/operation.js'
 import { inputSchema } from '../../framework/schema.js'
 import { manage } from '../manage.js'
+import { startCode, stopTimer } from '../token/code-timer.js'
 import { intentOutput, valueAttributes, viewIntent } from '../token/token-attributes.js'
 
 const HOUR_MS = 60 * 60 * 1000
@@ -25,19 +26,25 @@ const createIntent = change({
   summary: 'Hold a value for a short time; coffer token create --token-intent-id makes a token of it.',
   details:
     'No answer shows the data. {{ token_intent: id | json: "$.data" }} stands for it, as the id of a token stands for\n' +
-    'that of a token. It is deleted with its token intent, which ends after a day, or as token_intents.ttl says.',
+    'that of a token. It is deleted with its token intent, which ends after a day, or as token_intents.ttl says. The cvc of\n' +
+    'a card is deleted after an hour, or as cards.cvc_retention says.',
   input: inputSchema(['type', 'data'], valueAttributes),
   examples: [
     `echo '{"type":"card","data":{"number":"4242424242424242","cvc":"123"}}' | coffer intent create`,
   ],
   check: prepareIntent,
-  async run(context, _, { record, fingerprintText }) {
+  async run(context, _, { record, fingerprintText, code }) {
     const { store, caller, now } = context
+    const id = context.createUuid()
     const expires = now + Number.parseInt(await context.setting('token_intents.ttl'), 10) * HOUR_MS
     const fingerprint = await store.fingerprint(caller.tenant, fingerprintText)
     const kept = { ...(record as Required<typeof record>), fingerprint, is_intent: true } as const
-    const own = { ...kept, expires_at: formatDate(expires) }
-    return viewIntent(await intents.add(context, own, { expires }), caller)
+    const own = {
+      ...kept,
+      expires_at: formatDate(expires),
+      code: code && (await startCode(context, { holder: 'token_intent', holder_id: id }, code)),
+    }
+    return viewIntent(await intents.add(context, own, { id, expires }), caller)
   },
 })
 
@@ -60,6 +67,7 @@ export const noun = {
         'coffer intent delete "$(echo hello | coffer intent create --type token --data - -o id)" --yes',
       ],
       confirmation: 'This deletes the data of token intent',
+      before: ({ store, caller }, { code }) => stopTimer(store, caller.tenant, code),
     }),
   ],
 }

@@ -12,7 +12,11 @@ import type { Waiting } from '../../framework/ports/deliveries.js'
 import { readSetting } from '../../framework/setting.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { purgeKey } from '../application/purge-key.js'
+import { eraseCode, stopTimer } from './code-timer.js'
 import { entityTypeOf, messageAbout } from './token-attributes.js'
+
+/** Tools of a sweep within one unit of work. */
+type UnitTools = EventTools & Pick<Host, 'expressions'>
 
 const BATCH = 200
 /** Blocks of a tenant's log that are dropped in one unit of work. */
@@ -49,13 +53,14 @@ export async function countCreation(
 
 /** Removes what belongs to a token that is deleted, and keeps its creation counted. */
 export async function removeDependents({ store, caller: { tenant } }: Context, token: TokenRecord) {
-  const { id, created_at } = token
+  const { id, created_at, code } = token
   // Started together, their reads share a statement.
   await Promise.all([
     putActivity(store, tenant, activityOf(id, created_at)),
     recordDeletion(store, tenant, token),
     removeLinks(store, tenant, id),
     removeAnswersAbout(store, tenant, 'token', id),
+    stopTimer(store, tenant, code),
   ])
 }
 
@@ -110,7 +115,7 @@ export async function countActive({ store, caller: { tenant }, date }: Context):
   return created.total + (await store.locate('activity', tenant, search)).total
 }
 
-type SweepTools = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'containerSets'>
+type SweepTools = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'containerSets' | 'expressions'>
 
 /**
  * Purges at most `limit` expired records of all tenants, and logs the expiry of tokens and keys; resolves to their number. Drops
@@ -118,7 +123,7 @@ type SweepTools = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'containerS
  * wrong clock from elapsed time. Stops when `isOver` returns true.
  */
 export async function sweepExpired(
-  { store, createUuid, deliveries, containerSets }: SweepTools,
+  { store, createUuid, deliveries, containerSets, expressions }: SweepTools,
   limit: number,
   isOver: () => boolean,
 ): Promise<number> {
@@ -130,7 +135,7 @@ export async function sweepExpired(
     const isDue = await store.read(
       async (reader) => reader.clock.isJump || (await reader.findExpired(1)).length > 0,
     )
-    const purge = (writer: StoreWriter) => purgeSome({ store: writer, createUuid }, most, isOver)
+    const purge = (writer: StoreWriter) => purgeSome({ store: writer, createUuid, expressions }, most, isOver)
     const purged = isDue ? await store.write(purge) : { count: 0, waiting: [], released: new Map() }
     deliveries.enqueue(purged.waiting)
     for (const [tenant, ids] of purged.released) containerSets.release(tenant, ids)
@@ -150,7 +155,7 @@ async function dropOldLogs(store: Host['store']): Promise<void> {
   while (before > 0 && (await store.write((writer) => writer.dropLogs(before, BLOCKS))) > 0);
 }
 
-async function purgeSome(tools: EventTools, limit: number, isOver: () => boolean) {
+async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean) {
   const { store } = tools
   if (store.clock.isJump) store.storeTime()
   const waiting: Waiting[] = []
@@ -163,6 +168,7 @@ async function purgeSome(tools: EventTools, limit: number, isOver: () => boolean
     if (kind === 'token' || kind === 'token_intent')
       waiting.push(...(await purgeToken({ ...tools, release }, tenant, record.id, kind)))
     else if (kind === 'api_key') waiting.push(...(await purgeKey(tools, record)))
+    else if (kind === 'code_timer') await eraseCode(tools, tenant, record)
     else if ('id' in record) await store.purge(kind, tenant, record.id)
     count++
   }
@@ -184,6 +190,7 @@ export async function purgeToken(
   const record = await store.purge(kind, tenant, id)
   if (record === undefined) return []
   await removeAnswersAbout(store, tenant, kind, id)
+  await stopTimer(store, tenant, record.code)
   if (kind === 'token') {
     tools.release(record.containers)
     await removeLinks(store, tenant, id)

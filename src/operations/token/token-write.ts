@@ -19,6 +19,7 @@ import type { Context } from '../../framework/context.js'
 import type { CheckTools, LogEntry } from '../../framework/declaration.js'
 import { Existing } from '../../framework/outcome.js'
 import { type Condition, eachRecord } from '../../storage/store.js'
+import { keepCode, startCode, stopTimer } from './code-timer.js'
 import { countCreation, purgeToken } from './lifetime.js'
 import { logToken, matchesId, requireTransform, whereGranted } from './token-access.js'
 import { READ, type TokenView, UPDATED, viewToken } from './token-attributes.js'
@@ -85,6 +86,7 @@ async function createFromIntent<T extends Named>(
   )
   // Last, because an import goes on after a row that is refused.
   await store.remove('token_intent', caller.tenant, id)
+  await stopTimer(store, caller.tenant, intent.code)
   audit.record('token_intent', id, {
     operation: 'delete',
     message: 'Token intent converted',
@@ -130,6 +132,8 @@ async function create<T extends Named>(
     created_at: context.date,
     ...draft.record,
   }
+  const { code } = draft
+  if (code !== undefined) record.code = await startCode(context, { holder: 'token', holder_id: id }, code)
   await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
   await storeSet?.()
   if (!isFresh || draft.expires !== undefined) await countCreation(context, record, 'new')
@@ -211,11 +215,27 @@ async function putPatched(
   }
   const isMoved = containerSetId(record.containers) !== containerSetId(before.containers)
   const storeSet = isMoved ? await context.containerSets.prepare(record.containers) : undefined
+  await putCode(context, record, before.code, draft.code)
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
   await storeSet?.()
   if (isMoved) context.containerSets.release(before.containers)
   if (record.expires_at !== before.expires_at) await countCreation(context, record, 'changed')
   return record
+}
+
+async function putCode(
+  context: Context,
+  record: TokenRecord,
+  before: TokenRecord['code'],
+  draft: TokenDraft['code'],
+): Promise<void> {
+  if (draft?.sets === false) {
+    record.code = keepCode(before, draft)
+    return
+  }
+  await stopTimer(context.store, context.caller.tenant, before)
+  if (draft !== undefined)
+    record.code = await startCode(context, { holder: 'token', holder_id: record.id }, draft)
 }
 
 function putOptions({ searchValues, expires }: TokenDraft) {

@@ -11,9 +11,10 @@ import { SealedUnit, type SharedState } from './sealed-unit.js'
 
 const MAX_HEADS = 1024
 
-/** A store over `engine`. Closing it closes the engine. */
-export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
-  const shared: SharedState = { keys, cache: new RecordCache(), heads: new BoundedMap(MAX_HEADS), opened: 0 }
+/** A store over `engine`. Closing it closes the engine. `codeLag`: of {@link StoreReader.codeTime} behind the wall clock, in ms. */
+export function createSealedStore(engine: Engine, keys: VaultKeys, codeLag = () => 0): Store {
+  const heads: SharedState['heads'] = new BoundedMap(MAX_HEADS)
+  const shared: SharedState = { keys, cache: new RecordCache(), heads, opened: 0, codeLag }
   const unitOf = (rows: EngineReader) => new SealedUnit(rows, shared)
   /** The batches that chains have taken, by unit of work and tenant. */
   const taken = new WeakMap<EngineReader, Map<number, Promise<TakenBatches[]>>>()

@@ -2,6 +2,7 @@ import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { KINDS, type Kind, kindOf, type LogRecord, type RecordOf } from '../../domain/records/records.js'
 import { base58 } from '../../domain/text/base58.js'
+import { tokenAt } from '../../domain/token/card-code.js'
 import { CofferError, conflict } from '../../errors.js'
 import type { EngineReader, EngineWriter, LogEntry, Row } from '../engine.js'
 import {
@@ -35,6 +36,8 @@ export interface SharedState {
   heads: HeadCache
   /** Sealed bytes opened since other work had a turn. */
   opened: number
+  /** How far the clock of codes is behind that of the wall, in ms. */
+  codeLag(): number
 }
 
 /** Log records were opened with the block that they are in. */
@@ -58,6 +61,10 @@ export class SealedUnit implements StoreWriter {
 
   get clock(): ClockState {
     return this.#rows.clock
+  }
+
+  get codeTime(): number {
+    return this.now - this.#shared.codeLag()
   }
 
   changeCounter(kinds: readonly Kind[]): number | undefined {
@@ -174,9 +181,9 @@ export class SealedUnit implements StoreWriter {
   async replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
     const keys = await this.#keysOf(tenant)
     const id = sealing.digestId(keys, kind, tenant, sealing.idOf(record))
-    const { seq, created } = await this.#requireRow(kind, tenant, id)
+    const { seq, created, modified } = await this.#requireRow(kind, tenant, id)
     const draft = sealing.createDraft(keys, { kind, tenant, id, record }, options)
-    await this.#rows.put({ ...draft, seq, created, modified: this.now })
+    await this.#rows.put({ ...draft, seq, created, modified: options.keepsModified ? modified : this.now })
   }
 
   async remove(kind: Kind, tenant: number, id: string): Promise<void> {
@@ -251,9 +258,16 @@ export class SealedUnit implements StoreWriter {
 
   #open<K extends Kind>(keys: RecordKeys, row: Row): Awaitable<RecordOf[K]> {
     this.#shared.opened += row.sealed.length
-    if (this.#shared.opened <= OPENED_AT_ONCE) return sealing.openRecord(keys, row) as RecordOf[K]
+    if (this.#shared.opened <= OPENED_AT_ONCE) return this.#openNow(keys, row) as RecordOf[K]
     this.#shared.opened = 0
-    return new Promise(setImmediate).then(() => sealing.openRecord(keys, row) as RecordOf[K])
+    return new Promise(setImmediate).then(() => this.#openNow(keys, row) as RecordOf[K])
+  }
+
+  /** Every read of a record passes here. So nobody sees the code of a card after its time, erased or not. */
+  #openNow(keys: RecordKeys, row: Row): RecordOf[Kind] {
+    const record = sealing.openRecord(keys, row)
+    const isToken = row.kind === KINDS.token || row.kind === KINDS.token_intent
+    return isToken ? tokenAt(record as RecordOf['token'], this.codeTime) : record
   }
 
   async #requireRow(kind: Kind, tenant: number, id: Uint8Array): Promise<Row> {

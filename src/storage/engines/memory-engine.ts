@@ -108,14 +108,15 @@ export class MemoryEngine implements Engine {
     })
   }
 
-  /** {@link changeCounter} differs afterwards. `seq` and `rev` never go back. */
-  restore({ layers, counters }: MemoryState): Promise<void> {
+  /** {@link changeCounter} differs afterwards. `seq` and `rev` never go back. `also`: called before any later unit of work. */
+  restore({ layers, counters }: MemoryState, also?: () => void): Promise<void> {
     return this.#tasks.run(() => {
       const { seq, rev } = this.#counters
       this.#layers = [new Memtable(), ...layers]
       this.#pending = []
       this.#counters = { ...counters, seq, rev }
       this.#changeCounters.recordAll()
+      also?.()
     })
   }
 

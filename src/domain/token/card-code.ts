@@ -1,0 +1,32 @@
+/**
+ * The verification code of a card, `data.cvc`. The vault deletes it some time after it was stored, so nothing that is kept
+ * longer may be made of it: no id, no fingerprint and no search index.
+ */
+import { isObject } from '../json/json.js'
+import type { TokenRecord } from '../records/token-record.js'
+
+type Coded = Pick<TokenRecord, 'data' | 'code'>
+
+export function hasCode(type: string, data: unknown): boolean {
+  return type === 'card' && isObject(data) && (data.cvc ?? undefined) !== undefined
+}
+
+export function withoutCode(data: unknown): unknown {
+  if (!isObject(data)) return data
+  const { cvc: _, ...rest } = data
+  return rest
+}
+
+/** The data that ids, fingerprints and search indexes are made of. */
+export function lastingData({ data, code }: Coded): unknown {
+  return code === undefined ? data : withoutCode(data)
+}
+
+/** The token or token intent as it is at `time`, ms of the clock of codes: without its code once that has ended. */
+export function tokenAt<R extends TokenRecord>(record: R, time: number): R {
+  if (record.code?.until === undefined || time < record.code.until) return record
+  const token = { ...record, data: withoutCode(record.data) }
+  if ('masked' in record.code) token.masked = record.code.masked
+  delete token.code
+  return token
+}

@@ -1,0 +1,83 @@
+/**
+ * The end of the codes of cards. A code has a time in the record of its token or token intent, after which no read shows it,
+ * and a timer: a record that expires then, so that the sweep erases the code.
+ */
+import type { CardCode, CodeTimerRecord } from '../../domain/records/token-record.js'
+import type { DraftCode } from '../../domain/token/token.js'
+import { renderSearchOf } from '../../domain/token/token-rendering.js'
+import type { Context } from '../../framework/context.js'
+import type { EventTools } from '../../framework/events.js'
+import type { Host } from '../../framework/host.js'
+import type { StoreWriter } from '../../storage/store.js'
+
+const HOUR_MS = 60 * 60 * 1000
+
+type Holder = Pick<CodeTimerRecord, 'holder' | 'holder_id'>
+
+type EraseTools = EventTools & Pick<Host, 'expressions'>
+
+/** The code of a card that is given now: its time begins. */
+export async function startCode(
+  context: Context,
+  holder: Holder,
+  { sets: _, ...rest }: DraftCode,
+): Promise<CardCode> {
+  const hours = Number.parseInt(await context.setting('cards.cvc_retention'), 10)
+  // It is `never`.
+  if (Number.isNaN(hours)) return rest
+  return { ...(await startTimer(context, context.caller.tenant, holder, hours * HOUR_MS)), ...rest }
+}
+
+/** The code that was given before: its time goes on. */
+export function keepCode(before: CardCode | undefined, { sets: _, ...rest }: DraftCode): CardCode {
+  const { masked: __, ...time } = before ?? {}
+  return { ...time, ...rest }
+}
+
+async function startTimer(
+  { store, createUuid }: EventTools,
+  tenant: number,
+  holder: Holder,
+  lastsMs: number,
+): Promise<Required<Pick<CardCode, 'until' | 'timer'>>> {
+  const id = createUuid()
+  const options = { fresh: true, expires: store.now + lastsMs }
+  await store.insert('code_timer', tenant, { id, ...holder }, options)
+  return { until: store.codeTime + lastsMs, timer: id }
+}
+
+/** Removes the timer of a code that is replaced, or gone with its token. A timer that has expired is left to the sweep. */
+export async function stopTimer(store: StoreWriter, tenant: number, code: CardCode | undefined) {
+  const { timer } = code ?? {}
+  if (timer !== undefined && (await store.get('code_timer', tenant, timer)) !== undefined)
+    await store.remove('code_timer', tenant, timer)
+}
+
+/** Erases the code whose timer has expired. No caller has changed the token, so nothing is logged. */
+export async function eraseCode(
+  tools: EraseTools,
+  tenant: number,
+  { id, holder, holder_id }: CodeTimerRecord,
+): Promise<void> {
+  const { store } = tools
+  if ((await store.purge('code_timer', tenant, id)) === undefined) return
+  const record = await store.get(holder, tenant, holder_id)
+  if (record === undefined) return
+  const { code } = record
+  const rewrite = async (renewed: typeof record) => {
+    const search = await renderSearchOf(renewed, tools.expressions)
+    const { expires_at } = renewed
+    const expires = expires_at === undefined ? {} : { expires: Date.parse(expires_at) }
+    await store.replace(holder, tenant, renewed, { search, keepsModified: true, ...expires })
+  }
+  if (code === undefined) {
+    // The store reads a record without a code that has ended, so writing what was read erases it.
+    await rewrite(record)
+    return
+  }
+  if (code.timer === id && code.until !== undefined) {
+    // The state was restored, and the time of its codes goes on where it was saved.
+    const renewed = await startTimer(tools, tenant, { holder, holder_id }, code.until - store.codeTime)
+    await rewrite({ ...record, code: { ...code, ...renewed } })
+  }
+}

@@ -1,0 +1,169 @@
+/** The code of a card ends: reads decide it, and the sweep erases it. */
+import t from 'tap'
+import { openTestVault, START, setSetting, type TestVault } from '../support/test-vault.js'
+
+const HOUR_MS = 60 * 60 * 1000
+const NUMBER = '4242424242424242'
+const withCode = (cvc: string) => ({ type: 'card', data: { number: NUMBER, cvc } })
+
+/** The code that the owner sees at a time, whatever the sweep has done. */
+async function codeAt({ ask, clock }: TestVault, id: string, ms: number): Promise<string | undefined> {
+  const { now } = clock
+  clock.now = ms
+  const { data } = await ask('token get', { id })
+  clock.now = now
+  return (data as { cvc?: string }).cvc
+}
+
+const listTimers = async ({ app }: TestVault) => {
+  const { number } = await app.tenant()
+  const query = { page: 1, size: 100 }
+  return app.store.read(async (reader) => (await reader.find('code_timer', number, query)).records)
+}
+
+t.test('a read decides, and the sweep erases, with all that the card has besides', async (t) => {
+  const vault = await openTestVault()
+  const { app, ask, clock } = vault
+  const search_indexes = ['{{ data.number | last4 }}']
+  const expires_at = new Date(START + 3 * HOUR_MS).toISOString()
+  const made = await ask('token create', { id: 'card', ...withCode('123'), search_indexes, expires_at })
+  await ask('token create', { id: 'other', ...withCode('456'), metadata: { a: 'b' } })
+  await ask('token update', { id: 'other', metadata: { a: 'c' } })
+  const changed = await ask('token get', { id: 'other' })
+  clock.now += HOUR_MS
+  t.equal(await codeAt(vault, 'card', clock.now), undefined)
+  t.equal(await codeAt(vault, 'card', clock.now - 1), '123', 'not erased yet')
+  const logged = async () => (await ask('log list', { size: 1 })).pagination.total_items
+  const before = await logged()
+  t.equal(await app.sweep(), 2)
+  t.equal(await logged(), before, 'no record of it')
+  t.equal(await codeAt(vault, 'card', clock.now - 1), undefined, 'erased')
+  t.equal(await codeAt(vault, 'other', clock.now - 1), undefined)
+  const { data: _, ...card } = await ask('token get', { id: 'card' })
+  const { data: __, _extras: ___, ...rest } = made
+  t.strictSame(card, rest, 'it was not modified')
+  const other = await ask('token get', { id: 'other' })
+  t.strictSame(other, { ...changed, data: { number: NUMBER } }, 'nor the other again')
+  for (const [query, ids] of [
+    ['data:4242', ['card']],
+    [`fingerprint:${made.fingerprint}`, ['other', 'card']],
+    ['modified_at:[* TO *]', ['other']],
+    ['metadata.a:c AND container:/pci/*', ['other']],
+  ] as const)
+    t.same(
+      (await ask('token search', { query })).data.map(({ id }) => id),
+      ids,
+      query,
+    )
+  t.equal(await app.sweep(), 0)
+  clock.now += 2 * HOUR_MS
+  await t.rejects(ask('token get', { id: 'card' }), { code: 'not_found' }, 'its own expiry is as it was')
+  t.equal(await app.sweep(), 1)
+})
+
+t.test(
+  'a code that is given again, taken away or never deleted outlives the timer of the one before',
+  async (t) => {
+    const vault = await openTestVault()
+    const { app, ask, clock } = vault
+    for (const id of ['again', 'gone', 'deleted']) await ask('token create', { id, ...withCode('123') })
+    for (const wrong of ['0h', '90m', '1d', 'forever'])
+      await t.rejects(setSetting(app, 'cards.cvc_retention', wrong), /whole hours from 1h to 9999h, or never/)
+    await setSetting(app, 'cards.cvc_retention', 'never')
+    await ask('token create', { id: 'kept', ...withCode('111') })
+    await setSetting(app, 'cards.cvc_retention', '3h')
+    await ask('token create', { id: 'long', ...withCode('222') })
+    t.equal((await listTimers(vault)).length, 4)
+    clock.now += HOUR_MS / 2
+    await ask('token update', { id: 'again', data: { cvc: '321' } })
+    await ask('token update', { id: 'gone', data: { cvc: null } })
+    await ask('token delete', { id: 'deleted' })
+    await ask('token update', { id: 'kept', metadata: { a: 'b' } })
+    t.equal((await listTimers(vault)).length, 2, 'those of before were removed')
+    clock.now += 2.5 * HOUR_MS
+    await app.sweep()
+    for (const [id, code] of [
+      ['again', '321'],
+      ['gone', undefined],
+      ['kept', '111'],
+      ['long', undefined],
+    ] as const)
+      t.equal(await codeAt(vault, id, clock.now), code, id)
+    clock.now += HOUR_MS / 2
+    t.equal(await app.sweep(), 1)
+    t.equal(await codeAt(vault, 'again', clock.now - 1), undefined)
+    clock.now += 9 * HOUR_MS
+    await app.sweep()
+    t.equal(await codeAt(vault, 'kept', clock.now), '111')
+    await ask('token update', { id: 'kept', data: { cvc: '112' } })
+    clock.now += 3 * HOUR_MS
+    t.equal(await codeAt(vault, 'kept', clock.now), undefined, 'the setting counts when a code is given')
+  },
+)
+
+t.test('a code of a vault from before stays, until its card is written', async (t) => {
+  const vault = await openTestVault()
+  const { app, ask, clock } = vault
+  await ask('token create', { id: 'old', ...withCode('123') })
+  await app.store.write(async (store) => {
+    const { code: _, ...record } = (await store.get('token', 1, 'old'))!
+    await store.replace('token', 1, record)
+  })
+  clock.now += 10 * HOUR_MS
+  t.equal(await codeAt(vault, 'old', clock.now), '123')
+  await ask('token update', { id: 'old', metadata: { a: 'b' } })
+  t.equal(await codeAt(vault, 'old', clock.now + HOUR_MS - 1), '123')
+  t.equal(await codeAt(vault, 'old', clock.now + HOUR_MS), undefined)
+})
+
+t.test('the code of a token intent is erased, or goes with its intent', async (t) => {
+  const vault = await openTestVault()
+  const { app, ask, clock } = vault
+  const create = async () => (await ask('intent create', withCode('123'))).id
+  const [ended, deleted, converted] = [await create(), await create(), await create()]
+  t.equal((await listTimers(vault)).length, 3)
+  await ask('intent delete', { id: deleted })
+  await ask('token create', { token_intent_id: converted })
+  t.equal((await listTimers(vault)).length, 1)
+  const data = async () =>
+    ask('token detokenize', { payload: `{{ token_intent: ${ended} | json: '$.data' }}` })
+  t.strictSame(await data(), { number: NUMBER, cvc: '123' })
+  const made = await ask('intent get', { id: ended })
+  clock.now += HOUR_MS
+  t.strictSame(await data(), { number: NUMBER })
+  t.equal(await app.sweep(), 1)
+  clock.now -= 1
+  t.strictSame(await data(), { number: NUMBER }, 'erased')
+  t.strictSame(await ask('intent get', { id: ended }), made)
+  clock.now += 23 * HOUR_MS + 1
+  t.equal(await app.sweep(), 1, 'its own end is as it was')
+  await t.rejects(ask('intent get', { id: ended }), { code: 'not_found' })
+})
+
+t.test('an update, or a deletion, between the end of a code and the sweep', async (t) => {
+  const vault = await openTestVault()
+  const { app, ask, clock } = vault
+  for (const id of ['again', 'changed', 'deleted']) await ask('token create', { id, ...withCode('123') })
+  clock.now += HOUR_MS
+  await ask('token update', { id: 'again', data: { cvc: '321' } })
+  await ask('token update', { id: 'changed', metadata: { a: 'b' } })
+  await ask('token delete', { id: 'deleted' })
+  t.equal(await app.sweep(), 3)
+  t.equal(await codeAt(vault, 'again', clock.now + HOUR_MS - 1), '321')
+  t.equal(await codeAt(vault, 'changed', clock.now - 1), undefined)
+  clock.now += HOUR_MS
+  t.equal(await app.sweep(), 1)
+  t.equal(await codeAt(vault, 'again', clock.now - 1), undefined)
+})
+
+t.test('many cards lose their codes in one sweep', async (t) => {
+  const vault = await openTestVault()
+  const payload = Array.from({ length: 450 }, () => withCode('123'))
+  await vault.ask('token tokenize', { payload })
+  vault.clock.now += HOUR_MS
+  t.equal(await vault.app.sweep(), 450)
+  vault.clock.now -= 1
+  for (const page of [1, 5])
+    for (const { data } of (await vault.ask('token list', { page, size: 90 })).data)
+      t.strictSame(data, { number: NUMBER })
+})
