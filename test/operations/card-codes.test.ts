@@ -116,6 +116,28 @@ t.test('a code of a vault from before stays, until its card is written', async (
   t.equal(await codeAt(vault, 'old', clock.now + HOUR_MS), undefined)
 })
 
+t.test('the end of a code is an event, and no update', async (t) => {
+  const { app, ask, clock } = await openTestVault()
+  const url = 'https://example.com/events'
+  const events = ['token.created', 'token.updated', 'token.property.expired']
+  await ask('webhook create', { name: 'w', url, events })
+  await ask('token create', { id: 'card', ...withCode('123') })
+  await ask('intent create', withCode('123'))
+  const listed = async () => (await ask('webhook deliveries')).data
+  t.same(
+    (await listed()).map(({ type }) => type),
+    ['token.created'],
+  )
+  clock.now += HOUR_MS
+  t.equal(await app.sweep(), 2)
+  t.equal(await app.sweep(), 0)
+  const [newest, ...others] = await listed()
+  t.equal(others.length, 1, 'nothing tells of the token intent')
+  const { event } = newest!.payload as { event: { type: string; data: object } }
+  t.equal(event.type, 'token.property.expired')
+  t.strictSame(event.data, { token: { id: 'card', property_name: 'cvc' }, actor: { type: 'system' } })
+})
+
 t.test('the code of a token intent is erased, or goes with its intent', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault

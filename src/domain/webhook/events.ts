@@ -17,6 +17,7 @@ const EVENTS = {
   'token.read': 'id type',
   'token.deleted': 'id',
   'token.expired': 'id',
+  'token.property.expired': 'id property_name',
   'token-intent.created': `id type fingerprint expires_at ${MADE}`,
   'token-intent.deleted': 'id',
   'token-intent.converted': 'id type',
@@ -48,7 +49,7 @@ const EVENTS = {
 
 /** Events that can be subscribed to, and are never sent. */
 const SILENT = (
-  'token.property.expired tenant.created tenant.deleted http.request 3ds.session.authenticated 3ds.session.created ' +
+  'tenant.created tenant.deleted http.request 3ds.session.authenticated 3ds.session.created ' +
   '3ds.session.challenge-completed 3ds.session.challenge-result-retrieved 3ds.session.method-completed ' +
   '3ds.session.decoupled-challenge-notification account-updater.job.created account-updater.job.completed ' +
   'account-updater.job.failed google-pay.created google-pay.deleted google-pay.retrieved'
@@ -91,7 +92,7 @@ export function describeEvent({ type, about, more }: WebhookEvent): Record<strin
     const [name = '', stored = name] = attribute.split('=')
     if (record[stored] !== undefined) payload[name] = record[stored]
   }
-  const object = type.slice(0, type.lastIndexOf('.')).replace(/^tenant\./, '')
+  const object = type.slice(0, type.lastIndexOf('.')).replace(/^tenant\.|\.property$/, '')
   return { [object.replaceAll(/[.-]/g, '_')]: payload, ...more }
 }
 

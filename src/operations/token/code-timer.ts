@@ -2,13 +2,15 @@
  * The end of the codes of cards. A code has a time in the record of its token or token intent, after which no read shows it,
  * and a timer: a record that expires then, so that the sweep erases the code.
  */
-import type { CardCode, CodeTimerRecord } from '../../domain/records/token-record.js'
+import type { CardCode, CodeTimerRecord, TokenRecord } from '../../domain/records/token-record.js'
 import type { DraftCode } from '../../domain/token/token.js'
 import { renderSearchOf } from '../../domain/token/token-rendering.js'
 import type { Context } from '../../framework/context.js'
-import type { EventTools } from '../../framework/events.js'
+import { type EventTools, writeEntries } from '../../framework/events.js'
 import type { Host } from '../../framework/host.js'
+import type { Waiting } from '../../framework/ports/deliveries.js'
 import type { StoreWriter } from '../../storage/store.js'
+import { entityTypeOf } from './token-attributes.js'
 
 const HOUR_MS = 60 * 60 * 1000
 
@@ -53,16 +55,16 @@ export async function stopTimer(store: StoreWriter, tenant: number, code: CardCo
     await store.remove('code_timer', tenant, timer)
 }
 
-/** Erases the code whose timer has expired. No caller has changed the token, so nothing is logged. */
+/** Erases the code whose timer has expired. Returns the events that are to be enqueued after the commit. */
 export async function eraseCode(
   tools: EraseTools,
   tenant: number,
   { id, holder, holder_id }: CodeTimerRecord,
-): Promise<void> {
+): Promise<Waiting[]> {
   const { store } = tools
-  if ((await store.purge('code_timer', tenant, id)) === undefined) return
+  if ((await store.purge('code_timer', tenant, id)) === undefined) return []
   const record = await store.get(holder, tenant, holder_id)
-  if (record === undefined) return
+  if (record === undefined) return []
   const { code } = record
   const rewrite = async (renewed: typeof record) => {
     const search = await renderSearchOf(renewed, tools.expressions)
@@ -73,11 +75,22 @@ export async function eraseCode(
   if (code === undefined) {
     // The store reads a record without a code that has ended, so writing what was read erases it.
     await rewrite(record)
-    return
+    return holder === 'token' ? tellEnd(tools, tenant, record) : []
   }
   if (code.timer === id && code.until !== undefined) {
     // The state was restored, and the time of its codes goes on where it was saved.
     const renewed = await startTimer(tools, tenant, { holder, holder_id }, code.until - store.codeTime)
     await rewrite({ ...record, code: { ...code, ...renewed } })
   }
+  return []
+}
+
+/** No caller has changed the token, so there is an event and no log record. */
+async function tellEnd(tools: EventTools, tenant: number, token: TokenRecord): Promise<Waiting[]> {
+  const owner = await tools.store.get('tenant', 0, String(tenant))
+  if (owner === undefined) return []
+  const { id } = token
+  const event = { type: 'token.property.expired', about: { id, property_name: 'cvc' } } as const
+  const entry = { type: entityTypeOf(token), id, event, actor: { type: 'system' } } as const
+  return writeEntries(tools, owner, [entry], tools.createUuid())
 }

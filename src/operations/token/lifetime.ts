@@ -168,7 +168,7 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
     if (kind === 'token' || kind === 'token_intent')
       waiting.push(...(await purgeToken({ ...tools, release }, tenant, record.id, kind)))
     else if (kind === 'api_key') waiting.push(...(await purgeKey(tools, record)))
-    else if (kind === 'code_timer') await eraseCode(tools, tenant, record)
+    else if (kind === 'code_timer') waiting.push(...(await eraseCode(tools, tenant, record)))
     else if ('id' in record) await store.purge(kind, tenant, record.id)
     count++
   }
