@@ -4,13 +4,15 @@ import { omitUndefined } from '../domain/omit-undefined.js'
 import type { AnswerRecord, AnswerSubject, Grants } from '../domain/records/answer-record.js'
 import { SUBJECTS_OF_ROW } from '../domain/records/index-fields.js'
 import type { EntityType } from '../domain/records/log-record.js'
-import type { RecordOf } from '../domain/records/records.js'
+import type { RecordOf, TokenRecord } from '../domain/records/records.js'
+import { endsCode } from '../domain/token/card-code.js'
 import { CofferError, validationError } from '../errors.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
 import { authorizeNow } from './caller/authorize.js'
 import type { Caller } from './caller/caller.js'
 import type { AuditEntry, Context, OperationInput } from './context.js'
 import type { Host } from './host.js'
+import { firstEnd, withoutCodes } from './kept-answer.js'
 import { EncodedJson, type ResponseLimits } from './limits.js'
 import { type AnyOperation, isOneUnit } from './operation.js'
 import type { Outcome } from './outcome.js'
@@ -158,9 +160,10 @@ export class IdempotentAnswer {
   async store({ store, caller }: Context, recorded: readonly AuditEntry[], outcome: Outcome): Promise<void> {
     const { status, headers, result } = outcome
     if (status >= 400) return
-    const subjects = await this.#findSubjects(store, caller, [...this.#earlier, ...recorded])
-    if (subjects === undefined) return
-    const json = encodeBody(this.#definition.output ?? {}, result)
+    const found = await this.#findSubjects(store, caller, [...this.#earlier, ...recorded])
+    if (found === undefined) return
+    const { subjects, cards } = found
+    const json = encodeBody(this.#definition.output ?? {}, result, cards)
     if ((json?.bytes ?? 0) > MAX_ANSWER_BYTES || subjects.length > MAX_SUBJECTS)
       throw validationError(
         'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
@@ -172,10 +175,16 @@ export class IdempotentAnswer {
     const stale = this.#stale && JSON.stringify(this.#stale)
     if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
       await removeAnswer(store, caller.tenant, this.#id)
-    await insertAnswer(store, caller.tenant, answer)
+    // A code that is still in the answer is in no part of it that the vault knows, so the answer ends with it.
+    const ends = firstEnd(store, json?.text ?? '', cards)
+    const expires = Math.min(store.now + KEPT_MS, ends)
+    await insertAnswer(store, caller.tenant, answer, expires)
   }
 
-  /** The application that asks, and what was recorded and not deleted; undefined if one of them is gone. */
+  /**
+   * The application that asks, and what was recorded and not deleted; undefined if one of them is gone. `cards`: those of them
+   * whose codes the vault will delete.
+   */
   async #findSubjects(store: StoreWriter, caller: Caller, recorded: readonly AuditEntry[]) {
     const found = new Map<string, AnswerSubject>()
     const { type: kind, id } = caller.actor
@@ -185,26 +194,35 @@ export class IdempotentAnswer {
       if (as?.operation === 'delete') found.delete(`${kind}/${id}`)
       else if (kind !== undefined) found.set(`${kind}/${id}`, { kind, id })
     }
+    const cards: TokenRecord[] = []
     for (const subject of found.values()) {
       const record = await store.get(subject.kind, caller.tenant, subject.id)
       if (record === undefined) return undefined
+      if ('data' in record && endsCode(record)) cards.push(record)
       subject.granted = grantsOn(caller, this.#definition, record)
     }
-    return [...found.values()]
+    return { subjects: [...found.values()], cards }
   }
 }
 
-/** Returns the body to be stored, without what is shown once. */
-function encodeBody(output: Schema, result: unknown): EncodedJson | undefined {
+/** Returns the body to be stored, without what is shown once, and without the codes of the cards that it shows. */
+function encodeBody(output: Schema, result: unknown, cards: readonly TokenRecord[]): EncodedJson | undefined {
   if (result === undefined) return undefined
-  if (!showsOnce(output)) return result instanceof EncodedJson ? result : new EncodedJson(result)
-  return new EncodedJson(withoutShownOnce(output, result instanceof EncodedJson ? result.toJSON() : result))
+  const json = result instanceof EncodedJson ? result : new EncodedJson(result)
+  if (cards.length === 0 && !showsOnce(output)) return json
+  const body = withoutCodes(json.toJSON(), cards)
+  return new EncodedJson(showsOnce(output) ? withoutShownOnce(output, body) : body)
 }
 
 /** Inserts the answer, and rows that index the subjects that its own row cannot. @throws CofferError `conflict` */
-async function insertAnswer(store: StoreWriter, tenant: number, answer: AnswerRecord): Promise<void> {
+async function insertAnswer(
+  store: StoreWriter,
+  tenant: number,
+  answer: AnswerRecord,
+  expires: number,
+): Promise<void> {
   const { id, status, subjects } = answer
-  const options = { expires: store.now + KEPT_MS }
+  const options = { expires }
   await store.insert('answer', tenant, answer, options)
   for (const [at, part] of partsOf(answer).entries()) {
     const some = subjects.slice((at + 1) * SUBJECTS_OF_ROW, (at + 2) * SUBJECTS_OF_ROW)

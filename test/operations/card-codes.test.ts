@@ -189,3 +189,76 @@ t.test('many cards lose their codes in one sweep', async (t) => {
     for (const { data } of (await vault.ask('token list', { page, size: 90 })).data)
       t.strictSame(data, { number: NUMBER })
 })
+
+t.test('cards are kept in the result of react-async without codes', async (t) => {
+  const { app, ask } = await openTestVault()
+  t.teardown(() => app.close())
+  const token = { id: 'made', ...withCode('123'), mask: { code: '{{ data.cvc }}' } }
+  const code = `module.exports = async ({ args }) => ({ tokenize: { card: ${JSON.stringify(token)} }, raw: args })`
+  await ask('token create', { id: 'before', ...withCode('456') })
+  const { id } = await ask('reactor create', { name: 'r', code })
+  const { asyncReactorRequestId: request_id } = await ask('reactor react-async', {
+    id,
+    args: { cards: ['{{ token: before }}'], note: 'cvc' },
+  })
+  await app.background.idle()
+  const { raw, tokens } = await ask('reactor result', { id, request_id })
+  t.match(raw, { cards: [{ id: 'before', type: 'card', data: { number: NUMBER } }], note: 'cvc' })
+  t.match(tokens, { card: { id: 'made', data: { code: null } } })
+  t.notMatch(JSON.stringify({ raw, tokens }), /"(?:123|456)"/)
+})
+
+t.test('the answer of a reactor that has a code elsewhere is kept until the code ends', async (t) => {
+  const { app, ask, clock } = await openTestVault()
+  t.teardown(() => app.close())
+  const code = 'module.exports = async ({ args }) => ({ raw: args })'
+  const { id } = await ask('reactor create', { name: 'r', code })
+  await ask('token create', { id: 'card', ...withCode('123') })
+  const intent = await ask('intent create', withCode('456'))
+  const start = async (args: object) => {
+    const { asyncReactorRequestId } = await ask('reactor react-async', { id, args })
+    return { id, request_id: asyncReactorRequestId }
+  }
+  const react = async (args: object) => {
+    const started = await start(args)
+    await app.background.idle()
+    return started
+  }
+  const ofToken = await react({ text: "code: {{ token: card | json: '$.data.cvc' }}" })
+  const ofIntent = await react({ code: `{{ token_intent: ${intent.id} | json: '$.data.cvc' }}` })
+  const ofNumber = await react({ number: "{{ token: card | json: '$.data.number' }}" })
+  clock.now += HOUR_MS - 1
+  t.match(await ask('reactor result', ofToken), { raw: { text: 'code: 123' } })
+  t.match(await ask('reactor result', ofIntent), { raw: { code: '456' } })
+  clock.now += 1
+  for (const each of [ofToken, ofIntent]) await t.rejects(ask('reactor result', each), { code: 'not_found' })
+  t.match(await ask('reactor result', ofNumber), { raw: { number: NUMBER } })
+  await ask('token update', { id: 'card', data: { cvc: '789' } })
+  const late = await start({ code: "{{ token: card | json: '$.data.cvc' }}" })
+  clock.now += HOUR_MS
+  await app.background.idle()
+  await t.rejects(ask('reactor result', late), { code: 'not_found' }, 'the code ended before the run')
+})
+
+t.test('the same of an answer that is kept for an idempotency key', async (t) => {
+  const { app, clock, ask } = await openTestVault()
+  t.teardown(() => app.close())
+  const code = 'module.exports = async ({ args }) => ({ raw: args })'
+  const { id } = await ask('reactor create', { name: 'r', code })
+  await ask('token create', { id: 'card', ...withCode('123') })
+  const react = async (key: string, path: string) => {
+    const input = { id, args: { value: `{{ token: card | json: '${path}' }}` } }
+    const as = { reveal: true }
+    return app.ask({ operation: 'reactor react', input, as, idempotencyKey: key })
+  }
+  for (const [key, path] of [
+    ['code', '$.data.cvc'],
+    ['number', '$.data.number'],
+  ] as const)
+    t.notOk((await react(key, path)).isReplayed)
+  clock.now += HOUR_MS - 1
+  t.ok((await react('code', '$.data.cvc')).isReplayed)
+  clock.now += 1
+  t.notOk((await react('code', '$.data.number')).isReplayed)
+  t.ok((await react('number', '$.data.number')).isReplayed)
+})

@@ -17,6 +17,11 @@ export function withoutCode(data: unknown): unknown {
   return rest
 }
 
+/** Whether the vault will delete the code of the card. */
+export function endsCode({ code }: Coded): boolean {
+  return code?.until !== undefined
+}
+
 /** The data that ids, fingerprints and search indexes are made of. */
 export function lastingData({ data, code }: Coded): unknown {
   return code === undefined ? data : withoutCode(data)

@@ -4,6 +4,7 @@ import type { ReactorResultRecord } from '../../domain/records/records.js'
 import { CofferError, fromSent, toSent } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/context.js'
+import { findCards, firstEnd, withoutCodes } from '../../framework/kept-answer.js'
 import { detached } from '../../framework/operation.js'
 import { HttpAnswer } from '../../framework/outcome.js'
 import { object, uuid } from '../../framework/output.js'
@@ -110,16 +111,21 @@ async function runAndKeep(session: Session, id: string, prepared: react.Prepared
     const isError = answer instanceof CofferError
     // The record is gone if its reactor was deleted, and has ended if an error was stored with the run.
     if (record === undefined || record.ended !== undefined || (background.isClosed && isError)) return
-    const ended = isError
-      ? { error: toSent(answer) }
-      : answer instanceof HttpAnswer
-        ? { res: answer.answer }
-        : { result: answer }
-    await store.replace('reactor_result', caller.tenant, { ...record, ended }, { expires: now + KEPT_MS })
+    const whole = toEnded(answer)
+    const cards = [...prepared.cards, ...(await findCards(store, caller.tenant, whole))]
+    const ended = withoutCodes(whole, cards)
+    // A code that is still in the result is in no part of it that the vault knows, so the result ends with it.
+    const options = { expires: Math.min(now + KEPT_MS, firstEnd(store, JSON.stringify(ended), cards)) }
+    await store.replace('reactor_result', caller.tenant, { ...record, ended }, options)
   }
   const keepError = (error: unknown) => session.record((context) => keep(context, fromSent(toSent(error))))
   await react
     .invoke(session, prepared, keep)
     .catch(keepError)
     .catch(() => undefined)
+}
+
+function toEnded(answer: Parameters<react.Keep>[1]): NonNullable<ReactorResultRecord['ended']> {
+  if (answer instanceof CofferError) return { error: toSent(answer) }
+  return answer instanceof HttpAnswer ? { res: answer.answer } : { result: answer }
 }

@@ -9,6 +9,7 @@ import { GivenData } from '../../domain/reactor/printed.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
+import { endsCode } from '../../domain/token/card-code.js'
 import type { WebhookEvent } from '../../domain/webhook/events.js'
 import { CofferError, ERRORS, type PropertyErrors } from '../../errors.js'
 import { type Caller, withGrant } from '../../framework/caller/caller.js'
@@ -176,7 +177,8 @@ async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promi
 
 /**
  * `secrets`: in no-reveal mode what the code is given; what tells it is left out of the answer. `given`: what the code has,
- * which is left out of what it printed for the page. Events of the run have the object of `event`.
+ * which is left out of what it printed for the page. Events of the run have the object of `event`. `cards`: the tokens
+ * and token intents in its arguments whose codes the vault will delete.
  */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
@@ -198,8 +200,10 @@ export async function prepare(
   const document = { ...others, ...omitUndefined({ args: request.args }) }
   const secrets = context.caller.isNoReveal ? new Secrets() : undefined
   const used: Target[] = []
+  const cards: TokenRecord[] = []
   const reached = (record: TokenRecord) => {
     used.push({ id: record.id, containers: record.containers })
+    if (endsCode(record)) cards.push(record)
     if (secrets !== undefined) addSecret(secrets, context, record)
   }
   const access = { ...USE, configuration, reached }
@@ -231,7 +235,7 @@ export async function prepare(
       formula === undefined ? configuration : castConfiguration(formula.configuration, configuration),
   }
   for (const each of [invocation.args, rest, invocation.configuration]) given.add(each)
-  return { actor: actor.application ?? context.caller, settings, secrets, given, event, invocation }
+  return { actor: actor.application ?? context.caller, settings, secrets, given, event, invocation, cards }
 }
 
 /** For the tokens in arguments, the permission to invoke reactors grants what token:use does. */

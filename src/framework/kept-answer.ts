@@ -1,0 +1,56 @@
+/** Answers that are kept longer than the codes of the cards that they show. */
+import { canonicalJson, isObject } from '../domain/json/json.js'
+import type { TokenRecord } from '../domain/records/records.js'
+import { endsCode, withoutCode } from '../domain/token/card-code.js'
+import type { StoreReader } from '../storage/store.js'
+
+/** The tokens of cards that an answer shows, if the vault will delete their codes. Contract: `answer` is JSON. */
+export async function findCards(store: StoreReader, tenant: number, answer: unknown): Promise<TokenRecord[]> {
+  const cards: TokenRecord[] = []
+  for (const id of new Set(listCardIds(answer))) {
+    const record = await store.get('token', tenant, id)
+    if (record !== undefined && endsCode(record)) cards.push(record)
+  }
+  return cards
+}
+
+function listCardIds(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  const inner = Object.values(value).flatMap(listCardIds)
+  return isObject(value) && value.type === 'card' && typeof value.id === 'string'
+    ? [value.id, ...inner]
+    : inner
+}
+
+/** The answer, in which these cards have no codes. Other parts of the answer stay. Contract: `answer` is JSON. */
+export function withoutCodes<T>(answer: T, cards: readonly TokenRecord[]): T {
+  if (cards.length === 0) return answer
+  const byId = new Map(cards.map((card) => [card.id, card]))
+  const replace = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(replace)
+    if (!isObject(value)) return value
+    const card = value.type === 'card' && typeof value.id === 'string' ? byId.get(value.id) : undefined
+    if (card !== undefined && 'data' in value) return { ...value, data: lastingView(value.data, card) }
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, replace(inner)]))
+  }
+  return replace(answer) as T
+}
+
+/** `data` as an answer shows it: whole, or by the mask. */
+function lastingView(data: unknown, { data: whole, code }: TokenRecord): unknown {
+  if (canonicalJson(data) === canonicalJson(whole)) return withoutCode(data)
+  return code !== undefined && 'masked' in code ? code.masked : data
+}
+
+/** Words that may be codes. Fractions of seconds are none. */
+const CODES = /(?<![\w.])\d{3,4}(?!\w)/g
+
+/** When the first of the codes ends that are words of the text, ms since the epoch; infinity if none is. It may be over. */
+export function firstEnd(store: StoreReader, text: string, cards: readonly TokenRecord[]): number {
+  if (cards.length === 0) return Number.POSITIVE_INFINITY
+  const words = new Set<string>(text.match(CODES))
+  const ends = cards
+    .filter(({ data }) => words.has((data as { cvc: string }).cvc))
+    .map(({ code }) => store.now + code!.until! - store.codeTime)
+  return Math.min(...ends)
+}
