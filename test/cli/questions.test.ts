@@ -1,11 +1,7 @@
-/** Questions on a terminal: how one is drawn, and which ones a command asks. */
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
-import { editText } from '../../src/cli/input/form.js'
 import { ask, askTwice, confirm, type Question } from '../../src/cli/input/prompt.js'
 import { type Answer, answerInTurn, createTerminal, type FakeTerminal, withoutStyle } from './fake-process.js'
-import { createHome, type Home, ruleOf, testHome, testVault } from './home.js'
+import { createHome, type Home, ruleOf, testVault } from './home.js'
 
 const ENTER = '\r'
 const DOWN = '\u001b[B'
@@ -202,37 +198,15 @@ testVault('nobody is asked in vain, and a person who leaves changes nothing', as
   t.equal((await home.run('invite create c@example.com --no-input', { columns: 80 })).code, 0)
 })
 
-testVault('code and lists of objects are written in the editor, and refused there', async (t, home) => {
+testVault('a list of objects is answered as a line of JSON', async (t, home) => {
   const rule = ruleOf('mask', { container: '/pci/' })
-  home.write('bad.json', JSON.stringify([{ ...rule, priority: 0 }]))
-  home.write('good.json', JSON.stringify(rule))
-  const first = '[ -e template.json ] || { cp "$1" template.json; exec cp bad.json "$1"; }'
-  const script = `#!/bin/sh\ncd "$HOME"; ${first}\nexec cp good.json "$1"\n`
-  const env = { EDITOR: home.write('editor', script, 0o700), XDG_RUNTIME_DIR: home.place }
   const line = 'app create --name support --type private'
   const choose: Answer = ['? permissions or rules', `${DOWN}${ENTER}`]
-  const opening: Answer[] = [
-    [':edit for your editor', ':edit\r'],
-    ['rules[0].priority: must be', ''],
-    ['? rules', ':edit\r'],
-  ]
-  const edited = await answer(home, line, [choose, ...opening], env)
-  t.same(edited.result?.rules, [rule], edited.stderr)
-  const template = JSON.parse(readFileSync(join(home.place, 'template.json'), 'utf8'))
-  t.match(template, [{ priority: /^$/, container: /^$/ }])
-  const typed = await answer(home, line, [choose, ['? rules', `${JSON.stringify([rule])}\r`]])
-  t.same(typed.result?.rules, [rule], 'without an editor they are a line of JSON')
-})
-
-testHome('the file of the editor is private, and removed with what is beside it', async (t, home) => {
-  const seen = `${home.place}/seen`
-  const list = `ls -ld "$1" > ${seen}\nls -ld "$(dirname "$1")" >> ${seen}`
-  const write = `echo one > "$1.swp"\nprintf 'two\\nlines\\n' > "$1"`
-  const EDITOR = home.write('editor', `#!/bin/sh\n${list}\n${write}\n`, 0o700)
-  const env = { EDITOR, XDG_RUNTIME_DIR: home.place, PATH: process.env.PATH }
-  t.equal(editText(env, 'json'), 'two\nlines')
-  t.match(readFileSync(seen, 'utf8'), /^-rw-{7} .*\ndrwx-{6} /)
-  const VISUAL = home.write('failing', '#!/bin/sh\necho half > "$1"\nexit 1\n', 0o700)
-  t.throws(() => editText({ ...env, VISUAL }, 'js'), { code: 'usage' })
-  t.same(readdirSync(home.place).sort(), ['editor', 'failing', 'seen'])
+  const wrong = JSON.stringify([{ ...rule, priority: 0 }])
+  const typed = await answer(home, line, [
+    choose,
+    ['? rules', `${wrong}\r`],
+    ['rules[0].priority: must be', `${CTRL_U}${JSON.stringify([rule])}\r`],
+  ])
+  t.same(typed.result?.rules, [rule], typed.stderr)
 })

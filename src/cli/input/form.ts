@@ -1,12 +1,7 @@
-import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Environment } from '../../config.js'
 import { Turns } from '../../domain/expression/budget.js'
 import { refuseErrors } from '../../domain/property-errors.js'
-import { CofferError, type PropertyErrors, usage } from '../../errors.js'
+import { CofferError, type PropertyErrors } from '../../errors.js'
 import type { OperationInput } from '../../framework/context.js'
 import type { CheckTools } from '../../framework/declaration.js'
 import { checkInput } from '../../framework/perform.js'
@@ -14,21 +9,17 @@ import type { RegisteredOperation } from '../../framework/registry.js'
 import { memberOf, type ObjectSchema, type Schema } from '../../framework/schema.js'
 import { validateInput } from '../../framework/validate.js'
 import type { CommandContext, Options } from '../context.js'
-import { printWarning } from '../output/output.js'
 import { shortFormOf } from '../short-forms.js'
 import { explainDurations } from './durations.js'
 import { type Flag, isTextOf, listFlags, readFlag, toFlag } from './flags.js'
-import { isSource, VALUE_LIMIT_BYTES } from './input.js'
+import { isSource } from './input.js'
 import { identify, type ListNoun } from './names.js'
 import { ask, type Choice } from './prompt.js'
 
-interface FormIo extends Pick<CommandContext, 'terminal' | 'input' | 'env' | 'clock'> {
+interface FormIo extends Pick<CommandContext, 'terminal' | 'input' | 'clock'> {
   list: ListNoun
 }
 
-const EDIT = ':edit'
-/** Longer text is not written on a line. */
-const LONG_CHARACTERS = 10_000
 const HINTS: Readonly<Record<string, string>> = {
   json: ' (text, JSON that starts with { [ or ", or @file)',
   list: ', separated by commas',
@@ -128,14 +119,12 @@ export class Form {
     return all.map(({ id, names: [name = id] }) => ({ value: id, name, description: id }))
   }
 
-  /** Asks for a line, or for a text in the editor: code, or objects in a list. */
   async #askText(flag: Flag, message: string, take: Take): Promise<void> {
     const { name, schema } = flag
-    const { terminal, input, env } = this.#io
+    const { terminal, input } = this.#io
     const items = schema.type === 'array' && schema.items.type === 'object' ? schema.items : undefined
     const form = items && shortFormOf(items)
     const shape = items === undefined ? flag.shape : 'json'
-    const isEditable = (items !== undefined || isLong(schema)) && findEditor(env) !== undefined
     const read = async (text: string): Promise<true | string> => {
       if (text === '') return take(undefined)
       if (form !== undefined) return take(readFlag(flag, [text]))
@@ -144,21 +133,12 @@ export class Form {
       return take(items === undefined || Array.isArray(value) ? value : [value])
     }
     const hint = form === undefined ? (HINTS[shape] ?? '') : ` (such as ${form.example}, or JSON)`
-    const question = {
-      message: message + hint + (isEditable ? `, ${EDIT} for your editor` : ''),
+    await ask(terminal, {
+      message: message + hint,
       missing: name,
       sensitive: schema.sensitive === true,
-      validate: async (answer: string) =>
-        (isEditable && answer === EDIT) || input.readAnswer(answer, name).then(read).catch(explain),
-    }
-    const members = items?.required?.map((member) => [member, '']) ?? []
-    let draft = items === undefined ? '' : `${JSON.stringify([Object.fromEntries(members)], undefined, 2)}\n`
-    while ((await ask(terminal, question)) === EDIT && isEditable) {
-      draft = editText(env, shape === 'json' ? 'json' : 'js', draft)
-      const verdict = await read(draft).catch(explain)
-      if (verdict === true) return
-      await printWarning(terminal, verdict)
-    }
+      validate: async (answer: string) => input.readAnswer(answer, name).then(read).catch(explain),
+    })
   }
 
   /** Why the answer at `path` is refused. */
@@ -187,11 +167,6 @@ function mayBeSource(text: string): boolean {
   return isSource(text.slice(text.indexOf('=') + 1)) || isSource(text)
 }
 
-function isLong({ type, ...schema }: Schema): boolean {
-  if (type === undefined || type === 'object') return true
-  return type === 'string' && 'maxLength' in schema && (schema.maxLength ?? 0) > LONG_CHARACTERS
-}
-
 /** `input` with another value at a path such as `data.number`; undefined removes it. */
 function placeAt(input: OperationInput, path: string, value: unknown): OperationInput {
   const [name = '', ...below] = path.split('.')
@@ -214,29 +189,4 @@ function createCheckTools(clock: () => number): CheckTools {
 function explain(error: unknown): string {
   if (error instanceof CofferError) return error.message
   throw error
-}
-
-function findEditor({ VISUAL, EDITOR }: Environment): string | undefined {
-  return VISUAL || EDITOR || undefined
-}
-
-/**
- * Text from the person's editor, without its last line break. Synchronous, so that a signal ends this process
- * only when the private file is removed. @throws CofferError `usage` if the editor fails, `too_large`
- */
-export function editText(env: Environment, ending: 'js' | 'json', draft = ''): string {
-  // The usual place for such files is in memory.
-  const directory = mkdtempSync(join(env.XDG_RUNTIME_DIR || tmpdir(), 'coffer-'))
-  try {
-    const file = join(directory, `input.${ending}`)
-    writeFileSync(file, draft, { mode: 0o600, flag: 'wx' })
-    const words = ['-c', `${findEditor(env)} "$1"`, 'sh', file]
-    const { status } = spawnSync('/bin/sh', words, { stdio: 'inherit', env: { ...env } })
-    if (status !== 0) throw usage('The editor failed, so nothing was taken from it.')
-    if (statSync(file).size > VALUE_LIMIT_BYTES)
-      throw new CofferError('too_large', `The text has more than ${VALUE_LIMIT_BYTES} bytes.`)
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
-  } finally {
-    rmSync(directory, { recursive: true, force: true })
-  }
 }
