@@ -10,8 +10,9 @@ import { detached } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { arrayOf, enumOf, object, text } from '../../framework/output.js'
 import { closedInput, type Infer } from '../../framework/schema.js'
+import { checkNewToken, type NewToken } from './check-token.js'
+import { createToken } from './create-token.js'
 import { CREATED } from './token-attributes.js'
-import { checkNewToken, createFrom, type NewToken } from './token-write.js'
 
 const MAX_ROWS = 10_000
 const RESUMABLE_MS = 30 * 24 * 3_600_000
@@ -116,7 +117,7 @@ async function createRows(context: Context, rows: readonly (NewToken | CofferErr
     if (context.turns.use(ITEM_OF_BATCH_STEPS)) await context.turns.next()
     try {
       if (row instanceof CofferError) throw row
-      const made = await createFrom(context, row, (_, record) => record)
+      const made = await createToken(context, row, (_, record) => record)
       const isExisting = made instanceof Existing
       const { id } = isExisting ? made.result : made
       results.push({ status: isExisting ? 'deduplicated' : 'created', id })

@@ -12,15 +12,18 @@ import { listOutput, pageInput } from '../../framework/page.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
 import { readAll } from '../../storage/store.js'
+import { checkNewToken, checkTokenPatch } from './check-token.js'
+import * as creation from './create-token.js'
 import { detokenizeTokens } from './detokenize.js'
 import { importTokens } from './import.js'
 import { isLinked, removeDependents } from './lifetime.js'
 import * as search from './search.js'
 import { filterConditions, listGranted, logToken, logTokenUse, requireTransform } from './token-access.js'
 import * as attributes from './token-attributes.js'
+import { viewWritten } from './token-attributes.js'
 import { checkFilters, tokenFilters } from './token-filters.js'
-import { checkNewToken, checkTokenPatch, createFrom, updateFrom, viewWritten } from './token-write.js'
 import { generateTokens, tokenize } from './tokenize.js'
+import * as changes from './update-token.js'
 
 const { readDeclaration, tokenId, tokenOutput, viewToken } = attributes
 
@@ -48,7 +51,7 @@ export const createToken = change({
     `echo 000707279 > ssn.txt && coffer token create --type social_security_number --data @ssn.txt --metadata customer=42 --expires-at 72h`,
     `echo '{"type":"token","data":{"name":"Ada"},"mask":{"name":"{{ data.name | slice: 0 }}…"}}' | coffer token create`,
   ],
-  run: (context, _, draft) => createFrom(context, draft, viewWritten),
+  run: (context, _, draft) => creation.createToken(context, draft, viewWritten),
 })
 
 export const listTokens = list({
@@ -115,7 +118,7 @@ export const updateToken = change({
   log: attributes.UPDATED,
   check: checkTokenPatch,
   run: async (context, input, budget) =>
-    updateFrom(context, await requireRecord(context, 'token', input.id), input, budget),
+    changes.updateToken(context, await requireRecord(context, 'token', input.id), input, budget),
 })
 
 export const deleteToken = change({
@@ -188,7 +191,7 @@ export const createChild = change({
   async run(context, { parent_id }, draft) {
     const parent = await requireRecord(context, 'token', parent_id)
     requireTransform(context, 'token:read', parent)
-    const created = await createFrom(context, draft, viewWritten)
+    const created = await creation.createToken(context, draft, viewWritten)
     const child = created instanceof Existing ? created.result : created
     // Linking requires token:read on both tokens, but not on one that the caller just created.
     if (created instanceof Existing) requireTransform(context, 'token:read', child)

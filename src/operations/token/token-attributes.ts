@@ -1,4 +1,4 @@
-import type { Transform } from '../../domain/access/permissions.js'
+import { stricterTransform, type Transform } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { EntityType } from '../../domain/records/log-record.js'
 import type { IntentRecord, TokenRecord } from '../../domain/records/records.js'
@@ -202,6 +202,21 @@ function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'
 }
 
 const NO_DETAILS: Pick<TokenView, 'card' | 'bank'> = {}
+
+/** The answer to a write: masked, even if the rule reveals. */
+export function viewWritten(
+  { caller }: { caller: Pick<Caller, 'isNoReveal'> },
+  record: TokenRecord,
+  transform: Transform,
+): TokenView {
+  const view = viewToken(record, stricterTransform('mask', transform), caller)
+  return addExtras(view, { deduplicated: false })
+}
+
+/** A copy of an object whose members were set one by one would cost a microsecond. */
+export function addExtras(view: TokenView, _extras: NonNullable<TokenView['_extras']>): TokenView {
+  return Object.assign(view, { _extras })
+}
 
 function describeData({ type, data }: TokenRecord): Pick<TokenView, 'card' | 'bank'> {
   if (type === 'card_number') return { card: describeCard({ number: data as string }) }

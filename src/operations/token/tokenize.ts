@@ -10,8 +10,9 @@ import { change, detached } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { anyJson, arrayOf } from '../../framework/output.js'
 import { closedInput, inputSchema } from '../../framework/schema.js'
-import { CREATED, type TokenView, tokenOutput, valueAttributes } from './token-attributes.js'
-import { checkNewToken, createFrom, type NewToken, viewWritten } from './token-write.js'
+import { checkNewToken, type NewToken } from './check-token.js'
+import { createToken } from './create-token.js'
+import { CREATED, type TokenView, tokenOutput, valueAttributes, viewWritten } from './token-attributes.js'
 
 const MAX_TOKENS = 1000
 const GENERATED_AT_ONCE = 100
@@ -83,7 +84,7 @@ async function createAll(context: Context, drafts: readonly DraftAt[]): Promise<
   const errors: PropertyErrors = {}
   for (const [path, draft] of drafts) {
     if (context.turns.use(ITEM_OF_BATCH_STEPS)) await context.turns.next()
-    const token = await collectBelow(errors, path, () => createFrom(context, draft, viewWritten))
+    const token = await collectBelow(errors, path, () => createToken(context, draft, viewWritten))
     refuseErrors(errors)
     created.push(token instanceof Existing ? token.result : token!)
   }

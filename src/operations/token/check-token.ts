@@ -1,0 +1,51 @@
+/** Checks of tokens and patches that need nothing stored. They run before the unit of work. */
+import { Budget } from '../../domain/expression/budget.js'
+import { checkPatch, prepareToken, type TokenDraft, type TokenRules } from '../../domain/token/token.js'
+import { noRevealError } from '../../errors.js'
+import type { Context } from '../../framework/context.js'
+import type { CheckTools } from '../../framework/declaration.js'
+
+export type Given = Readonly<Record<string, unknown>>
+
+/** Attributes whose expressions may tell the data of a token digit by digit. */
+export const EXPRESSIONS = ['mask', 'search_indexes', 'fingerprint_expression']
+
+/** The draft of a token, or the request to convert a token intent, which is read when the token is created. */
+export type NewToken = TokenDraft | Conversion
+
+export interface Conversion {
+  /** The id of the token intent. */
+  intent: string
+  given: Given
+  budget: Budget
+}
+
+/** @throws CofferError `validation`, `too_much_work` */
+export async function checkNewToken(
+  input: Given,
+  tools: CheckTools,
+  budget = new Budget(tools.turns),
+): Promise<NewToken> {
+  const draft = await prepareToken(input, await readRules(input, tools, budget))
+  const intent = input.token_intent_id ?? undefined
+  return intent === undefined ? draft : { intent: intent as string, given: input, budget }
+}
+
+/** Returns the budget that is left for the update. @throws CofferError `validation`, `too_much_work` */
+export async function checkTokenPatch(patch: Given, tools: CheckTools) {
+  const budget = new Budget(tools.turns)
+  await checkPatch(patch, await readRules(patch, tools, budget))
+  return budget
+}
+
+async function readRules({ expires_at }: Given, tools: CheckTools, budget: Budget): Promise<TokenRules> {
+  // The time takes a read of the store, so it is read only to validate an expiry.
+  const now = expires_at === undefined || expires_at === null ? 0 : await tools.now()
+  return { expressions: await tools.expressions(), budget, now }
+}
+
+/** In no-reveal mode data that a caller did not give is in no expression of theirs. @throws CofferError `forbidden` */
+export function refuseExpressions({ caller }: Context, given: Given, names: readonly string[]): void {
+  const name = caller.isNoReveal && names.find((each) => given[each] !== undefined)
+  if (name) throw noRevealError(`${name} here, which may show data`)
+}

@@ -1,0 +1,166 @@
+/** Creates tokens, also from token intents: gathers what is stored, decides, and then writes. */
+import { containerSetId } from '../../domain/access/container.js'
+import type { Transform } from '../../domain/access/permissions.js'
+import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
+import { isGiven, prepareToken, type TokenDraft } from '../../domain/token/token.js'
+import type { GivenId } from '../../domain/token/token-rendering.js'
+import { invalid } from '../../errors.js'
+import type { Context } from '../../framework/context.js'
+import { Existing } from '../../framework/outcome.js'
+import { type Conversion, EXPRESSIONS, type NewToken, refuseExpressions } from './check-token.js'
+import { startCode, stopTimer } from './code-timer.js'
+import { fingerprintOf, putOptions } from './draft-row.js'
+import { findDuplicate, isDeduplicated, showDuplicate } from './duplicates.js'
+import { countCreation, purgeToken } from './lifetime.js'
+import { logToken, requireTransform } from './token-access.js'
+import type { TokenView } from './token-attributes.js'
+import { mergeIntoDuplicate } from './update-token.js'
+
+const ID_DRAWS = 10
+
+type Named = Pick<TokenRecord, 'id' | 'type'>
+type Show<T> = (context: Context, record: TokenRecord, transform: Transform) => T
+
+/** Creates the token and returns what `show` makes of it, or answers with its duplicate. @throws CofferError `forbidden`, `conflict`, `validation` for its intent */
+export function createToken<T extends Named>(context: Context, wanted: NewToken, show: Show<T>) {
+  return 'intent' in wanted ? convertIntent(context, wanted, show) : create(context, wanted, show)
+}
+
+/** Creates the token of the intent, or updates its duplicate, and removes the intent. */
+async function convertIntent<T extends Named>(
+  context: Context,
+  { intent: id, given, budget }: Conversion,
+  show: Show<T>,
+) {
+  const { store, caller, audit } = context
+  const intent = await store.get('token_intent', caller.tenant, id)
+  if (intent === undefined) throw invalid('token_intent_id', 'refers to a token intent that does not exist')
+  if (isGiven(given.type) && given.type !== intent.type)
+    throw invalid('type', 'must be that of the token intent')
+  const { token_intent_id: _, ...attributes } = given
+  refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
+  // A token keeps no code that verifies a card.
+  const { cvc, ...kept } = intent.type === 'card' ? (intent.data as { cvc?: string }) : {}
+  const data = intent.type === 'card' ? kept : intent.data
+  const rules = { expressions: await context.expressions(), budget, now: context.now }
+  const draft = await prepareToken({ ...attributes, type: intent.type, data }, rules)
+  const created = await create(context, draft, show, (original) =>
+    mergeIntoDuplicate(context, original, draft, rules),
+  )
+  // Last, because an import goes on after a row that is refused.
+  await store.remove('token_intent', caller.tenant, id)
+  await stopTimer(store, caller.tenant, intent.code)
+  audit.record('token_intent', id, {
+    operation: 'delete',
+    message: 'Token intent converted',
+    derivesNoEvent: true,
+  })
+  const { id: tokenId, type } = created instanceof Existing ? created.result : created
+  audit.emit({ type: 'token-intent.converted', about: intent, more: { token: { id: tokenId, type } } })
+  return created
+}
+
+/** What is known about a new token before its id is chosen. */
+interface Found {
+  /** What the answer shows. */
+  transform: Transform
+  tenant: TenantRecord
+  fingerprint: string
+  /** The token that may be its duplicate. */
+  original: TokenRecord | undefined
+}
+
+/** A token id, and whether it is fresh: no token can have had it. */
+interface ChosenId {
+  id: string
+  isFresh: boolean
+}
+
+/**
+ * Without `merge`, a duplicate is answered as it is. With `merge`, only a token in the same containers can be a duplicate, and
+ * `merge` returns the answer, or undefined if the token is no duplicate.
+ */
+async function create<T extends Named>(
+  context: Context,
+  draft: TokenDraft,
+  show: Show<T>,
+  merge?: (original: TokenRecord) => Promise<TokenView | undefined>,
+): Promise<T | Existing<TokenView>> {
+  const found = await gather(context, draft, { isInSameContainers: merge !== undefined })
+  const { original, transform } = found
+  if (original !== undefined) {
+    const answer = await (merge === undefined ? showDuplicate(context, original) : merge(original))
+    if (answer !== undefined) return new Existing(answer)
+  }
+  const chosen = await chooseId(context, draft.id)
+  const record = createRecord(context, draft, found, chosen.id)
+  await write(context, draft, record, chosen)
+  return show(context, record, transform)
+}
+
+/** @throws CofferError `forbidden` */
+async function gather(
+  context: Context,
+  draft: TokenDraft,
+  { isInSameContainers }: { isInSameContainers: boolean },
+): Promise<Found> {
+  const { containers } = draft.record
+  const id = draft.id?.kind === 'given' ? draft.id.id : undefined
+  const transform = requireTransform(context, 'token:create', { id, containers })
+  const fingerprint = await fingerprintOf(context, draft)
+  const tenant = await context.tenant()
+  const found = { transform, fingerprint, tenant, original: undefined }
+  if (!isDeduplicated(context, tenant, draft)) return found
+  const inSame = isInSameContainers ? [{ field: 'containers', value: containerSetId(containers) }] : []
+  return { ...found, original: await findDuplicate(context, fingerprint, inSame) }
+}
+
+function createRecord(context: Context, draft: TokenDraft, found: Found, id: string): TokenRecord {
+  // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
+  return {
+    id,
+    tenant_id: found.tenant.id,
+    fingerprint: found.fingerprint,
+    created_by: context.caller.actor.id,
+    created_at: context.date,
+    ...draft.record,
+  }
+}
+
+/** @throws CofferError `conflict` if a token has the id */
+async function write(
+  context: Context,
+  draft: TokenDraft,
+  record: TokenRecord,
+  { id, isFresh }: ChosenId,
+): Promise<void> {
+  const { store, caller, containerSets } = context
+  const storeSet = await containerSets.prepare(record.containers)
+  if (!isFresh) await purgeExpired(context, id)
+  if (draft.code !== undefined)
+    record.code = await startCode(context, { holder: 'token', holder_id: id }, draft.code)
+  await store.insert('token', caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
+  await storeSet?.()
+  if (!isFresh || draft.expires !== undefined) await countCreation(context, record, 'new')
+  logToken(context, record)
+}
+
+/** Frees the id of an expired token. */
+async function purgeExpired(context: Context, id: string): Promise<void> {
+  const { store, createUuid, caller, containerSets } = context
+  const release = (containers: readonly string[]) => containerSets.release(containers)
+  context.enqueue(await purgeToken({ store, createUuid, release }, caller.tenant, id))
+}
+
+/** The requested id, a free id from the alias expression, or a UUID. */
+async function chooseId(
+  { store, caller, createUuid }: Context,
+  wanted: GivenId | undefined,
+): Promise<ChosenId> {
+  if (wanted?.kind === 'given') return { id: wanted.id, isFresh: false }
+  for (let draw = 0; wanted !== undefined && draw < ID_DRAWS; draw++) {
+    const id = wanted.draw()
+    if ((await store.get('token', caller.tenant, id)) === undefined) return { id, isFresh: false }
+  }
+  return { id: createUuid(), isFresh: true }
+}
