@@ -253,6 +253,18 @@ t.test('who wants plain JSON gets problems as plain JSON', async (t) => {
   }
 })
 
+t.test('a filter value that nothing can have finds nothing', async (t) => {
+  const { ask } = await open(t)
+  await ask('POST /tokens', { body: TOKEN })
+  for (const value of ['__proto__', 'constructor', 'nonsense'])
+    for (const line of [`GET /logs?entity_type=${value}`, `GET /tokens?type=${value}`]) {
+      const { status, json } = await ask(line)
+      t.equal(status, 200, line)
+      t.same(json.data, [], line)
+    }
+  t.equal((await ask('GET /logs?entity_type=token')).json.data.length > 0, true)
+})
+
 t.test('callers learn neither what failed nor where, and the operator does', async (t) => {
   const message = 'Cannot write /var/lib/acme/vault/journal-1: no space is left on the disk.'
   const errors = (['storage_failed', 'vault_damaged', 'vault_missing'] as const).map(
