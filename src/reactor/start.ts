@@ -13,6 +13,8 @@ import { createMemoryMeter, Watchdog } from './watchdog.js'
 interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | 'allowNet' | 'ca'> {
   settings?: Partial<PoolSettings>
   confinement: Confinement
+  /** The ports that this process listens on. No code may call them. */
+  ownPorts?: ReadonlySet<number>
 }
 
 const clock: PoolClock = {
@@ -25,11 +27,11 @@ const clock: PoolClock = {
 
 /** Runs reactor code in child processes. @throws CofferError `usage` for an invalid entry of `allowNet`. */
 export function createReactorPool(options: PoolOptions): ReactorPool {
-  const { settings = {}, modulesDirectory, allowNet = [], ca, confinement } = options
+  const { settings = {}, modulesDirectory, allowNet = [], ca, confinement, ownPorts } = options
   const node = describeThisNode()
   const guestFile = findGuestFile()
   const watchdog = new Watchdog(node.platform)
-  const outbound = new HttpOutbound({ allowNet, ...omitUndefined({ ca }), waitMs: LONGEST_RUN_MS })
+  const outbound = new HttpOutbound({ allowNet, ...omitUndefined({ ca, ownPorts }), waitMs: LONGEST_RUN_MS })
   return new ReactorPool(
     { ...DEFAULT_SETTINGS, ...settings },
     {

@@ -202,7 +202,7 @@ function createRuntime(base?: App) {
     const settings = readPoolSettings(values, options)
     pool ??= confine().then(async (confinement) => {
       const { createReactorPool } = await import('../reactor/start.js')
-      return createReactorPool({ ...options, settings, confinement })
+      return createReactorPool({ ...options, settings, confinement, ownPorts })
     })
     const fitted = await pool
     fitted.configure(settings)

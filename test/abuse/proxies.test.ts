@@ -46,7 +46,9 @@ async function open(t: Test) {
     await running.stop()
     await vault.app.close()
   })
-  const { key } = await vault.createApplication('private', { permissions: ['proxy:invoke', 'token:read'] })
+  const { key } = await vault.createApplication('private', {
+    permissions: ['proxy:invoke', 'reactor:invoke', 'token:read'],
+  })
   await vault.ask('token create', { id: 'card-1', type: 'card_number', data: SECRET })
   const smuggled = 'x\r\nHost: evil\r\n\r\nGET /y HTTP/1.1\r\n\r\n'
   await vault.ask('token create', { id: 'smuggle', type: 'token', data: smuggled })
@@ -190,6 +192,26 @@ t.test('redirects are not followed, and our own server is never called', async (
   }
   const looping = { 'svc-api-key': key, 'svc-proxy-url': `${own}/proxy` }
   t.equal((await fetch(`${own}/proxy`, { headers: looping })).status, 403)
+})
+
+t.test('code never calls our own server, neither of a reactor nor of a proxy', async (t) => {
+  const { ask, call, create, answer, servedPort, own, key } = await open(t)
+  answer(answerOf('{}'))
+  const urls = OWN_HOSTS.map((host) => `http://${host}:${servedPort}/healthz`)
+  const code = `module.exports = async () => {
+    const got = []
+    for (const url of ${JSON.stringify(urls)})
+      got.push(await fetch(url).then(({ status }) => status, ({ message }) => message))
+    return { raw: got, body: got, headers: {} }
+  }`
+  const { id } = (await ask('reactor create', { name: 'r', code })) as { id: string }
+  const headers = { 'svc-api-key': key, 'content-type': 'application/json' }
+  const reacted = await fetch(`${own}/reactors/${id}/react`, { method: 'POST', headers, body: '{"args":{}}' })
+  const { raw } = (await reacted.json()) as { raw: unknown[] }
+  const proxy = await create({ response_transform: { type: 'code', code } })
+  const body = await (await call('', { headers: { 'svc-proxy-url': '', 'svc-proxy-key': proxy.key } })).json()
+  for (const [index, url] of urls.entries())
+    for (const got of [raw, body as unknown[]]) t.match(got[index], /it is this server itself/, url)
 })
 
 t.test('data cannot add a header, a host or a request', async (t) => {
