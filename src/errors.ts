@@ -66,6 +66,8 @@ export interface ErrorDetails {
   traceId?: string
   /** Replaces `message`, which names a path on the disk, for callers with a key. */
   toCallers?: string
+  /** Message and paths may contain what code, or a template, made of data. Only the caller may see them. */
+  mayTellData?: boolean
 }
 
 /** An expected error. `message` says what happened and what to do. */
@@ -78,6 +80,7 @@ export class CofferError extends Error {
   readonly retryAfterSeconds: number | undefined
   readonly traceId: string | undefined
   readonly toCallers: string | undefined
+  readonly mayTellData: boolean
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -88,7 +91,16 @@ export class CofferError extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds
     this.traceId = details.traceId
     this.toCallers = details.toCallers
+    this.mayTellData = details.mayTellData === true
   }
+}
+
+/** The error of a request that code, or a template, made of data: {@link ErrorDetails.mayTellData}. Other errors are unchanged. */
+export function markAsTelling(error: unknown): unknown {
+  if (!(error instanceof CofferError)) return error
+  const { code, message, errors, status } = error
+  const details = { status, mayTellData: true, cause: error }
+  return new CofferError(code, message, errors === undefined ? details : { ...details, errors })
 }
 
 /** An error in how a command, or a function of the library, was called. */
@@ -139,14 +151,16 @@ export interface SentError {
   message: string
   status: number
   errors?: PropertyErrors
+  mayTellData?: boolean
 }
 
 /** For an unexpected error it says nothing. */
 export function toSent(error: unknown): SentError {
   const known =
     error instanceof CofferError ? error : new CofferError('internal', 'Something went wrong on our side.')
-  const { code, message, status, errors } = known
-  return { code, message, status, ...(errors === undefined ? {} : { errors }) }
+  const { code, message, status, errors, mayTellData } = known
+  const marked = mayTellData ? { mayTellData } : {}
+  return { code, message, status, ...(errors === undefined ? {} : { errors }), ...marked }
 }
 
 export function fromSent({ code, message, ...details }: SentError): CofferError {

@@ -121,10 +121,13 @@ export function queryNames(search: string, operation: RegisteredOperation | unde
   return names.length === 0 ? undefined : names
 }
 
-export function redactResponse({ headers, body }: HttpResponse, operation: RegisteredOperation | undefined) {
+export function redactResponse(
+  { headers, body, mayTellData }: HttpResponse,
+  operation: RegisteredOperation | undefined,
+) {
   const isOfCode = headers['content-security-policy'] === 'sandbox'
   const isOwn = headers['content-type']?.includes('problem') || operation?.name === 'proxy call'
-  const isProblem = isOwn === true && !isOfCode
+  const isProblem = isOwn === true && !isOfCode && mayTellData !== true
   return redactBody(body, knownOf(operation, 'output'), isProblem)
 }
 

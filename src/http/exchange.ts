@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { HeaderMap } from '../domain/proxy/code-answer.js'
-import { type Problem, toProblem } from '../errors.js'
+import { CofferError, type Problem, toProblem } from '../errors.js'
 import { EncodedJson } from '../framework/limits.js'
 import type { OnLeave, Outbound } from '../framework/ports/outbound.js'
 import type { ByteLease } from './byte-budget.js'
@@ -32,6 +32,8 @@ export interface HttpResponse {
   stream?: AsyncIterable<Uint8Array>
   /** The connection is cut: before anything is sent, or after so many bytes of the body. */
   cutAt?: 'start' | number
+  /** Nobody but the caller may see the body, although it is a problem document: {@link CofferError.mayTellData}. */
+  mayTellData?: boolean
 }
 
 export const HEALTH_PATH = '/healthz'
@@ -85,9 +87,11 @@ export function answerProblem(
   wrap?: (problem: Problem) => object,
 ): HttpResponse {
   const problem = toProblem(error, traceId)
-  if (wrap !== undefined) return answerText(problem.status, JSON_TYPE, JSON.stringify(wrap(problem)))
-  const type = wantsPlainJson(accept) ? JSON_TYPE : PROBLEM_TYPE
-  return answerText(problem.status, type, JSON.stringify(problem))
+  const isPlain = wrap !== undefined || wantsPlainJson(accept)
+  const body = JSON.stringify(wrap === undefined ? problem : wrap(problem))
+  const answer = answerText(problem.status, isPlain ? JSON_TYPE : PROBLEM_TYPE, body)
+  if (error instanceof CofferError && error.mayTellData) answer.mayTellData = true
+  return answer
 }
 
 function wantsPlainJson(accept: string | undefined): boolean {

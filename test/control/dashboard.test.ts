@@ -276,6 +276,12 @@ t.test('neither a problem that code made up nor a converted token intent shows d
   t.match(await react({ mark: '{{ name-1 }}' }), { json: { status: 400, answer: '(object)' } })
   t.match((await react(1)).json, { status: 400, answer: { errors: { args: [String] } } }, 'our own is shown')
   t.match((await post('/proxy', {})).json.answer, { detail: /^Send the key of a proxy/ }, 'also of a proxy')
+  const naming = `module.exports = async ({ args: { mark } }) => ({
+    tokenize: { [mark.name ?? mark]: { type: 'token', data: 1, mask: '{{ bad }}' } } })`
+  const namer = await own('reactor create', { name: 'namer', code: naming })
+  const refused = await post(`/reactors/${namer.id}/react`, { args: { mark: '{{ name-1 }}' } })
+  t.match(refused.json, { status: 400, answer: '(object)' }, 'nor does an error that names what code made')
+  t.notMatch(JSON.stringify(refused.json), /Ada/)
   const thrown = '{"proxy_error":{"type":"urn:coffer:problem:reactor-failed"}}'
   t.equal(redactBody(thrown, undefined, true), '(object)')
   const intent = await own('intent create', { type: 'token', data: 'MARKED' })

@@ -75,6 +75,7 @@ function renameAsSent(error: unknown, { query }: Endpoint, { idempotencyKey }: H
     const property = /^[^.[]*/.exec(path)![0]
     return [Object.hasOwn(query, property) ? `query.${path}` : path, messages] as const
   })
-  const { code, message, status } = error
-  return new CofferError(code, message, { errors: Object.fromEntries(entries), status, cause: error })
+  const { code, message, status, mayTellData } = error
+  const errors = Object.fromEntries(entries)
+  return new CofferError(code, message, { errors, status, mayTellData, cause: error })
 }

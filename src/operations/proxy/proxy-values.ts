@@ -12,7 +12,7 @@ import { putAt, readLocation } from '../../domain/proxy/location.js'
 import { kindOf, type ProxyTransform, templateOf } from '../../domain/proxy/transform.js'
 import type { ProxyRecord } from '../../domain/records/records.js'
 import type { Secrets } from '../../domain/text/secrets.js'
-import { CofferError, validationError } from '../../errors.js'
+import { CofferError, markAsTelling, validationError } from '../../errors.js'
 import { type Caller, noRevealCaller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/context.js'
 import { MAX_TRANSFORMED_BYTES, type TransformInput } from '../../framework/ports/reactors.js'
@@ -78,7 +78,11 @@ export async function applyOptions(
   const rendered = await render(template, found, scope, 'options')
   if ('token' in rendered) {
     const { options } = transform as { options: { identifier?: string; token: object } }
-    const token = await create(session, bound, { ...options.token, ...rendered.token })
+    const token = await create(session, bound, { ...options.token, ...rendered.token }).catch(
+      (error: unknown) => {
+        throw markAsTelling(error)
+      },
+    )
     if (options.identifier !== undefined) made.set(`transform_identifier:${options.identifier}`, token)
     return message
   }

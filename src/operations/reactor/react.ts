@@ -11,7 +11,7 @@ import { settingOf } from '../../domain/settings.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import { endsCode } from '../../domain/token/card-code.js'
 import type { WebhookEvent } from '../../domain/webhook/events.js'
-import { CofferError, ERRORS, type PropertyErrors } from '../../errors.js'
+import { CofferError, ERRORS, markAsTelling, type PropertyErrors } from '../../errors.js'
 import { type Caller, withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/context.js'
 import { type CheckTools, requiresAny } from '../../framework/declaration.js'
@@ -99,9 +99,9 @@ export async function invoke(
     const create =
       payload === undefined
         ? undefined
-        : await session.prepare(tokenizingCaller(actor), tokenize, { payload })
+        : await session.prepare(tokenizingCaller(actor), tokenize, { payload }).catch(throwAsTelling)
     const conclude = async (context: Context) => {
-      const tokens = await create?.(context)
+      const tokens = await create?.(context).catch(throwAsTelling)
       await keepRun(context, session, reactor, run, res?.statusCode ?? 200, given)
       if (!isFailed) context.audit.record('reactor', reactor, running.log)
       context.audit.emit(endedAs(event, run, isFailed ? ERRORS.reactor_failed.title : undefined))
@@ -125,6 +125,11 @@ export async function invoke(
     await session.record(keepError, keep === undefined ? 'soon' : 'now')
     throw error
   }
+}
+
+/** The code made the request that failed, and may have made names in it of data. */
+function throwAsTelling(error: unknown): never {
+  throw markAsTelling(error)
 }
 
 /** `raw` as a whole is left out if it tells a secret. */
