@@ -157,7 +157,13 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   const hidden = { id: 'no\u202ene', dry_run: true }
   t.match(await call('reactor_react', hidden), { text: /did not allow/ }, 'needs it')
   t.match(asked[2], 'no\\u202ene', 'nothing in a question is invisible, or changes what is seen of it')
-  t.equal(asked.length, 3)
+  const padding = 'x'.repeat(5000)
+  await call('reactor_react', { args: { padding }, more: padding, id: 'the-reactor' })
+  t.match(asked[3], /the-reactor/, 'no other member hides what the call acts on')
+  const path = `/echo?padding=${padding}`
+  await call('proxy_call', { target: destination.url, path, headers: { padding }, body: { n: 'the-body' } })
+  t.match(asked[4], /the-body/)
+  t.equal(asked.length, 5)
   const uses = { count: 0, seen_by: [], use_count: 1, used_by: [{ actor_type: 'application' }] }
   t.match(await home.json('log reveals card-1'), uses)
   const mute = await connect({ words: ['--confirm', '--allow-net', new URL(destination.url).host] })

@@ -31,6 +31,8 @@ import { PROMPTS, RESOURCES, writePrompt } from './prompts.js'
 import { describeTool, isOffered, toolName } from './tools.js'
 
 const MAX_TEXT = 4000
+/** Characters of a member of a call that the person is shown, so that a long one hides no other. */
+const MAX_MEMBER = 800
 const MAX_ASKED = 100
 /** Characters of one message; the SDK has the same bound, in bytes. */
 const MAX_MESSAGE = 10 * 1024 * 1024
@@ -221,13 +223,22 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
     }
     // A dry run shows where the call goes, and finds what is wrong with it.
     const shown = isRelay ? await ask(name, { ...input, dry_run: true }) : input
-    const message = `Allow ${name}?\n${cut(toJson(shown, 2))}`
+    const message = `Allow ${name}?\n${describeCall(tool, shown)}`
     const properties = { allow: { type: 'boolean', title: 'Allow' } } as const
     const requestedSchema = { type: 'object' as const, properties, required: ['allow'] }
     if (asked.size >= MAX_ASKED) asked.clear()
     asked.add(call)
     return inputRequired({ inputRequests: { confirm: inputRequired.elicit({ message, requestedSchema }) } })
   }
+}
+
+/** One member after the other: first what the call acts on, because the agent chooses the order and the length of the others. */
+function describeCall({ input }: RegisteredOperation, call: unknown): string {
+  if (!isObject(call)) return cut(toJson(call, 2))
+  const required: readonly string[] = input?.type === 'object' ? (input.required ?? []) : []
+  const first = required.filter((name) => Object.hasOwn(call, name))
+  const names = [...new Set([...first, ...Object.keys(call)])]
+  return cut(names.map((name) => `${toJson(name)}: ${cut(toJson(call[name], 2), MAX_MEMBER)}`).join('\n'))
 }
 
 /** As structured content, and as a short text for clients that show the model nothing else. */
@@ -248,6 +259,6 @@ async function describeFailure(error: unknown): Promise<CallToolResult> {
   return { isError: true, content: [{ type: 'text', text: cut(told.join('\n')) }] }
 }
 
-function cut(text: string): string {
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (cut)` : text
+function cut(text: string, most = MAX_TEXT): string {
+  return text.length > most ? `${text.slice(0, most)}… (cut)` : text
 }
