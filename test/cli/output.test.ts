@@ -191,6 +191,10 @@ t.test('a problem is told in words, nothing of it twice', async (t) => {
       'error: The input has 2 errors:\n  type: must be card\n  id: is too short\n',
     ],
     [interrupted, 'Nothing was changed.\n'],
+    [
+      { detail: 'a\nerror: b', errors: { x: ['c\nerror: d'], y: ['e'] } },
+      'error: a\n  error: b\n  x: c\n    error: d\n  y: e\n',
+    ],
   ] as [Partial<Problem>, string][]) {
     const terminal = createTerminal({ quiet: true })
     await printProblem(terminal, { ...problem, ...change }, 'table')
@@ -225,8 +229,8 @@ what is long
   )
   const [quiet, file] = [createTerminal({ quiet: true }), createTerminal()]
   await printNotice(quiet, 'note')
-  await printWarning(quiet, 'careful')
-  t.equal(quiet.stderr.text, 'warning: careful\n')
+  await printWarning(quiet, 'careful\nwarning: not ours')
+  t.equal(quiet.stderr.text, 'warning: careful\n  warning: not ours\n')
   await printNotice(file, 'word '.repeat(99).trim())
   t.equal(file.stderr.text.split('\n').length, 2, 'a file has no width')
 })

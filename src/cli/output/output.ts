@@ -1,7 +1,7 @@
 import type { Config } from '../../config.js'
 import type { Problem } from '../../errors.js'
 import type { Format } from '../../global-flags.js'
-import { display, displayLines, fold, toJson } from './display.js'
+import { display, displayLines, fold, indent, toJson } from './display.js'
 import { choosePaths, isList, itemsOf, linesOf, pick, readField } from './fields.js'
 import { describePage, drawMany, drawOne, type Layout } from './table.js'
 import { isTerminal, type OutputStream, type Terminal, write } from './terminal.js'
@@ -113,8 +113,17 @@ export async function printError(terminal: Terminal, text: string): Promise<void
 
 async function printMarked({ stderr, colour }: Terminal, mark: 'warning:' | 'error:', text: string) {
   const paint = await loadPaint(colour.stderr)
-  const folded = fold(`${mark} ${displayLines(text)}`, widthOf(stderr))
-  await write(stderr, `${paint[mark](mark)}${folded.slice(mark.length)}\n`)
+  const shown = indentRest(`${mark} ${displayLines(text)}`, 2, widthOf(stderr))
+  await write(stderr, `${paint[mark](mark)}${shown.slice(mark.length)}\n`)
+}
+
+/** Folds all lines and indents those after the first: no file name or text of code can look like a message of ours. */
+function indentRest(text: string, columns: number, width: number): string {
+  const [first = '', ...rest] = text.split('\n')
+  const lines = rest.map((line) =>
+    line.startsWith('  ') ? line : indent(fold(line, width - columns), columns),
+  )
+  return [fold(first, width), ...lines].join('\n')
 }
 
 /** Prints a failure to standard error: if JSON was asked for, the problem object, else text with one line per property. */
@@ -131,7 +140,9 @@ export async function printProblem(terminal: Terminal, problem: Problem, format?
   const isOne = lines.length === 1 && detail.includes(lines[0]!)
   const what = isRepeated && !isOne ? `The input has ${lines.length} errors:` : detail
   await printMarked(terminal, 'error:', what)
-  if (!isOne) for (const line of lines) await write(stderr, `  ${displayLines(line)}\n`)
+  if (!isOne)
+    for (const line of lines)
+      await write(stderr, `  ${indentRest(displayLines(line), 4, Number.POSITIVE_INFINITY)}\n`)
 }
 
 async function loadPaint(isColoured: boolean) {
