@@ -175,6 +175,17 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   t.match(inserted, 'my\\ \\$\\(touch', 'as bash has to read it')
   t.equal(read, evil)
   t.notOk(existsSync(join(place, 'made')), 'a name runs nothing')
+  // Between quotes bash inserts a word as it is.
+  for (const [word, inserted] of [
+    [`'"my'`, ''],
+    [`"'my"`, ''],
+    [`'"s'`, 'support'],
+    [`"'s"`, 'support'],
+  ]) {
+    const line = `COMP_WORDS=(coffer app get ${word}); COMP_CWORD=3; _coffer; echo "\${COMPREPLY[*]}"`
+    const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', `${bash}\n${line}`], options)
+    t.equal(stdout.trim(), inserted, `${word} ${stderr}`)
+  }
 })
 
 t.test('a closed output is an error, and a discarded one is not', async (t) => {
