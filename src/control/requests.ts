@@ -13,12 +13,19 @@ const MAX_NOT_EMULATED = 1000
 const MAX_SEGMENTS = 8
 /** Longer bodies are not kept. */
 const MAX_BODY_LENGTH = 16_384
-/** Properties of bodies whose values are shown: names of things, never data. */
-const SHOWN = new Set(
-  'id tenant_id parent_id child_id type containers permissions operation entity_type deduplicate_token'.split(
-    ' ',
-  ),
-)
+/** Properties of bodies whose values are shown, if they look like names of things: somebody may have put data there by mistake. */
+const SHOWN: Readonly<Record<string, RegExp>> = {
+  id: /./s,
+  tenant_id: /./s,
+  parent_id: /./s,
+  child_id: /./s,
+  type: /^[a-z_]{1,40}$/,
+  containers: /^\/(?:[A-Za-z0-9_-]+\/)*$/,
+  permissions: /^[a-z:-]{1,40}$/,
+  operation: /^[a-z _-]{1,40}$/,
+  entity_type: /^[a-z_]{1,40}$/,
+  deduplicate_token: /^(?:true|false)$/,
+}
 
 export class Requests {
   readonly #records: RequestRecord[] = []
@@ -100,12 +107,15 @@ export function redactBody(text: string, known: readonly string[] | undefined, i
   if (known === undefined || !isObject(value)) return describe(value)
   const entries = Object.entries(value).filter(([name]) => known.includes(name))
   return Object.fromEntries(
-    entries.map(([name, item]) => [name, SHOWN.has(name) && isPlain(item) ? item : describe(item)]),
+    entries.map(([name, item]) => [name, isShown(name, item) ? item : describe(item)]),
   )
 }
 
-function isPlain(value: unknown): boolean {
-  return Array.isArray(value) ? value.every((item) => typeof item !== 'object') : !isObject(value)
+function isShown(name: string, value: unknown): boolean {
+  const pattern = Object.hasOwn(SHOWN, name) ? SHOWN[name] : undefined
+  return [value]
+    .flat()
+    .every((item) => item === null || (typeof item !== 'object' && pattern?.test(String(item)) === true))
 }
 
 function describe(value: unknown): unknown {

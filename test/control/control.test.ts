@@ -357,6 +357,7 @@ t.test('requests are kept without what they carry, and waited for', async (t) =>
   await post('/tokens', sent)
   await post('/tokenize', { id: 'SECRET', type: 'SECRET' })
   await post('/tokens?x=SECRET', { type: 'card', data: 'SECRET' })
+  await post('/tokens', { type: 'SECRET', containers: ['SECRET'], data: 5555 })
   await get()
   const list = await requests.list()
   t.notMatch(JSON.stringify(list), /SECRET|5555|key_/)
