@@ -33,8 +33,9 @@ type Performed = {
 const UNDONE = { isUndone: true } as const
 
 /**
- * The operations that the page may perform. No key, setting or data of a token or intent reaches it; of what code printed,
- * only what tells no data.
+ * The operations that the page may perform. Their answers have no key, setting or data of a token or intent; of what code
+ * printed, only what tells no data. This prevents accidents, not intent: who is signed in may act as any application, and can
+ * have it change a mask.
  */
 const PERFORMED: Performed = {
   'token list': UNDONE,
