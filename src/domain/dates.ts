@@ -78,3 +78,8 @@ export function parseDuration(text: string): number | undefined {
 export function monthOf(date: string): string {
   return date.slice(0, '2030-01'.length)
 }
+
+/** Returns `2030-01-15T12:34` for a date of the API. */
+export function minuteOf(date: string): string {
+  return date.slice(0, '2030-01-15T12:34'.length)
+}

@@ -133,6 +133,12 @@ export interface LogSealer {
 /** Kind of log rows. A replaced one need not be overwritten soon, because its entries are kept in another row. */
 export const LOG_ROWS = 254
 
+/**
+ * Kinds of rows of a queue. A removed one need not be overwritten before the removal is answered: it is overwritten as soon
+ * as a replaced row. For what is sent is in other rows then, and a queue removes many rows.
+ */
+export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
+
 export interface EngineReader {
   /** Wall clock when the unit began, ms since the epoch: it dates rows and decides what has expired. */
   readonly now: number

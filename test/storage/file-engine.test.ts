@@ -1,6 +1,8 @@
 /** The engines of one process: every engine's promises, and what only a vault on disk can promise. */
 import t from 'tap'
+import { KINDS } from '../../src/domain/records/records.js'
 import { CofferError } from '../../src/errors.js'
+import { QUEUE_ROWS } from '../../src/storage/engine.js'
 import { openLsmTree } from '../../src/storage/lsm/recovery.js'
 import { REMOVE, tombstone } from '../../src/storage/lsm/row-change.js'
 import { finish } from '../../src/storage/lsm/sstable/write-tables.js'
@@ -10,6 +12,7 @@ import {
   allOf,
   createFileEngine,
   createMemoryEngine,
+  draftOf,
   type FileEngine,
   idOf,
   LOG_KIND,
@@ -97,6 +100,28 @@ t.test('what was removed is in no file once the removal is answered', async (t) 
   t.equal(holds(files, secretOf('c')).length, 1)
   t.match(await engine.status(), { rows: { records: 2 } })
   await engine.close()
+})
+
+t.test('a row of a queue is overwritten with the next flush, so its removal costs none', async (t) => {
+  const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
+  const { files } = options
+  const engine = await createFileEngine(options)
+  const [QUEUED = 0] = QUEUE_ROWS
+  t.strictSame([...QUEUE_ROWS], [KINDS.event_batch, KINDS.waiting_batch])
+  const draft = (name: string) => ({ ...draftOf({ name, text: secretOf(name) }), kind: QUEUED })
+  const removeOf = (name: string) => engine.write((writer) => writer.remove(QUEUED, 1, idOf(name)), 'soon')
+  await engine.write((writer) => writer.put(draft('a')))
+  await engine.flush()
+  t.equal(holds(files, secretOf('a')).length, 1)
+  await engine.write((writer) => writer.put(draft('b')))
+  const before = walsOf(files)
+  await removeOf('b')
+  t.strictSame(walsOf(files), before, 'the log stays')
+  await removeOf('a')
+  t.match(await engine.status(), { rows: { records: 0 } })
+  await until(async () => holds(files, secretOf('a')).length === 0)
+  await engine.close()
+  t.strictSame([...holds(files, secretOf('a')), ...holds(files, secretOf('b'))], [])
 })
 
 t.test('commands leave little to read for the next one, in few tables', async (t) => {

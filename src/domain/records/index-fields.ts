@@ -1,8 +1,9 @@
 /** The index fields of each kind of record. The store keeps a keyed digest of a field and its value, never the pair itself. */
 import { ancestorsOf, containerSetId } from '../access/container.js'
-import { monthOf } from '../dates.js'
+import { minuteOf, monthOf } from '../dates.js'
 import { normalizeEmail } from '../invitation/mail-server.js'
 import { shortIdOf } from '../token/short-id.js'
+import { countValues } from '../webhook/event-batch.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { Kind, RecordOf, TokenRecord } from './records.js'
 
@@ -27,8 +28,14 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
     listFields({ nonce, application, authorizer: authorized?.by }),
   answer: ({ subjects }) =>
     subjects.slice(0, SUBJECTS_OF_ROW).map(({ kind, id }) => ({ field: kind, value: id })),
-  mail: ({ invitation_id: invitation, state }) => listFields({ invitation, state }),
-  delivery: ({ webhook_id: webhook, state }) => listFields({ webhook, state }),
+  mail: ({ invitation_id: invitation, state, due_at }) =>
+    listFields({ invitation, state, due: state === 'waiting' ? due_at && minuteOf(due_at) : undefined }),
+  delivery: ({ webhook_id: webhook, state, due_at }) =>
+    listFields({ webhook, state, due: state === 'waiting' ? due_at && minuteOf(due_at) : undefined }),
+  waiting_batch: (waiting) => [
+    { field: 'webhook', value: waiting.webhook_id },
+    ...countValues(waiting).map((value) => ({ field: 'count', value })),
+  ],
   reactor: ({ formula_id: formula, application_id: application }) => listFields({ formula, application }),
   proxy: ({ request_reactor_id: request, response_reactor_id: response }) =>
     [...new Set([request, response])].flatMap((reactor) => listFields({ reactor })),

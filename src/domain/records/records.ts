@@ -22,7 +22,7 @@ export type { LogRecord } from './log-record.js'
 export type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
-/** The number of each kind on disk. Never change or reuse a number. The next is 29; gaps are deliberate. */
+/** The number of each kind on disk. Never change or reuse a number. The next is 31; gaps are deliberate. */
 export const KINDS = {
   tenant: 1,
   user: 2,
@@ -48,6 +48,8 @@ export const KINDS = {
   webhook: 26,
   delivery: 27,
   code_timer: 28,
+  event_batch: 29,
+  waiting_batch: 30,
   import: 40,
   log_block: 254,
   /** Log records: they are stored in blocks, so no row has this kind. */
@@ -220,12 +222,53 @@ export interface WebhookRecord extends TenantEntity {
   enabled_at: string
 }
 
+export interface EventPayload {
+  id: string
+  type: string
+  timestamp: string
+  trace_id: string
+  data: Record<string, object>
+}
+
+/** Events of one unit of work. What they have in common is stored once. Webhooks refer to it by a {@link WaitingBatchRecord}. */
+export interface EventBatchRecord {
+  /** The ids of the events are made of it. */
+  id: string
+  tenant_id: string
+  trace_id: string
+  /** Who caused the events. */
+  actors: object[]
+  events: BatchedEvent[]
+  created_at: string
+}
+
+/** `actor`: an index in the list of the batch. */
+export interface BatchedEvent {
+  type: string
+  actor: number
+  data: Record<string, object>
+}
+
+/**
+ * Events of a batch that were never tried for one webhook. An event becomes a {@link DeliveryRecord} before its first
+ * attempt; `domain/webhook/event-batch.ts` says how.
+ */
+export interface WaitingBatchRecord {
+  /** The ids of the deliveries are made of it. */
+  id: string
+  webhook_id: string
+  batch_id: string
+  /** The events that wait, as indexes in the batch, in order. */
+  places: number[]
+  created_at: string
+}
+
 /** An event for one webhook. `dropped`: it was waiting when the webhook was disabled. */
 export interface DeliveryRecord {
   id: string
   tenant_id: string
   webhook_id: string
-  event: { id: string; type: string; timestamp: string; trace_id: string; data: Record<string, object> }
+  event: EventPayload
   state: 'waiting' | 'sent' | 'failed' | 'dropped'
   attempts: number
   due_at?: string
@@ -265,6 +308,8 @@ export interface RecordOf {
   proxy: ProxyRecord
   webhook: WebhookRecord
   delivery: DeliveryRecord
+  event_batch: EventBatchRecord
+  waiting_batch: WaitingBatchRecord
   import: ImportRecord
   log_block: LogBlockRecord | LogHeadRecord
   log: LogRecord

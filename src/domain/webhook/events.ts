@@ -69,6 +69,18 @@ export interface WebhookEvent {
   more?: Record<string, object> | undefined
 }
 
+const ATTRIBUTES = new Map(
+  Object.entries(EVENTS).map(([type, attributes]) => {
+    const named = attributes.split(' ').map((attribute) => attribute.split('='))
+    return [type, named.map(([name = '', stored = name]) => ({ name, stored }))]
+  }),
+)
+
+/** Whether `about` has all attributes that the payload of an event of this type can have. */
+export function isComplete(type: EventType, about: object): boolean {
+  return ATTRIBUTES.get(type)!.every(({ stored }) => Object.hasOwn(about, stored))
+}
+
 /** The prefix of the event type, where it differs from the entity type. */
 const EVENT_PREFIXES: { [E in EntityType]?: string } = {
   card: 'token',
@@ -88,10 +100,8 @@ export function eventOf(entity: EntityType, operation: string): EventType | unde
 export function describeEvent({ type, about, more }: WebhookEvent): Record<string, object> {
   const record = about as Readonly<Record<string, unknown>>
   const payload: Record<string, unknown> = {}
-  for (const attribute of EVENTS[type].split(' ')) {
-    const [name = '', stored = name] = attribute.split('=')
+  for (const { name, stored } of ATTRIBUTES.get(type)!)
     if (record[stored] !== undefined) payload[name] = record[stored]
-  }
   const object = type.slice(0, type.lastIndexOf('.')).replace(/^tenant\.|\.property$/, '')
   return { [object.replaceAll(/[.-]/g, '_')]: payload, ...more }
 }

@@ -2,7 +2,7 @@
 import { lowerBound, toText } from '../bytes.js'
 import { LOG_ROWS, type Row, type RowId, type SeekQuery, type Where } from '../engine.js'
 import { isWithin } from '../time.js'
-import { type Change, DROP, INSERT, REMOVE } from './row-change.js'
+import { type Change, DROP, INSERT, isRemoval, REMOVE } from './row-change.js'
 
 /** A version of a row; not live once a later one replaced or removed it. */
 interface Item {
@@ -74,7 +74,7 @@ export class Memtable {
   dropped: ReadonlySet<number> = NOBODY
   /** Whether rows in older memtables or tables are to be overwritten soon. */
   isErasing = false
-  /** Whether it held a version of a row that was removed. */
+  /** Whether it held a version of a row that was removed and is to be overwritten at once. */
   hasRemoved = false
   /** Keys of all rows that were put: if rows have many, as those of logs, keys take most of the memory. */
   keyCount = 0
@@ -106,7 +106,7 @@ export class Memtable {
       this.#indexes.get(row.kind)?.add(entry.item)
       return
     }
-    if (entry.item !== undefined) this.hasRemoved = true
+    if (entry.item !== undefined && isRemoval({ kind, row })) this.hasRemoved = true
     entry.item = undefined
     if (!entry.isShadowing) this.#entries.delete(text)
   }

@@ -1,7 +1,7 @@
 /** Rows and changes of rows as bytes: in a table's index, and in a frame of the write-ahead log before it is sealed. */
 import { CofferError, damaged } from '../../errors.js'
 import { asBuffer, MAX_U48 } from '../bytes.js'
-import type { Row } from '../engine.js'
+import { QUEUE_ROWS, type Row } from '../engine.js'
 
 /** Kinds of changes, as encoded in a frame. */
 export const INSERT = 1
@@ -17,8 +17,9 @@ export interface Change {
   row: Row
 }
 
-export function isRemoval({ kind }: Change): boolean {
-  return kind === REMOVE
+/** Whether the change removes a row that is to be overwritten at once. */
+export function isRemoval({ kind, row }: Change): boolean {
+  return kind === REMOVE && !QUEUE_ROWS.has(row.kind)
 }
 
 export interface Frame {

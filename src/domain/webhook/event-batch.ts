@@ -1,0 +1,118 @@
+/**
+ * Events that a unit of work stores together. One record of many events costs a request much less than a record of each
+ * event for each webhook, and a webhook that cannot be called leaves small records behind.
+ */
+import type {
+  BatchedEvent,
+  DeliveryRecord,
+  EventBatchRecord,
+  WaitingBatchRecord,
+} from '../records/records.js'
+
+/** The number of events that wait is indexed in so many bits. */
+const COUNT_BITS = 7
+/** The highest number of {@link COUNT_BITS} bits. */
+const MAX_EVENTS = 2 ** COUNT_BITS - 1
+/** Characters of JSON in a batch; a single event may have more. */
+const MAX_CHARACTERS = 256 * 1024
+/** The last digits of the id of an event and of a delivery are its place in the batch; those of a batch are 0. */
+const PLACE_DIGITS = 2
+
+/** An event, the webhooks that subscribe to it, and its characters as JSON. */
+export interface SubscribedEvent {
+  event: BatchedEvent
+  webhooks: readonly string[]
+  characters: number
+}
+
+type Common = Pick<EventBatchRecord, 'tenant_id' | 'trace_id' | 'actors' | 'created_at'>
+
+/** Batches of these events, in order, each with what waits for webhooks. */
+export function formBatches(
+  events: readonly SubscribedEvent[],
+  common: Common,
+  createUuid: () => string,
+): { batch: EventBatchRecord; waiting: WaitingBatchRecord[] }[] {
+  const parts: SubscribedEvent[][] = []
+  let filled = 0
+  for (const event of events) {
+    const part = parts.at(-1)
+    if (part === undefined || part.length === MAX_EVENTS || filled + event.characters > MAX_CHARACTERS) {
+      parts.push([event])
+      filled = event.characters
+    } else {
+      part.push(event)
+      filled += event.characters
+    }
+  }
+  return parts.map((part) => {
+    const batch = { id: batchId(createUuid()), ...common, events: part.map(({ event }) => event) }
+    return { batch, waiting: formWaiting(part, batch, createUuid) }
+  })
+}
+
+function formWaiting(
+  part: readonly SubscribedEvent[],
+  { id: batch_id, created_at }: EventBatchRecord,
+  createUuid: () => string,
+): WaitingBatchRecord[] {
+  const ofWebhooks = new Map<string, number[]>()
+  for (const [place, { webhooks }] of part.entries())
+    for (const webhook of webhooks) {
+      const places = ofWebhooks.get(webhook)
+      if (places === undefined) ofWebhooks.set(webhook, [place])
+      else places.push(place)
+    }
+  return [...ofWebhooks].map(([webhook_id, places]) => {
+    return { id: batchId(createUuid()), webhook_id, batch_id, places, created_at }
+  })
+}
+
+/** The id of the waiting batch that a delivery was taken from, or is in. */
+export function batchIdOf(deliveryId: string): string {
+  return batchId(deliveryId)
+}
+
+const batchId = (id: string) => numbered(id, 0)
+
+function numbered(id: string, place: number): string {
+  return `${id.slice(0, -PLACE_DIGITS)}${place.toString(16).padStart(PLACE_DIGITS, '0')}`
+}
+
+/** What becomes of the events that wait, in order: deliveries that were never tried. */
+export function deliveriesOf(
+  { id, webhook_id, places, created_at }: WaitingBatchRecord,
+  batch: EventBatchRecord,
+  state: 'waiting' | 'dropped' = 'waiting',
+): DeliveryRecord[] {
+  const { tenant_id, trace_id, actors, events } = batch
+  const times = { created_at, queued_at: created_at, ...(state === 'waiting' && { due_at: created_at }) }
+  return places.map((place) => {
+    const { type, actor, data } = events[place]!
+    const told = { type, timestamp: created_at, trace_id, data: { ...data, actor: actors[actor]! } }
+    const event = { id: numbered(batch.id, place), ...told }
+    const to = { id: numbered(id, place), tenant_id, webhook_id }
+    return { ...to, event, state, attempts: 0, ...times }
+  })
+}
+
+/** What is left without the first `count` events; undefined for nothing. */
+export function withoutFirst(waiting: WaitingBatchRecord, count: number): WaitingBatchRecord | undefined {
+  const places = waiting.places.slice(count)
+  return places.length === 0 ? undefined : { ...waiting, places }
+}
+
+/** The values of the index field `count`: one for each bit of the number of events that wait. */
+export function countValues({ webhook_id, places }: WaitingBatchRecord): string[] {
+  return countKeys(webhook_id)
+    .filter(({ weight }) => (places.length & weight) !== 0)
+    .map(({ value }) => value)
+}
+
+/** The number of events that wait for a webhook is the sum, over these, of `weight` and the number of rows with `value`. */
+export function countKeys(webhookId: string): { value: string; weight: number }[] {
+  return Array.from({ length: COUNT_BITS }, (_, bit) => {
+    const weight = 2 ** bit
+    return { value: `${webhookId}/${weight}`, weight }
+  })
+}
