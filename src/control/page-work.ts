@@ -128,6 +128,7 @@ export async function performForPage({ control, tenant }: Place, name: unknown, 
 const SHOWN = [
   'webhook',
   'delivery',
+  'waiting_batch',
   'tenant',
   'token',
   'association',

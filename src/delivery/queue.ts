@@ -1,28 +1,56 @@
 /** Sends what is committed and waits: mail, and events. A record holds the state of its delivery, which so survives a restart. */
-import { formatDate } from '../domain/dates.js'
-import type { RecordOf } from '../domain/records/records.js'
-import type { DeliveryPort, Waiting } from '../framework/ports/deliveries.js'
-import type { PutOptions, Store, StoreReader, StoreWriter } from '../storage/store.js'
-import { eachRecord, readAll } from '../storage/store.js'
+import { formatDate, minuteOf } from '../domain/dates.js'
+import type { RecordOf, TenantRecord } from '../domain/records/records.js'
+import type { DeliveryPort, Lane, Waiting, WaitingRecord } from '../framework/ports/deliveries.js'
+import {
+  type Condition,
+  eachRecord,
+  type PutOptions,
+  type SeekSearch,
+  type Store,
+  type StoreWriter,
+} from '../storage/store.js'
 
 /** ms that a stopping server waits for deliveries under way. */
 const STOP_MS = 2_000
 /** A server calls `resume` so often. */
 const RESUMED_MS = 30_000
-const WAITING = { field: 'state', value: 'waiting' }
+const MINUTE_MS = 60_000
+/** After a longer time between two calls of `resume`, all that waits is read, and not only what became due. */
+const LONGEST_SPAN_MS = 10 * MINUTE_MS
+/** Records that one unit of work reads or changes. */
+const AT_ONCE = 100
+/** Batches of a lane that are known by their ids. The others are found in the store. */
+const MAX_BATCHES = 1000
+const WAITING: Condition = { field: 'state', value: 'waiting' }
 
 type Enqueue = DeliveryPort['enqueue']
-type Kind = Waiting['kind']
+type Kind = Lane['kind']
 type Queued = RecordOf[Kind]
 
 /** An attempt changes its record so. */
 export interface Outcome<K extends Kind> {
   /** Returns the record to be stored; undefined leaves it. `enqueue`: has more sent, after the commit. */
   change(record: RecordOf[K], writer: StoreWriter, enqueue: Enqueue): Promise<RecordOf[K] | undefined>
-  /** It concerns all of the lane that is due. */
+  /** It concerns all of the lane that is due, and changes each record. */
   isOfLane?: boolean
+  /** The destination may not be called now: nothing of the lane is tried, but one every 30 s. */
+  closes?: boolean
+  /** What waited for the destination may be tried now. */
+  opens?: boolean
   /** Tells the operator of a failure that concerns so many. */
   notice?(count: number): string
+}
+
+/** Records that were taken from batches for an attempt. */
+export interface Taken<K extends Kind> {
+  records: RecordOf[K][]
+  /** Batches that can be taken from now. */
+  left: string[]
+  /** More can be taken `now`; or `later`, in 30 s; or none is left, as far as the store shows. */
+  more: 'now' | 'later' | 'none'
+  closes?: boolean
+  notice?: string
 }
 
 /** One way of sending. */
@@ -35,55 +63,116 @@ export interface Channel<K extends Kind> {
   laneOf(record: RecordOf[K]): string
   putOptions?(record: RecordOf[K]): PutOptions
   send(tenant: number, record: RecordOf[K]): Promise<Outcome<K>>
+  /** What is there if records may wait in batches. */
+  readonly batches?: BatchChannel<K>
   /** Nothing of the tenant waits. */
   rest?(tenant: number): void
   /** Ends what is under way. */
   abort(): void
 }
 
+export interface BatchChannel<K extends Kind> {
+  /** After so many were enqueued in a lane, `bound` is called. */
+  readonly boundEvery: number
+  /** The lanes of a tenant that can have batches. */
+  lanesOf(tenant: TenantRecord): string[]
+  /** The records of a lane. */
+  whereLane(lane: string): Condition
+  /** Takes at most `most` out of batches: out of `ids` if there are any, else out of the oldest. */
+  take(lane: Lane, from: { ids: readonly string[]; most: number }): Promise<Taken<K>>
+  /** Drops what waits beyond the limit. Returns what the operator is told. */
+  bound(lane: Lane): Promise<string | undefined>
+  /** Removes what is left of batches that were taken. */
+  tidy(tenant: number): Promise<void>
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: the queue gives a channel records of its own kind only.
 type AnyChannel = Channel<any>
-type Lane = { running: number; left: Waiting[] }
 type Listener = { notice(text: string): void; fault(error: unknown): void }
+
+class LaneState {
+  readonly lane: Lane
+  readonly channel: AnyChannel
+  running = 0
+  /** The ids of records that are due, oldest first. */
+  readonly due: string[] = []
+  /** The ids of all that are due or running. */
+  readonly known = new Set<string>()
+  /** The ids of batches, oldest first. */
+  batches: string[] = []
+  /** The store may have other batches. */
+  isBehind = false
+  isTaking = false
+  /** Attempts for which records are being taken out of batches. */
+  reserved = 0
+  /** No batch is taken until the lane is woken, or an outcome opens it. */
+  isHeld = false
+  hasTimer = false
+  /** See {@link Outcome.closes}. */
+  isClosed = false
+  /** Enqueued in batches since `bound` was called. */
+  added = 0
+
+  constructor(lane: Lane, channel: AnyChannel) {
+    this.lane = lane
+    this.channel = channel
+  }
+
+  /** How many attempts may begin. */
+  get free(): number {
+    return this.channel.atOnce - this.running - this.reserved
+  }
+
+  get mayTake(): boolean {
+    const isReady = !this.isClosed && !this.isHeld && !this.isTaking && this.free > 0
+    return isReady && this.due.length === 0 && (this.isBehind || this.batches.length > 0)
+  }
+
+  get isIdle(): boolean {
+    const isKept = this.isTaking || this.isClosed || this.isHeld || this.isBehind || this.batches.length > 0
+    return this.running === 0 && this.due.length === 0 && !isKept
+  }
+
+  close(): void {
+    this.isClosed = true
+    for (const id of this.due.splice(0)) this.known.delete(id)
+    // They are found in the store when the lane is opened.
+    this.batches = []
+    this.isBehind = true
+  }
+}
 
 export class DeliveryQueue implements DeliveryPort {
   publicUrl: string | undefined
   readonly #store: Store
   readonly #channels: Readonly<Record<Kind, AnyChannel>>
-  readonly #lanes = new Map<string, Lane>()
-  /** The keys of all that is in a lane. */
-  readonly #known = new Set<string>()
+  readonly #generation: () => number
+  readonly #lanes = new Map<string, LaneState>()
   readonly #running = new Set<Promise<void>>()
+  /** When records are due that have a timer: none gets two for the same time. */
+  readonly #timers = new Map<string, string>()
   /** Absent in a command, which tries each once. */
   #listener: Listener | undefined
   #faults: unknown[] = []
   #isClosed = false
+  /** What was due by `until` was looked for, in this generation of the data. */
+  #seen: { until: number; generation: number } | undefined
 
-  /** `channels` may read the public URL of this queue. */
-  constructor(store: Store, channels: (queue: DeliveryQueue) => AnyChannel[]) {
+  /** `channels` may read the public URL of this queue. `generation` differs after all data was replaced. */
+  constructor(store: Store, channels: (queue: DeliveryQueue) => AnyChannel[], generation = () => 0) {
     this.#store = store
     const byKind = channels(this).map((channel) => [channel.kind, channel])
     this.#channels = Object.fromEntries(byKind)
+    this.#generation = generation
   }
 
   /** A command attempts what earlier ones left before it. */
   enqueue(waiting: readonly Waiting[]): void {
     if (this.#listener !== undefined) this.#add(waiting)
-    else
-      for (const tenant of new Set(waiting.map((each) => each.tenant)))
-        for (const kind of new Set(waiting.map((each) => each.kind))) this.#track(this.#findDue(kind, tenant))
-  }
-
-  #add(waiting: readonly Waiting[]): void {
-    for (const each of waiting) {
-      const key = keyOf(each)
-      if (this.#isClosed || this.#known.has(key)) continue
-      this.#known.add(key)
-      const name = keyOf({ ...each, id: '' })
-      const lane = this.#lanes.get(name) ?? { running: 0, left: [] }
-      this.#lanes.set(name, lane)
-      lane.left.push(each)
-      this.#start(name, lane)
+    else {
+      // The event of a read may not be synced yet, and is then found by its id only.
+      this.#add(waiting.filter((each) => 'batch' in each))
+      for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }
   }
 
@@ -97,8 +186,18 @@ export class DeliveryQueue implements DeliveryPort {
   /** Begins to send all that is due. A server calls it at its start with a listener, and then every 30 s. */
   async resume(listener = this.#listener): Promise<void> {
     this.#listener = listener
-    for await (const { number } of eachRecord(this.#store, 'tenant', 0))
-      for (const { kind } of Object.values(this.#channels)) await this.#findDue(kind, number)
+    const generation = this.#generation()
+    const now = await this.#store.read(async (reader) => reader.now)
+    const until = now + RESUMED_MS
+    const seen = this.#seen?.generation === generation ? this.#seen.until : undefined
+    const isKnown = seen !== undefined && seen <= until && until - seen <= LONGEST_SPAN_MS
+    // Another server may have written, since the last look, what was due by then.
+    const where = isKnown ? dueWithin(seen - RESUMED_MS - MINUTE_MS, until) : WAITING
+    for await (const tenant of eachRecord(this.#store, 'tenant', 0)) {
+      await this.#findAll(tenant, where)
+      this.#look(tenant, !isKnown)
+    }
+    this.#seen = { until, generation }
   }
 
   /** Tells the listener of another queue, which is at the same server. */
@@ -119,64 +218,261 @@ export class DeliveryQueue implements DeliveryPort {
     clearTimeout(timer)
   }
 
-  /** Oldest first. */
-  async #findDue(kind: Kind, tenant: number): Promise<void> {
-    const { records, now } = await this.#look(async (reader) => {
-      const waiting: Queued[] = await readAll(reader, kind, tenant, WAITING)
-      return { records: waiting.reverse(), now: reader.now }
-    })
-    for (const record of records) {
-      const waiting = { kind, tenant, lane: this.#channels[kind].laneOf(record), id: record.id }
-      this.#schedule(waiting, record, now, RESUMED_MS)
+  /** All that waits in a tenant. */
+  async #findOf(number: number): Promise<void> {
+    const tenant = await this.#store.read((reader) => reader.get('tenant', 0, String(number)))
+    if (tenant === undefined) return
+    await this.#findAll(tenant, WAITING)
+    this.#look(tenant, false)
+  }
+
+  async #findAll(tenant: TenantRecord, where: Condition): Promise<void> {
+    for (const { kind, batches } of Object.values(this.#channels))
+      if (batches === undefined || batches.lanesOf(tenant).length > 0)
+        await this.#findDue(kind, tenant.number, where)
+  }
+
+  /** Looks for batches in the store. `counts`: and for more than may wait. */
+  #look(tenant: TenantRecord, counts: boolean): void {
+    const { number } = tenant
+    for (const { kind, batches } of Object.values(this.#channels)) {
+      const lanes = batches?.lanesOf(tenant) ?? []
+      for (const lane of lanes) {
+        const state = this.#stateOf({ kind, tenant: number, lane })
+        if (counts) this.#bound(state)
+        this.#wake(state)
+      }
+      if (lanes.length > 0 && this.#listener !== undefined) this.#track(batches!.tidy(number))
     }
   }
 
-  #start(name: string, lane: Lane): void {
-    while (lane.left.length > 0 && !this.#isClosed) {
-      const [waiting] = lane.left as [Waiting]
-      const channel = this.#channels[waiting.kind]
-      if (lane.running >= channel.atOnce) return
-      lane.left.shift()
-      lane.running++
-      const end = () => {
-        lane.running--
-        this.#known.delete(keyOf(waiting))
-        this.#start(name, lane)
-        if (lane.running === 0 && this.#lanes.delete(name)) channel.rest?.(waiting.tenant)
-      }
-      this.#track(this.#attempt(waiting, lane, channel).finally(end))
+  /** Tries again what waits in a lane. */
+  #wake(state: LaneState): void {
+    state.isBehind = true
+    state.isHeld = false
+    if (state.isClosed) this.#probe(state)
+    else this.#start(state)
+  }
+
+  /** A vault without a server that calls `resume` regularly tries again too. */
+  #wakeLater(state: LaneState): void {
+    if (this.#listener === undefined || state.hasTimer) return
+    state.hasTimer = true
+    const wake = () => {
+      state.hasTimer = false
+      if (!this.#isClosed) this.#wake(state)
     }
+    setTimeout(wake, RESUMED_MS).unref()
+  }
+
+  #bound(state: LaneState): void {
+    state.added = 0
+    const work = async () => {
+      const notice = await state.channel.batches?.bound(state.lane)
+      if (notice !== undefined) this.#listener?.notice(notice)
+    }
+    this.#track(work())
+  }
+
+  /** Schedules the records that match and are due, or will be. Reads them by the page, oldest first. */
+  async #findDue(kind: Kind, tenant: number, where: Condition): Promise<void> {
+    const channel = this.#channels[kind]
+    for (let above: number | undefined = -1; above !== undefined; ) {
+      const page = await this.#readPage(kind, tenant, { where, above, size: AT_ONCE })
+      for (const record of page.records) {
+        const waiting = { kind, tenant, lane: channel.laneOf(record), id: record.id }
+        this.#schedule(waiting, record, page.now)
+      }
+      above = page.last
+    }
+  }
+
+  /** `last` is the place of the last record, if there may be others. */
+  #readPage(kind: Kind, tenant: number, query: SeekSearch) {
+    return this.#store.read(async (reader) => {
+      const locations = await reader.seek(kind, tenant, query)
+      const records: Queued[] = []
+      for (const location of locations) {
+        const record = await reader.open(location)
+        if (record !== undefined) records.push(record)
+      }
+      const last = locations.length < query.size ? undefined : locations.at(-1)!.seq
+      return { records, last, now: reader.now }
+    })
+  }
+
+  #stateOf({ kind, tenant, lane }: Lane): LaneState {
+    const name = [kind, tenant, lane].join('/')
+    const state = this.#lanes.get(name) ?? new LaneState({ kind, tenant, lane }, this.#channels[kind])
+    this.#lanes.set(name, state)
+    return state
+  }
+
+  #add(waiting: readonly Waiting[]): void {
+    if (this.#isClosed) return
+    for (const each of waiting) {
+      const state = this.#stateOf(each)
+      if ('batch' in each) this.#addBatch(state, each.batch)
+      else if (!('id' in each)) this.#wake(state)
+      else if (!state.isClosed && !state.known.has(each.id)) {
+        state.known.add(each.id)
+        state.due.push(each.id)
+      }
+      this.#start(state)
+    }
+  }
+
+  #addBatch(state: LaneState, { id, count }: { id: string; count: number }): void {
+    if (state.isClosed || state.batches.length >= MAX_BATCHES) state.isBehind = true
+    else state.batches.push(id)
+    state.added += count
+    if (state.added >= (state.channel.batches?.boundEvery ?? Number.POSITIVE_INFINITY)) this.#bound(state)
+  }
+
+  #start(state: LaneState): void {
+    if (this.#isClosed) return
+    while (!state.isClosed && state.due.length > 0 && state.free > 0) {
+      const id = state.due.shift()!
+      this.#run(state, id, () => this.#claim({ ...state.lane, id }, state.channel))
+    }
+    if (state.mayTake) this.#take(state)
+    if (state.isIdle && this.#lanes.delete(nameOf(state.lane))) state.channel.rest?.(state.lane.tenant)
+  }
+
+  /** Attempts the record that `claim` resolves to. */
+  #run(state: LaneState, id: string, claim: () => Promise<Queued | undefined>): void {
+    state.known.add(id)
+    state.running++
+    const work = async () => {
+      const record = await claim()
+      if (record !== undefined) await this.#attempt(state, record)
+    }
+    const end = () => {
+      state.running--
+      state.known.delete(id)
+      this.#start(state)
+    }
+    this.#track(work().finally(end))
   }
 
   #track(work: Promise<void>): void {
-    const running = work
-      .catch((error) => void (this.#listener ? this.#listener.fault(error) : this.#faults.push(error)))
-      .then(() => void this.#running.delete(running))
+    const fail = (error: unknown) => {
+      // What it was about stays due, and the next `resume` reads it again.
+      this.#seen = undefined
+      if (this.#listener !== undefined) this.#listener.fault(error)
+      else this.#faults.push(error)
+    }
+    const running = work.catch(fail).then(() => void this.#running.delete(running))
     this.#running.add(running)
   }
 
-  async #attempt(waiting: Waiting, lane: Lane, channel: AnyChannel): Promise<void> {
-    const record = await this.#claim(waiting, channel)
-    if (record === undefined) return
-    const { change, isOfLane, notice } = await channel.send(waiting.tenant, record)
-    const tried = [waiting, ...(isOfLane ? lane.left.splice(0) : [])]
+  /** Takes records out of batches and attempts them. */
+  #take(state: LaneState): void {
+    state.isTaking = true
+    state.reserved = state.free
+    const work = async () => {
+      const { records, more, closes } = await this.#takeFrom(state, state.reserved)
+      state.reserved = 0
+      for (const record of records) this.#run(state, record.id, async () => record)
+      // A command counts here, because nothing else does.
+      if ((more === 'later' || closes) && this.#listener === undefined) this.#bound(state)
+    }
+    const end = () => {
+      state.isTaking = false
+      state.reserved = 0
+      this.#start(state)
+    }
+    const fail = (error: unknown) => {
+      state.isBehind = true
+      state.isHeld = true
+      this.#wakeLater(state)
+      throw error
+    }
+    this.#track(work().catch(fail).finally(end))
+  }
+
+  async #takeFrom(state: LaneState, most: number): Promise<Taken<Kind>> {
+    const ids = state.batches.splice(0, AT_ONCE)
+    const isOfStore = ids.length === 0
+    if (isOfStore) state.isBehind = false
+    const taken: Taken<Kind> = await state.channel.batches!.take(state.lane, { ids, most })
+    const { left, more, closes, notice } = taken
+    state.batches.unshift(...left)
+    if (more !== 'none') state.isBehind ||= isOfStore || more === 'later'
+    if (more === 'later') state.isHeld = true
+    if (closes) state.close()
+    if (state.isHeld || state.isClosed) this.#wakeLater(state)
+    if (notice !== undefined) this.#listener?.notice(notice)
+    return taken
+  }
+
+  /** Tries one of a closed lane. If its destination may be called again, the lane is opened. */
+  #probe(state: LaneState): void {
+    if (state.isTaking || state.running > 0) return
+    state.isTaking = true
+    const work = async () => {
+      const { records, closes } = await this.#takeFrom(state, 1)
+      if (closes) return
+      const [taken] = records
+      const found = taken === undefined ? await this.#findOldest(state) : undefined
+      if (taken !== undefined) this.#run(state, taken.id, async () => taken)
+      else if (found !== undefined)
+        this.#run(state, found, () => this.#claim({ ...state.lane, id: found }, state.channel))
+      else this.#open(state)
+    }
+    const end = () => {
+      state.isTaking = false
+      this.#start(state)
+    }
+    this.#track(work().finally(end))
+  }
+
+  /** The id of the oldest waiting record of a lane. */
+  async #findOldest({ lane: { kind, tenant, lane }, channel }: LaneState): Promise<string | undefined> {
+    const where = { and: [channel.batches!.whereLane(lane), WAITING] }
+    const { records } = await this.#readPage(kind, tenant, { where, above: -1, size: 1 })
+    return records[0]?.id
+  }
+
+  #open(state: LaneState): void {
+    const { lane, channel } = state
+    state.isClosed = false
+    state.isHeld = false
+    if (channel.batches === undefined) return
+    state.isBehind = true
+    const where = { and: [channel.batches.whereLane(lane.lane), WAITING] }
+    this.#track(this.#findDue(lane.kind, lane.tenant, where))
+  }
+
+  async #attempt(state: LaneState, record: Queued): Promise<void> {
+    const { lane, channel } = state
+    const { change, isOfLane, closes, opens, notice } = await channel.send(lane.tenant, record)
+    const ids = [record.id, ...(isOfLane ? state.due.splice(0) : [])]
+    if (closes) {
+      state.close()
+      this.#wakeLater(state)
+    }
+    const tried = ids.map((id) => ({ ...lane, id }))
     // A crash between the answer and this write leads to a second attempt with the same id.
-    await this.#change(tried, async (found, writer, enqueue) =>
-      found.id === record.id || isDue(found, writer.now) ? change(found, writer, enqueue) : undefined,
-    )
-    for (const each of tried) this.#known.delete(keyOf(each))
+    for (let from = 0; from < tried.length; from += AT_ONCE)
+      await this.#change(tried.slice(from, from + AT_ONCE), async (found, writer, enqueue) =>
+        found.id === record.id || isDue(found, writer.now) ? change(found, writer, enqueue) : undefined,
+      )
+    for (const id of ids) state.known.delete(id)
+    if (!closes && (opens || state.isClosed)) this.#open(state)
     if (notice !== undefined) this.#listener?.notice(notice(tried.length))
   }
 
   /** The record if it is due. In a shared store it is leased: it is due again after the lease, and not to other servers. */
-  async #claim(waiting: Waiting, { leaseMs }: AnyChannel): Promise<Queued | undefined> {
+  async #claim(waiting: WaitingRecord, { leaseMs }: AnyChannel): Promise<Queued | undefined> {
     const { kind, tenant, id } = waiting
     if (!this.#store.isShared)
-      return this.#look(async (reader) => {
+      // A writer, because on disk only writers see what is not synced yet, such as the event of a read.
+      return this.#store.write(async (reader) => {
         const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
         const record = isThere ? await reader.get(kind, tenant, id) : undefined
         return record && isDue(record, reader.now) ? record : undefined
-      })
+      }, 'soon')
     let leased: Queued | undefined
     await this.#change([waiting], async (found, { now }) => {
       leased = isDue(found, now) ? found : undefined
@@ -185,15 +481,10 @@ export class DeliveryQueue implements DeliveryPort {
     return leased
   }
 
-  /** A unit that reads. On disk only writers see what is not synced yet, such as the event of a read. */
-  #look<T>(work: (reader: StoreReader) => Promise<T>): Promise<T> {
-    return this.#store.isShared ? this.#store.read(work) : this.#store.write(work, 'soon')
-  }
-
   /** Stores what `change` makes of each; undefined leaves it. What was deleted meanwhile is ignored. */
-  async #change(waiting: readonly Waiting[], change: Outcome<Kind>['change']): Promise<void> {
+  async #change(waiting: readonly WaitingRecord[], change: Outcome<Kind>['change']): Promise<void> {
     const { stored, more, now } = await this.#store.write(async (writer) => {
-      const stored: [Waiting, Queued][] = []
+      const stored: [WaitingRecord, Queued][] = []
       const more: Waiting[] = []
       for (const each of waiting) {
         const { kind, tenant, id } = each
@@ -210,16 +501,31 @@ export class DeliveryQueue implements DeliveryPort {
     for (const [each, record] of stored) this.#schedule(each, record, now)
   }
 
-  /** Attempts it when it is due, within `maxMs`, if the clock goes on until then; else a {@link resume} does. */
-  #schedule(waiting: Waiting, record: Queued, now: number, maxMs = Number.POSITIVE_INFINITY): void {
+  /** Attempts it when it is due, if the clock goes on until then; else a {@link resume} does. */
+  #schedule(waiting: WaitingRecord, record: Queued, now: number): void {
     const dueMs = Date.parse(record.due_at ?? '') - now
-    if (record.state !== 'waiting' || !(dueMs <= maxMs)) return
-    if (dueMs <= 0) this.#add([waiting])
-    else if (this.#listener !== undefined) setTimeout(() => this.#add([waiting]), dueMs).unref()
+    if (record.state !== 'waiting' || Number.isNaN(dueMs)) return
+    if (dueMs <= 0) return void this.#add([waiting])
+    const key = `${nameOf(waiting)}/${waiting.id}`
+    if (this.#listener === undefined || this.#timers.get(key) === record.due_at) return
+    this.#timers.set(key, record.due_at!)
+    const add = () => {
+      if (this.#timers.get(key) === record.due_at) this.#timers.delete(key)
+      this.#add([waiting])
+    }
+    setTimeout(add, dueMs).unref()
   }
 }
 
-const keyOf = ({ kind, tenant, lane, id }: Waiting) => [kind, tenant, lane, id].join('/')
+const nameOf = ({ kind, tenant, lane }: Lane) => [kind, tenant, lane].join('/')
+
+/** Waiting records that are due in the minutes of this span. */
+function dueWithin(from: number, until: number): Condition {
+  const or: Condition[] = []
+  for (let ms = Math.floor(from / MINUTE_MS) * MINUTE_MS; ms <= until; ms += MINUTE_MS)
+    or.push({ field: 'due', value: minuteOf(formatDate(ms)) })
+  return { or }
+}
 
 function isDue({ state, due_at = '' }: Queued, now: number): boolean {
   return state === 'waiting' && Date.parse(due_at) <= now

@@ -7,15 +7,32 @@ import { pauseAfter, payloadOf } from '../domain/webhook/events.js'
 import { CofferError } from '../errors.js'
 import type { Effects } from '../framework/context.js'
 import { keptUntil } from '../framework/events.js'
+import type { Lane } from '../framework/ports/deliveries.js'
 import { disableWebhook } from '../operations/webhook/subscription.js'
-import type { Store } from '../storage/store.js'
-import type { Channel, Outcome } from './queue.js'
+import {
+  dropExcess,
+  type Hook,
+  isKnown,
+  MAX_WAITING,
+  noteDestination,
+  oldestBatches,
+  removeTaken,
+  takeEvents,
+} from '../operations/webhook/waiting.js'
+import type { Store, StoreWriter } from '../storage/store.js'
+import type { BatchChannel, Channel, Outcome, Taken } from './queue.js'
 
 const ANSWER_MS = 10_000
 const MAX_ANSWER_BYTES = 64 * 1024
 const MAX_ANSWER_CHARACTERS = 2000
-/** The shortest pause before an address that may not be called is tried again. The pause grows with the age of an event. */
-const REFUSED_MS = 60_000
+/** Attempts that fail in a row, after which a webhook is failing. */
+const FAILING_AFTER = 100
+/** While a webhook is failing, an event that was never tried is tried after this pause. The queue asks every 30 s. */
+const FAILING_PAUSE_MS = 20_000
+/** Batches that are read at once. */
+const BATCHES = 16
+/** The operator is told of dropped events of a webhook once in this time. */
+const TOLD_EVERY_MS = 10 * 60_000
 
 export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'> {
   store: Store
@@ -26,18 +43,41 @@ export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'>
 
 type Attempt = Pick<DeliveryRecord, 'status' | 'answer' | 'failure'> & { isRefused?: boolean }
 
+/** What this process knows of a webhook. Times are ms since the epoch. */
+interface Experience {
+  /** Attempts that failed since the last one that did not, and when the first of them did. */
+  failures: number
+  failingSince: number
+  /** The operator was told that its address may not be called. */
+  isToldRefused: boolean
+  /** Dropped events that the operator was not told of, and when the operator was told of others. */
+  dropped: number
+  toldDropped: number
+}
+
+const NOTHING: Taken<'delivery'> = { records: [], left: [], more: 'none' }
+
 export class WebhookChannel implements Channel<'delivery'> {
   readonly kind = 'delivery'
   readonly atOnce = 16
   readonly leaseMs = 60_000
   readonly putOptions = keptUntil
+  readonly batches: BatchChannel<'delivery'>
   readonly #options: WebhookOptions
   readonly #stopping = new AbortController()
-  /** Webhooks whose addresses may not be called, which the operator was told of. */
-  readonly #refused = new Set<string>()
+  /** By tenant and webhook. */
+  readonly #experience = new Map<string, Experience>()
 
   constructor(options: WebhookOptions) {
     this.#options = options
+    this.batches = {
+      boundEvery: MAX_WAITING / 10,
+      lanesOf: ({ webhooks = {} }) => Object.keys(webhooks),
+      whereLane: (value) => ({ field: 'webhook', value }),
+      take: (lane, from) => this.#take(hookOf(lane), from),
+      bound: (lane) => this.#bound(hookOf(lane)),
+      tidy: (tenant) => removeTaken(options.store, tenant),
+    }
   }
 
   laneOf({ webhook_id }: DeliveryRecord): string {
@@ -45,45 +85,176 @@ export class WebhookChannel implements Channel<'delivery'> {
   }
 
   async send(tenant: number, record: DeliveryRecord): Promise<Outcome<'delivery'>> {
-    const { store, createUuid } = this.#options
-    const { webhook_id: id, queued_at } = record
-    const [hook, now] = await store.read(async (reader) => [
-      await reader.get('webhook', tenant, id),
-      formatDate(reader.now),
-    ])
-    if (hook?.status !== 'enabled' || queued_at < hook.enabled_at)
+    const hook = { tenant, id: record.webhook_id }
+    const { webhook, now } = await this.#read(hook)
+    if (webhook?.status !== 'enabled' || record.queued_at < webhook.enabled_at)
       return { change: async ({ due_at: _, ...found }) => ({ ...found, state: 'dropped' }) }
-    const attempt = await this.#post(hook.url, canonicalJson(payloadOf({ ...record, attempted_at: now })))
+    const attempted_at = formatDate(now)
+    const attempt = await this.#post(webhook.url, canonicalJson(payloadOf({ ...record, attempted_at })))
     if (attempt.status === undefined && this.#stopping.signal.aborted)
-      return { change: async (found) => ({ ...found, due_at: now }) }
-    if (attempt.isRefused) return this.#postpone(hook, attempt.failure!)
-    return {
-      change: async ({ due_at: _, status: __, answer: ___, failure: ____, ...found }, writer, enqueue) => {
-        const tried = { ...found, ...attempt, attempts: found.attempts + 1, attempted_at: now }
-        if (tried.failure === undefined) return { ...tried, state: 'sent' }
-        const pauseMs = pauseAfter(tried.attempts)
-        if (pauseMs !== undefined) return { ...tried, due_at: formatDate(writer.now + pauseMs) }
-        enqueue(await disableWebhook({ store: writer, createUuid }, tenant, id))
-        return { ...tried, state: 'failed' }
-      },
+      return { change: async (found) => ({ ...found, due_at: attempted_at }) }
+    if (attempt.isRefused) return this.#refused(hook, webhook, attempt.failure!, now)
+    const tried = ({ due_at: _, status: __, answer: ___, failure: ____, ...found }: DeliveryRecord) => {
+      return { ...found, ...attempt, attempts: found.attempts + 1, attempted_at }
     }
+    return attempt.failure === undefined
+      ? this.#received(hook, webhook, tried)
+      : this.#failed(hook, webhook, attempt.failure, now, tried)
   }
 
   abort(): void {
     this.#stopping.abort()
   }
 
-  /** That an address may not be called is no attempt. The operator is told once. */
-  #postpone({ id, name }: WebhookRecord, failure: string): Outcome<'delivery'> {
-    const notice = this.#refused.has(id) ? {} : { notice: () => `Webhook "${name}": ${failure}` }
-    this.#refused.add(id)
+  #received(hook: Hook, { destination }: WebhookRecord, tried: Tried): Outcome<'delivery'> {
+    Object.assign(this.#know(hook), { failures: 0, isToldRefused: false })
     return {
-      change: async (found, { now }) => {
-        const pauseMs = Math.max(REFUSED_MS, now - Date.parse(found.created_at))
-        return { ...found, failure, due_at: formatDate(now + pauseMs) }
+      change: async (found, writer) => {
+        if (destination !== undefined) await noteDestination(writer, hook, undefined)
+        return { ...tried(found), state: 'sent' }
       },
-      isOfLane: true,
-      ...notice,
+      opens: destination !== undefined,
+    }
+  }
+
+  #failed(
+    hook: Hook,
+    webhook: WebhookRecord,
+    failure: string,
+    now: number,
+    tried: Tried,
+  ): Outcome<'delivery'> {
+    const { createUuid } = this.#options
+    const experience = this.#know(hook)
+    if (experience.failures === 0) experience.failingSince = now
+    experience.failures++
+    const since = formatDate(experience.failingSince)
+    const isNews = experience.failures >= FAILING_AFTER && webhook.destination?.state !== 'failing'
+    // Those under way at the same time do not tell it again.
+    if (isNews) experience.failures = 0
+    const notice = () =>
+      `Webhook "${webhook.name}": ${FAILING_AFTER} attempts in a row failed. ${failure} Until an attempt succeeds, ` +
+      `new events are tried one at a time, every 30 s. See: coffer webhook get ${hook.id}`
+    return {
+      change: async (found, writer, enqueue) => {
+        if (isNews) await noteDestination(writer, hook, { state: 'failing', since, failure })
+        const attempted = tried(found)
+        const pauseMs = pauseAfter(attempted.attempts)
+        if (pauseMs !== undefined) return { ...attempted, due_at: formatDate(writer.now + pauseMs) }
+        const mail = await disableWebhook({ store: writer, createUuid }, hook.tenant, hook.id)
+        // What waits for the webhook is dropped.
+        enqueue([...mail, { kind: 'delivery', tenant: hook.tenant, lane: hook.id }])
+        return { ...attempted, state: 'failed' }
+      },
+      ...(isNews && { notice }),
+    }
+  }
+
+  /** That an address may not be called is no attempt, and changes no delivery. */
+  #refused(hook: Hook, webhook: WebhookRecord, failure: string, now: number): Outcome<'delivery'> {
+    const notice = this.#noticeOfRefusal(hook, webhook, failure)
+    return {
+      change: async (_, writer) => {
+        await noteDestination(writer, hook, { state: 'blocked', since: formatDate(now), failure })
+        return undefined
+      },
+      closes: true,
+      ...(notice !== undefined && { notice: () => notice }),
+    }
+  }
+
+  /** Once, until its address has been called. */
+  #noticeOfRefusal(hook: Hook, { name }: WebhookRecord, failure: string): string | undefined {
+    const experience = this.#know(hook)
+    if (experience.isToldRefused) return undefined
+    experience.isToldRefused = true
+    return `Webhook "${name}": ${failure}`
+  }
+
+  async #take(hook: Hook, from: { ids: readonly string[]; most: number }): Promise<Taken<'delivery'>> {
+    const { store } = this.#options
+    const size = Math.min(BATCHES, from.most)
+    const { webhook, now, ids } = await store.read(async (reader) => ({
+      webhook: await reader.get('webhook', hook.tenant, hook.id),
+      now: reader.now,
+      ids: from.ids.length > 0 ? from.ids : (await oldestBatches(reader, hook, size)).map(({ id }) => id),
+    }))
+    if (webhook === undefined) this.#experience.delete(keyOf(hook))
+    if (webhook === undefined || ids.length === 0) return NOTHING
+    const failure = webhook.status === 'enabled' ? await this.#refusalOf(webhook.url) : undefined
+    if (failure !== undefined) {
+      const notice = this.#noticeOfRefusal(hook, webhook, failure)
+      const destination = { state: 'blocked', since: formatDate(now), failure } as const
+      if (!isKnown(webhook.destination, destination))
+        await store.write((writer) => noteDestination(writer, hook, destination))
+      return { ...NOTHING, closes: true, ...(notice !== undefined && { notice }) }
+    }
+    const { taken, left, isHeld } = await store.write(
+      (writer) => this.#takeOf(writer, hook, ids, from.most),
+      'soon',
+    )
+    const mayHaveMore = left.length > 0 || (from.ids.length === 0 && ids.length === size)
+    return { records: taken, left, more: isHeld ? 'later' : mayHaveMore ? 'now' : 'none' }
+  }
+
+  /** In a unit of work. While the webhook is failing, it takes one event after a pause. */
+  async #takeOf(store: StoreWriter, hook: Hook, ids: readonly string[], most: number) {
+    const leaseMs = this.#options.store.isShared ? this.leaseMs : 0
+    const { destination, status } = (await store.get('webhook', hook.tenant, hook.id)) ?? {}
+    if (destination?.state !== 'failing' || status !== 'enabled')
+      return { ...(await takeEvents(store, hook, ids, { most, leaseMs })), isHeld: false }
+    if (Date.parse(destination.next_attempt_at ?? '') > store.now)
+      return { taken: [], left: [...ids], isHeld: true }
+    const next_attempt_at = formatDate(store.now + FAILING_PAUSE_MS)
+    await noteDestination(store, hook, { ...destination, next_attempt_at })
+    return { ...(await takeEvents(store, hook, ids, { most: 1, leaseMs })), isHeld: true }
+  }
+
+  async #bound(hook: Hook): Promise<string | undefined> {
+    const { store, createUuid } = this.#options
+    const count = await dropExcess(store, hook, createUuid)
+    if (count === 0) return undefined
+    const { webhook, now } = await this.#read(hook)
+    const experience = this.#know(hook)
+    experience.dropped += count
+    if (webhook === undefined || Math.abs(now - experience.toldDropped) < TOLD_EVERY_MS) return undefined
+    const { dropped } = experience
+    Object.assign(experience, { dropped: 0, toldDropped: now })
+    return (
+      `Webhook "${webhook.name}": more than ${MAX_WAITING} events wait for it, so the oldest ${dropped} were dropped. ` +
+      `They are not sent. See: coffer webhook get ${hook.id}`
+    )
+  }
+
+  #read(hook: Hook) {
+    return this.#options.store.read(async (reader) => ({
+      webhook: await reader.get('webhook', hook.tenant, hook.id),
+      now: reader.now,
+    }))
+  }
+
+  #know(hook: Hook): Experience {
+    const fresh = {
+      failures: 0,
+      failingSince: 0,
+      isToldRefused: false,
+      dropped: 0,
+      toldDropped: Number.NEGATIVE_INFINITY,
+    }
+    const known = this.#experience.get(keyOf(hook)) ?? fresh
+    this.#experience.set(keyOf(hook), known)
+    return known
+  }
+
+  /** Why an address may not be called, as far as this is known without a look-up of its name. */
+  async #refusalOf(url: string): Promise<string | undefined> {
+    const outbound = await this.#options.outbound()
+    try {
+      outbound.reach(new URL(url))
+      return undefined
+    } catch (error) {
+      if (error instanceof CofferError && error.code === 'forbidden') return error.message
+      throw error
     }
   }
 
@@ -119,3 +290,9 @@ export class WebhookChannel implements Channel<'delivery'> {
     }
   }
 }
+
+type Tried = (found: DeliveryRecord) => DeliveryRecord
+
+const hookOf = ({ tenant, lane }: Lane): Hook => ({ tenant, id: lane })
+
+const keyOf = ({ tenant, id }: Hook) => `${tenant}/${id}`

@@ -36,8 +36,18 @@ export interface Effects {
 }
 
 export interface Audit {
-  /** Logs in the same unit of work. `entry`: default the operation's `log`; null: nothing is logged. `transform`: how a token's data was shown or used. */
-  record(entityType: EntityType, entityId: string, entry?: LogEntry | null, transform?: Transform): void
+  /**
+   * Logs in the same unit of work. `entry`: default the operation's `log`; null: nothing is logged. `transform`: how a
+   * token's data was shown or used. `about`: attributes of the entity, so that an event that tells no others does not
+   * have to read it.
+   */
+  record(
+    entityType: EntityType,
+    entityId: string,
+    entry?: LogEntry | null,
+    transform?: Transform,
+    about?: object,
+  ): void
   /** Sends webhooks an event that is not derived from what is recorded. */
   emit(event: WebhookEvent): void
 }
@@ -72,6 +82,7 @@ export interface AuditEntry {
   readonly id: string
   readonly as?: LogEntry | undefined
   readonly transform?: Transform | undefined
+  readonly about?: object | undefined
   readonly event?: WebhookEvent
   readonly actor: Caller['actor']
 }

@@ -1,8 +1,9 @@
 /** Writes the log records of a unit of work, and stores its events for the webhooks that subscribe to them, in that unit. */
 import type { Awaitable } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'
-import type { DeliveryRecord, Kind, LogRecord, TenantRecord } from '../domain/records/records.js'
-import { describeEvent, eventOf } from '../domain/webhook/events.js'
+import type { Kind, LogRecord, TenantRecord } from '../domain/records/records.js'
+import { formBatches, type SubscribedEvent } from '../domain/webhook/event-batch.js'
+import { describeEvent, type EventType, eventOf, isComplete } from '../domain/webhook/events.js'
 import type { StoreReader } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
 import type { AuditEntry, Context } from './context.js'
@@ -43,41 +44,77 @@ export function writeEntries(
   return storeEvents({ store, createUuid }, tenant, entries, trace_id)
 }
 
+/** The events of one unit of work, which are stored together. */
 async function storeEvents(
   { store, createUuid }: EventTools,
-  { id: tenant_id, number, webhooks = {} }: TenantRecord,
+  { id: tenant_id, number, webhooks: subscriptions = {} }: TenantRecord,
   entries: readonly Entry[],
   trace_id: string,
 ): Promise<Waiting[]> {
-  const waiting: Waiting[] = []
-  const now = formatDate(store.now)
-  for (const { type: entity, id, as, event, actor } of entries) {
-    const type =
-      event?.type ?? (as === undefined || as.derivesNoEvent ? undefined : eventOf(entity, as.operation))
-    const hooks = Object.keys(webhooks).filter((hook) => type !== undefined && webhooks[hook]!.includes(type))
-    if (type === undefined || hooks.length === 0) continue
-    const kind = entity === 'card' || entity === 'bank' ? 'token' : (entity as Kind)
-    const about = event?.about ?? (await store.get(kind, number, id)) ?? { id }
-    const data = { ...describeEvent({ ...event, type, about }), actor: await nameActor(store, number, actor) }
-    const sent = { id: createUuid(), type, timestamp: now, trace_id, data }
-    for (const webhook_id of hooks) {
-      const times = { due_at: now, created_at: now, queued_at: now }
-      const to = { id: createUuid(), tenant_id, webhook_id, event: sent }
-      const record: DeliveryRecord = { ...to, state: 'waiting', attempts: 0, ...times }
-      await store.insert('delivery', number, record, { ...keptUntil(record), fresh: true })
-      waiting.push({ kind: 'delivery', tenant: number, lane: webhook_id, id: record.id })
+  const events: SubscribedEvent[] = []
+  const actors = new Map<Actor, { at: number; named: object }>()
+  const subscribers = new Map<EventType, string[]>()
+  for (const entry of entries) {
+    const type = typeOf(entry)
+    if (type === undefined) continue
+    const webhooks = subscribers.get(type) ?? subscribersOf(subscriptions, type)
+    subscribers.set(type, webhooks)
+    if (webhooks.length === 0) continue
+    const known = actors.get(entry.actor)
+    const actor = known ?? { at: actors.size, named: await nameActor(store, number, entry.actor) }
+    actors.set(entry.actor, actor)
+    const about = await findSubject(store, number, entry, type)
+    const event = { type, actor: actor.at, data: describeEvent({ ...entry.event, type, about }) }
+    events.push({ event, webhooks, characters: JSON.stringify(event).length })
+  }
+  const named = [...actors.values()].map((actor) => actor.named)
+  const common = { tenant_id, trace_id, actors: named, created_at: formatDate(store.now) }
+  const options = { ...keptUntil(common), fresh: true }
+  const queued: Waiting[] = []
+  for (const { batch, waiting } of formBatches(events, common, createUuid)) {
+    await store.insert('event_batch', number, batch, options)
+    for (const each of waiting) {
+      await store.insert('waiting_batch', number, each, options)
+      const { id, webhook_id: lane, places } = each
+      queued.push({ kind: 'delivery', tenant: number, lane, batch: { id, count: places.length } })
     }
   }
-  return waiting
+  return queued
 }
 
-/** A delivery is kept for a day, whatever becomes of it. */
-export function keptUntil({ created_at }: Pick<DeliveryRecord, 'created_at'>): { expires: number } {
+function subscribersOf(subscriptions: NonNullable<TenantRecord['webhooks']>, type: EventType): string[] {
+  return Object.keys(subscriptions).filter((id) => subscriptions[id]!.includes(type))
+}
+
+function typeOf({ type: entity, as, event }: Entry): EventType | undefined {
+  if (event !== undefined) return event.type
+  return as === undefined || as.derivesNoEvent ? undefined : eventOf(entity, as.operation)
+}
+
+/** What the event is about: its record, unless the entry has all that is told. */
+async function findSubject(
+  store: StoreReader,
+  tenant: number,
+  { type: entity, id, about, event }: Entry,
+  type: EventType,
+): Promise<object> {
+  if (event !== undefined) return event.about
+  if (about !== undefined && isComplete(type, about)) return about
+  const kind = entity === 'card' || entity === 'bank' ? 'token' : (entity as Kind)
+  return (await store.get(kind, tenant, id)) ?? { id }
+}
+
+/** Events are kept for a day, whatever becomes of them. */
+export function keptUntil({ created_at }: { created_at: string }): { expires: number } {
   return { expires: Date.parse(created_at) + KEPT_MS }
 }
 
 /** The actor with its name: of an application its name, of a user the address. */
-async function nameActor(store: StoreReader, tenant: number, actor: Actor) {
+async function nameActor(
+  store: StoreReader,
+  tenant: number,
+  actor: Actor,
+): Promise<Actor & { name?: string }> {
   const { type, id = '' } = actor
   const application = type === 'application' ? await store.get('application', tenant, id) : undefined
   const user = type === 'user' ? await store.get('user', 0, id) : undefined

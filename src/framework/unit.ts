@@ -180,8 +180,9 @@ class UnitContext implements Context {
     id: string,
     entry: LogEntry | null = this.#log ?? null,
     transform?: Transform,
+    about?: object,
   ): void {
-    this.#recorded.push({ type, id, as: entry ?? undefined, transform, actor: this.caller.actor })
+    this.#recorded.push({ type, id, as: entry ?? undefined, transform, about, actor: this.caller.actor })
   }
 
   emit(event: WebhookEvent): void {

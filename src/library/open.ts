@@ -94,8 +94,9 @@ async function open(
   controlKey?: string,
 ): Promise<Coffer> {
   const { app } = control
-  await app.deliveries.resume({ notice: () => undefined, fault: () => undefined })
   app.configureReactors(omitUndefined({ allowNet, modulesDirectory, prefix: options.prefix }))
+  // A delivery that is due needs the hosts that these options allow.
+  await app.deliveries.resume({ notice: () => undefined, fault: () => undefined })
   return new Coffer({ control, controlKey, keys, options }, await app.tenant())
 }
 

@@ -104,10 +104,11 @@ export function createApp(parts: AppParts): App {
   }
   const storeTools = { store, hashSecret, createUuid: () => createUuid(random) }
   const signer = base?.signer ?? createSigning(store)
-  const deliveries = new DeliveryQueue(store, (queue) => [
+  const channels = (queue: DeliveryQueue) => [
     new MailChannel(store, queue),
     new WebhookChannel({ ...storeTools, ...runtime, signer }),
-  ])
+  ]
+  const deliveries = new DeliveryQueue(store, channels, () => app.generation)
   const app: App = {
     ...storeTools,
     ...runtime,

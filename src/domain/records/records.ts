@@ -220,6 +220,22 @@ export interface WebhookRecord extends TenantEntity {
   status: 'enabled' | 'disabled'
   /** When it was created, or enabled again: earlier events are not sent. */
   enabled_at: string
+  /** Absent if nothing is known against its address. */
+  destination?: DestinationState
+  /** The events that were removed without an attempt, because too many waited. */
+  dropped?: { count: number; last_at: string }
+}
+
+/**
+ * Why events of a webhook wait. It is stored here once, and not with each event. `blocked`: a server may not call the
+ * address. `failing`: many attempts in a row failed.
+ */
+export interface DestinationState {
+  state: 'blocked' | 'failing'
+  since: string
+  failure: string
+  /** While failing: an event that was never tried is not tried before. */
+  next_attempt_at?: string
 }
 
 export interface EventPayload {

@@ -21,7 +21,8 @@ type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'is_intent'>
 /** Records an access to the token or intent for the log alone: it does not count as a use in the usage report. */
 export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   const entry = as && { ...as, message: messageAbout(record, as.message) }
-  audit.record(entityTypeOf(record), record.id, entry, transform)
+  const { id, type } = record
+  audit.record(entityTypeOf(record), id, entry, transform, { id, type })
 }
 
 /** Records an access to the token for the log and the usage report, which does not count intents. */

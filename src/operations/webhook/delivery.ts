@@ -1,18 +1,20 @@
 /** Lists deliveries to webhooks, sent and waiting, for the owner of the vault only. */
-import type { DeliveryRecord } from '../../domain/records/records.js'
+import type { DeliveryRecord, WebhookRecord } from '../../domain/records/records.js'
 import { payloadOf, SENT_EVENT_TYPES } from '../../domain/webhook/events.js'
 import { conflict } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
-import type { Context } from '../../framework/context.js'
+import type { Context, Session } from '../../framework/context.js'
 import { owner } from '../../framework/declaration.js'
 import { keptUntil } from '../../framework/events.js'
-import { readList } from '../../framework/list.js'
+import { type Listing, readList } from '../../framework/list.js'
 import { change, list } from '../../framework/operation.js'
 import { anyJson, component, count, date, enumOf, text, uuid } from '../../framework/output.js'
-import { listOutput, pageInput } from '../../framework/page.js'
+import { type List, listOf, listOutput, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, idOf, onlyOf } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
 import type { Condition } from '../../storage/store.js'
+import { findUntried, readUntried } from './untried.js'
+import { mayBeSent } from './waiting.js'
 
 export const webhookId = idOf('webhook', 'The id of the webhook, or its name.')
 
@@ -34,6 +36,8 @@ export const deliveryOutput = component('WebhookDelivery', columns, {
   created_at: date,
 })
 
+type View = Infer<typeof deliveryOutput>
+
 export const deliveryFilters = {
   id: { ...webhookId, description: 'The id or name of a webhook, or the id of a delivery.' },
   event: {
@@ -49,23 +53,67 @@ export const listDeliveries = list({
   access: owner,
   summary: 'List what was sent to webhooks in the last 24 hours and what waits: payload, answer, attempts.',
   details:
-    'A dropped one waited when its webhook was disabled. One whose host is not named with --allow-net waits until it is.',
+    'Events that were never tried come first. A dropped one waited when its webhook was disabled. One whose host is not\n' +
+    'named with --allow-net waits until it is.',
   input: closedInput([], { ...deliveryFilters, ...pageInput(100) }),
   output: listOutput(deliveryOutput),
   cli: { positionals: ['id'] },
   examples: ['coffer webhook deliveries', 'coffer webhook deliveries --state failed -o ndjson'],
-  run: (session, { id, event, state, ...paging }) => {
-    const and: Condition[] = []
-    if (id !== undefined) and.push({ or: [{ ids: [id] }, { field: 'webhook', value: id }] })
-    if (state !== undefined) and.push({ field: 'state', value: state })
-    const listing = {
-      where: async () => (and.length === 0 ? undefined : { and }),
-      matches: event === undefined ? undefined : (record: DeliveryRecord) => record.event.type === event,
-      show: ({ caller }: Context, record: DeliveryRecord) => viewDelivery(record, caller),
-    }
-    return readList(session, { kind: 'delivery', ...listing }, paging)
+  async run(session, { page = 1, size = 20, ...filters }): Promise<List<View>> {
+    const show = createShow()
+    const first = (page - 1) * size
+    const mayBeUntried = filters.state === undefined || filters.state === 'waiting'
+    const untried = mayBeUntried ? await readUntried(session, filters, { first, size }) : NONE
+    const shown = await session.inUnit(async (context) => {
+      const views: View[] = []
+      for (const each of untried.deliveries) views.push(await show(context, each))
+      return views
+    })
+    const rest = { first: Math.max(0, first - untried.total), size: size - shown.length }
+    const tried = await readTried(session, { ...listingOf(filters), show }, rest)
+    return listOf([...shown, ...tried.data], untried.total + tried.total, { page, size })
   },
 })
+
+const NONE = { deliveries: [], total: 0 }
+
+interface Filters {
+  id?: string
+  event?: string
+  state?: (typeof STATES)[number]
+}
+
+/** How the deliveries that were tried are found. */
+function listingOf({
+  id,
+  event,
+  state,
+}: Filters): Pick<Listing<'delivery', View>, 'kind' | 'where' | 'matches'> {
+  const and: Condition[] = []
+  if (id !== undefined) and.push({ or: [{ ids: [id] }, { field: 'webhook', value: id }] })
+  if (state !== undefined) and.push({ field: 'state', value: state })
+  return {
+    kind: 'delivery',
+    where: async () => (and.length === 0 ? undefined : { and }),
+    matches: event === undefined ? undefined : (record) => record.event.type === event,
+  }
+}
+
+/** At most `size`, after the first `first`, and the number of all. */
+async function readTried(
+  session: Session,
+  listing: Listing<'delivery', View>,
+  { first, size }: { first: number; size: number },
+): Promise<{ data: View[]; total: number }> {
+  const read = (page: number, of = size) => readList(session, listing, { page, size: of })
+  if (size === 0) return { data: [], total: (await read(1, 1)).pagination.total_items! }
+  // A part that does not begin with a page is within two pages.
+  const page = Math.floor(first / size) + 1
+  const skipped = first % size
+  const { data, pagination } = await read(page)
+  const next = skipped === 0 ? [] : (await read(page + 1)).data
+  return { data: [...data, ...next].slice(skipped, skipped + size), total: pagination.total_items! }
+}
 
 export const resendDelivery = change({
   name: 'webhook resend',
@@ -79,22 +127,58 @@ export const resendDelivery = change({
   ],
   async run(context, { id }) {
     const { store, caller, date } = context
-    const { webhook_id, tenant_id, event, created_at } = await requireRecord(context, 'delivery', id)
+    const untried = await findUntried(store, caller.tenant, id)
+    const found = untried ?? (await requireRecord(context, 'delivery', id))
+    const { webhook_id } = found
     const hook = await store.get('webhook', caller.tenant, webhook_id)
     if (hook?.status !== 'enabled')
       throw conflict('The webhook is disabled. Enable it: coffer webhook update')
-    const to = { id, tenant_id, webhook_id, event, created_at, due_at: date, queued_at: date }
-    const record: DeliveryRecord = { ...to, state: 'waiting', attempts: 0 }
+    const lane = { kind: 'delivery', tenant: caller.tenant, lane: webhook_id } as const
+    if (untried !== undefined) {
+      context.enqueue([lane])
+      return viewDelivery(untried, hook, caller)
+    }
+    const { attempted_at: _, status: __, answer: ___, failure: ____, ...kept } = found
+    const again = { due_at: date, queued_at: date, state: 'waiting', attempts: 0 } as const
+    const record: DeliveryRecord = { ...kept, ...again }
     await store.replace('delivery', caller.tenant, record, keptUntil(record))
-    context.enqueue([{ kind: 'delivery', tenant: caller.tenant, lane: webhook_id, id }])
-    return viewDelivery(record, caller)
+    context.enqueue([{ ...lane, id }])
+    return viewDelivery(record, hook, caller)
   },
 })
 
+/** Returns the `show` of one list, which reads each webhook once. */
+function createShow() {
+  const hooks = new Map<string, WebhookRecord | undefined>()
+  return async ({ store, caller }: Context, record: DeliveryRecord): Promise<View> => {
+    const { webhook_id: id } = record
+    if (!hooks.has(id)) hooks.set(id, await store.get('webhook', caller.tenant, id))
+    return viewDelivery(record, hooks.get(id), caller)
+  }
+}
+
 /** In no-reveal mode without fingerprints, which would confirm guesses. */
-function viewDelivery(record: DeliveryRecord, { isNoReveal }: Caller): Infer<typeof deliveryOutput> {
+function viewDelivery(record: DeliveryRecord, hook: WebhookRecord | undefined, { isNoReveal }: Caller): View {
   const { event, tenant_id: _, queued_at: __, ...shown } = record
   const text = JSON.stringify(payloadOf(record))
   const leave = (name: string, value: unknown) => (isNoReveal && name === 'fingerprint' ? undefined : value)
-  return { ...shown, type: event.type, payload: JSON.parse(text, leave) }
+  return { ...shown, ...describeWaiting(record, hook), type: event.type, payload: JSON.parse(text, leave) }
+}
+
+/** What the webhook says about a delivery that waits: it is not stored with each of them. */
+function describeWaiting(
+  record: DeliveryRecord,
+  hook: WebhookRecord | undefined,
+): Partial<Pick<View, 'state' | 'due_at' | 'failure'>> {
+  const { state, attempts, failure, queued_at } = record
+  if (state !== 'waiting') return {}
+  const isUntried = attempts === 0
+  if (isUntried && !mayBeSent({ created_at: queued_at }, hook)) return { state: 'dropped' }
+  const { destination } = hook ?? {}
+  if (destination === undefined) return {}
+  const { next_attempt_at } = destination
+  return {
+    failure: failure ?? destination.failure,
+    ...(isUntried && next_attempt_at !== undefined && { due_at: next_attempt_at }),
+  }
 }

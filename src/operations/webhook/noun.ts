@@ -6,9 +6,10 @@ import type { WebhookRecord } from '../../domain/records/records.js'
 import { suggestName } from '../../domain/text/nearest.js'
 import { EVENT_TYPES } from '../../domain/webhook/events.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
+import type { Context } from '../../framework/context.js'
 import { readListByCursor } from '../../framework/list.js'
 import { change, list, query } from '../../framework/operation.js'
-import { audit, component, enumOf, text, texts, uuid } from '../../framework/output.js'
+import { audit, component, count, date, enumOf, object, text, texts, uuid } from '../../framework/output.js'
 import { cursorOutput } from '../../framework/page.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { removeAll } from '../../framework/unit.js'
@@ -29,6 +30,22 @@ const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events', 'stat
   'notify_email?': text,
   events: texts,
   ...audit,
+  'destination?': {
+    description: 'Why events wait. Absent if nothing is known against the address.',
+    ...object({
+      state: {
+        ...enumOf('blocked', 'failing'),
+        description: 'blocked: the server may not call the address. failing: many attempts in a row failed.',
+      },
+      since: date,
+      failure: text,
+      'next_attempt_at?': date,
+    }),
+  },
+  'dropped?': {
+    description: 'Events that were removed without an attempt, because too many waited.',
+    ...object({ count, last_at: date }),
+  },
 })
 
 const body = {
@@ -78,11 +95,14 @@ const createWebhook = change({
         `A tenant has at most ${MAX_WEBHOOKS} webhooks. Delete one first.`,
       )
     const enabled = { status: 'enabled', enabled_at: context.date } as const
-    const record = await webhooks.add(context, { ...attributes, ...enabled })
+    const record = await webhooks.add(context, { ...attributes, ...enabled, ...UNKNOWN })
     await subscribe(context.store, context.caller.tenant, record)
     return view(record)
   },
 })
+
+/** Nothing has been sent, and nothing was dropped. */
+const UNKNOWN = { destination: undefined, dropped: undefined }
 
 const listWebhooks = list({
   ...webhooks.listDeclaration,
@@ -118,8 +138,10 @@ const updateWebhook = change({
   async run(context, { id, status = 'enabled' }, attributes) {
     const before = await webhooks.require(context, id)
     const enabled_at = before.status === 'enabled' ? before.enabled_at : context.date
-    const record = await webhooks.change(context, before, { ...attributes, status, enabled_at })
+    // The address may be another one, or may work again: it is tried now.
+    const record = await webhooks.change(context, before, { ...attributes, status, enabled_at, ...UNKNOWN })
     await subscribe(context.store, context.caller.tenant, record)
+    lookAgain(context, id)
     return view(record)
   },
 })
@@ -130,8 +152,11 @@ const deleteWebhook = webhooks.delete({
   confirmation: 'This deletes the webhook and its deliveries,',
   async before(context, { id }) {
     await subscribe(context.store, context.caller.tenant, { id })
+    const where = { field: 'webhook', value: id }
+    await removeAll(context, 'waiting_batch', where)
     // The rest is not sent, and expires.
-    await removeAll(context, 'delivery', { field: 'webhook', value: id }, MAX_REMOVED)
+    await removeAll(context, 'delivery', where, MAX_REMOVED)
+    lookAgain(context, id)
   },
 })
 
@@ -144,6 +169,11 @@ const listEventTypes = query({
   examples: ['coffer webhook event-types'],
   run: async () => [...EVENT_TYPES],
 })
+
+/** Has the queue look at what waits for the webhook, after the commit. */
+function lookAgain(context: Context, id: string): void {
+  context.enqueue([{ kind: 'delivery', tenant: context.caller.tenant, lane: id }])
+}
 
 const view = ({ enabled_at: _, ...shown }: WebhookRecord): Infer<typeof webhookOutput> => shown
 

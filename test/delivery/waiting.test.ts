@@ -1,0 +1,277 @@
+/** Events that wait for a webhook: stored together, not read while they wait, and bounded. */
+import t, { type Test } from 'tap'
+import type { DeliveryRecord } from '../../src/domain/records/records.js'
+import { MAX_WAITING } from '../../src/operations/webhook/waiting.js'
+import { openTestVault } from '../support/test-vault.js'
+import { type Answer, startReceiver } from './receiver.js'
+
+t.setTimeout(300_000)
+
+const BLOCKED = 'https://not-allowed.example.com/events'
+const TOKENS = 100
+const EVENTS = ['token.read', 'token.created']
+const MINUTE_MS = 60_000
+/** As many attempts must fail in a row. */
+const FAILING_AFTER = 100
+const AT_ONCE = 16
+
+/** A server's vault, which may call this machine, and whose clock goes on when the test says so. */
+async function open(t: Test, answer?: Answer) {
+  const receiver = await startReceiver(answer)
+  const vault = await openTestVault()
+  const { app, ask, clock } = vault
+  app.configureReactors({ allowNet: ['127.0.0.1'] })
+  t.teardown(async () => {
+    await app.close()
+    receiver.close()
+  })
+  const notices: string[] = []
+  const listener = {
+    notice: (text: string) => notices.push(text),
+    fault: (error: unknown) => t.fail(String(error)),
+  }
+  await app.deliveries.resume(listener)
+  const { number } = await app.tenant()
+  const subscribe = (url: string, name = 'hook') => ask('webhook create', { name, url, events: EVENTS })
+  const rows = async (kind: 'event_batch' | 'waiting_batch' | 'delivery') =>
+    (await app.store.read((reader) => reader.locate(kind, number, { page: 1, size: 1 }))).total
+  const settle = async () => {
+    await app.deliveries.resume()
+    await app.deliveries.settle()
+  }
+  return {
+    ...vault,
+    receiver,
+    notices,
+    number,
+    subscribe,
+    rows,
+    settle,
+    addTokens: async (count = TOKENS) => {
+      for (let made = 0; made < count; made++)
+        await ask('token create', { id: `token-${made}`, type: 'token', data: 'x' })
+    },
+    list: () => ask('token list', { size: TOKENS }),
+    totalOf: async (input = {}) =>
+      (await ask('webhook deliveries', { size: 1, ...input })).pagination.total_items!,
+    /** Lets time pass, as it does for a server. */
+    pass: async (ms: number) => {
+      clock.now += ms
+      await settle()
+    },
+  }
+}
+
+t.test('one request stores its events once, whatever the number of webhooks', async (t) => {
+  const { addTokens, list, subscribe, rows, totalOf, ask } = await open(t)
+  await addTokens()
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await subscribe(BLOCKED, name)
+  await list()
+  t.strictSame([await rows('event_batch'), await rows('waiting_batch'), await rows('delivery')], [1, 5, 0])
+  t.equal(await totalOf(), 5 * TOKENS, 'each event is listed for each webhook')
+  const pages = [1, 2, 3, 4, 5].map((page) => ask('webhook deliveries', { page, size: TOKENS }))
+  const data = (await Promise.all(pages)).flatMap((page) => page.data)
+  t.equal(new Set(data.map(({ id }) => id)).size, 5 * TOKENS)
+  const eventIds = data.map(({ payload }) => (payload as { event: { id: string } }).event.id)
+  t.equal(new Set(eventIds).size, TOKENS, 'an event has one id for all webhooks')
+  const one = data[0]!
+  t.strictSame((await ask('webhook deliveries', { id: one.id })).data, [one], 'one is found by its id')
+})
+
+t.test(
+  'what waits for a host that is not allowed is noted once, and then neither read nor written',
+  async (t) => {
+    const vault = await open(t)
+    const { app, ask, list, addTokens, subscribe, notices, pass, rows } = vault
+    await addTokens()
+    const { id } = await subscribe(BLOCKED)
+    for (let count = 0; count < 3; count++) await list()
+    await app.deliveries.settle()
+    t.match(await ask('webhook get', { id }), {
+      status: 'enabled',
+      destination: { state: 'blocked', since: String, failure: /cannot be called/ },
+    })
+    t.equal(notices.length, 1)
+    const counter = () => app.store.changeCounter(['webhook', 'delivery', 'waiting_batch', 'event_batch'])
+    const [before, opened] = [counter(), watchOpened(app)]
+    for (let count = 0; count < 20; count++) await pass(10 * MINUTE_MS)
+    t.strictSame(opened.deliveries, [])
+    // One to try, and one to know what older batches of events are left.
+    t.ok(opened.batches.length <= 40, `a look reads two batches at most: ${opened.batches.length} in 20`)
+    if (before !== undefined) t.equal(counter(), before)
+    t.equal(await rows('delivery'), 0)
+    t.equal(notices.length, 1, 'and the operator is told once')
+    const { data, pagination } = await ask('webhook deliveries', { id, state: 'waiting', size: 100 })
+    t.equal(pagination.total_items, 3 * TOKENS)
+    for (const { state, attempts, failure } of data)
+      t.match({ state, attempts, failure }, { state: 'waiting', attempts: 0, failure: /cannot be called/ })
+  },
+)
+
+/** Notes the ids of records of two kinds that units of work open by a search, from here on. */
+function watchOpened({ store }: Awaited<ReturnType<typeof openTestVault>>['app']) {
+  const opened = { deliveries: [] as string[], batches: [] as string[] }
+  for (const name of ['read', 'write'] as const) {
+    const run = store[name]
+    store[name] = ((
+      work: (unit: { open(location: object): Promise<{ id: string }> }) => unknown,
+      ...rest: []
+    ) =>
+      (run as (...all: unknown[]) => unknown)(
+        (unit: Parameters<typeof work>[0]) => {
+          const before = unit.open.bind(unit)
+          unit.open = async (location) => {
+            const record = await before(location)
+            const { kind } = location as { kind: string }
+            if (kind === 'delivery') opened.deliveries.push(record.id)
+            if (kind === 'waiting_batch') opened.batches.push(record.id)
+            return record
+          }
+          return work(unit)
+        },
+        ...rest,
+      )) as never
+  }
+  return opened
+}
+
+t.test('once the address may be called, all that waited is sent, the oldest first', async (t) => {
+  const { app, ask, list, addTokens, clock, subscribe, receiver, totalOf } = await open(t)
+  await addTokens(1)
+  const hook = await subscribe(BLOCKED)
+  const lists = 40
+  for (let count = 0; count < lists; count++) {
+    clock.now++
+    await list()
+  }
+  await app.deliveries.settle()
+  t.equal(receiver.received.length, 0)
+  await ask('webhook update', { id: hook.id, name: 'hook', url: receiver.url, events: EVENTS })
+  await receiver.waitFor(lists)
+  await app.deliveries.settle()
+  const times = receiver.received.map(({ body }) => Date.parse(body.event.timestamp as string))
+  t.equal(new Set(times).size, lists)
+  const first = Math.min(...times)
+  // 16 are under way at the same time, in any order.
+  for (const [at, time] of times.entries())
+    t.ok(time - first < at + AT_ONCE, `number ${at} is one of the oldest`)
+  t.equal(await totalOf({ state: 'sent' }), lists)
+  t.equal((await ask('webhook get', { id: hook.id })).destination, undefined)
+})
+
+t.test('beyond the limit the oldest events are dropped, and reported', async (t) => {
+  const { app, ask, list, addTokens, subscribe, notices, totalOf, settle } = await open(t)
+  await addTokens()
+  const { id } = await subscribe(BLOCKED)
+  const lists = MAX_WAITING / TOKENS + 30
+  for (let count = 0; count < lists; count++) await list()
+  await app.deliveries.settle()
+  const waiting = await totalOf({ id })
+  const { dropped } = await ask('webhook get', { id })
+  t.ok(waiting >= MAX_WAITING && waiting <= MAX_WAITING * 1.1, `${waiting} wait`)
+  t.equal(waiting + (dropped?.count ?? 0), lists * TOKENS, 'each is listed or counted')
+  t.match((await ask('webhook list')).data, [{ dropped }])
+  t.match(notices.at(-1), /Webhook "hook": .*dropped.*coffer webhook get/)
+  const { data } = await ask('log list', { entity_type: 'webhook', size: 100 })
+  const counts = data.map(({ message }) => Number(/^Webhook events dropped: (\d+)$/.exec(message)?.[1] ?? 0))
+  t.equal(
+    counts.reduce((sum, count) => sum + count, 0),
+    dropped?.count,
+  )
+  const page = Math.ceil(waiting / 100)
+  const [oldest] = (await ask('webhook deliveries', { id, page, size: 100 })).data.slice(-1)
+  t.ok(oldest, 'the last page has the oldest one that is left')
+  const others = notices.length
+  await settle()
+  t.equal((await ask('webhook get', { id })).dropped?.count, dropped?.count, 'no more than that')
+  t.equal(notices.length, others)
+})
+
+t.test(
+  'after many failures in a row, new events are tried one at a time until one is received',
+  async (t) => {
+    const vault = await open(t, (response) => response.writeHead(500).end())
+    const { app, ask, list, addTokens, subscribe, receiver, notices, pass, totalOf } = vault
+    await addTokens()
+    const { id } = await subscribe(receiver.url)
+    for (let count = 0; count < 4; count++) await list()
+    await app.deliveries.settle()
+    const tried = receiver.received.length
+    t.ok(tried >= FAILING_AFTER && tried < FAILING_AFTER + 2 * AT_ONCE, `${tried} attempts`)
+    t.match(await ask('webhook get', { id }), {
+      status: 'enabled',
+      destination: { state: 'failing', since: String, failure: /500/, next_attempt_at: String },
+    })
+    t.match(notices, [/Webhook "hook": 100 attempts in a row failed/])
+    const untried = async () => {
+      const { data } = await ask('webhook deliveries', { id, size: 100 })
+      return data.filter(({ attempts }) => attempts === 0)
+    }
+    t.match((await untried())[0], { state: 'waiting', failure: /500/, due_at: String })
+    await pass(500)
+    t.equal(receiver.received.length, tried, 'nothing is due')
+    receiver.state.answer = (response) => response.end()
+    await pass(30_000)
+    t.equal(await totalOf({ id, state: 'sent' }), 4 * TOKENS, 'the others follow the first that was received')
+    t.equal((await ask('webhook get', { id })).destination, undefined)
+  },
+)
+
+t.test('what waits when a webhook is disabled is dropped, and can be sent again by its id', async (t) => {
+  const { app, ask, list, addTokens, subscribe, receiver, totalOf } = await open(t)
+  await addTokens(3)
+  const hook = await subscribe(BLOCKED)
+  await list()
+  await app.deliveries.settle()
+  const body = { id: hook.id, name: 'hook', url: receiver.url, events: EVENTS }
+  await ask('webhook update', { ...body, status: 'disabled' })
+  await app.deliveries.settle()
+  t.equal(await totalOf({ state: 'dropped' }), 3)
+  await ask('webhook update', body)
+  await app.deliveries.settle()
+  t.equal(receiver.received.length, 0)
+  const [{ id } = { id: '' }] = (await ask('webhook deliveries', { state: 'dropped' })).data
+  await ask('webhook resend', { id })
+  await receiver.waitFor(1)
+  await app.deliveries.settle()
+  t.match((await ask('webhook deliveries', { id })).data, [{ id, state: 'sent' }])
+})
+
+t.test('deliveries of older versions are sent', async (t) => {
+  const { app, ask, subscribe, receiver, number, clock, totalOf, settle } = await open(t)
+  const hook = await subscribe(receiver.url)
+  const created_at = new Date(clock.now).toISOString()
+  const times = { due_at: created_at, created_at, queued_at: created_at }
+  const old = (id: string, type: string): DeliveryRecord => {
+    const event = { id: app.createUuid(), type, timestamp: created_at, trace_id: 'trace', data: {} }
+    const to = { id, tenant_id: hook.tenant_id, webhook_id: hook.id, event }
+    return { ...to, state: 'waiting', attempts: 0, ...times }
+  }
+  const ids = [app.createUuid(), app.createUuid()] as const
+  await app.store.write(async (writer) => {
+    await writer.insert('delivery', number, old(ids[0], 'token.read'))
+    await writer.insert('delivery', number, old(ids[1], 'token.created'))
+  })
+  t.match((await ask('webhook deliveries', { event: 'token.read' })).data, [{ id: ids[0] }])
+  t.equal(await totalOf({ event: 'token.created' }), 1)
+  await settle()
+  t.equal(receiver.received.length, 2)
+  t.equal(await totalOf({ state: 'sent' }), 2)
+})
+
+t.test('what is left of batches that were taken is removed, and nothing else', async (t) => {
+  const { app, list, addTokens, subscribe, receiver, rows, pass, totalOf } = await open(t)
+  await addTokens(3)
+  await subscribe(receiver.url, 'received')
+  await list()
+  await receiver.waitFor(3)
+  await app.deliveries.settle()
+  t.strictSame([await rows('event_batch'), await rows('waiting_batch')], [1, 0])
+  await pass(10 * MINUTE_MS)
+  t.equal(await rows('event_batch'), 0)
+  await subscribe(BLOCKED, 'blocked')
+  await list()
+  await pass(10 * MINUTE_MS)
+  t.strictSame([await rows('event_batch'), await rows('waiting_batch')], [1, 1], 'one webhook still waits')
+  t.equal(await totalOf({ state: 'waiting' }), 3)
+})
