@@ -60,8 +60,10 @@ export class HttpOutbound implements Outbound {
 
   #judge(url: URL): void {
     const host = hostOf(url)
-    if (!this.#list.mayReach(host, portOf(url)))
-      throw refusal('forbidden', 'this host is not on the list of --allow-net')
+    if (!this.#list.mayReach(host, portOf(url))) {
+      const entry = entryOf(host, url.port)
+      throw refusal('forbidden', `the host ${entry} is not on the list of --allow-net`, { allow: entry })
+    }
     const family = isIP(host)
     if (family !== 0) this.#choose(url, [{ address: host, family }])
   }
@@ -101,7 +103,7 @@ export class HttpOutbound implements Outbound {
 
   async #find(url: URL): Promise<LookupAddress[]> {
     const found = await this.#resolve(hostOf(url)).catch((cause: unknown) => {
-      throw refusal('bad_gateway', 'the name of the host cannot be resolved', cause)
+      throw refusal('bad_gateway', 'the name of the host cannot be resolved', { cause })
     })
     return this.#choose(url, found)
   }
@@ -111,16 +113,33 @@ export class HttpOutbound implements Outbound {
     if (found.length === 0) throw refusal('bad_gateway', 'the name of the host has no address')
     const port = portOf(url)
     const allowed = found.filter(({ address }) => this.#list.mayConnect(hostOf(url), address, port))
-    if (allowed.length === 0)
-      throw refusal('forbidden', 'the host has a private address, which --allow-net does not list')
+    if (allowed.length === 0) {
+      const host = hostOf(url)
+      const reason = `the host ${host} has a private address, which --allow-net does not list`
+      // The address of a name is not told: callers and code of reactors read this.
+      const entry = isIP(host) === 0 ? `${host},ADDRESS` : entryOf(host, url.port)
+      throw refusal('forbidden', reason, { allow: entry })
+    }
     if (this.#ownPorts.has(port) && allowed.some(({ address }) => isThisMachine(address)))
       throw refusal('forbidden', 'it is this server itself')
     return allowed
   }
 }
 
-function refusal(code: ErrorCode, reason: string, cause?: unknown): CofferError {
-  return new CofferError(code, `The destination cannot be called: ${reason}.`, { cause })
+/** `allow`: the entry of `--allow-net` without which the destination was refused. */
+function refusal(
+  code: ErrorCode,
+  reason: string,
+  { cause, allow }: { cause?: unknown; allow?: string } = {},
+): CofferError {
+  const advice = allow === undefined ? '' : ` To allow it, start Coffer with --allow-net ${allow}`
+  return new CofferError(code, `The destination cannot be called: ${reason}.${advice}`, { cause })
+}
+
+/** As `--allow-net` takes it. `port`: empty for the usual one of the protocol. */
+function entryOf(host: string, port: string): string {
+  if (port === '') return host
+  return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
 }
 
 /** Names the code of an error of the system or of Node; never its message, which can quote what was sent. */

@@ -304,7 +304,7 @@ t.test('nothing is sent to a host that is not allowed, nor to the server itself'
     t.strictSame([state, attempts], ['waiting', 0], 'it is no attempt')
     t.match(
       failure,
-      /cannot be called: (this host is not on the list of --allow-net|it is this server itself)/,
+      /cannot be called: (the host \S+ is not on the list of --allow-net|it is this server itself)/,
     )
   }
   t.strictSame(receiver.received, [])

@@ -104,8 +104,20 @@ t.test('only allowed hosts are called, judged by their address', async (t) => {
   const hosts = [`127.0.0.1:${port}`, 'public.example', '[::1]:1', '0x7f.1:1']
   for (const url of hosts.map((host) => `http://${host}`))
     await t.rejects(send(closed, url), { code: 'forbidden', message: /--allow-net/ }, url)
+  const notListed = (host: string) =>
+    `The destination cannot be called: the host ${host} is not on the list of --allow-net. To allow it, start Coffer with --allow-net ${host}`
+  for (const [url, entry] of [
+    ['https://public.example/a?b=c', 'public.example'],
+    ['https://public.example:8443/', 'public.example:8443'],
+    ['http://[::1]:81/', '[::1]:81'],
+  ] as const)
+    await t.rejects(send(closed, url), { message: notListed(entry) })
   const named = outbound(t, { resolve, allowNet: ['rebound.example', 'public.example'] })
-  await t.rejects(send(named, `http://rebound.example:${port}`), { code: 'forbidden', message: /private/ })
+  await t.rejects(send(named, `http://rebound.example:${port}`), {
+    code: 'forbidden',
+    message:
+      /^The destination cannot be called: the host rebound.example has a private address, .* --allow-net rebound.example,ADDRESS$/,
+  })
   const open = outbound(t, { resolve, allowNet: [`rebound.example:${port}`, `127.0.0.1:${port}`] })
   const answer = await send(open, `http://rebound.example:${port}`)
   t.equal(Buffer.from(await answer.collect(10)).toString(), 'hi')
