@@ -1,6 +1,6 @@
 /** The subset of JSON Schema in which operations declare input and output, and the type of each schema. */
 import { isObject } from '../domain/json/json.js'
-import { MAX_NAME_LENGTH } from '../domain/text/display-name.js'
+import { MAX_NAME_LENGTH, NAME_PATTERN } from '../domain/text/display-name.js'
 
 /** Annotations of any schema; of these only `nullable` affects validation by the schema. */
 interface Annotations {
@@ -49,6 +49,8 @@ export interface StringSchema extends Annotations {
   enum?: readonly string[]
   minLength?: number
   maxLength?: number
+  /** Only that of names, which the message of a refusal describes. */
+  pattern?: typeof NAME_PATTERN
   format?: 'uuid' | 'date-time'
   default?: string
   /** A path, which the command line makes absolute. */
@@ -129,9 +131,13 @@ export function onlyOf(suggestions: readonly string[]) {
   return { suggestions, closed: 'value' } as const
 }
 
-const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
-export const displayName = { ...name, description: 'A display name.' } as const
-export const nameFilter = { ...name, description: 'A part of the name; * matches any text.' } as const
+/** The type of all names that are stored. */
+export function nameOf(description: string, maxLength = MAX_NAME_LENGTH) {
+  return { type: 'string', minLength: 1, maxLength, pattern: NAME_PATTERN, description } as const
+}
+
+export const displayName = nameOf('A display name.')
+export const nameFilter = textOf(MAX_NAME_LENGTH, 'A part of the name; * matches any text.')
 
 /** Any JSON, or an enumeration of strings. */
 export interface AnySchema extends Annotations {

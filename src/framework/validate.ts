@@ -52,6 +52,7 @@ const MESSAGES: Record<string, (params: Record<string, unknown>, value: unknown)
   },
   minLength: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'character' : 'characters'}`,
   maxLength: ({ limit }) => `must have at most ${limit} characters`,
+  pattern: () => 'must be one line without control characters',
   minimum: ({ limit }) => `must be at least ${limit}`,
   maximum: ({ limit }) => `must be at most ${limit}`,
   maxItems: ({ limit }) => `must have at most ${limit} items`,

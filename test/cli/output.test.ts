@@ -3,6 +3,7 @@ import { measureWidth } from '../../src/cli/output/display.js'
 import {
   chooseFormat,
   type PrintOptions,
+  printLogLine,
   printNotice,
   printProblem,
   printResult,
@@ -241,4 +242,11 @@ t.test('a failure to print is a failure, but for notices and warnings, which nob
   await printWarning(full, 'What was ignored.')
   const terminal = { ...createTerminal(), stdout: createOutput({ failure: 'ENOSPC' }) }
   await t.rejects(print(card, { format: 'json' }, terminal), CofferError)
+})
+
+t.test('what a server reports is one line, whatever a name contains', async (t) => {
+  const terminal = createTerminal()
+  await printLogLine(terminal, 'Webhook "a\nWebhook "b": 5 events were dropped\r\u001b[2K\u2028": refused.')
+  const name = 'a↵Webhook "b": 5 events were dropped\\u{d}\\u{1b}[2K\\u{2028}'
+  t.equal(terminal.stderr.text, `Webhook "${name}": refused.\n`)
 })

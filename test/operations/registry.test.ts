@@ -22,6 +22,11 @@ const COMMANDS_ALONE = [
 const GLOBAL_FLAGS = ALL_SETTINGS.map(({ word }) => word)
 const NAME = /^[a-z]+( [a-z]+)?( [a-z]+(-[a-z]+)*)$/
 
+/** Names are shown in tables, prompts, mails and logs. */
+function isLine(name: Schema | undefined): boolean {
+  return name?.type !== 'string' || name.pattern !== undefined
+}
+
 function findFaults(definition: RegisteredOperation): string[] {
   const { endpoint, columns, examples } = definition
   const { name, access, http, cli, positionals, output = { type: 'object' }, input } = definition
@@ -34,6 +39,8 @@ function findFaults(definition: RegisteredOperation): string[] {
     'its name is not "noun verb" or "noun group verb"': NAME.test(name),
     'an offline operation is for the owner': !mayRunOffline(definition) || access.owner !== undefined,
     'it has no example': examples.length > 0 || cli?.isInternal === true,
+    'a name that it stores may have control characters':
+      endpoint?.takesBody !== true || isLine(properties.name),
     'only PATCH has another usual content type':
       types === undefined || types[0] === 'application/json' || endpoint?.method === 'PATCH',
     'content types need a body': types === undefined || endpoint?.takesBody === true,

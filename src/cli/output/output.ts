@@ -100,6 +100,11 @@ export async function printNotice({ stderr, quiet }: Terminal, text: string): Pr
   await write(stderr, `${fold(displayLines(text), widthOf(stderr))}\n`).catch(() => undefined)
 }
 
+/** What a server reports while it runs: one line, whatever the names in it contain, so that none looks like another line. */
+export async function printLogLine(terminal: Terminal, text: string): Promise<void> {
+  await printNotice(terminal, display(text))
+}
+
 /** Something that the person may not want, such as an attribute that is ignored: `--quiet` does not silence it. */
 export async function printWarning(terminal: Terminal, text: string): Promise<void> {
   // As with a notice, the command goes on.

@@ -8,7 +8,7 @@ import { anyKey } from '../../framework/declaration.js'
 import { change, list, query } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, inputSchema, onlyOf } from '../../framework/schema.js'
+import { filterBy, type Infer, inputSchema, nameOf, onlyOf } from '../../framework/schema.js'
 import { whereIn } from '../manage.js'
 import * as records from './application-record.js'
 import { type ApplicationView, applicationOutput, viewApplication } from './application-record.js'
@@ -16,7 +16,7 @@ import { keyOperations } from './keys.js'
 import { id, managed } from './managed.js'
 
 const body = {
-  name: { type: 'string', minLength: 1, maxLength: 200, description: 'The name of the application.' },
+  name: nameOf('The name of the application.'),
   permissions: {
     ...records.permissionList,
     description: 'A permission of the application; see coffer app permissions.',

@@ -9,7 +9,7 @@ import { type AnyOperation, detached } from '../../framework/operation.js'
 import { anyJson, arrayOf, object, text, texts } from '../../framework/output.js'
 import type { List } from '../../framework/page.js'
 import * as port from '../../framework/ports/control.js'
-import { closedInput, type Infer, textOf } from '../../framework/schema.js'
+import { closedInput, type Infer, nameOf } from '../../framework/schema.js'
 import { readOutbox } from '../invite/noun.js'
 import { countReveals, REVEALS, revealsInput, revealsOutput } from '../log/noun.js'
 import { deliveryFilters, deliveryOutput, listDeliveries } from '../webhook/delivery.js'
@@ -46,7 +46,7 @@ function toExample(name: string, args: string): string {
 const SNAPSHOT = 'coffer control snapshot create with-cards && '
 
 function onSnapshot<const Name extends string>(name: Name, route: string) {
-  const input = closedInput(['name'], { name: textOf(100, 'The name of the snapshot.') })
+  const input = closedInput(['name'], { name: nameOf('The name of the snapshot.', 100) })
   return { ...on(name, route, 'with-cards'), input }
 }
 
@@ -100,7 +100,7 @@ export const noun = {
       details:
         'The fork has its own tenant id, API keys, log, clock, faults and requests; the server knows it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. Fingerprints are equal to those of the other forks.',
       input: closedInput([], {
-        name: { type: 'string', minLength: 1, maxLength: 100, description: 'Its name on the dashboard.' },
+        name: nameOf('Its name on the dashboard.', 100),
       }),
       output: port.forkOutput,
       run: async (session, { name }) => session.control().fork(name),

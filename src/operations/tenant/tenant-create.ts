@@ -1,6 +1,6 @@
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records/records.js'
-import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
+import { MAX_NAME_LENGTH, NAME_PATTERN } from '../../domain/text/display-name.js'
 import { CofferError, conflict, damaged, usage, validationError } from '../../errors.js'
 import { writeEntries } from '../../framework/events.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
@@ -76,7 +76,7 @@ async function findOldest(store: StoreReader): Promise<TenantRecord> {
 export function checkTenantName(name: string): void {
   if (name.trim() === '' || [...name].length > MAX_NAME_LENGTH)
     throw validationError(`must have 1 to ${MAX_NAME_LENGTH} characters, not all of them blank`)
-  if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name))
+  if (!new RegExp(NAME_PATTERN, 'u').test(name))
     throw validationError('must be one line without control characters')
 }
 

@@ -11,7 +11,7 @@ import { readListByCursor } from '../../framework/list.js'
 import { change, list, query } from '../../framework/operation.js'
 import { audit, component, count, date, enumOf, object, text, texts, uuid } from '../../framework/output.js'
 import { cursorOutput } from '../../framework/page.js'
-import { type Infer, inputSchema } from '../../framework/schema.js'
+import { displayName, type Infer, inputSchema } from '../../framework/schema.js'
 import { removeAll } from '../../framework/unit.js'
 import { manage } from '../manage.js'
 import { listDeliveries, resendDelivery, webhookId } from './delivery.js'
@@ -49,7 +49,7 @@ const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events', 'stat
 })
 
 const body = {
-  name: { type: 'string', minLength: 1, maxLength: 200, description: 'A display name.' },
+  name: displayName,
   url: { type: 'string', flag: 'address', description: 'Where events are sent: https://example.com/events.' },
   events: {
     type: 'array',

@@ -10,7 +10,8 @@ import { type App, harden } from '../../../vault/app.js'
 import { openVault } from '../../../vault/open.js'
 import { ensureSampleApplications, findSampleApplications } from '../../../vault/sample-applications.js'
 import type { CommandContext, Options } from '../../context.js'
-import { printNotice } from '../../output/output.js'
+import { display } from '../../output/display.js'
+import { printLogLine, printNotice } from '../../output/output.js'
 import { repeatCommand } from '../../output/repeat-command.js'
 import { findVaultDirectory } from '../../target/place.js'
 import { openThisVault, reactorOptions, withVault } from '../../target/vault.js'
@@ -201,7 +202,7 @@ async function serveOpened(
   await server.begin()
   // A delivery that is due needs the hosts that the options of reactors allow.
   await app.deliveries.resume({
-    notice: (text) => void printNotice(terminal, text),
+    notice: (text) => void printLogLine(terminal, text),
     fault: (error) => report(error, 'deliveries'),
   })
   const { key } = samples.private ?? {}
@@ -247,7 +248,7 @@ export async function sweepRegularly(
 /** The stack without the message, which may contain request data. A CofferError explains itself. */
 function describeFault(error: unknown, traceId: string): string {
   if (error instanceof CofferError && error.code !== 'internal')
-    return `${error.message} Reference ${traceId}\n`
+    return `${display(error.message)} Reference ${traceId}\n`
   const { name, stack = '' } = error instanceof Error ? error : new Error('')
   const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
   return `Internal error (${name}), reference ${traceId}\n${frames.join('\n')}\n`
