@@ -16,6 +16,7 @@ import {
   MAX_WAITING,
   noteDestination,
   oldestBatches,
+  refusalOf,
   removeTaken,
   takeEvents,
 } from '../operations/webhook/waiting.js'
@@ -181,7 +182,8 @@ export class WebhookChannel implements Channel<'delivery'> {
     }))
     if (webhook === undefined) this.#experience.delete(keyOf(hook))
     if (webhook === undefined || ids.length === 0) return NOTHING
-    const failure = webhook.status === 'enabled' ? await this.#refusalOf(webhook.url) : undefined
+    const failure =
+      webhook.status === 'enabled' ? refusalOf(await this.#options.outbound(), webhook.url) : undefined
     if (failure !== undefined) {
       const notice = this.#noticeOfRefusal(hook, webhook, failure)
       const destination = { state: 'blocked', since: formatDate(now), failure } as const
@@ -244,18 +246,6 @@ export class WebhookChannel implements Channel<'delivery'> {
     const known = this.#experience.get(keyOf(hook)) ?? fresh
     this.#experience.set(keyOf(hook), known)
     return known
-  }
-
-  /** Why an address may not be called, as far as this is known without a look-up of its name. */
-  async #refusalOf(url: string): Promise<string | undefined> {
-    const outbound = await this.#options.outbound()
-    try {
-      outbound.reach(new URL(url))
-      return undefined
-    } catch (error) {
-      if (error instanceof CofferError && error.code === 'forbidden') return error.message
-      throw error
-    }
   }
 
   async #post(url: string, text: string): Promise<Attempt> {

@@ -98,6 +98,21 @@ t.test('a server says once that a host is not allowed, and a command sends when 
   t.match(shown, /payload: +\{.*"type":"token\.created"/)
 })
 
+t.test('a command that creates a webhook says if nothing will be sent to it', async (t) => {
+  const { place } = await openPlace(t)
+  const create = (...words: string[]) => {
+    const line = 'webhook create --address https://example.com:8443/events --event token.created'
+    return runCommand(place, [...line.split(' '), ...words])
+  }
+  const blocked = await create('--name', 'blocked')
+  t.equal(blocked.code, 0)
+  t.match(JSON.parse(blocked.stdout), { destination: { state: 'blocked', failure: /example.com:8443/ } })
+  t.match(blocked.stderr, /^warning: Its events wait, .* start Coffer with --allow-net example.com:8443$/m)
+  const allowed = await create('--name', 'allowed', '--allow-net', 'example.com')
+  t.notMatch(allowed.stderr, /warning/)
+  t.notOk('destination' in JSON.parse(allowed.stdout))
+})
+
 t.test('the event of a read is sent at once, though a read is answered before it is synced', async (t) => {
   const { receiver, run, server } = await openHooked(t, 'token.read', ...ALLOWED)
   await server.ask('POST /tokens', { id: 'token-1', type: 'token', data: 'x' })

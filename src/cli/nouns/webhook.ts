@@ -1,5 +1,21 @@
 import type { ResultOf } from '../../operations/all.js'
-import type { Hooks, Presentations } from '../task.js'
+import { printWarning } from '../output/output.js'
+import type { Hooks, Presentations, Task } from '../task.js'
+
+/** Says if nothing will be sent. */
+const createWebhook: Hooks = {
+  run: async (task, usual) => {
+    let made: Partial<ResultOf<'webhook create'>> = {}
+    const print: Task['print'] = async (result, ...how) => {
+      made = result as ResultOf<'webhook create'>
+      await task.print(result, ...how)
+    }
+    await usual?.({ ...task, print })
+    const { destination } = made
+    if (destination !== undefined)
+      await printWarning(task.context.terminal, `Its events wait, and none is sent. ${destination.failure}`)
+  },
+}
 
 /** By its id one delivery is printed with its payload and answer, which a table lacks. */
 const showDeliveries: Hooks = {
@@ -10,6 +26,7 @@ const showDeliveries: Hooks = {
 }
 
 export const presentations: Presentations = {
+  'webhook create': { hooks: createWebhook },
   'webhook deliveries': {
     empty: 'No event of the last 24 hours. See: coffer webhook list',
     hooks: showDeliveries,

@@ -8,7 +8,7 @@ import { EVENT_TYPES } from '../../domain/webhook/events.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 import { readListByCursor } from '../../framework/list.js'
-import { change, list, query } from '../../framework/operation.js'
+import { change, detached, list, query } from '../../framework/operation.js'
 import { audit, component, count, date, enumOf, object, text, texts, uuid } from '../../framework/output.js'
 import { cursorOutput } from '../../framework/page.js'
 import { displayName, type Infer, inputSchema } from '../../framework/schema.js'
@@ -16,6 +16,7 @@ import { removeAll } from '../../framework/unit.js'
 import { manage } from '../manage.js'
 import { listDeliveries, resendDelivery, webhookId } from './delivery.js'
 import { subscribe } from './subscription.js'
+import { refusalOf } from './waiting.js'
 
 const MAX_WEBHOOKS = 5
 const MAX_REMOVED = 10_000
@@ -77,7 +78,7 @@ const CREATE =
   'coffer webhook create --name billing --address https://example.com/events --event token.created'
 const CREATED = `"$(${CREATE} -o id)"`
 
-const createWebhook = change({
+const createWebhook = detached({
   ...webhooks.createDeclaration,
   plaintext: 'refused',
   summary: 'Send events to an address.',
@@ -87,17 +88,23 @@ const createWebhook = change({
   input: inputSchema(REQUIRED, body),
   examples: [CREATE],
   check: readBody,
-  async run(context, _, attributes) {
-    const { webhooks: known = {} } = await context.tenant()
-    if (Object.keys(known).length >= MAX_WEBHOOKS)
-      throw new CofferError(
-        'unprocessable',
-        `A tenant has at most ${MAX_WEBHOOKS} webhooks. Delete one first.`,
-      )
-    const enabled = { status: 'enabled', enabled_at: context.date } as const
-    const record = await webhooks.add(context, { ...attributes, ...enabled, ...UNKNOWN })
-    await subscribe(context.store, context.caller.tenant, record)
-    return view(record)
+  async run(session, _, attributes) {
+    const failure = refusalOf(await session.outbound(), attributes.url)
+    return session.conclude(async (context) => {
+      const { webhooks: known = {} } = await context.tenant()
+      if (Object.keys(known).length >= MAX_WEBHOOKS)
+        throw new CofferError(
+          'unprocessable',
+          `A tenant has at most ${MAX_WEBHOOKS} webhooks. Delete one first.`,
+        )
+      const { date } = context
+      const blocked = { state: 'blocked', since: date } as const
+      const destination = failure === undefined ? undefined : { ...blocked, failure }
+      const enabled = { status: 'enabled', enabled_at: date } as const
+      const record = await webhooks.add(context, { ...attributes, ...enabled, ...UNKNOWN, destination })
+      await subscribe(context.store, context.caller.tenant, record)
+      return view(record)
+    })
   },
 })
 

@@ -7,7 +7,9 @@ import type {
   WebhookRecord,
 } from '../../domain/records/records.js'
 import { countKeys, deliveriesOf, withoutFirst } from '../../domain/webhook/event-batch.js'
+import { CofferError } from '../../errors.js'
 import { type EventTools, keptUntil, writeEntries } from '../../framework/events.js'
+import type { Outbound } from '../../framework/ports/outbound.js'
 import type { Condition, Store, StoreReader, StoreWriter } from '../../storage/store.js'
 
 /** So many events of one webhook wait for their first attempt, and so many deliveries for another. Older ones are dropped. */
@@ -118,6 +120,17 @@ async function replaceWaiting(
 ): Promise<void> {
   if (rest === undefined) await store.remove('waiting_batch', tenant, id)
   else await store.replace('waiting_batch', tenant, rest, keptUntil(rest))
+}
+
+/** Why an address may not be called, as far as this is known without a look-up of its name. */
+export function refusalOf(outbound: Outbound, url: string): string | undefined {
+  try {
+    outbound.reach(new URL(url))
+    return undefined
+  } catch (error) {
+    if (error instanceof CofferError && error.code === 'forbidden') return error.message
+    throw error
+  }
 }
 
 /** Stores what is known of the destination, if that is news. */
