@@ -72,16 +72,16 @@ export interface Channel<K extends Kind> {
 }
 
 export interface BatchChannel<K extends Kind> {
-  /** After so many were enqueued in a lane, `bound` is called. */
-  readonly boundEvery: number
+  /** After so many were enqueued in a lane, `bound` is called for the first time. */
+  readonly boundAfter: number
   /** The lanes of a tenant that can have batches. */
   lanesOf(tenant: TenantRecord): string[]
   /** The records of a lane. */
   whereLane(lane: string): Condition
   /** Takes at most `most` out of batches: out of `ids` if there are any, else out of the oldest. */
   take(lane: Lane, from: { ids: readonly string[]; most: number }): Promise<Taken<K>>
-  /** Drops what waits beyond the limit. Returns what the operator is told. */
-  bound(lane: Lane): Promise<string | undefined>
+  /** Drops what waits beyond the limit. `next`: it is called again after so many more. `notice`: what the operator is told. */
+  bound(lane: Lane): Promise<{ next: number; notice?: string | undefined }>
   /** Removes what is left of batches that were taken. */
   tidy(tenant: number): Promise<void>
 }
@@ -110,12 +110,13 @@ class LaneState {
   hasTimer = false
   /** See {@link Outcome.closes}. */
   isClosed = false
-  /** Enqueued in batches since `bound` was called. */
-  added = 0
+  /** So many more may be enqueued in batches before `bound` is called. */
+  spare: number
 
   constructor(lane: Lane, channel: AnyChannel) {
     this.lane = lane
     this.channel = channel
+    this.spare = channel.batches?.boundAfter ?? Number.POSITIVE_INFINITY
   }
 
   /** How many attempts may begin. */
@@ -266,9 +267,13 @@ export class DeliveryQueue implements DeliveryPort {
   }
 
   #bound(state: LaneState): void {
-    state.added = 0
+    const { batches } = state.channel
+    if (batches === undefined) return
+    // Not again while this counts.
+    state.spare = batches.boundAfter
     const work = async () => {
-      const notice = await state.channel.batches?.bound(state.lane)
+      const { next, notice } = await batches.bound(state.lane)
+      state.spare = next
       if (notice !== undefined) this.#listener?.notice(notice)
     }
     this.#track(work())
@@ -325,8 +330,8 @@ export class DeliveryQueue implements DeliveryPort {
   #addBatch(state: LaneState, { id, count }: { id: string; count: number }): void {
     if (state.isClosed || state.batches.length >= MAX_BATCHES) state.isBehind = true
     else state.batches.push(id)
-    state.added += count
-    if (state.added >= (state.channel.batches?.boundEvery ?? Number.POSITIVE_INFINITY)) this.#bound(state)
+    state.spare -= count
+    if (state.spare <= 0) this.#bound(state)
   }
 
   #start(state: LaneState): void {

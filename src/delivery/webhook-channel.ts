@@ -30,6 +30,8 @@ const MAX_ANSWER_CHARACTERS = 2000
 const FAILING_AFTER = 100
 /** While a webhook is failing, an event that was never tried is tried after this pause. The queue asks every 30 s. */
 const FAILING_PAUSE_MS = 20_000
+/** What waits for a webhook is counted after so many new events at the earliest. */
+const COUNTED_EVERY = MAX_WAITING / 10
 /** Batches that are read at once. */
 const BATCHES = 16
 /** The operator is told of dropped events of a webhook once in this time. */
@@ -72,7 +74,7 @@ export class WebhookChannel implements Channel<'delivery'> {
   constructor(options: WebhookOptions) {
     this.#options = options
     this.batches = {
-      boundEvery: MAX_WAITING / 10,
+      boundAfter: COUNTED_EVERY,
       lanesOf: ({ webhooks = {} }) => Object.keys(webhooks),
       whereLane: (value) => ({ field: 'webhook', value }),
       take: (lane, from) => this.#take(hookOf(lane), from),
@@ -212,10 +214,16 @@ export class WebhookChannel implements Channel<'delivery'> {
     return { ...(await takeEvents(store, hook, ids, { most: 1, leaseMs })), isHeld: true }
   }
 
-  async #bound(hook: Hook): Promise<string | undefined> {
+  async #bound(hook: Hook): Promise<{ next: number; notice?: string | undefined }> {
     const { store, createUuid } = this.#options
-    const count = await dropExcess(store, hook, createUuid)
-    if (count === 0) return undefined
+    const { dropped, spare } = await dropExcess(store, hook, createUuid)
+    // Other servers of a shared store may fill the other half.
+    const next = Math.max(COUNTED_EVERY, spare / 2)
+    return { next, notice: dropped === 0 ? undefined : await this.#noticeOfDrop(hook, dropped) }
+  }
+
+  /** Once in a while. */
+  async #noticeOfDrop(hook: Hook, count: number): Promise<string | undefined> {
     const { webhook, now } = await this.#read(hook)
     const experience = this.#know(hook)
     experience.dropped += count

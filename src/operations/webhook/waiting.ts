@@ -156,12 +156,12 @@ export function isKnown(before: DestinationState | undefined, now: DestinationSt
   return isSame && next_attempt_at === before.next_attempt_at
 }
 
-/** Drops the oldest of what waits beyond {@link MAX_WAITING}, and returns the number of events that were dropped. */
+/** Drops the oldest of what waits beyond {@link MAX_WAITING}, and returns the number of dropped events and of those that may still come. */
 export async function dropExcess(
   store: Store,
   hook: Hook,
   createUuid: EventTools['createUuid'],
-): Promise<number> {
+): Promise<{ dropped: number; spare: number }> {
   const { before, untried, tried } = await store.read(async (reader) => ({
     before: await droppedOf(reader, hook),
     untried: (await countUntried(reader, hook)) - MAX_WAITING,
@@ -184,7 +184,7 @@ export async function dropExcess(
   }
   await drop(untried, dropBatches)
   await drop(tried, dropDeliveries)
-  return dropped
+  return { dropped, spare: Math.max(0, -untried) }
 }
 
 async function droppedOf(reader: StoreReader, { tenant, id }: Hook): Promise<number> {
