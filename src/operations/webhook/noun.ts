@@ -2,13 +2,13 @@
 import { checkEmail } from '../../domain/invitation/mail-server.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
 import { readDestination } from '../../domain/proxy/proxy.js'
-import type { WebhookRecord } from '../../domain/records/records.js'
+import type { DestinationState, WebhookRecord } from '../../domain/records/records.js'
 import { suggestName } from '../../domain/text/nearest.js'
 import { EVENT_TYPES } from '../../domain/webhook/events.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 import { readListByCursor } from '../../framework/list.js'
-import { change, detached, list, query } from '../../framework/operation.js'
+import { detached, list, query } from '../../framework/operation.js'
 import { audit, component, count, date, enumOf, object, text, texts, uuid } from '../../framework/output.js'
 import { cursorOutput } from '../../framework/page.js'
 import { displayName, type Infer, inputSchema } from '../../framework/schema.js'
@@ -98,18 +98,24 @@ const createWebhook = detached({
           `A tenant has at most ${MAX_WEBHOOKS} webhooks. Delete one first.`,
         )
       const { date } = context
-      const blocked = { state: 'blocked', since: date } as const
-      const destination = failure === undefined ? undefined : { ...blocked, failure }
-      const enabled = { status: 'enabled', enabled_at: date } as const
-      const record = await webhooks.add(context, { ...attributes, ...enabled, ...UNKNOWN, destination })
+      const enabled = { status: 'enabled', enabled_at: date, dropped: undefined } as const
+      const destination = describeRefusal(failure, date)
+      const record = await webhooks.add(context, { ...attributes, ...enabled, destination })
       await subscribe(context.store, context.caller.tenant, record)
       return view(record)
     })
   },
 })
 
-/** Nothing has been sent, and nothing was dropped. */
-const UNKNOWN = { destination: undefined, dropped: undefined }
+/** What is known of an address that was not tried yet. `before`: what was known of the webhook. */
+function describeRefusal(
+  failure: string | undefined,
+  date: string,
+  before?: DestinationState,
+): DestinationState | undefined {
+  if (failure === undefined) return undefined
+  return { state: 'blocked', since: before?.state === 'blocked' ? before.since : date, failure }
+}
 
 const listWebhooks = list({
   ...webhooks.listDeclaration,
@@ -124,7 +130,7 @@ const listWebhooks = list({
     ),
 })
 
-const updateWebhook = change({
+const updateWebhook = detached({
   ...webhooks.updateDeclaration,
   plaintext: 'refused',
   summary: 'Replace the attributes of a webhook, and enable it again, unless --status says otherwise.',
@@ -142,14 +148,24 @@ const updateWebhook = change({
     `coffer webhook update ${CREATED} --name billing --address https://example.com/v2 --event token.read`,
   ],
   check: readBody,
-  async run(context, { id, status = 'enabled' }, attributes) {
-    const before = await webhooks.require(context, id)
-    const enabled_at = before.status === 'enabled' ? before.enabled_at : context.date
-    // The address may be another one, or may work again: it is tried now.
-    const record = await webhooks.change(context, before, { ...attributes, status, enabled_at, ...UNKNOWN })
-    await subscribe(context.store, context.caller.tenant, record)
-    lookAgain(context, id)
-    return view(record)
+  async run(session, { id, status = 'enabled' }, attributes) {
+    const failure = refusalOf(await session.outbound(), attributes.url)
+    return session.conclude(async (context) => {
+      const before = await webhooks.require(context, id)
+      const { date } = context
+      const enabled_at = before.status === 'enabled' ? before.enabled_at : date
+      // The address may be another one, or may work again: it is tried now.
+      const destination = describeRefusal(failure, date, before.destination)
+      const record = await webhooks.change(context, before, {
+        ...attributes,
+        status,
+        enabled_at,
+        destination,
+      })
+      await subscribe(context.store, context.caller.tenant, record)
+      lookAgain(context, id)
+      return view(record)
+    })
   },
 })
 
