@@ -263,7 +263,6 @@ t.test('a filter value that nothing can have finds nothing', async (t) => {
     t.equal(await count(`GET /logs?entity_type=${value}`, auditor.key), 0, value)
   }
   t.equal(await count('GET /tokens?type=token'), 1)
-  t.equal(await count('GET /logs?entity_type=token&operation=create', auditor.key), 1)
 })
 
 t.test('callers learn neither what failed nor where, and the operator does', async (t) => {
