@@ -246,7 +246,7 @@ function placeholderOf({ schema, shape }: Flag): string {
   if (form !== undefined) return form.placeholder
   if (schema.type === 'integer') return '<number>'
   if (schema.refersTo !== undefined) return schema.refersTo === 'token' ? '<id>' : '<name>'
-  if (schema.type === 'string' && schema.isPath) return '<file>'
+  if (schema.cli?.isPath) return '<file>'
   if (shape === 'map') return '<key=value>'
   return shape === 'json' ? '<json>' : '<text>'
 }

@@ -13,8 +13,6 @@ interface Annotations {
   sensitive?: true
   /** The name of the flag if not the property's: for an array, the singular. */
   flag?: string
-  /** If another property has one of these values, the flag's value is text, never JSON. */
-  textWhere?: Readonly<Record<string, readonly string[]>>
   /** For an output: the name of its component in the OpenAPI document. */
   component?: string
   /** For an output: the columns of a table (default: all); dots separate the names of nested properties. */
@@ -32,16 +30,25 @@ interface Annotations {
    * with one finds nothing. `list`: the text may contain several of them, separated by commas.
    */
   closed?: 'value' | 'list'
-  /** A person is asked for it, although it has a default. */
-  isAsked?: true
-  /** The meaning of each value, for questions and completion. */
-  meanings?: Readonly<Record<string, string>>
-  /** By the value of another property: the members that questions ask for one by one. */
-  membersWhere?: { property: string; values: Readonly<Record<string, Fields>> }
+  /** What only the command line needs. */
+  cli?: CliAnnotations
   /** People write and read it in this form of `cli/short-forms.ts`, besides JSON. */
   shortForm?: 'rule'
   /** For a date: the command also takes a duration such as 72h, from now on or before now. */
   duration?: 'ahead' | 'ago'
+}
+
+export interface CliAnnotations {
+  /** A path, which the command line makes absolute. */
+  isPath?: true
+  /** A person is asked for it, although it has a default. */
+  isAsked?: true
+  /** The meaning of each value, for questions and completion. */
+  meanings?: Readonly<Record<string, string>>
+  /** If another property has one of these values, the flag's value is text, never JSON. */
+  textWhere?: Readonly<Record<string, readonly string[]>>
+  /** By the value of another property: the members that questions ask for one by one. */
+  membersWhere?: { property: string; values: Readonly<Record<string, Fields>> }
 }
 
 export interface StringSchema extends Annotations {
@@ -53,8 +60,6 @@ export interface StringSchema extends Annotations {
   pattern?: typeof NAME_PATTERN
   format?: 'uuid' | 'date-time'
   default?: string
-  /** A path, which the command line makes absolute. */
-  isPath?: true
 }
 
 export interface NumberSchema extends Annotations {
@@ -113,7 +118,7 @@ export function idOf(refersTo: string, description: string) {
 }
 
 export function pathOf(description: string) {
-  return { type: 'string', minLength: 1, isPath: true, description } as const
+  return { type: 'string', minLength: 1, cli: { isPath: true }, description } as const
 }
 
 export function textOf<const L extends number>(maxLength: L, description: string) {
@@ -198,7 +203,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 /** Keywords that JSON Schema lacks. */
 const ANNOTATIONS = new Set(
   (
-    'nullable sensitive flag short isPath textWhere refersTo isAsked duration suggestions closed meanings membersWhere ' +
+    'nullable sensitive flag short cli refersTo duration suggestions closed ' +
     'needsOneOf isEmptyAbsent columns isShownOnce requiredUnless shortForm'
   ).split(' '),
 )

@@ -167,7 +167,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   }
 
   const evil = "my $(touch made)'s *"
-  for (const name of [evil, 'my \u202eapp', 'my app\nsecond']) await create(name)
+  for (const name of [evil, 'my \u202eapp']) await create(name)
   t.same(await offered('app get my'), [evil], 'what would not be seen as it is, is left out')
   const probe = `COMP_WORDS=(coffer app get 'my\\ $'); COMP_CWORD=3; _coffer; echo "\${COMPREPLY[@]}"; eval "printf %s \${COMPREPLY[@]}"`
   const { stdout } = spawnSync('bash', ['--norc', '-c', (await scriptOf('bash')) + probe], options)

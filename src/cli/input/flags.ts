@@ -66,7 +66,7 @@ function shapeOf(schema: Schema): FlagShape {
 
 /** Whether the value is text, which may depend on other properties. */
 export function isTextOf({ schema }: Flag, given: Options): boolean {
-  const conditions = Object.entries(schema.textWhere ?? {})
+  const conditions = Object.entries(schema.cli?.textWhere ?? {})
   return conditions.some(([name, values]) => values.includes(given[name] as string))
 }
 

@@ -47,7 +47,7 @@ export class Form {
     for (const flag of listFlags(this.#definition)) {
       const { key, property, schema } = flag
       const given = options[key] as boolean | readonly string[] | undefined
-      const isLater = schema.refersTo ?? schema.duration ?? schema.textWhere
+      const isLater = schema.refersTo ?? schema.duration ?? schema.cli?.textWhere
       if (given === undefined || isLater || (Array.isArray(given) && given.some(mayBeSource))) continue
       input = { ...input, [property]: typeof given === 'boolean' ? given : readFlag(flag, given) }
     }
@@ -75,7 +75,8 @@ export class Form {
   async #ask(flag: Flag, input: OperationInput, isOptional = false): Promise<OperationInput> {
     const { property: path, name: missing, schema } = flag
     const { terminal } = this.#io
-    const members = schema.membersWhere?.values[String(input[schema.membersWhere.property])]
+    const { membersWhere } = schema.cli ?? {}
+    const members = membersWhere?.values[String(input[membersWhere.property])]
     if (members !== undefined) return this.#askMembers(flag, members, input)
     let now = input
     const take: Take = async (value) => {
@@ -86,7 +87,7 @@ export class Form {
     }
     const message = path + (isOptional ? ' (optional)' : '')
     const item = memberOf(schema)
-    const { meanings = {} } = item
+    const { meanings = {} } = item.cli ?? {}
     const values = ('enum' in item ? item.enum : undefined) ?? Object.keys(meanings)
     if (values.length > 0) {
       const choices = values.map((value) => ({ value, name: `${value}  ${meanings[value] ?? ''}`.trim() }))

@@ -207,7 +207,7 @@ function mergeFlags(draft: Draft, io: InputIo): Draft {
 function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknown {
   if (typeof value !== 'string' || value === '') return value
   const { duration } = schema
-  if (schema.type === 'string' && schema.isPath) {
+  if (schema.cli?.isPath) {
     if (value === '-') throw dashError('<file>')
     return resolve(cwd, value)
   }
@@ -222,7 +222,8 @@ async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
   const inputs: OperationInput[] = []
   const mayAsk = form !== undefined && options.file === undefined
   for (const input of draft.inputs) {
-    const isAsked = ({ property, schema }: Flag) => mayAsk && schema.isAsked && input[property] === undefined
+    const isAsked = ({ property, schema }: Flag) =>
+      mayAsk && schema.cli?.isAsked && input[property] === undefined
     const missing = flags.filter((flag) => lacks(input, flag) || isAsked(flag))
     if (missing.length > 0 && form === undefined) {
       const names = missing.map(({ name }) => name).join(', ')

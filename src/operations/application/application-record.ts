@@ -35,7 +35,7 @@ for (const [name, { description, application_types }] of Object.entries(PERMISSI
 
 export const permissionList = {
   type: 'array',
-  items: { type: 'string', meanings },
+  items: { type: 'string', cli: { meanings } },
   maxItems: 100,
   flag: 'permission',
 } as const

@@ -45,7 +45,7 @@ const invitations = manage({
 
 const invitationInput = inputSchema(['email'], {
   email: { type: 'string', description: 'Their e-mail address.' },
-  role: { ...givenRole, default: DEFAULT_ROLE, isAsked: true },
+  role: { ...givenRole, default: DEFAULT_ROLE, cli: { isAsked: true } },
 })
 
 export const createInvitation = change({

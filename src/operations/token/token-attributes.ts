@@ -38,14 +38,16 @@ const commonAttributes = {
   data: {
     nullable: true,
     sensitive: true,
-    membersWhere: {
-      property: 'type',
-      values: {
-        card: { number: secret, expiration_month: integer, expiration_year: integer, cvc: secret },
-        bank: { routing_number: { type: 'string' }, account_number: secret },
+    cli: {
+      textWhere: { type: textTypes.map(({ name }) => name) },
+      membersWhere: {
+        property: 'type',
+        values: {
+          card: { number: secret, expiration_month: integer, expiration_year: integer, cvc: secret },
+          bank: { routing_number: { type: 'string' }, account_number: secret },
+        },
       },
     },
-    textWhere: { type: textTypes.map(({ name }) => name) },
     description: 'The value to store: any JSON.',
   },
   mask: {

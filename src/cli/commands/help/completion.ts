@@ -123,8 +123,10 @@ async function listValues(
   const form = shortFormOf(member)
   if (form !== undefined) return form.complete(begun)
   const values = 'enum' in member ? member.enum : undefined
-  const { suggestions, meanings = {} } = member
-  return values ?? suggestions ?? Object.entries(meanings).map(([value, text]) => describe(value, text))
+  const { suggestions, cli } = member
+  return (
+    values ?? suggestions ?? Object.entries(cli?.meanings ?? {}).map(([value, text]) => describe(value, text))
+  )
 }
 
 /**
