@@ -38,7 +38,7 @@ export async function openControlled(options: EphemeralOptions, seed: unknown) {
     const names = new Map(Object.entries(applications).map(([name, { id }]) => [id, name]))
     const control = new ControlState(memory.app, { memory, clock, names, start: await memory.save() })
     if (isObject(seed) && typeof seed.name === 'string') control.seedName = seed.name
-    memory.app.control = control
+    memory.app.attachControl(control)
     return { control, applications }
   } catch (error) {
     await memory.app.close()
@@ -76,7 +76,7 @@ export class ControlState implements ControlPlane {
 
   /** Links in mail begin with `url`, unless the settings name another one. */
   listenAt(url: string): void {
-    this.app.deliveries.publicUrl = url
+    this.app.deliveries.listenAt(url)
     for (const fork of this.forks.values()) fork.listenAt(url)
   }
 
@@ -132,7 +132,7 @@ export class ControlState implements ControlPlane {
     }
     const inMemory = { memory: forked.memory, clock: own, names, start: await forked.memory.save() }
     const control = new ControlState(app, inMemory, fact)
-    app.control = control
+    app.attachControl(control)
     app.deliveries.shareListener(this.app.deliveries)
     this.forks.set(id, control as ControlState & { fact: Fork })
     return fact
@@ -154,7 +154,7 @@ export class ControlState implements ControlPlane {
     this.#require()
     const fork = this.findFork(id)
     this.forks.delete(id)
-    fork.app.generation++
+    fork.app.beginGeneration()
     await fork.close()
   }
 

@@ -67,7 +67,7 @@ export class Dashboard {
       this.#logins.set(digest(login), this.#clock() + LOGIN_LIFE_MS)
       return `${url}/#login=${login}`
     }
-    this.#control.app.createPageUrl = create
+    this.#control.app.offerPage(create)
     return create()
   }
 

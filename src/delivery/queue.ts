@@ -144,7 +144,7 @@ class LaneState {
 }
 
 export class DeliveryQueue implements DeliveryPort {
-  publicUrl: string | undefined
+  #publicUrl: string | undefined
   readonly #store: Store
   readonly #channels: Readonly<Record<Kind, AnyChannel>>
   readonly #generation: () => number
@@ -201,9 +201,18 @@ export class DeliveryQueue implements DeliveryPort {
     this.#seen = { until, generation }
   }
 
+  /** Where the server listens: links in mail begin with it, unless the settings name another address. */
+  get publicUrl(): string | undefined {
+    return this.#publicUrl
+  }
+
+  listenAt(url: string): void {
+    this.#publicUrl = url
+  }
+
   /** Tells the listener of another queue, which is at the same server. */
   shareListener(other: DeliveryQueue): void {
-    this.publicUrl = other.publicUrl
+    this.#publicUrl = other.publicUrl
     this.#listener = other.#listener
   }
 

@@ -11,8 +11,8 @@ import type { OpenVault } from './ports/vault.js'
 export interface Host extends OpenVault, Effects {
   readonly store: Store
   /** How often the data was replaced by a reset or restore. Work that began before such a change is refused after it. */
-  generation: number
-  control?: ControlPlane
+  readonly generation: number
+  readonly control: ControlPlane | undefined
   /** The ports that servers of this vault listen on in this process. */
   readonly ownPorts: Set<number>
   /** Signs what is sent to webhooks. */

@@ -83,7 +83,7 @@ export async function openVault(options: VaultOptions): Promise<Coffer> {
       : { kind: 'passphrase', passphrase: others.passphrase },
   )
   const control = new ControlState(app)
-  app.control = control
+  app.attachControl(control)
   return open(control, {}, others)
 }
 

@@ -20,6 +20,7 @@ import type { Host } from '../framework/host.js'
 import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
 import { Background, createClaims } from '../framework/ports/background.js'
+import type { ControlPlane } from '../framework/ports/control.js'
 import type { FindReactors, ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import { validateInput } from '../framework/validate.js'
@@ -63,6 +64,12 @@ export interface App extends Host, Vault {
   /** Adds to earlier options; without effect once a reactor has run. `confinement`: of child processes; probed if absent. */
   configureReactors(options: RuntimeOptions): void
   runtimeOptions(): RuntimeOptions
+  /** The vault can be controlled from now on. */
+  attachControl(control: ControlPlane): void
+  /** Refuses everything that work in progress would still read or write, because the data is replaced. */
+  beginGeneration(): void
+  /** `create` makes an address that signs in to the dashboard. */
+  offerPage(create: () => string): void
   /** Call it before other machines can reach the vault. @throws CofferError `usage` if a key was chosen */
   admitOthers(): void
 }
@@ -97,6 +104,9 @@ export function createApp(parts: AppParts): App {
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
   let closing: Promise<void> | undefined
+  let generation = 0
+  let control: ControlPlane | undefined
+  let createPageUrl: (() => string) | undefined
   const findOperation = rememberOperations()
   const hashSecret: Host['hashSecret'] = async (text, reader) => {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
@@ -108,12 +118,29 @@ export function createApp(parts: AppParts): App {
     new MailChannel(store, queue),
     new WebhookChannel({ ...storeTools, ...runtime, signer }),
   ]
-  const deliveries = new DeliveryQueue(store, channels, () => app.generation)
+  const deliveries = new DeliveryQueue(store, channels, () => generation)
   const app: App = {
     ...storeTools,
     ...runtime,
     ...createAdmission(header),
-    generation: 0,
+    get generation() {
+      return generation
+    },
+    beginGeneration: () => {
+      generation++
+    },
+    get control() {
+      return control
+    },
+    attachControl: (given) => {
+      control = given
+    },
+    get createPageUrl() {
+      return createPageUrl
+    },
+    offerPage: (create) => {
+      createPageUrl = create
+    },
     claims: store.isShared ? createSharedClaims(storeTools) : createClaims(),
     deliveries,
     signer,

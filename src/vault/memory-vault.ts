@@ -38,7 +38,7 @@ export class MemoryVault {
   /** The codes of cards go on where the state was saved, so that a state is the same whenever it is restored. */
   async restore(state: MemoryState): Promise<void> {
     // Before the change, because the engine queues later requests behind it.
-    this.app.generation++
+    this.app.beginGeneration()
     // At the change: before it codes of the present data that have ended would be there again, and after it a unit of work
     // would find that those of the state have ended.
     await this.#parts.engine.restore(state, () => this.#resumeCodes(state))

@@ -7,6 +7,8 @@ import { redactBody } from '../../src/control/requests.js'
 import type { OperationInput } from '../../src/framework/context.js'
 import { toHandler } from '../../src/http/handler.js'
 import type { OperationName, ResultOf } from '../../src/operations/all.js'
+import { openEphemeral } from '../../src/vault/open.js'
+import { seedVault } from '../../src/vault/sample-applications.js'
 
 const ORIGIN = 'http://localhost:4999'
 const rule = (container: string, description: string, more = {}) => {
@@ -30,13 +32,17 @@ const SEED = {
   ],
 }
 
+/** A vault without a control plane. */
+async function openPlain() {
+  const { app } = await openEphemeral({ tenantName: 'test' })
+  return { control: new ControlState(app), applications: await seedVault(app, SEED) }
+}
+
 /** `isPlain`: as a vault on disk is served, without a control plane. */
 async function open(t: Test, isPlain = false) {
-  const opened = await openControlled({ tenantName: 'test' }, SEED)
+  const opened = isPlain ? await openPlain() : await openControlled({ tenantName: 'test' }, SEED)
   t.teardown(() => opened.control.close())
-  const { app } = opened.control
-  const control = isPlain ? new ControlState(app) : opened.control
-  if (isPlain) delete app.control
+  const { control } = opened
   let now = 0
   const dashboard = new Dashboard(control, { prefix: 'svc', isSecure: false, clock: () => now })
   const key = isPlain ? undefined : 'ctl_test'

@@ -53,7 +53,7 @@ t.test('mail that could not be sent is tried again before the clock answers', as
   const use = (to: number) => ask('config set', { name: 'mail.url', value: `smtp://127.0.0.1:${to}` })
   await use(1)
   const faults: unknown[] = []
-  app.deliveries.publicUrl = 'http://localhost'
+  app.deliveries.listenAt('http://localhost')
   await app.deliveries.resume({ notice: () => {}, fault: (error) => faults.push(error) })
   await ask('invite create', { email: 'ada@example.com' })
   await app.deliveries.settle()

@@ -52,7 +52,7 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     return (await perform(host, owner, registry.find(name)!, input, 'trace')).result as any
   }
   const resume = () => {
-    queue.publicUrl = 'https://vault.example.com'
+    queue.listenAt('https://vault.example.com')
     return queue.resume({
       notice: (text: string) => notices.push(text),
       fault: (error: unknown) => faults.push(error),

@@ -59,7 +59,7 @@ export interface OpenVault {
   admitChosenKeys(): void
   sandbox(): Promise<Sandbox>
   /** Makes an address of the page at `/` that signs in once, within two minutes; set by a server that has the page. */
-  createPageUrl?: () => string
+  readonly createPageUrl: (() => string) | undefined
   /**
    * Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. Also removes sets of
    * containers that lost their last token.

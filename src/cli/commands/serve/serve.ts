@@ -173,7 +173,7 @@ async function serveOpened(
   const { stderr } = terminal
   app.configureReactors({ prefix, spares: 1 })
   const hasControls = control.hasState || options.hasControls
-  if (hasControls) app.control = control
+  if (hasControls) app.attachControl(control)
   const controlKey = hasControls ? control.createKey() : undefined
   // The server keeps answering if the reader of standard error stops.
   stderr.on('error', () => {})
