@@ -12,12 +12,17 @@ const SMALL_BYTES = 64 * 1024
 const BYTES_OF_A_UNIT = 4 * 1024
 /** The work that one iteration begins, in requests of usual size: about 10 ms. */
 const UNITS_IN_A_TURN = 50
+/** Iterations for which new connections go before a turn of work. */
+const MAX_DEFERRALS = 64
 
 export class ByteBudget {
   readonly #maxBytes: number
   readonly #byHolder = new Map<string, number>()
   #bytes = 0
   #unitsLeft = UNITS_IN_A_TURN
+  /** A connection was accepted since the last turn began, or was deferred. */
+  #hasAccepted = false
+  #deferrals = 0
   /** In the order in which they begin. */
   readonly #waiting: { units: number; begin(): void }[] = []
 
@@ -44,9 +49,17 @@ export class ByteBudget {
     else this.#byHolder.set(holder, own)
   }
 
+  /**
+   * Call when a connection is accepted. An iteration of the event loop accepts one, so with work in each iteration the last
+   * of many new connections would wait for the work of all others. Work therefore waits while connections arrive.
+   */
+  accept(): void {
+    this.#hasAccepted = true
+  }
+
   /** undefined if work of this size may begin now, or else a promise that resolves in a later iteration. */
   take(units = 1): Promise<void> | undefined {
-    if (this.#waiting.length === 0 && this.#unitsLeft > 0) {
+    if (this.#waiting.length === 0 && this.#unitsLeft > 0 && !this.#hasAccepted) {
       this.#unitsLeft -= units
       return undefined
     }
@@ -57,6 +70,14 @@ export class ByteBudget {
 
   /** As many as an iteration begins: with one each, requests that share a sync to the disk would each have their own. */
   readonly #continue = () => {
+    if (this.#hasAccepted && this.#deferrals < MAX_DEFERRALS) {
+      this.#hasAccepted = false
+      this.#deferrals++
+      setImmediate(this.#continue)
+      return
+    }
+    this.#hasAccepted = false
+    this.#deferrals = 0
     this.#unitsLeft = UNITS_IN_A_TURN
     while (this.#waiting.length > 0 && this.#unitsLeft > 0) {
       const { units, begin } = this.#waiting.shift()!
@@ -83,8 +104,9 @@ export class ByteLease implements ResponseLimits {
     this.#budget = budget
   }
 
-  /** Call when the body is complete; resolves when it may be parsed. */
+  /** Call when the body is complete; resolves when it may be parsed. The unit of the request itself includes a small body. */
   async arrive(): Promise<void> {
+    if (this.#body <= BYTES_OF_A_UNIT) return
     await this.#budget.take(
       this.#body > SMALL_BYTES ? Number.POSITIVE_INFINITY : this.#body / BYTES_OF_A_UNIT,
     )

@@ -144,6 +144,8 @@ class HttpServer {
     server.on('request', receive(false))
     server.on('checkExpectation', receive(false))
     server.on('checkContinue', receive(true))
+    // Also with TLS this is when the connection is accepted, before the handshake.
+    server.on('connection', () => this.#service.budget.accept())
     server.on(pem === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#admit(socket))
     server.on('connect', ({ method }, socket) =>
       this.#refuse(socket, new CofferError('method_not_allowed', 'This server is not a proxy.'), method),

@@ -34,9 +34,13 @@ export class Turns {
     return this.#left < 0
   }
 
-  /** Resolves in an iteration of the event loop in which no earlier caller continues. */
+  /**
+   * Waits for a turn. Callers are released in order, and share a turn: while it has steps left, the next caller is released
+   * at once. Otherwise newer requests, which find steps left, would overtake all that wait.
+   */
   next(): Promise<void> {
     this.#last = this.#last.then(async () => {
+      if (!this.isOver) return
       await new Promise(setImmediate)
       this.#left = STEPS_IN_A_TURN
     })
