@@ -7,23 +7,23 @@ import { asBuffer } from '../bytes.js'
 import type { LogEntry } from '../engine.js'
 import type { Condition } from '../store.js'
 
-/** Bytes of a packed record besides its texts. */
+/** The size of a packed record without its texts. */
 const ITEM_BYTES = 51
 
-/** A log record; `shape` has the attributes that it shares with others. */
+/** A log record. `shape` has the attributes that many records have in common. */
 export interface LogLine {
   /** ms since the epoch. */
   readonly time: number
   readonly shape: LogShape
   readonly entity_id: string
   readonly trace_id: string
-  /** Packed. */
+  /** The UUID, packed as base64url. */
   readonly id: string
 }
 
 type SealedEntry = LogEntry & LogLine
 
-/** `at`: its `created_at`. */
+/** `at`: its `created_at`, ms since the epoch. */
 export function createEntry(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): SealedEntry {
   const { tenant_id, actor_type = null, actor_id = null, entity_type, operation, message } = record
   const { transform = null, entity_id, trace_id } = record
@@ -40,12 +40,12 @@ function unpackUuid(packed: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** About as many bytes as the record takes in a row. */
+/** The approximate size of the record in a row. */
 export function sizeOf({ entity_id, trace_id }: Pick<LogRecord, 'entity_id' | 'trace_id'>): number {
   return ITEM_BYTES + entity_id.length + trace_id.length
 }
 
-/** Changes `shapes` and `items`. */
+/** Appends the line to `items`, and its shape to `shapes` if it is new. */
 export function addLine(
   { shapes, items }: LogLines,
   { time, shape, entity_id, trace_id, id }: LogLine,
@@ -60,12 +60,12 @@ export function unpack({ shapes, items }: LogLines): LogLine[] {
   })
 }
 
-/** The latest time of the lines, ms since the epoch. */
+/** The latest time of the lines, ms since the epoch. 0 if there are none. */
 export function latestOf({ items }: LogLines): number {
   return items.reduce((latest, [time]) => Math.max(latest, time), 0)
 }
 
-/** Counts of lines by type of entity, with these lines added or taken away. */
+/** Adds the lines to the counts by type of entity, or subtracts them. */
 export function countTypes(types: LogHeadRecord['types'], lines: readonly LogLine[], sign: 1 | -1) {
   const counts = { ...types }
   for (const { shape } of lines) counts[shape[3]] = (counts[shape[3]] ?? 0) + sign
@@ -94,13 +94,13 @@ export function toRecord({ time, shape, entity_id, trace_id, id: packed }: LogLi
 
 export interface LogFilter {
   matches(line: LogLine): boolean
-  /** Every match is of this entity, one of these types, and not before this time. */
+  /** Every match has this entity, one of these types, and a time not before `from`. */
   entity?: string
   types?: readonly string[]
   from?: number
-  /** Everything matches. */
+  /** Every line matches. */
   isAll: boolean
-  /** Everything of `types` matches. */
+  /** Every line of these `types` matches. */
   isByType: boolean
 }
 
@@ -109,7 +109,7 @@ type Part = { field: string; value: string } | { range: string; from?: number; b
 const TOKENS = ['token', 'card', 'bank']
 const groupOf = (type: string) => (TOKENS.includes(type) ? 'token' : type)
 
-/** The value of a record in each field that a query may name. `class` is the type, or `token` for cards and banks too. */
+/** The values of a line in the fields that a query may name. `class` is the type, but `token` also includes cards and banks. */
 const VALUES: Readonly<Record<string, (line: LogLine) => string | null>> = {
   entity: ({ entity_id }) => entity_id,
   type: ({ shape }) => shape[3],
@@ -144,7 +144,7 @@ function flatten(where: Condition): Part[] {
   if ('and' in where) return where.and.flatMap(flatten)
   if ('field' in where && where.field in VALUES) return [where]
   if ('range' in where && where.range === 'created') return [where]
-  throw new CofferError('internal', 'A log cannot be asked this.')
+  throw new CofferError('internal', 'Logs do not support this condition.')
 }
 
 function meets(part: Part, line: LogLine): boolean {
@@ -153,7 +153,7 @@ function meets(part: Part, line: LogLine): boolean {
   return line.time >= from && line.time < below
 }
 
-/** Seals entries of one tenant that were committed and are in no chain yet, bound to the `id` of their batch. */
+/** Seals pending entries of one tenant. The seal is bound to the `id` of their batch. */
 export function sealEntries(keys: RecordKeys, id: Uint8Array, entries: readonly LogEntry[]): Uint8Array {
   const lines: LogLines = { shapes: [], items: [] }
   for (const line of entries as readonly SealedEntry[]) addLine(lines, line)
@@ -163,7 +163,7 @@ export function sealEntries(keys: RecordKeys, id: Uint8Array, entries: readonly 
   return sealed
 }
 
-/** Undefined if they do not open. */
+/** Undefined if the entries do not open. */
 export function openEntries(
   keys: RecordKeys,
   tenant: number,
@@ -177,7 +177,7 @@ export function openEntries(
   return lines.map((line) => ({ ...line, tenant, bytes: sizeOf(line) }))
 }
 
-/** Differs in length from what a record's seal names, so neither opens as the other. */
+/** Its length differs from the associated data of records, so neither opens in the place of the other. */
 function associate(keys: RecordKeys, id: Uint8Array): Uint8Array {
   return keys.index.digest(`["waiting","${Buffer.from(id).toString('hex')}"]`)
 }

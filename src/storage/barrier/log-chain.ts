@@ -1,28 +1,38 @@
-/** Full blocks never change; the head has the rest. Values are digests of the one before and the record. */
+/**
+ * A chain of log records. Full blocks never change. The head holds the records after them. Each record has a value: a keyed
+ * digest of the record and of the value before it.
+ */
 import type { BoundedMap } from '../../bounded-map.js'
 import type { RecordKeys } from '../../crypto/ports.js'
 import { logField } from '../../domain/records/index-fields.js'
 import { BLOCK_RECORDS, type LogBlockRecord, type LogHeadRecord } from '../../domain/records/log-record.js'
 import { damaged } from '../../errors.js'
 import { isEqual, toBase64, toText } from '../bytes.js'
-import { type EngineWriter, LOG_ROWS, type LogEntry, type Row, type Where } from '../engine.js'
+import {
+  type EngineReader,
+  type EngineWriter,
+  LOG_ROWS,
+  type LogEntry,
+  type Row,
+  type Where,
+} from '../engine.js'
 import type { LogCheck } from '../store.js'
 import { takeBatches } from '../taken-batches.js'
 import { addLine, countTypes, type LogFilter, type LogLine, latestOf, unpack } from './log-block.js'
 import * as sealing from './sealing.js'
 
-/** The chain of an engine of one process. */
+/** The only chain of an engine that one process uses. */
 export const FIRST_CHAIN = 1
 const VALUE_BYTES = 16
-/** Blocks that are opened before other work has a turn. */
+/** The event loop gets a turn after this number of blocks. */
 const OPENED_AT_ONCE = 16
 
-/** The newest heads, by tenant and chain; never changed, because readers may still be at work on them. */
+/** The newest heads, by tenant and chain. A head is never changed, because readers may still use it. */
 export type HeadCache = BoundedMap<string, { nonce: Uint8Array; head: LogHeadRecord }>
 
-/** A tenant's log in a unit of work. Contract: if the unit only reads, no method that writes is called. */
+/** A tenant's log in a unit of work. */
 export interface LogContext {
-  rows: EngineWriter
+  rows: EngineReader
   keys: RecordKeys
   tenant: number
   heads: HeadCache
@@ -31,10 +41,9 @@ export interface LogContext {
 export class LogChain {
   readonly #log: LogContext
   readonly #number: number
-  /** The head and its row, once they were read. */
   #head: LogHeadRecord | undefined
   #row: Row | undefined
-  /** Batches of blocks that were read. */
+  /** The number of batches of blocks that were read. */
   #batches = 0
 
   constructor(log: LogContext, number: number) {
@@ -42,7 +51,7 @@ export class LogChain {
     this.#number = number
   }
 
-  /** The head as the rows of this unit have it. @throws CofferError `vault_damaged` */
+  /** The head in the state that this unit reads. @throws CofferError `vault_damaged` */
   async load(): Promise<LogHeadRecord> {
     this.#head ??= await this.#load()
     return this.#head
@@ -62,8 +71,12 @@ export class LogChain {
     return (await this.#findHead()) !== undefined
   }
 
-  /** `batches`: the ids of the batches that the entries were pending in. On failure nothing of the unit may be committed. */
-  async append(entries: readonly LogEntry[], batches: readonly Uint8Array[] = []): Promise<void> {
+  /** `batches`: the ids of the pending batches that held the entries. Contract: if this fails, the unit must not commit. */
+  async append(
+    writer: EngineWriter,
+    entries: readonly LogEntry[],
+    batches: readonly Uint8Array[] = [],
+  ): Promise<void> {
     const head = await this.load()
     const added = entries as readonly (LogEntry & LogLine)[]
     const { taken = { until: 0, by: {} } } = head
@@ -74,32 +87,32 @@ export class LogChain {
       value = this.#valueAfter(value, line)
       if (tail.items.length < BLOCK_RECORDS) continue
       const block = { id: this.#idOf(`block/${blocks++}`), value, ...tail }
-      await this.#put(block, undefined, latestOf(block))
+      await this.#put(writer, block, undefined, latestOf(block))
       tail = { shapes: [], items: [] }
     }
     const types = countTypes(head.types, added, 1)
     const next = { ...head, types, blocks, value, tail }
-    await this.#putHead(batches.length === 0 ? next : { ...next, taken: takeBatches(taken, batches) })
+    await this.#putHead(writer, batches.length === 0 ? next : { ...next, taken: takeBatches(taken, batches) })
   }
 
-  /** Drops up to `limit` blocks whose records are all older than `before`, and returns their number. */
-  async drop(before: number, limit: number): Promise<number> {
+  /** Drops up to `limit` blocks whose records are all older than `before`. Returns the number of dropped blocks. */
+  async drop(writer: EngineWriter, before: number, limit: number): Promise<number> {
     const head = await this.load()
     let { gone, start, types } = head
     while (gone < head.blocks && gone - head.gone < limit) {
       const [block] = await this.#readBlocks(gone, gone + 1)
       if (block === undefined) throw missingBlock()
       if (latestOf(block) >= before) break
-      await this.#log.rows.remove(LOG_ROWS, this.#log.tenant, this.#rowId(`block/${gone}`))
+      await writer.remove(LOG_ROWS, this.#log.tenant, this.#rowId(`block/${gone}`))
       types = countTypes(types, unpack(block), -1)
       start = block.value
       gone++
     }
-    if (gone > head.gone) await this.#putHead({ ...head, gone, start, types })
+    if (gone > head.gone) await this.#putHead(writer, { ...head, gone, start, types })
     return gone - head.gone
   }
 
-  /** Newest portion first, oldest record of a portion first. Contract: with `skip` everything matches. */
+  /** Yields portions, the newest portion first. In a portion, the oldest record is first. Contract: with `skip`, the filter matches all. */
   async *find(filter: LogFilter, skip = 0): AsyncGenerator<LogLine[]> {
     const { tail, blocks, gone } = await this.load()
     const newest = unpack(tail).filter(filter.matches)
@@ -117,7 +130,7 @@ export class LogChain {
     }
   }
 
-  /** All blocks before `end`, the newest first. @throws CofferError `vault_damaged` if one is missing */
+  /** Yields the blocks before `end`, newest first. @throws CofferError `vault_damaged` if one is missing */
   async *#eachBlock(end: number): AsyncGenerator<LogBlockRecord> {
     const { gone } = await this.load()
     for (let next = end; next > gone; next -= OPENED_AT_ONCE)
@@ -127,7 +140,7 @@ export class LogChain {
       }
   }
 
-  /** The blocks that may have matches, by the index, the newest first. */
+  /** Finds the blocks that may have matches with the index, newest first. */
   async *#matchingBlocks(filter: LogFilter): AsyncGenerator<LogBlockRecord> {
     const query = {
       kind: LOG_ROWS,
@@ -144,9 +157,9 @@ export class LogChain {
     } while (below !== undefined)
   }
 
-  /** `rows`: the number of rows that the chain has. */
+  /** `rows`: the number of rows of the chain. */
   async verify(): Promise<LogCheck & { rows: number }> {
-    // Nothing that is remembered, because the stored rows are to be checked.
+    // Reads no cached head, because the stored rows must be checked.
     const row = await this.#findHead()
     if (row === undefined) return { count: 0, rows: 0 }
     const head = sealing.openRecord(this.#log.keys, row) as LogHeadRecord
@@ -170,7 +183,7 @@ export class LogChain {
     return isWhole ? found : { ...found, brokenAt: at }
   }
 
-  /** The condition of all blocks that may have matches. */
+  /** A condition that every block with a match meets. */
   #blocksFor({ entity, types, from }: LogFilter): Where {
     const keyOf = (field: string, value: string) => ({
       key: sealing.digestKey(this.#log.keys, 'log_block', logField(this.#number, field, value)),
@@ -188,7 +201,7 @@ export class LogChain {
     return `${this.#number}/${row}`
   }
 
-  /** `row`: `head`, or `block/number`. */
+  /** `row`: `head` or `block/NUMBER`. */
   #rowId(row: string): Uint8Array {
     const { keys, tenant } = this.#log
     return sealing.digestId(keys, 'log_block', tenant, this.#idOf(row))
@@ -199,7 +212,7 @@ export class LogChain {
     return rows.get(LOG_ROWS, tenant, this.#rowId('head'))
   }
 
-  /** The blocks `first` to before `end`; undefined in the place of one that is missing or does not open. */
+  /** Reads the blocks from `first` to before `end`. Undefined takes the place of a block that is missing or does not open. */
   async #readBlocks(first: number, end: number): Promise<(LogBlockRecord | undefined)[]> {
     if (this.#batches++ > 0) await new Promise(setImmediate)
     const numbers = Array.from({ length: end - first }, (_, index) => first + index)
@@ -219,7 +232,7 @@ export class LogChain {
     return { id: this.#idOf('head'), blocks: 0, gone: 0, start: '', value: '', proof: '', types: {}, tail }
   }
 
-  /** Keyed with a key that a rekey of the vault keeps. */
+  /** A rekey of the vault keeps the key of these digests. */
   #digest(parts: readonly unknown[]): string {
     return toBase64(this.#log.keys.logChain(Buffer.from(JSON.stringify(parts)), VALUE_BYTES))
   }
@@ -228,27 +241,28 @@ export class LogChain {
     return this.#digest(['log', value, time, shape, entity_id, trace_id, id])
   }
 
-  /** Shows that the chain ends where the head says. */
+  /** Proves that the chain ends where the head says. */
   #proofOf({ blocks, gone, start, value }: LogHeadRecord): string {
     return this.#digest(['head', blocks, gone, start, value])
   }
 
-  /** The head is remembered too. If it is not committed, no later head has its nonce. */
-  async #putHead(head: LogHeadRecord): Promise<void> {
+  /** Also caches the head. If the unit does not commit, no later head has the same nonce, so the cached head is never used. */
+  async #putHead(writer: EngineWriter, head: LogHeadRecord): Promise<void> {
     const next = { ...head, proof: this.#proofOf(head) }
-    await this.#put(next, this.#row, 0, (sealed) => this.#remember(next, sealed))
+    await this.#put(writer, next, this.#row, 0, (sealed) => this.#remember(next, sealed))
   }
 
-  /** `row`: the row to be replaced, if there is one. `modified`: the time of the newest record of a block. */
+  /** `row`: the row to replace, if there is one. `modified`: the time of the newest record of a block. */
   async #put(
+    writer: EngineWriter,
     record: LogBlockRecord | LogHeadRecord,
     row: Row | undefined,
     modified: number,
     recordSealed?: (bytes: Uint8Array) => void,
   ): Promise<void> {
-    const { rows, keys, tenant } = this.#log
+    const { keys, tenant } = this.#log
     const id = sealing.digestId(keys, 'log_block', tenant, record.id)
-    await rows.put({
+    await writer.put({
       kind: LOG_ROWS,
       tenant,
       id,
@@ -271,7 +285,7 @@ export class LogChain {
 
 const missingBlock = () => damaged('A block of the log is missing or does not open')
 
-/** How many records the chain has. */
+/** The number of records of the chain. */
 export function countOf({ blocks, gone, tail }: LogHeadRecord): number {
   return (blocks - gone) * BLOCK_RECORDS + tail.items.length
 }

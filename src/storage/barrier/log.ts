@@ -1,16 +1,16 @@
 import type { TakenBatches } from '../../domain/records/log-record.js'
 import type { LogRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
-import { LOG_ROWS } from '../engine.js'
+import { type EngineWriter, LOG_ROWS } from '../engine.js'
 import type { Condition, LogCheck, Page } from '../store.js'
 import { type LogFilter, type LogLine, toFilter, toRecord } from './log-block.js'
 import { countOf, FIRST_CHAIN, LogChain, type LogContext } from './log-chain.js'
 import { digestAll } from './sealing.js'
 
-/** A page beyond the end of every log: it is asked for a total alone. */
+/** A page after the end of every log, for a query that needs only the total. */
 const BEYOND = 2 ** 31
 
-/** Records of one source in portions: the newest portion first, the oldest record of a portion first. */
+/** The records of one source, in portions. The newest portion is first; in a portion, the oldest record is first. */
 type Source = AsyncGenerator<LogLine[]>
 
 export class Log {
@@ -18,7 +18,7 @@ export class Log {
   readonly #isListed: boolean
   readonly #chains: readonly LogChain[]
 
-  /** `listed`: the chains on the tenant's list, if there is one; each of them must be there. */
+  /** `listed`: the tenant's list of chains, if it has one. Each listed chain must exist. */
   constructor(context: LogContext, listed: readonly number[] | undefined) {
     this.#context = context
     this.#isListed = listed !== undefined
@@ -29,14 +29,14 @@ export class Log {
     return new LogChain(this.#context, number)
   }
 
-  /** Drops up to `limit` blocks of each chain whose records are all older than `before`, and returns their number. */
-  async drop(before: number, limit: number): Promise<number> {
+  /** Drops up to `limit` blocks of each chain whose records are all older than `before`. Returns the number of dropped blocks. */
+  async drop(writer: EngineWriter, before: number, limit: number): Promise<number> {
     let count = 0
-    for (const chain of this.#chains) count += await chain.drop(before, limit)
+    for (const chain of this.#chains) count += await chain.drop(writer, before, limit)
     return count
   }
 
-  /** The batches that each chain has taken. A chain whose head is damaged is left to {@link verify}. */
+  /** The batches that each chain has taken. Skips a chain whose head is damaged, because {@link verify} reports that. */
   async readTaken(): Promise<TakenBatches[]> {
     const heads = await Promise.all(this.#chains.map((chain) => chain.load().catch(ignoreDamage)))
     return heads.flatMap((head) => head?.taken ?? [])
@@ -48,17 +48,17 @@ export class Log {
     const total = await this.#countMatches(filter, pending.length)
     const skip = (page - 1) * size
     if (total !== undefined && skip >= total) return { records: [], total }
-    // One chain passes over whole blocks without opening them.
+    // A single chain skips whole blocks without opening them.
     const isOnly = filter.isAll && this.#chains.length === 1 && (!this.#isListed || pending.length === 0)
     const passed = isOnly ? skip : 0
     const newest = pending.slice(0, Math.max(0, pending.length - passed))
     const sources = this.#chains.map((chain) => chain.find(filter, Math.max(0, passed - pending.length)))
-    // An engine of one process puts pending entries behind its chain, whatever the clock says.
+    // In an engine of one process, pending entries follow the chain, whatever the clock says.
     const all = this.#isListed ? [concat(newest), ...sources] : [concat(newest, sources[0])]
     return mergePage(all, { skip: skip - passed, size, total })
   }
 
-  /** Verifies every chain, that none is missing, and that there is no other row. */
+  /** Verifies every chain, and checks that no chain is missing and no other row exists. */
   async verify(): Promise<LogCheck> {
     let count = 0
     let expected = 0
@@ -76,7 +76,7 @@ export class Log {
     return isWhole && total === expected ? { count: count + lines.length } : { count, brokenAt: count + 1 }
   }
 
-  /** How many records match, if the heads of the chains tell. */
+  /** The number of matches, if the heads of the chains tell. Undefined if records must be counted. */
   async #countMatches({ isAll, isByType, types = [] }: LogFilter, pending: number) {
     if (!isAll && !isByType) return undefined
     let total = pending
@@ -88,7 +88,7 @@ export class Log {
     return total
   }
 
-  /** Entries that are in no chain yet, oldest first. */
+  /** Entries that are in no chain yet, oldest first. `isWhole`: all of them are readable. */
   async #readPending(): Promise<{ lines: LogLine[]; isWhole: boolean }> {
     const { rows, tenant } = this.#context
     const entries = (await rows.pendingEntries?.(tenant)) ?? []
@@ -102,14 +102,14 @@ async function* concat(newest: LogLine[], rest?: Source): Source {
   if (rest !== undefined) yield* rest
 }
 
-/** `lines`: those that were read, the newest last. `low`: the time of the line that was taken last, or a later one. */
+/** `lines`: read and not yet taken, the newest last. `low`: at most the time of every line taken before. */
 interface Stream {
   readonly source: Source
   lines: LogLine[]
   low: number
 }
 
-/** Reads on if there is no line left; false at the end. */
+/** Reads more lines if none is left. Returns false at the end. */
 async function hasLine(stream: Stream): Promise<boolean> {
   while (stream.lines.length === 0) {
     const { value, done } = await stream.source.next()
@@ -119,12 +119,12 @@ async function hasLine(stream: Stream): Promise<boolean> {
   return true
 }
 
-/** A clock that went back does not change the order within a source, so no later line has a later time. */
+/** A line counts as no newer than the lines taken before, so a clock that went back does not change the order within a source. */
 function nextTime({ lines, low }: Stream): number {
   return Math.min(low, lines.at(-1)!.time)
 }
 
-/** Merges sources by time. Without `total`, all are read to the end. */
+/** Merges sources by time. Without `total`, reads all of them to the end to count. */
 async function mergePage(
   sources: readonly Source[],
   { skip, size, total }: { skip: number; size: number; total: number | undefined },

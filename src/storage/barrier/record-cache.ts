@@ -1,29 +1,29 @@
-/** Opened records of the kinds that are few and read at every request, valid while no record of their kind changes. */
+/** Caches opened records of small kinds that every request reads. They are valid until a record of their kind changes. */
 import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
 
-/** Tokens, logs and whatever else grows without end are never cached. */
+/** Kinds that grow without limit, such as tokens and logs, are never cached. */
 const CACHED: ReadonlySet<Kind> = new Set(['tenant', 'settings', 'application', 'api_key', 'containers'])
-/** Their numbers, for an engine that counts changes of these kinds only. */
+/** Numbers of the cached kinds, for an engine that counts only their changes. */
 export const CACHED_KINDS: ReadonlySet<number> = new Set([...CACHED].map((kind) => KINDS[kind]))
 const MAX_RECORDS = 4096
 
 interface Records {
   counter: number
-  /** By tenant and id. */
+  /** The key is `tenant/id`. */
   records: Map<string, RecordOf[Kind]>
 }
 
 export class RecordCache {
   readonly #kinds = new Map<Kind, Records>()
-  /** The keys of tenants, by their cached records. */
+  /** The keys of each cached record of a tenant. */
   readonly #keys = new WeakMap<object, RecordKeys>()
 
   holds(kind: Kind): boolean {
     return CACHED.has(kind)
   }
 
-  /** The record that {@link put} was given under this change counter of the kind. */
+  /** Returns the record if it was put under the same change counter. */
   find(kind: Kind, tenant: number, id: string, counter: number): RecordOf[Kind] | undefined {
     const known = this.#kinds.get(kind)
     return known?.counter === counter ? known.records.get(`${tenant}/${id}`) : undefined
@@ -47,7 +47,7 @@ export class RecordCache {
     return keys
   }
 
-  /** Forgets records of which one was removed, for they may have held keys. */
+  /** Call when a record of the kind is removed: its keys must not stay in memory. */
   forget(kind: Kind): void {
     this.#kinds.delete(kind)
   }
@@ -57,7 +57,7 @@ export class RecordCache {
   }
 }
 
-/** Differs after any change of these kinds; undefined if one of them has no counter. */
+/** Changes with every change of these kinds. Undefined if one of the kinds has no counter. */
 export function sumCounters(
   kinds: readonly Kind[],
   counterOf: (kind: number) => number | undefined,
@@ -71,7 +71,7 @@ export function sumCounters(
   return sum
 }
 
-/** Freezes all of it, because several callers share it. */
+/** Also freezes all members, because several callers share the record. */
 function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   for (const member of Object.values(value)) freeze(member)

@@ -1,4 +1,4 @@
-/** Opens each record, and seals and digests it anew under other keys. Walking the files is the engine's. */
+/** Reseals rows with new keys: opens each record, and seals and digests it again. The engine reads and writes the rows. */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
@@ -8,13 +8,13 @@ import { digestId, idOf, keysOfRecord, openIfWhole, openRecord, sealRecord } fro
 export interface ResealOptions {
   present: VaultKeys
   next: VaultKeys
-  /** The keys of every tenant, as its record holds them. */
+  /** The keys of every tenant, as the tenant's record holds them. */
   tenants: ReadonlyMap<number, TenantKeyBytes>
-  /** As its record will hold them, the same whenever it is called; default: as they are. */
+  /** Returns the new keys of a tenant, equal at every call. Default: the keys stay. */
   renew?(tenant: number, present: TenantKeyBytes): TenantKeyBytes
-  /** Search index values are kept as digests alone, so they have to be rendered again. */
+  /** Renders the search index values again, because only their digests are stored. */
   renderSearch(token: RecordOf['token']): Promise<string[]>
-  /** Logs are not resealed but written anew, in the first chain alone. */
+  /** The logs are written again into the first chain, so lists of chains are dropped. */
   logsAnew?: boolean
 }
 
@@ -47,7 +47,7 @@ export function createReseal(options: ResealOptions): (row: Row) => Promise<Rese
   }
 }
 
-/** The keys of every tenant, as its record holds them. Records that do not open are left out. */
+/** Returns the keys of every tenant. Skips records that do not open. */
 export async function readTenantKeys(
   keys: VaultKeys,
   rows: AsyncIterable<Row>,
@@ -60,13 +60,13 @@ export async function readTenantKeys(
   return tenants
 }
 
-/** Undefined for a row that is no record of a tenant, or does not open. */
+/** Undefined if the row is not a tenant's record, or does not open. */
 function openTenant(keys: VaultKeys, row: Row): RecordOf['tenant'] | undefined {
   const record = row.kind === KINDS.tenant ? openIfWhole(keys.vault, row) : undefined
   return record as RecordOf['tenant'] | undefined
 }
 
-/** Verifies the seal of each row. `verify` runs twice, because records of tenants, which have their keys, may be anywhere. */
+/** Verifies the seals of all rows. Calls `verify` twice: tenants' records hold the keys of other rows, and may come after them. */
 export async function verifySeals(
   keys: VaultKeys,
   verify: (check: CheckRow) => Awaitable<Verification>,

@@ -1,4 +1,4 @@
-/** How a record becomes a row, and is found by digests. It knows nothing of engines or units of work. */
+/** Turns records into sealed rows with keyed digests, by which rows are found. Does not depend on engines or units of work. */
 import type { RecordKeys } from '../../crypto/ports.js'
 import {
   type IndexField,
@@ -13,7 +13,7 @@ import { asBuffer } from '../bytes.js'
 import type { Draft, Row, Where } from '../engine.js'
 import type { Condition, PutOptions } from '../store.js'
 
-/** A seal begins with its nonce, which no two seals share. */
+/** A seal begins with its nonce. No two seals have the same nonce. */
 export const NONCE_BYTES = 24
 const ID_BYTES = 16
 const KEY_BYTES = 8
@@ -30,7 +30,7 @@ export function sealRecord(keys: RecordKeys, { id, rev }: Pick<Row, 'id' | 'rev'
   return sealed
 }
 
-/** Every key of a record's row; `search` are its rendered search index values. */
+/** All keys of a record's row. `search`: the rendered values of its search indexes. */
 export function keysOfRecord<K extends Kind>(
   keys: RecordKeys,
   kind: K,
@@ -40,7 +40,7 @@ export function keysOfRecord<K extends Kind>(
   const lookups = indexFieldsOf(kind, record)
   for (const value of new Set(search.map((text) => text.toLowerCase()))) lookups.push(searchField(value))
   const sharing = sharingOf(kind, record)
-  // A copy, because the whole pool that the bytes are in would be kept with them.
+  // A copy, because a view would keep its whole pool in memory.
   const shared = () =>
     Uint8Array.from(packKeys(keys, kind, digestAll(keys, kind), sharedFieldsOf(record as RecordOf['token'])))
   const first =
@@ -51,7 +51,7 @@ export function keysOfRecord<K extends Kind>(
 }
 
 export function idOf(record: RecordOf[Kind]): string {
-  // Rows carry a tenant's number, so that is what its record is found by; its UUID is a look-up.
+  // Rows have a tenant's number, so its record is found by the number. Its UUID is one of the keys.
   if ('number' in record) return String(record.number)
   return 'id' in record ? record.id : ''
 }
@@ -63,7 +63,7 @@ export function openRecord(keys: RecordKeys, row: SealedVersion): RecordOf[Kind]
   return record
 }
 
-/** Undefined if the bytes do not authenticate. */
+/** Undefined if the row was sealed with another key, or under another id or version. */
 export function openIfWhole(keys: RecordKeys, row: SealedVersion): RecordOf[Kind] | undefined {
   const plain = keys.data.open(row.sealed, associate(row.id, row.rev))
   if (plain === undefined) return undefined
@@ -74,7 +74,7 @@ export function openIfWhole(keys: RecordKeys, row: SealedVersion): RecordOf[Kind
   return record
 }
 
-/** A row's seal names its id (hence kind and tenant) and its version, so neither can be exchanged. */
+/** Binds a seal to the row's id (which includes kind and tenant) and version, so that neither can be exchanged. */
 function associate(id: Uint8Array, revision: number): Uint8Array {
   const bytes = Buffer.allocUnsafe(ID_BYTES + REVISION_BYTES)
   bytes.set(id)
@@ -84,10 +84,9 @@ function associate(id: Uint8Array, revision: number): Uint8Array {
 }
 
 const CURSOR_BYTES = 6
-/** A cursor with nonce and tag, in hexadecimal. */
+/** A sealed cursor in hexadecimal: nonce, ciphertext, tag. */
 const CURSOR = /^[0-9a-f]{92}$/
 
-/** A `seq` that is opened under the same `about` only. */
 export function sealCursor(keys: RecordKeys, about: string, seq: number): string {
   const plain = Buffer.allocUnsafe(CURSOR_BYTES)
   plain.writeUIntLE(seq, 0, CURSOR_BYTES)
@@ -100,17 +99,17 @@ export function openCursor(keys: RecordKeys, about: string, cursor: string): num
   return plain === undefined ? undefined : asBuffer(plain).readUIntLE(0, CURSOR_BYTES)
 }
 
-/** Its length differs from that of a record's associated data, so neither opens as the other. */
+/** Its length differs from the associated data of records, so neither opens in the place of the other. */
 function associateCursor(keys: RecordKeys, about: string): Uint8Array {
   return keys.index.digest(`["cursor",${JSON.stringify(about)}]`)
 }
 
-/** The row id of a record. What is digested is JSON, here and below, which keeps the parts apart whatever they hold. */
+/** The row id of a record. All digests are computed over JSON, which separates the parts whatever they contain. */
 export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
   return keys.index.digest(`["id",${KINDS[kind]},${tenant},${JSON.stringify(id)}]`)
 }
 
-/** The key of one thing that records of a kind are found by. */
+/** The key of a value by which records of a kind are found. */
 export function digestKey(keys: RecordKeys, kind: Kind, lookup: IndexField): Uint8Array {
   return digestLookup(keys, kind, lookup).subarray(0, KEY_BYTES)
 }
@@ -119,17 +118,17 @@ export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
   return keys.index.recall(`["all",${KINDS[kind]}]`).subarray(0, KEY_BYTES)
 }
 
-/** The fields whose digests are cached, because many records, or the rules of callers, share few values. */
+/** Digests of these fields are cached, because many records, or the rules of callers, have the same few values. */
 const SHARED: ReadonlySet<string> = new Set(['application', 'container', 'ancestor', 'containers', 'month'])
 
-/** Key first, as its digest begins. */
+/** The key of a look-up is the beginning of its digest. */
 function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: IndexField): Uint8Array {
   if (SHARED.has(field))
     return keys.index.recall(`["key",${KINDS[kind]},"${field}",${JSON.stringify(value)}]`)
   return keys.index.digest(`["key",${KINDS[kind]},${JSON.stringify(field)},${JSON.stringify(value)}]`)
 }
 
-/** The keys `first`, then that of each look-up. Contract: they are distinct. */
+/** Returns `first`, followed by the key of each look-up. Contract: no key is there twice. */
 function packKeys(
   keys: RecordKeys,
   kind: Kind,
@@ -164,7 +163,7 @@ export function createDraft<K extends Kind>(
   }
 }
 
-/** The part of an engine's query that selects records of a kind. */
+/** The part of an engine's query that selects the records of a kind. */
 export function select(keys: RecordKeys, kind: Kind, tenant: number, where: Condition | undefined) {
   return {
     kind: KINDS[kind],
