@@ -1,7 +1,7 @@
 /**
  * Backups: all rows of a vault in one file: magic 8 | header length u32 | header | frames. The header is not encrypted,
- * because its key slots open the rest. The frames are as those of a write-ahead log, each chained to the one before and the
- * first to the header: one with the times, then rows, then one without rows, which ends the backup.
+ * because its key slots open the rest. The frames have the format of a write-ahead log. Each frame is chained to the frame
+ * before it, and the first one to the header. The first frame has the times and counts, and a frame without rows ends the file.
  */
 import type { EngineKeys, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
@@ -19,10 +19,9 @@ const MAGIC = Buffer.from('COFFERB1')
 const FIXED_BYTES = 12
 const HEADER_LIMIT = 64 * 1024
 const FRAME_LIMIT = 256 * 1024 * 1024
-/** Rows of one frame. */
 const BATCH = { rows: 1000, bytes: 64 * 1024 }
 
-/** The first frame. Bytes of `pending` are base64. */
+/** The content of the first frame. Byte strings of `pending` are base64. */
 interface About {
   times: Times
   count: number
@@ -30,7 +29,7 @@ interface About {
 }
 
 /**
- * Returns the length in bytes. The file gets its name when it was read again. A failure leaves no file.
+ * Returns the length in bytes. The file gets its final name after it was read again. After a failure there is no file.
  * @throws CofferError `conflict`, `storage_failed`
  */
 export async function writeBackup(
@@ -52,7 +51,7 @@ export async function writeBackup(
         const next = sealFrame(keys.wal, content, first.tag, position)
         file.append(next.bytes)
         position = next.position
-        // Lets other work run.
+        // Gives the event loop a turn.
         await new Promise(setImmediate)
       }
       file.sync()
@@ -96,7 +95,7 @@ export function readBackupHeader(files: Files, path: string): Header {
   }
 }
 
-/** Contract: `keys` were opened by the header of the backup. @throws CofferError `vault_damaged` */
+/** Contract: `keys` were opened with the header of the backup. @throws CofferError `vault_damaged` */
 export function readBackup(files: Files, keys: EngineKeys, path: string): VaultRows {
   const first = readFrames(files, keys, path).next().value!
   const about = JSON.parse(asBuffer(first).toString()) as About
@@ -114,7 +113,6 @@ export function readBackup(files: Files, keys: EngineKeys, path: string): VaultR
   return { ...about, pending, rows }
 }
 
-/** The plain bytes of all frames, in order. */
 function* readFrames(files: Files, keys: EngineKeys, path: string): Generator<Uint8Array, undefined> {
   const file = openBackup(files, path)
   try {
@@ -141,7 +139,7 @@ function* readFrames(files: Files, keys: EngineKeys, path: string): Generator<Ui
   }
 }
 
-/** The frames are bound and chained to a digest of the header, so that no other header fits. */
+/** All frames are bound to a digest of the header, so they do not open with another header. */
 function beginFrames(keys: EngineKeys, text: Uint8Array): WalPosition {
   return { frames: 0, end: FIXED_BYTES + text.length, tag: keys.chain(text, 16) }
 }

@@ -1,16 +1,15 @@
 export const MAX_U48 = 2 ** 48 - 1
 
-/** A Buffer over the same memory, for its little-endian reads and writes. */
+/** Returns a Buffer over the same memory, not a copy. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Bytes as a string of equal length and order, for keys of a Map. */
+/** Bytes as a key of a Map. The text has the length and order of the bytes. */
 export function toText(bytes: Uint8Array, start = 0, end = bytes.length): string {
   return asBuffer(bytes).toString('latin1', start, end)
 }
 
-/** Lower-case hexadecimal: for file ids and the vault's id. */
 export function toHex(bytes: Uint8Array): string {
   return asBuffer(bytes).toString('hex')
 }
@@ -24,7 +23,7 @@ export function fromBase64(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, 'base64'))
 }
 
-/** Ascending numbers as text: their distances, separated by commas. */
+/** Ascending numbers as text: the differences between neighbours, separated by commas. */
 export function packRows(rows: readonly number[] | Uint32Array): string {
   return Array.from(rows, (row, index) => row - (rows[index - 1] ?? 0)).join()
 }
@@ -36,7 +35,7 @@ export function unpackRows(text: string): Uint32Array {
   return rows
 }
 
-/** The first index of which `isReached` holds, or `count`. Contract: it holds for all after the first. */
+/** Returns the first index for which `isReached` is true, or `count`. Contract: it is also true for all later indexes. */
 export function lowerBound(count: number, isReached: (index: number) => boolean): number {
   let low = 0
   let high = count

@@ -1,4 +1,4 @@
-/** The port of storage engines, whose port above is `store.ts`; `barrier/` translates between the two. */
+/** The port of storage engines. `barrier/` implements the port above it (`store.ts`) with this one. */
 import type { Awaitable } from '../domain/awaitable.js'
 import { CofferError } from '../errors.js'
 import type { ClockState, Durability, Page, RangeField } from './store.js'
@@ -7,9 +7,9 @@ import type { Header } from './vault-file.js'
 
 export type { Awaitable }
 
-/** 16 bytes: keyed digest of kind, tenant and id. */
+/** 16 bytes: a keyed digest of kind, tenant and id. */
 export type RowId = Uint8Array
-/** 8 bytes: keyed digest of one look-up value of a row. */
+/** 8 bytes: a keyed digest of one value by which a row is found. */
 export type Key = Uint8Array
 
 export interface Row {
@@ -18,24 +18,24 @@ export interface Row {
   /** u16 */
   tenant: number
   id: RowId
-  /** Assigned at creation and kept by updates; higher than that of all rows of earlier units. Gaps are possible. */
+  /** Assigned when the row is created and kept by updates. Higher than in all rows of earlier units. Gaps are possible. */
   seq: number
-  /** Assigned to each version that is written; unique among committed versions. Gaps are possible. */
+  /** Assigned to each version of a row. Unique among committed versions. Gaps are possible. */
   rev: number
-  /** Wall clock, ms since the epoch. Rows are ordered by `seq`, not by this. */
+  /** Wall clock, ms since the epoch. Rows are ordered by `seq`, because the clock may go back. */
   created: number
   /** ms since the epoch, 0 for never. */
   modified: number
-  /** ms since the epoch, 0 for never. A row is gone from every read once `expires <= now`. */
+  /** ms since the epoch, 0 for never. Reads do not find the row once `expires <= now`. */
   expires: number
-  /** Keys one after another, 8 bytes each; the first is "all of this tenant and kind". At most 255. */
+  /** At most 255 keys of 8 bytes, one after another. All rows of the tenant and kind have the first key. */
   keys: Uint8Array
   sealed: Uint8Array
-  /** Bytes of the sealed record if it was not read: `sealed` is empty then. */
+  /** The length of the sealed record if it was not read. `sealed` is empty then. */
   unread?: number
 }
 
-/** The part of a row that a new root key replaces. Contract: `sealed` is bound to the same `rev` as before. */
+/** The part of a row that depends on the root key. Contract: `sealed` is bound to the same `rev` as before. */
 export type Resealed = Pick<Row, 'id' | 'keys' | 'sealed'>
 
 export type Where =
@@ -44,22 +44,22 @@ export type Where =
   | { and: readonly Where[] }
   | { or: readonly Where[] }
   | { not: Where }
-  /** `from` inclusive, `below` exclusive; a row whose field is 0 (never) is in no range. */
+  /** `from` is inclusive, `below` exclusive. A row whose field is 0 (never) is in no range. */
   | { range: RangeField; from?: number; below?: number }
 
 export interface Query extends Page {
   kind: number
   tenant: number
-  /** The key every row of this tenant and kind carries first. */
+  /** The first key of every row of this tenant and kind. */
   all: Key
   where?: Where
-  /** Once a page has this many sealed bytes, its further large rows are left `unread`. */
+  /** When the page has this many sealed bytes, further large rows are left `unread`. */
   maxBytes?: number
 }
 
 /**
- * Finds the newest matches with a `seq` below this, newest first; or, with `above`, the oldest with a `seq` above that,
- * oldest first. The cost depends on `size`, not on the number of matches. Contract: at most one of both is given.
+ * Finds the newest matches with a `seq` lower than `below`, newest first, or the oldest matches with a `seq` higher than
+ * `above`, oldest first. The cost depends on `size`, not on the number of matches. Contract: at most one of the two is given.
  */
 export interface SeekQuery extends Omit<Query, 'page'> {
   below?: number | undefined
@@ -69,37 +69,36 @@ export interface SeekQuery extends Omit<Query, 'page'> {
 export interface RowPage {
   /** Newest (highest `seq`) first. */
   rows: Row[]
-  /** All live rows that match, exactly. */
+  /** The exact number of live rows that match. */
   total: number
 }
 
-/** A row to be written. Without `seq` it is new: the engine assigns `seq` and `created`. */
+/** A row to write. A row without `seq` is new: the engine assigns `seq` and `created`. */
 export interface Draft
   extends Pick<Row, 'kind' | 'tenant' | 'id' | 'modified' | 'expires' | 'keys'>,
     Partial<Pick<Row, 'seq' | 'created'>> {
-  /** Returns `sealed`, bound to `rev`. Called once `rev` is assigned, and again if the engine assigns another. */
+  /** Returns `sealed`, bound to `rev`. Called when `rev` is assigned, and again if the engine assigns another `rev`. */
   seal(rev: number): Uint8Array
 }
 
-/** An entry of a tenant's log. It is opaque to engines, which store it in rows by {@link LogSealer.seal}. */
+/** An entry of a tenant's log. Engines cannot read it. They store it in rows with {@link LogSealer.seal}. */
 export interface LogEntry {
   readonly tenant: number
-  /** Approximate size in a row. */
   readonly bytes: number
-  /** ms since the epoch. An engine with concurrent units replaces it, so that times follow the order of commits. */
+  /** ms since the epoch. An engine with concurrent units replaces it, so that times follow the order of the commits. */
   time: number
 }
 
-/** Entries of one tenant that an engine of several processes commits now and adds to a chain later. */
+/** Entries of one tenant that a shared engine commits now and moves to a chain later. */
 export interface PendingBatch {
   readonly id: Uint8Array
   readonly tenant: number
 }
 
-/** Seals the entries of a batch, bound to its id. */
+/** Seals the entries of a batch. The seal is bound to the batch's id. */
 export type SealEntries = (id: Uint8Array, entries: readonly LogEntry[]) => Uint8Array
 
-/** Once the entry of an answered read has waited this many ms to be stored, engines refuse further logged reads. */
+/** If the log entry of an answered read is not stored after this many ms, engines refuse further logged reads. */
 export const MAX_PENDING_MS = 2_000
 
 /** `reason`: a sentence. */
@@ -108,11 +107,11 @@ export function logUnavailable(reason: string): CofferError {
   return new CofferError('unavailable', message.trimEnd(), { retryAfterSeconds: 1 })
 }
 
-/** Implemented by the barrier: puts log entries into sealed rows. */
+/** Puts log entries into sealed rows. The barrier implements it. */
 export interface LogSealer {
   /**
-   * Puts rows that hold these entries, in order, without those of tenants that are gone. An engine of several
-   * processes passes a chain that only it adds to now, and the batches that held the entries.
+   * Puts rows with these entries, in order. Entries of deleted tenants are left out. A shared engine passes a chain to which
+   * only it appends now, and the batches that held the entries.
    */
   seal(
     writer: EngineWriter,
@@ -120,9 +119,12 @@ export interface LogSealer {
     chain?: number,
     batches?: readonly PendingBatch[],
   ): Awaitable<void>
-  /** Returns the function that seals batches of a tenant's entries; undefined if the tenant does not exist any more. */
+  /** Returns a function that seals batches of a tenant's entries. Undefined if the tenant was deleted. */
   sealerOf(reader: EngineReader, tenant: number): Awaitable<SealEntries | undefined>
-  /** None if a chain has them. Undefined if they do not open, the tenant is gone, or it is unknown. */
+  /**
+   * Returns no entries if a chain has them already. Undefined if they do not open, the tenant was deleted, or a chain cannot
+   * tell.
+   */
   openPending(
     reader: EngineReader,
     batch: PendingBatch,
@@ -130,71 +132,70 @@ export interface LogSealer {
   ): Awaitable<readonly LogEntry[] | undefined>
 }
 
-/** Kind of log rows. A replaced one need not be overwritten soon, because its entries are kept in another row. */
+/** Kind of log rows. The engine need not overwrite a replaced log row soon, because another row keeps its entries. */
 export const LOG_ROWS = 254
 
 /**
- * Kinds of rows of a queue. A removed one need not be overwritten before the removal is answered: it is overwritten as soon
- * as a replaced row. For what is sent is in other rows then, and a queue removes many rows.
+ * Kinds of rows of a queue. The engine need not overwrite a removed row of a queue before it answers. It overwrites the row as
+ * soon as a replaced one: other rows have the data that is sent, and a queue removes many rows.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 
 export interface EngineReader {
-  /** Wall clock when the unit began, ms since the epoch: it dates rows and decides what has expired. */
+  /** The wall clock when the unit began, ms since the epoch. It dates rows and decides which rows have expired. */
   readonly now: number
   readonly clock: ClockState
-  /** `expired: true` also finds an expired row that was not purged yet. */
+  /** `expired: true` also finds an expired row that is not purged yet. */
   get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Awaitable<Row | undefined>
   find(query: Query): Awaitable<RowPage>
-  /** At most `size` rows, in the order that {@link SeekQuery} says. */
+  /** Returns at most `size` rows, in the order of {@link SeekQuery}. */
   seek(query: SeekQuery): Awaitable<Row[]>
-  /** Expired records of all tenants and kinds that may be purged now: at most `limit`, in no order. */
+  /** Returns at most `limit` expired rows that may be purged now, of all tenants and kinds, in no order. */
   findExpired(limit: number): Awaitable<Row[]>
-  /** Entries of committed units that are in no chain yet, oldest first; undefined in the place of what cannot be read. */
+  /** Committed entries that are in no chain yet, oldest first. Undefined takes the place of unreadable entries. */
   pendingEntries?(tenant: number): Awaitable<readonly (LogEntry | undefined)[]>
-  /** {@link Engine.changeCounter} as of this unit; undefined once it sees uncommitted changes. */
+  /** {@link Engine.changeCounter} in the state that this unit reads. Undefined once the unit has uncommitted changes. */
   changeCounter?(kind: number): number | undefined
 }
 
-/** Writes take effect in order. A failed one may surface in a later call, or as the failure of the unit. */
+/** Writes take effect in order. An error of a write may be thrown by a later call, or by the unit itself. */
 export interface EngineWriter extends EngineReader {
-  /** A new row (no `seq`) must not exist, not even expired; any other replaces the row that it was read from. */
+  /** A new row (without `seq`) must not exist, not even expired. Any other draft replaces the row that the unit has read. */
   put(draft: Draft): Awaitable<void>
-  /** Changes nothing if there is no such row. */
+  /** Does nothing if the row does not exist. */
   remove(kind: number, tenant: number, id: RowId): Awaitable<void>
   /**
-   * Sealed in the commit of this unit; up to 50 ms later if the unit writes nothing else and nobody waits for
-   * the sync. An engine of several processes may first commit it as a {@link PendingBatch}.
+   * The entry is sealed when this unit commits, or up to 50 ms later if the unit writes nothing else and nobody waits for the
+   * sync. A shared engine may first commit it as a {@link PendingBatch}.
    */
   append(entry: LogEntry): void
-  /** Removes every row of the tenant, logs included. */
+  /** Removes all rows and logs of the tenant. */
   dropTenant(tenant: number): Awaitable<void>
-  /** Commits the time of this unit even if it changes nothing; `isTrusted`: a person confirmed the clock. */
+  /** Commits the time of this unit, even if the unit changes nothing. `isTrusted`: a person has confirmed the clock. */
   storeTime(options?: { isTrusted?: boolean }): void
 }
 
 /**
- * Units of work are serializable, and a unit sees every unit that resolved before it was asked for. If units
- * collide, an engine discards a run and calls its work again. So a work has no effect except through its
- * writer until the unit has resolved.
+ * Units of work are serializable. A unit sees every unit that resolved before it was requested. If units collide, an engine
+ * discards the attempt and calls `work` again. Therefore `work` changes only what its writer changes.
  */
 export interface Engine {
   read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T>
-  /** A work that throws leaves no trace. */
+  /** If `work` throws, nothing changes. */
   write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability?: Durability): Promise<T>
-  /** Contract: called once, before any unit of work that appends. */
+  /** Contract: called once, before any unit of work appends a log entry. */
   attach(sealer: LogSealer): void
-  /** Differs after a committed change of the kind by any process, so callers may cache until then. O(1). */
+  /** Changes with every committed change of the kind, by any process. Callers may cache rows while it stays the same. O(1). */
   changeCounter?(kind: number): number
-  /** The last known {@link EngineReader.changeCounter}; a unit that reads that verifies it before it ends. */
+  /** The last known {@link EngineReader.changeCounter}. A unit that reads that counter checks it before the unit ends. */
   cachedCounter?(kind: number): number | undefined
-  /** Resolves if a read and a write would be answered now. @throws CofferError that says why not */
+  /** Resolves if a read and a write would succeed now. @throws CofferError with the reason if not */
   checkReady?(): Promise<void>
   readonly maintenance?: EngineMaintenance
   close(): Promise<void>
 }
 
-/** Log entries of one tenant that are to go into a chain, sealed together. `written`: µs since the epoch. */
+/** Log entries of one tenant, sealed together, that are not in their chain yet. `written`: µs since the epoch. */
 export interface PendingEntries {
   id: Uint8Array
   tenant: number
@@ -210,22 +211,23 @@ export interface VaultRows {
   pending: readonly PendingEntries[]
   /** Approximate. */
   count: number
-  /** Equal at every call. `skip` receives the kind, if known, of an unreadable row. Files have no keys. */
+  /**
+   * Each call returns the same rows. Rows of files have no keys. `skip` receives the kind of an unreadable row, if it is known.
+   */
   rows(skip?: (kind: number | undefined) => void): AsyncIterable<Row>
 }
 
-/** Operations on a whole engine, for the owner of a vault. */
 export interface EngineMaintenance {
-  /** Counts only what is synced. */
+  /** Counts synced rows only. */
   status(): Promise<EngineStatus>
-  /** Reads every byte that the vault relies on; `check` checks a row's seal. */
+  /** Reads every byte that the vault relies on. `check` checks the seal of a row. */
   verify(check: CheckRow): Promise<Verification>
-  /** Removes dead rows and merges files until nothing is left to do; units of work run meanwhile. */
+  /** Removes dead rows and merges files until nothing is left to do. Units of work run meanwhile. */
   compact(): Promise<void>
   readonly header: Header
-  /** Runs `work` over all rows as they are at one moment; units of work run meanwhile. */
+  /** Calls `work` with a snapshot of all rows. Units of work run meanwhile. */
   withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T>
-  /** Replaces the header; the present one is refused from then on. */
+  /** Replaces the header. From then on, the vault does not open with the old one. */
   replaceHeader(header: Header): Promise<void>
 }
 
@@ -233,24 +235,24 @@ export interface EngineStatus {
   sstables: number
   walBytes: number
   sstableBytes: number
-  /** `records` includes expired rows that were not removed yet. */
+  /** `records` includes expired rows that are not purged yet. */
   rows: { records: number; dead: number }
 }
 
-/** Returns the problem of a row's seal; or, for a row of a log, the number of its log records. */
+/** Checks the seal of a row and returns the problem, if any. `logs`: the number of log records in a row of a log. */
 export type CheckRow = (row: Row) => { problem?: string; logs?: number }
 
 export interface Finding {
-  /** The file, or the tenant's log. */
+  /** A file, or the log of a tenant. */
   place: string
   problem: string
 }
 
 export interface Verification {
   findings: Finding[]
-  /** Records that were found whole. */
+  /** The numbers of intact records. */
   readable: { records: number; logs: number }
   segments: number
-  /** Journals that were set aside, if any: files in the vault's directory that nothing reads. */
+  /** Copies of damaged journals in the vault's directory. Nothing reads them. */
   set_aside?: string[]
 }

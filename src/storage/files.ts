@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { CofferError, codeOf, damaged } from '../errors.js'
 
-/** Describes a path, without following a link. */
+/** Describes a path. A link is described itself, not its target. */
 export interface FileStat {
   kind: 'file' | 'directory' | 'other'
   mode: number
@@ -12,36 +12,38 @@ export interface FileStat {
 
 export type Opening = 'read' | 'write'
 
-/** Synchronous except `syncDataBeside`. Every failure is a CofferError `storage_failed` that says what to do. */
+/** All methods but `syncDataBeside` are synchronous. Every failure is a CofferError `storage_failed` that says what to do. */
 export interface Files {
-  /** The user id of this process; undefined where the system has none (Windows). */
+  /** The user id of this process. Undefined on Windows, which has none. */
   readonly user: number | undefined
-  /** A descriptor, or undefined when nothing is there. Never follows a symbolic link. */
+  /** Returns a descriptor, or undefined if there is no file. Never follows a symbolic link. */
   open(path: string, opening: Opening): number | undefined
-  /** Makes a file that must not exist, mode 0600, and opens it for writing. */
+  /** Creates a file of mode 0600 and opens it for writing. Fails if the file exists. */
   create(path: string): number
   close(file: number): void
-  /** Bytes read into `target` from `position` on: fewer than asked only at the end of the file. */
+  /**
+   * Reads into `target` from `position` on. Returns the number of bytes, which is lower than requested only at the end of the
+   * file.
+   */
   read(file: number, target: Uint8Array, position: number): number
-  /** Writes all of `bytes` at `position`. */
   write(file: number, bytes: Uint8Array, position: number): void
   size(file: number): number
   truncate(file: number, length: number): void
-  /** fdatasync: makes contents and length durable. */
+  /** Makes contents and length durable (fdatasync). */
   syncData(file: number): void
-  /** Syncs, without blocking the process, what was written to the file at `path` until now. */
+  /** Syncs everything that was written to the file until now. Does not block the process. */
   syncDataBeside(path: string): Promise<void>
   sync(file: number): void
-  /** Makes the names in the directory durable. */
+  /** Makes new names in the directory durable. */
   syncDirectory(path: string): void
   rename(from: string, to: string): void
-  /** False when `to` exists. */
+  /** Returns false if `to` exists. */
   link(from: string, to: string): boolean
-  /** False when nothing was there. */
+  /** Returns false if there was no file. */
   remove(path: string): boolean
   stat(path: string): FileStat | undefined
   list(path: string): string[]
-  /** Mode 0700; false when it exists. */
+  /** Creates the directory with mode 0700. Returns false if it exists. */
   makeDirectory(path: string): boolean
 }
 
@@ -63,7 +65,7 @@ const REASONS: Record<string, string> = {
   ENAMETOOLONG: 'the path is too long. Choose a shorter one.',
 }
 
-/** Returns (does not throw) a CofferError `storage_failed` for an error of node:fs. */
+/** Returns a CofferError `storage_failed` for an error of node:fs. */
 export function storageError(action: string, path: string, cause: unknown): CofferError {
   const code = codeOf(cause)
   const reason = REASONS[code] ?? `the system says ${code === '' ? 'nothing more' : code}.`
@@ -71,7 +73,7 @@ export function storageError(action: string, path: string, cause: unknown): Coff
   return new CofferError('storage_failed', `Cannot ${action} ${path}: ${reason}`, { cause, toCallers })
 }
 
-/** Makes a directory and its missing parents, durably, all of them with mode 0700. */
+/** Creates a directory and its missing parents with mode 0700, and syncs their names. */
 export function makeDirectories(files: Files, path: string): void {
   if (files.stat(path) !== undefined) return
   const parent = dirname(path)
@@ -79,13 +81,16 @@ export function makeDirectories(files: Files, path: string): void {
   if (files.makeDirectory(path)) files.syncDirectory(parent)
 }
 
-/** Undefined without a file. @throws CofferError `vault_damaged`, before reading, if it has more than `limit` bytes */
+/**
+ * Undefined if there is no file. @throws CofferError `vault_damaged` if the file is larger than `limit` bytes; it is not read
+ * then
+ */
 export function readWhole(files: Files, path: string, limit: number): Uint8Array | undefined {
   const file = files.open(path, 'read')
   if (file === undefined) return undefined
   try {
     const size = files.size(file)
-    if (size > limit) throw damaged(`${path} is larger than it can be (${size} bytes)`)
+    if (size > limit) throw damaged(`${path} is too large (${size} bytes)`)
     const bytes = new Uint8Array(size)
     return bytes.subarray(0, files.read(file, bytes, 0))
   } finally {
@@ -93,11 +98,11 @@ export function readWhole(files: Files, path: string, limit: number): Uint8Array
   }
 }
 
-/** Removes a file that nothing needs. If that fails, the next opening of the vault removes it. */
+/** Removes a file that is not needed. If that fails, the next opening of the vault removes it. */
 export function removeQuietly(files: Files, path: string): void {
   try {
     files.remove(path)
   } catch {
-    // Nothing depends on it.
+    // The file is removed later.
   }
 }

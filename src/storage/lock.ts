@@ -1,4 +1,4 @@
-/** One process at a time may open the files of a vault, or another file. Of two that find the holder dead, only one breaks the lock. */
+/** A lock file: one process at a time may open the files of a vault. If two processes find its holder dead, only one breaks it. */
 import type * as ChildProcess from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,9 +11,9 @@ import { noVault } from './vault-file.js'
 
 export interface ProcessIdentity {
   pid: number
-  /** When the living process of this number started, in any fixed format; undefined when there is none. */
+  /** When the running process with this number started, in any fixed format. Undefined if there is none. */
   startOf(pid: number): string | undefined
-  /** Tells this boot of the machine (and this PID namespace) from others. */
+  /** Identifies this boot of the machine and the PID namespace. */
   boot: string
   host: string
 }
@@ -23,26 +23,26 @@ export interface LockHolder {
   started: string
   boot: string
   host: string
-  /** When it began to wait for the lock, ms since the epoch. */
+  /** When the process began to wait for the lock, ms since the epoch. */
   since: number
   nonce: string
-  /** A server, which keeps the lock for long and answers the commands of other processes. */
+  /** The holder is a server: it keeps the lock for long and answers the commands of other processes. */
   isServer?: boolean
 }
 
 export interface LockOptions {
   files: Files
   directory: string
-  /** The name of the lock in the directory; default `lock`. */
+  /** The name of the lock file. Default: `lock`. */
   name?: string
   identity: ProcessIdentity
   random: RandomSource
   clock: Clock
   wait(ms: number): Promise<void>
-  /** How long to wait for one holder. */
+  /** The longest wait for one holder. If another process gets the lock, the wait begins again. */
   timeoutMs: number
   isServer?: boolean
-  /** Throws, to end the wait at once, if it is in vain to wait for this living holder. */
+  /** Throws to end the wait at once, for example because this living holder is a server. */
   checkHolder?(holder: LockHolder): void
 }
 
@@ -53,18 +53,16 @@ export interface Lock {
 }
 
 const LOCK = 'lock'
-/** They follow the name of the lock. */
+/** Endings after the name of the lock: a private file, which is linked to the lock's name, and a claim to break a lock. */
 const PRIVATE = '.p-'
 const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 20
-/** The nonce of an unreadable lock, which only a power cut leaves: a lock is written before it is linked. */
+/** The nonce of an unreadable lock. Only a power cut leaves one, because a lock file is complete before it gets its name. */
 const UNREADABLE = 'unreadable'
-/** How the text of every lock begins. */
 const BEGINNING = '{"pid":'
 
-/** Waits `timeoutMs` for each living holder. @throws CofferError `unavailable`, `vault_missing` */
 export async function acquireLock(options: LockOptions): Promise<Lock> {
   const { files, directory, name = LOCK, identity, random, clock } = options
   if (files.stat(directory) === undefined) throw noVault(directory)
@@ -109,7 +107,7 @@ async function waitForLock(options: LockOptions, own: string): Promise<void> {
   }
 }
 
-/** True when the lock was acquired; a dead holder's lock is broken first. */
+/** Returns true if the lock is acquired. Breaks the lock of a dead holder first. */
 function tryToAcquire(options: LockOptions, own: string): boolean {
   const { files, directory, name = LOCK, identity } = options
   const path = `${directory}/${name}`
@@ -121,8 +119,8 @@ function tryToAcquire(options: LockOptions, own: string): boolean {
 }
 
 /**
- * Only the holder of a claim on the nonce may remove the lock of a dead process: of two that found it dead,
- * the slower cannot remove the faster's lock. A claim is a lock too, and is broken in the same way.
+ * Only the process with a claim on the nonce may remove the lock of a dead process. Without claims, the slower of two processes
+ * could remove the new lock of the faster one. A claim is a lock too, and is broken in the same way.
  */
 function breakLock(options: LockOptions, own: string, path: string, nonce: string): boolean {
   const { files, directory, name = LOCK, identity } = options
@@ -154,7 +152,7 @@ function writeHolder(files: Files, path: string, holder: LockHolder): void {
   }
 }
 
-/** The holder that a lock names; undefined when there is no lock. @throws CofferError `conflict` for a file of somebody else */
+/** Undefined if there is no lock. @throws CofferError `conflict` if the file is not a lock */
 function readLock(files: Files, path: string): LockHolder | undefined {
   const bytes = readWhole(files, path, LOCK_LIMIT)
   if (bytes === undefined) return undefined
@@ -163,32 +161,32 @@ function readLock(files: Files, path: string): LockHolder | undefined {
     const holder = JSON.parse(text) as Partial<LockHolder>
     if (typeof holder.nonce === 'string' && typeof holder.pid === 'number') return holder as LockHolder
   } catch {
-    // Treated below as unreadable.
+    // The text is checked below.
   }
-  // A power cut leaves the beginning of the text, or zeros in its place.
+  // A power cut may leave only the beginning of the text, or zeros.
   const left = text.replace(/\0+$/, '').slice(0, BEGINNING.length)
   if (!BEGINNING.startsWith(left))
     throw conflict(
-      `${path} is a file of something else, where Coffer needs a lock. Move it away, or use another directory.`,
+      `${path} is not a lock of Coffer, but has its name. Move this file away, or use another directory.`,
     )
   return { pid: 0, started: '', boot: '', host: '', since: 0, nonce: UNREADABLE }
 }
 
-/** Removes files that killed processes left of their attempts. Contract: the caller has the lock. */
+/** Removes private files and claims of dead processes. Contract: the caller has the lock. */
 function sweep({ files, directory, name = LOCK, identity }: LockOptions): void {
   for (const each of files.list(directory)) {
     if (!each.startsWith(name + PRIVATE) && !each.startsWith(name + CLAIM)) continue
     const path = `${directory}/${each}`
     const holder = readLock(files, path)
     if (holder === undefined) continue
-    // An unreadable file may be being written: then the process in its name is alive.
+    // A living process may be writing an unreadable file. The file's name has the number of that process.
     const writer = Number(each.slice((name + PRIVATE).length).split('-')[0])
     const isUnderWay = holder.nonce === UNREADABLE && identity.startOf(writer) !== undefined
     if (!isUnderWay && stateOf(holder, identity) === 'dead') files.remove(path)
   }
 }
 
-/** The holder of the lock, and whether that process is alive; undefined if the lock is free. */
+/** Undefined if the lock is free. */
 export function readLockHolder(files: Files, directory: string, identity: ProcessIdentity, name = LOCK) {
   const holder = readLock(files, `${directory}/${name}`)
   return holder === undefined ? undefined : { holder, state: stateOf(holder, identity) }
@@ -203,7 +201,7 @@ function lockUnavailable(options: LockOptions, waitedMs: number): CofferError {
     const { pid, host } = held.holder
     return new CofferError(
       'unavailable',
-      `${path} is held by process ${pid} on ${host}, which cannot be judged from here. ${waited} ` +
+      `Process ${pid} on ${host} holds ${path}. This machine cannot check whether that process is alive. ${waited} ` +
         `If that process has ended, remove ${path}.`,
     )
   }
@@ -211,22 +209,22 @@ function lockUnavailable(options: LockOptions, waitedMs: number): CofferError {
   if (held === undefined)
     return new CofferError(
       'unavailable',
-      `${what} is in use by other processes in turn. ${waited} Try again.`,
+      `${what} was in use by one process after another. ${waited} Try again.`,
     )
   const { pid } = held.holder
   return new CofferError(
     'unavailable',
-    `${what} is in use by process ${pid}. ${waited} Try again when it is free. If that process is stopped, let it go ` +
-      `on: kill -CONT ${pid}`,
+    `${what} is in use by process ${pid}. ${waited} Try again when it is free. If that process is stopped, resume ` +
+      `it: kill -CONT ${pid}`,
   )
 }
 
-/** Identifies processes, because a new process may have the number of a dead holder of a lock. */
+/** A number alone does not identify the holder of a lock: a new process may get the number of a dead one. */
 export function readProcessIdentity(pid: number): ProcessIdentity {
   return { pid, startOf, boot: readBoot(), host: hostname() }
 }
 
-/** The boot and the PID namespace, so that containers of one machine are told apart. */
+/** The PID namespace distinguishes containers of one machine. */
 function readBoot(): string {
   const boot = readText('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
   try {
@@ -244,7 +242,7 @@ function readText(path: string): string | undefined {
   }
 }
 
-/** proc(5): field 3 is the state, field 22 the start in ticks since boot. A zombie counts as dead. */
+/** proc(5): field 3 is the state, field 22 the start in ticks since boot. A zombie (Z, X) counts as dead. */
 function startOf(pid: number): string | undefined {
   const stat = readText(`/proc/${pid}/stat`)
   if (stat === undefined) return readText('/proc/self/stat') === undefined ? startByPs(pid) : undefined
@@ -252,9 +250,9 @@ function startOf(pid: number): string | undefined {
   return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]
 }
 
-/** For systems without /proc: ps(1) of POSIX. */
+/** Used on systems without /proc. POSIX defines these options of ps(1). */
 function startByPs(pid: number): string | undefined {
-  // Loaded only here: it costs every command 5 ms, and most systems have /proc.
+  // Loaded late: loading it takes 5 ms, and most systems have /proc.
   const { execFileSync } = createRequire(import.meta.url)('node:child_process') as typeof ChildProcess
   try {
     const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore']

@@ -7,7 +7,7 @@ function attempt<T>(action: string, path: string, work: () => T): T {
   return attemptUnless('', undefined as never, action, path, work)
 }
 
-/** The result of `work`, or `otherwise` when it fails with `code`. */
+/** Returns the result of `work`, or `otherwise` if the system reports `code`. */
 function attemptUnless<T, U>(code: string, otherwise: U, action: string, path: string, work: () => T): T | U {
   try {
     return work()
@@ -17,7 +17,7 @@ function attemptUnless<T, U>(code: string, otherwise: U, action: string, path: s
   }
 }
 
-/** False when `work` fails with `code`. */
+/** Returns false if the system reports `code`. */
 function isDoneUnless(code: string, action: string, path: string, work: () => unknown): boolean {
   return attemptUnless(code, false, action, path, () => {
     work()
@@ -26,11 +26,10 @@ function isDoneUnless(code: string, action: string, path: string, work: () => un
 }
 
 const FLAGS: Record<Opening, number> = { read: fs.constants.O_RDONLY, write: fs.constants.O_RDWR }
-/** O_NONBLOCK, so that a pipe in the place of a file is refused instead of waited for. */
+/** With O_NONBLOCK, opening a pipe in the place of a file does not wait for a writer. */
 const PLAIN = fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK
 const NEW = fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL
 
-/** Remembers the path of each descriptor, for messages. */
 export function nodeFiles(): Files {
   const user = userInfo().uid
   const paths = new Map<number, string>()
@@ -45,7 +44,7 @@ export function nodeFiles(): Files {
       if (file === undefined) return undefined
       if (!fs.fstatSync(file).isFile()) {
         fs.closeSync(file)
-        const problem = 'it is no file, but a pipe, a device or a folder.'
+        const problem = 'it is not a file, but a pipe, a device or a directory. Choose another path.'
         throw new CofferError('storage_failed', `Cannot open ${path}: ${problem}`)
       }
       paths.set(file, path)
@@ -54,7 +53,7 @@ export function nodeFiles(): Files {
     create: (path) => {
       const file = attempt('create', path, () => fs.openSync(path, NEW | PLAIN, 0o600))
       paths.set(file, path)
-      // The umask may have taken bits of 0600 away.
+      // The umask may have removed bits of 0600.
       attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
       return file
     },
@@ -112,10 +111,10 @@ function kindOf(stats: fs.Stats): FileStat['kind'] {
 }
 
 async function syncDataBeside(path: string): Promise<void> {
-  // Loading it costs a command more than a millisecond.
+  // Loaded late: loading it takes a command more than 1 ms.
   const { open } = await import('node:fs/promises')
   try {
-    // Its own descriptor: the system reports an error to each descriptor, so `syncData` fails too.
+    // A second descriptor: the system reports an error to each descriptor, so `syncData` still fails too.
     const file = await open(path, FLAGS.write | PLAIN)
     await file.datasync().finally(() => file.close())
   } catch (error) {

@@ -1,6 +1,6 @@
-/** Tells whether an engine would answer a read and a write now: tries it, and remembers how the last write ended. */
+/** Checks whether an engine can answer a read and a write now: it tries a write, and it remembers how the last write ended. */
 
-/** A success is reused for this many ms, because anybody may ask. */
+/** A success is reused for this many ms, because anybody may request the check. */
 const VALID_MS = 500
 /** A failed write counts for this many ms, unless a later one succeeds. */
 const FAILED_MS = 5_000
@@ -11,17 +11,17 @@ export class Readiness {
   #checkedAt = Number.NEGATIVE_INFINITY
   #failure: { error: unknown; at: number } | undefined
 
-  /** Contract: `probe` tries a write and throws why it fails. */
+  /** Contract: `probe` tries a write, and throws the error of a failed write. */
   constructor(probe: () => Promise<void>) {
     this.#probe = probe
   }
 
-  /** Without `error` the write succeeded. */
+  /** Records how a write ended. `error`: undefined if it succeeded. */
   recordWrite(error?: unknown): void {
     this.#failure = error === undefined ? undefined : { error, at: performance.now() }
   }
 
-  /** @throws CofferError that says why a write, or a read, would be refused */
+  /** @throws CofferError with the reason why a read or a write would be refused */
   async check(): Promise<void> {
     if (this.#failure === undefined && performance.now() - this.#checkedAt < VALID_MS) return
     this.#checking ??= this.#probe().finally(() => {

@@ -1,10 +1,13 @@
-/** The port of storage that operations see: records, in units of work. The port below it is `engine.ts`. */
+/** The port of storage for operations: records, in units of work. `engine.ts` is the port below it. */
 import type { Awaitable } from '../domain/awaitable.js'
 import type { Kind, LogRecord, RecordOf } from '../domain/records/records.js'
 
 export type RangeField = 'created' | 'modified' | 'expires'
 
-/** A condition over records. `field` and `value` are those of `domain/records/index-fields.ts` for the kind; of logs, of `VALUES` in `barrier/log-block.ts`. */
+/**
+ * A condition over records. `domain/records/index-fields.ts` lists each kind's fields, and `barrier/log-block.ts` the fields of
+ * logs.
+ */
 export type Condition =
   | { field: string; value: string }
   | { ids: readonly string[] }
@@ -19,7 +22,7 @@ export interface Page {
 }
 
 export type Search = Page & { where?: Condition }
-/** With `above`, the oldest matches come first; else the newest. */
+/** With `above`, the oldest matches come first. Without it, the newest do. */
 export type SeekSearch = {
   size: number
   below?: number | undefined
@@ -32,122 +35,128 @@ type Located<K extends Kind> = { locations: RecordLocation<K>[]; total: number }
 export interface ClockState {
   /** This unit is the first that sees a jump of the clock. */
   isJump: boolean
-  /** Records that expired by then, ms since the epoch, may be destroyed; 0 for none. */
+  /** Records that expired until this time may be purged. ms since the epoch; 0: none may. */
   purgeBefore: number
 }
 
-/** `now`: resolves after the sync. `soon`: resolves when appended, synced within 50 ms and by `close`. */
+/**
+ * `now`: the write resolves after the sync. `soon`: it resolves when the change is appended, and the sync follows, at the
+ * latest on `close`.
+ */
 export type Durability = 'now' | 'soon'
 
-/** The result of checking a tenant's log from its first record to its last. */
 export interface LogCheck {
   count: number
-  /** The first record, from 1, that does not follow from those before it; one past the last if the end is missing. */
+  /**
+   * The position of the first record that does not follow from the record before it, from 1. If the end is missing: `count` +
+   * 1.
+   */
   brokenAt?: number
 }
 
 export interface StoreReader {
-  /** The wall clock when this unit of work began, ms since the epoch; it may be before that of an earlier unit. */
+  /** The wall clock when this unit of work began, ms since the epoch. It may be earlier than the clock of an earlier unit. */
   readonly now: number
   /**
-   * The clock by which the codes of cards end, ms since the epoch: that of the wall, but a restored state goes on where it was
-   * saved.
+   * The clock by which the codes of cards expire, ms since the epoch: the wall clock. In a vault whose state was restored, it
+   * continues from the time when the state was saved.
    */
   readonly codeTime: number
-  /** After a jump of the clock expired records are not purged. */
+  /** After a jump of the clock, expired records are not purged. */
   readonly clock: ClockState
-  /** Undefined when there is no such record or it has expired. A promise only for a wait. */
+  /** Undefined if the record does not exist or has expired. Returns a promise only if it must wait. */
   get<K extends Kind>(kind: K, tenant: number, id: string): Awaitable<RecordOf[K] | undefined>
-  /** Newest first, with the exact number of all that match. */
+  /** Newest first. `total` is the exact number of matches. */
   find<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Found<K>>
-  /** Like `find`, but opens no record: returns the location and size of each. */
+  /** Like `find`, but returns the location and size of each record and opens none. */
   locate<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Located<K>>
-  /** The newest matches below a `seq`, or the oldest above one. The cost depends on `size`, not on the number of matches. */
+  /**
+   * Returns the newest matches below a `seq`, or the oldest above it. The cost depends on `size`, not on the number of matches.
+   */
   seek<K extends Kind>(kind: K, tenant: number, query: SeekSearch): Promise<RecordLocation<K>[]>
-  /** Makes an opaque text of a `seq`, which {@link openCursor} accepts for the same tenant and `about` only. */
+  /** Seals a `seq` as an opaque text. {@link openCursor} accepts it only for the same tenant and `about`. */
   sealCursor(tenant: number, about: string, seq: number): Promise<string>
-  /** Undefined for any text but a cursor of this tenant and `about`; all refusals take the same time. */
+  /** Undefined unless the text is a cursor of this tenant and `about`. Every refusal takes the same time. */
   openCursor(tenant: number, about: string, cursor: string): Promise<number | undefined>
-  /** The record at a location of this unit of work or an earlier one; undefined when it is not there any more. */
+  /** Opens a location from this unit of work or an earlier one. Undefined if the record was removed. */
   open<K extends Kind>(location: RecordLocation<K>): Promise<RecordOf[K] | undefined>
-  /** Expired records of all tenants that may be purged now: at most `limit`, in no order. */
+  /** Returns at most `limit` expired records that may be purged now, of all tenants, in no order. */
   findExpired(limit: number): Promise<Expired[]>
-  /** {@link Store.changeCounter} as of the state that this unit reads; undefined once it has changed such records. */
+  /** {@link Store.changeCounter} in the state that this unit reads. Undefined once the unit has changed records of these kinds. */
   changeCounter(kinds: readonly Kind[]): number | undefined
 }
 
-/** Locates a record, and holds it sealed unless it is large. */
+/** The location of a record. It also holds the sealed record, unless that is large. */
 export interface RecordLocation<K extends Kind = Kind> {
   readonly kind: K
   readonly tenant: number
-  /** Stored size, which is at least the size of what is shown. */
+  /** The stored size. The record as it is shown is not larger. */
   readonly bytes: number
-  /** Goes up with every record that is created. */
+  /** Grows with every record that is created. */
   readonly seq: number
 }
 
 export type Expired = { [K in Kind]: { kind: K; tenant: number; record: RecordOf[K] } }[Kind]
 
 export interface PutOptions {
-  /** Rendered search index values, kept only as keyed digests. */
+  /** The rendered values of search indexes. Only their keyed digests are stored. */
   search?: readonly string[]
   /** ms since the epoch. */
   expires?: number
-  /** The id is newly random, so nobody checks whether it is taken. */
+  /** The id was just drawn at random, so it is not checked whether another record has it. */
   fresh?: boolean
-  /** The time of the last modification stays, for a change that no caller has made. */
+  /** The record keeps its time of modification, because no caller made this change. */
   keepsModified?: boolean
 }
 
 export interface StoreWriter extends StoreReader {
-  /** @throws CofferError `conflict` when a live record has this id. */
+  /** @throws CofferError `conflict` if a live record has this id */
   insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /**
-   * The options replace those of the record: without `search` its search values are removed, without `expires` its expiry is.
-   * @throws CofferError `not_found` when there is no live record with this id.
+   * The options replace the earlier ones: without `search` the search values are removed, without `expires` the expiry is.
+   * @throws CofferError `not_found` if no live record has this id
    */
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
-  /** @throws CofferError `not_found` when there is no live record with this id. */
+  /** @throws CofferError `not_found` if no live record has this id */
   remove(kind: Kind, tenant: number, id: string): Promise<void>
-  /** Frees the id: purges an expired record if the clock allows it. Undefined when nothing was purged. */
+  /** Purges an expired record, if the clock allows it, so that its id is free. Returns the purged record. */
   purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
-  /** Destroys a tenant: its keys with its record, and with them everything in it, logs included. */
+  /** Removes the tenant's record, which holds its keys, and all its rows and logs. */
   removeTenant(tenant: number): Promise<void>
-  /** Stores the time of this unit even if it changes nothing; `isTrusted`: a person confirmed the clock. */
+  /** Stores the time of this unit, even if the unit changes nothing. `isTrusted`: a person has confirmed the clock. */
   storeTime(options?: { isTrusted?: boolean }): void
-  /** Can never be replaced or removed. `at`: its `created_at` in ms. */
+  /** Appends a log record, which can never be replaced or removed. `at`: its `created_at` in ms. */
   log(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): void
-  /** Drops full blocks older than `before`, at most `limit` of each tenant, and returns their number. */
+  /** Drops full blocks older than `before`, at most `limit` for each tenant. Returns the number of dropped blocks. */
   dropLogs(before: number, limit: number): Promise<number>
-  /** The vault's keyed digest, 32 bytes, of `text` under the tenant's fingerprint key, base58. */
+  /** A digest of `text` with the tenant's fingerprint key: 32 bytes in base58. */
   fingerprint(tenant: number, text: string): Promise<string>
 }
 
 /**
- * Each unit is all or nothing. If units collide, an engine calls a work again. So a work has no effect of its
- * own: it returns what must outlive it, which the caller applies after `read` or `write`. Drawing random
- * values is no effect.
+ * Each unit commits everything or nothing. If units collide, an engine calls `work` again. Therefore `work` changes only the
+ * store: it returns its other results, and the caller uses them after `read` or `write`. It may draw random values.
  */
 export interface Store {
   read<T>(work: (reader: StoreReader) => Awaitable<T>): Promise<T>
-  /** Resolves when the outcome is as durable as `durability` asks. A work that throws changes nothing. */
+  /** Resolves once the result is as durable as `durability` says. If `work` throws, nothing changes. */
   write<T>(work: (writer: StoreWriter) => Awaitable<T>, durability?: Durability): Promise<T>
-  /** Differs after any committed change of these kinds; O(1), local. Undefined: nothing may be cached. */
+  /** Changes with every committed change of these kinds. O(1), local. Undefined: nothing may be cached. */
   changeCounter(kinds: readonly Kind[]): number | undefined
-  /** The last known counter of a shared store. It may be old: a unit that ends with the same counter proves that it is not. */
+  /** The last known counter of a shared store. It may be old. A unit that ends with the same counter shows that it is current. */
   cachedCounter(kinds: readonly Kind[]): number | undefined
-  /** Whether other processes may have it open too. */
+  /** Whether other processes may use the store at the same time. */
   readonly isShared: boolean
-  /** Checks that each record of a tenant's log follows from those before it and that none is missing. */
+  /** Checks that each record of a tenant's log follows from the record before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>
-  /** Resolves if a read and a write would be answered now. @throws CofferError that says why not */
+  /** Resolves if a read and a write would succeed now. @throws CofferError with the reason if not */
   checkReady(): Promise<void>
   close(): Promise<void>
 }
 
 const PAGE_SIZE = 1000
 
-/** Newest first. A store reads each page in a unit of its own. Contract: no such record changes meanwhile. */
+/** Newest first. A store reads each page in its own unit. Contract: no record of this kind changes meanwhile. */
 export async function* eachRecord<K extends Kind>(
   source: StoreReader | Store,
   kind: K,
@@ -171,7 +180,6 @@ export async function readAll<K extends Kind>(
   return records
 }
 
-/** The newest record that has this value in an indexed field. */
 export async function findNewest<K extends Kind>(
   reader: StoreReader,
   kind: K,

@@ -1,16 +1,16 @@
 /**
- * Which batches of pending log entries a chain has taken, so that no entry is put into a log twice. An engine of several
- * processes names each batch (`batchKey`), and the barrier records the name in the head of the chain.
+ * Records which batches of pending log entries a chain has taken, so that no entry is appended to a log twice. A shared engine
+ * names each batch (`batchKey`), and the barrier stores the names in the head of the chain.
  */
 import type { TakenBatches } from '../domain/records/log-record.js'
 
-/** A name is: server (5 bytes, random), number of the batch for its tenant (5 bytes), ms since the epoch (6 bytes). */
+/** A name consists of: server (5 random bytes), number of the batch for its tenant (5 bytes), ms since the epoch (6 bytes). */
 const SERVER_BYTES = 5
 const NUMBER_BYTES = 5
 const TIME_BYTES = 6
-/** A head keeps the servers with the newest batches. Batches of a dropped server were in a log long before. */
+/** A head keeps the servers with the newest batches. The batches of a dropped server were taken long ago. */
 const MAX_SERVERS = 256
-/** Ranges of numbers that a head keeps for each server. */
+/** The most ranges of numbers that a head keeps for each server. */
 const MAX_RANGES = 64
 
 type ServerBatches = TakenBatches['by'][string]
@@ -33,7 +33,7 @@ function parseBatchKey(id: Uint8Array) {
   }
 }
 
-/** Whether one of the chains has taken the batch. Undefined if a chain has dropped what it would need to tell. */
+/** Whether one of the chains has taken the batch. Undefined if a chain has dropped the data that would tell. */
 export function isTaken(chains: readonly TakenBatches[], id: Uint8Array): boolean | undefined {
   const { server, number, at } = parseBatchKey(id)
   const has = ({ by }: TakenBatches) =>

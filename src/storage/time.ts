@@ -1,4 +1,6 @@
-/** Expiry goes by the wall clock, order by `seq`. Times are stored so that a jump purges nothing. */
+/**
+ * Rows expire by the wall clock and are ordered by `seq`. Times are stored, so that a jump of the clock does not purge records.
+ */
 import { formatDate } from '../domain/dates.js'
 import type { ClockState } from './store.js'
 
@@ -8,13 +10,13 @@ export interface Times {
   time: number
   /** The time of the last change. */
   last: number
-  /** When a jump of the clock that is not settled yet was first seen; 0 for none. */
+  /** When a jump of the clock was first seen that is not settled yet. 0: there is none. */
   since: number
-  /** During such a jump, records that expired by then may still be purged. */
+  /** During the jump, records that expired until this time may still be purged. */
   until: number
 }
 
-/** The numbers that the next row gets, and the times. */
+/** The `seq` and `rev` of the next row, and the times. */
 export interface Counters extends Times {
   seq: number
   rev: number
@@ -24,17 +26,17 @@ export function createCounters(): Counters {
   return { seq: 1, rev: 1, time: 0, last: 0, since: 0, until: 0 }
 }
 
-/** A longer time without changes cannot be told from a clock that was set forward. */
+/** A longer time without changes looks like a clock that was set forward, so it counts as a jump. */
 const SILENCE_MS = 24 * 60 * 60 * 1000
-/** A jump is settled after this long: it counts as the passing of time. */
+/** A jump is settled after this time. From then on, the new time is trusted. */
 const SETTLING_MS = 60 * 60 * 1000
-/** A clock that goes back by less, or is behind the newest record by less, is not considered wrong. */
+/** A smaller step back, or a newest record that is less far ahead of the clock, is no fault of the clock. */
 const TOLERANCE_MS = 5 * 60 * 1000
 
 /** The times after a change at `now`. */
 export function advanceTimes({ time, last, since, until }: Times, now: number): Times {
   const newest = Math.max(time, now)
-  // If the clock has not gone back, `last` and `now` agree that what was due by `last` has expired.
+  // If the clock never went back, records that had expired at `last` have surely expired.
   if (last > 0 && now - last > SILENCE_MS)
     return { time: newest, last: now, since: now, until: time === last ? last : 0 }
   if (now < last - TOLERANCE_MS) return { time: newest, last: now, since: now, until: 0 }
@@ -47,7 +49,7 @@ export function clockStatus(times: Times, now: number): ClockState {
   return { isJump: since !== 0 && since !== times.since, purgeBefore: since === 0 ? now : until }
 }
 
-/** A notice that the newest record, of `time`, is dated ahead of the clock; undefined when it is not. */
+/** Returns a notice if the newest record, of `time`, is dated ahead of the clock. */
 export function describeAhead(time: number, now: number): string | undefined {
   if (time <= now + TOLERANCE_MS) return undefined
   const minutes = Math.round((time - now) / 60_000)
@@ -55,13 +57,13 @@ export function describeAhead(time: number, now: number): string | undefined {
   const long = hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`
   const distance = minutes < 120 ? `${minutes} minutes` : long
   return (
-    `The newest record of this vault is dated ${formatDate(time)}, ${distance} ahead of the clock. Set the clock if it ` +
-    'is wrong. If it is right, it was wrong when that was written: nothing is lost, for expiry goes by the clock; ' +
-    '`coffer vault compact` confirms the clock and ends this notice.'
+    `The newest record of this vault is dated ${formatDate(time)}, ${distance} ahead of the clock. If the clock is ` +
+    'wrong, set it. If it is right, the record was written while the clock was wrong, and nothing is lost. ' +
+    'Confirm the clock and end this notice with: coffer vault compact'
   )
 }
 
-/** Whether a time is in the range; 0 (never) is in none. */
+/** 0 (never) is in no range. */
 export function isWithin(time: number, range: { from?: number; below?: number }): boolean {
   return time !== 0 && time >= (range.from ?? 0) && time < (range.below ?? Number.POSITIVE_INFINITY)
 }

@@ -11,18 +11,21 @@ export const FORMAT = 1
 
 const HEADER_FILE = 'vault.json'
 /**
- * Marks a vault whose creation has not ended. The end of the creation renames it to `vault.json`, so that at every moment a
- * directory has the one or the other. A creation that finds it was interrupted, and begins anew.
+ * Marks a vault whose creation has not ended. The end of the creation renames this file to `vault.json`, so a directory always
+ * has one of the two. A creation that finds the mark starts over.
  */
 const DRAFT_FILE = 'being-created'
 export const STATE_FILE = 'state'
-/** Files of a vault beside its header. */
+/** The names of a vault's files, without its header. */
 const REMAINS = /^(?:state|state\.next|(?:journal|head|aside)-.*)$/
 const HEADER_LIMIT = 64 * 1024
 
 const EXPOSED = 0o077
 
-/** Refuses links, and what others own or may read. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged` */
+/**
+ * Refuses links, and files that other users own or may read. @throws CofferError `vault_missing`, `vault_exposed`,
+ * `vault_damaged`
+ */
 export function checkExposure(files: Files, directory: string): void {
   requireHeader(files, directory)
   checkPath(files, directory, 'directory')
@@ -61,7 +64,7 @@ export function hasHeader(files: Files, directory: string): boolean {
   return files.stat(`${directory}/${HEADER_FILE}`) !== undefined
 }
 
-/** @throws CofferError `vault_missing`, or `vault_damaged` if other files of a vault are there */
+/** @throws CofferError `vault_missing`, or `vault_damaged` if the directory has other files of a vault */
 function requireHeader(files: Files, directory: string): void {
   switch (examineDirectory(files, directory)) {
     case 'vault':
@@ -71,8 +74,8 @@ function requireHeader(files: Files, directory: string): void {
     case 'begun':
       throw new CofferError(
         'vault_missing',
-        `The creation of the vault in ${directory} has not ended. If no command is creating it now, run the one that was ` +
-          `interrupted again, such as: coffer init --vault ${quoteWord(directory)}`,
+        `The creation of the vault in ${directory} has not ended. If no command is creating it now, run the ` +
+          `interrupted command again, for example: coffer init --vault ${quoteWord(directory)}`,
       )
     default:
       throw noVault(directory)
@@ -80,8 +83,7 @@ function requireHeader(files: Files, directory: string): void {
 }
 
 /**
- * `begun`: a creation was interrupted or is under way. `headless`: a vault that has lost its header, and with it what its
- * keys are opened by.
+ * `begun`: a creation was interrupted or is in progress. `headless`: a vault without its header, whose key slots open its keys.
  */
 export function examineDirectory(files: Files, directory: string): 'vault' | 'begun' | 'headless' | 'none' {
   if (files.stat(directory) === undefined) return 'none'
@@ -90,7 +92,7 @@ export function examineDirectory(files: Files, directory: string): 'vault' | 'be
   return findRemains(files, directory).length > 0 ? 'headless' : 'none'
 }
 
-/** Names in the directory that are as those of the files of a vault, besides its header. */
+/** Returns the names of the files of a vault, without its header. */
 function findRemains(files: Files, directory: string): string[] {
   const segments = `${directory}/segments`
   const hasSegments = files.stat(segments)?.kind === 'directory' && files.list(segments).length > 0
@@ -100,18 +102,18 @@ function findRemains(files: Files, directory: string): string[] {
 
 function headless(files: Files, directory: string): CofferError {
   const found = new Set(findRemains(files, directory).map((name) => name.replace(/-.*/, '-…')))
-  const toCallers = 'The vault has lost its header. Its owner finds out more with: coffer vault status'
+  const toCallers = 'The vault has lost its header. Its owner can see details with: coffer vault status'
   return new CofferError(
     'vault_damaged',
-    `${directory} has files of a vault (${[...found].join(', ')}) but no ${HEADER_FILE}, without which they cannot be read. Put ` +
+    `${directory} has files of a vault (${[...found].join(', ')}) but no ${HEADER_FILE}. Without it, they cannot be read. Put ` +
       `${HEADER_FILE} back from any copy of this directory. A backup has it too: run \`coffer vault restore BACKUP ` +
-      `--vault NEW\`, then \`cp NEW/${HEADER_FILE} ${quoteWord(directory)}\`. If these files are of no vault, choose ` +
+      `--vault NEW\`, then \`cp NEW/${HEADER_FILE} ${quoteWord(directory)}\`. If these files do not belong to a vault, choose ` +
       'another directory.',
     { toCallers },
   )
 }
 
-/** Makes the directory of a new vault. @throws CofferError `conflict`, `vault_damaged`, `vault_exposed` */
+/** Creates the directory of a new vault. @throws CofferError `conflict`, `vault_damaged`, `vault_exposed` */
 export function prepareDirectory(files: Files, directory: string): void {
   const found = examineDirectory(files, directory)
   if (found === 'vault')
@@ -122,8 +124,8 @@ export function prepareDirectory(files: Files, directory: string): void {
 }
 
 /**
- * Begins a vault, which {@link completeVault} ends. Removes the files of a creation that was interrupted. Contract: the
- * caller has the lock. @throws CofferError as {@link prepareDirectory}
+ * Begins the creation of a vault, which {@link completeVault} ends. Removes the files of an interrupted creation. Contract: the
+ * caller has the lock. @throws CofferError like {@link prepareDirectory}
  */
 export function beginVault(files: Files, directory: string): void {
   prepareDirectory(files, directory)
@@ -136,7 +138,7 @@ export function beginVault(files: Files, directory: string): void {
   files.makeDirectory(`${directory}/segments`)
 }
 
-/** Gives a new vault its header, with which it exists. Contract: {@link beginVault} was called, all else is synced. */
+/** Writes the header of a new vault. From then on the vault exists. Contract: all its other files are synced. */
 export function completeVault(files: Files, directory: string, header: Header): void {
   const draft = `${directory}/${DRAFT_FILE}`
   const file = files.open(draft, 'write')
@@ -152,21 +154,18 @@ export function completeVault(files: Files, directory: string, header: Header): 
   files.syncDirectory(directory)
 }
 
-/**
- * Removes what a creation that failed has made, all but directories. If that fails, a repeated creation does it. Contract:
- * the caller has the lock.
- */
+/** Removes the files of a failed creation. If that fails, the next creation removes them. Contract: the caller has the lock. */
 export function abandonVault(files: Files, directory: string): void {
   try {
     if (examineDirectory(files, directory) !== 'begun') return
     removeBegun(files, directory)
     files.remove(`${directory}/${DRAFT_FILE}`)
   } catch {
-    // The caller tells why the creation failed.
+    // The caller reports why the creation failed.
   }
 }
 
-/** Removes the files of a vault that was never completed, except the mark that says so. */
+/** Removes the files of an incomplete vault, without the mark of its creation. */
 function removeBegun(files: Files, directory: string): void {
   const segments = `${directory}/segments`
   if (files.stat(segments)?.kind === 'directory')
@@ -175,26 +174,26 @@ function removeBegun(files: Files, directory: string): void {
     if (REMAINS.test(name) || isUnfinished(name)) files.remove(`${directory}/${name}`)
 }
 
-/** Whether the name is that of a copy of a file that a crash left unfinished. */
+/** Whether a file is temporary. A crash may leave temporary files. */
 export function isUnfinished(name: string): boolean {
   return /^(?:vault\.json|state|state\.next|aside-[0-9a-f-]+)\.tmp-/.test(name)
 }
 
 /** @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged`, `vault_unsupported`. */
 export async function readHeader(files: Files, directory: string): Promise<Header> {
-  // The keyring checks the mac.
+  // The keyring checks the MAC.
   checkExposure(files, directory)
   const path = `${directory}/${HEADER_FILE}`
   const bytes = readWhole(files, path, HEADER_LIMIT)
   return checkHeader(bytes && parseDocument(bytes, path), path)
 }
 
-/** Replaces `vault.json` whole, durably. */
+/** Replaces `vault.json` durably. */
 export function writeHeader(files: Files, directory: string, random: RandomSource, header: Header): void {
   replaceWhole(files, directory, HEADER_FILE, Buffer.from(headerText(header)), toHex(random.bytes(10)))
 }
 
-/** The text whose digest is in `state`: equal for equal headers. */
+/** The text of `vault.json`. `state` contains its digest. Equal headers have equal texts. */
 export function headerText(header: Header): string {
   return `${JSON.stringify(header, undefined, 2)}\n`
 }

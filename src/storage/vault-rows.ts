@@ -8,11 +8,10 @@ const STRIDE = 1000
 
 export interface RowTarget {
   put(rows: AsyncIterable<Row>): Promise<void>
-  /** The rows that are there now. */
   read(): AsyncIterable<Row>
 }
 
-/** Independent of the order of rows, and of their `keys`, which files have only in their index. */
+/** A checksum of rows in any order. It omits their `keys`, because files have keys only in their indexes. */
 export class RowChecksum {
   readonly #mac: Mac
   count = 0
@@ -29,7 +28,6 @@ export class RowChecksum {
     this.count++
   }
 
-  /** Hexadecimal. */
   get digest(): string {
     return this.#sum.toString(16).padStart(2 * DIGEST_BYTES, '0')
   }
@@ -38,7 +36,7 @@ export class RowChecksum {
 /** `total` is approximate. */
 export type Progress = (done: number, total: number) => void
 
-/** Reads the rows again after putting them. @throws CofferError `storage_failed` if they differ */
+/** Copies rows, and reads them again to compare them. @throws CofferError `storage_failed` if they differ */
 export async function copyAndVerify(
   source: Pick<VaultRows, 'count' | 'rows'>,
   target: RowTarget,
@@ -58,10 +56,10 @@ export async function copyAndVerify(
   const arrived = new RowChecksum(mac)
   for await (const row of target.read()) arrived.add(row)
   if (arrived.count === sent.count && arrived.digest === sent.digest) return arrived
-  throw new CofferError('storage_failed', 'What arrived is not what was sent. Try again.')
+  throw new CofferError('storage_failed', 'The copied rows differ from the rows that were sent. Try again.')
 }
 
-/** Rows in batches, in their order: a batch ends when it has so many rows, or so many bytes of sealed records. */
+/** Groups rows into batches, in order. A batch ends at this number of rows, or of bytes of sealed records. */
 export async function* inBatches(
   rows: AsyncIterable<Row>,
   most: { rows: number; bytes: number },
@@ -78,7 +76,7 @@ export async function* inBatches(
   if (batch.length > 0) yield batch
 }
 
-/** A plain object: rows of frames have getters. */
+/** Copies the fields into a plain object, because rows of frames have getters. */
 export function plainRow({ kind, tenant, id, seq, rev, created, modified, expires, keys, sealed }: Row): Row {
   return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed }
 }

@@ -1,26 +1,27 @@
-/** Files that get their name only when they are whole: a crash, a kill or a full disk leaves no part of one under it. */
+/**
+ * Files that get their name only when they are complete: a crash, a kill or a full disk never leaves a partial file with that
+ * name.
+ */
 import { basename, dirname, join } from 'node:path'
 import { CofferError, codeOf, conflict } from '../errors.js'
 import { type Files, removeQuietly } from './files.js'
 
-/** Codes of a file system that has no hard links. */
+/** Error codes of file systems without hard links. */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EINVAL']
-/** Codes of a directory that may not be opened, or of a system that syncs none. */
+/** Error codes for a directory that may not be opened, or that the system cannot sync. */
 const NO_DIRECTORY_SYNC = ['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR']
-/** Of 255 bytes that a name may have, as many as leave room for the ending. */
+/** A name may have 255 bytes. This leaves room for the ending of a temporary name. */
 const LONGEST_NAME = 200
 
-/** A file of mode 0600 under a temporary name, beside the name that it gets. A kill leaves it under the temporary one. */
+/** A file of mode 0600 with a temporary name in the directory of its final name. A kill leaves the temporary file. */
 export class WholeFile {
-  /** Its temporary path. */
   readonly path: string
-  /** How many bytes were appended. */
   size = 0
   readonly #files: Files
   readonly #target: string
   #file: number | undefined
 
-  /** `nonce`: tells it from other attempts. @throws CofferError `storage_failed` */
+  /** `nonce` makes the temporary name unique. @throws CofferError `storage_failed` */
   constructor(files: Files, target: string, nonce: string) {
     const name = basename(target)
     const short = Buffer.byteLength(name) > LONGEST_NAME ? 'coffer' : name
@@ -39,7 +40,7 @@ export class WholeFile {
     this.#files.sync(this.#file!)
   }
 
-  /** Gives it its name, which no file has. @throws CofferError `conflict` if a file has it, `storage_failed` */
+  /** Gives the file its final name. @throws CofferError `conflict` if another file has that name, `storage_failed` */
   publish(): void {
     try {
       this.sync()
@@ -52,7 +53,9 @@ export class WholeFile {
     syncName(this.#files, dirname(this.#target))
   }
 
-  /** Gives it its name, in the place of a file that has it. `isRenaming` is called before: until then nothing has changed. */
+  /**
+   * Gives the file its final name and replaces any file of that name. Calls `isRenaming` first: until then nothing has changed.
+   */
   replace(isRenaming: () => void = () => {}): void {
     try {
       this.sync()
@@ -65,7 +68,7 @@ export class WholeFile {
     this.#files.rename(this.path, this.#target)
   }
 
-  /** Removes it, unless it has its name already. */
+  /** Removes the temporary file, if there is one. */
   discard(): void {
     try {
       this.#close()
@@ -80,7 +83,7 @@ export class WholeFile {
     if (file !== undefined) this.#files.close(file)
   }
 
-  /** By a hard link, which fails if there is a file; where there are no links, by a rename after a look. */
+  /** Makes a hard link, which fails if the name is taken. Without hard links, checks that the name is free and renames. */
   #giveName(): boolean {
     try {
       const isNew = this.#files.link(this.path, this.#target)
@@ -95,19 +98,19 @@ export class WholeFile {
   }
 }
 
-/** Writes a new file. @throws CofferError `conflict` if there is one, `storage_failed` */
+/** @throws CofferError `conflict` if the file exists, `storage_failed` */
 export function writeNew(files: Files, target: string, bytes: Uint8Array, nonce: string): void {
   refuseIfThere(files, target)
   fill(files, target, bytes, nonce).publish()
 }
 
-/** Replaces a file, or makes it. @throws CofferError `storage_failed` */
+/** Replaces or creates a file. @throws CofferError `storage_failed` */
 export function writeOver(files: Files, target: string, bytes: Uint8Array, nonce: string): void {
   fill(files, target, bytes, nonce).replace()
   syncName(files, dirname(target))
 }
 
-/** Replaces a file of a vault durably. `isRenaming` is called when it is no longer certain that the old one stays. */
+/** Replaces a file of a vault durably. Calls `isRenaming` before the rename: after a failed rename, the old file may be gone. */
 export function replaceWhole(
   files: Files,
   directory: string,
@@ -131,7 +134,7 @@ function fill(files: Files, target: string, bytes: Uint8Array, nonce: string): W
   }
 }
 
-/** Before work that would be in vain. @throws CofferError `conflict` */
+/** Call before long work that needs the name. @throws CofferError `conflict` if the file exists */
 export function refuseIfThere(files: Files, target: string): void {
   if (files.stat(target) !== undefined) throw refuseExisting(target)
 }
@@ -140,7 +143,7 @@ function refuseExisting(target: string): CofferError {
   return conflict(`${target} exists already. Give another file.`)
 }
 
-/** Makes a name in a directory of the user durable, as far as the directory lets us. */
+/** Syncs a new name in a directory of the user, if the system permits it. */
 function syncName(files: Files, directory: string): void {
   try {
     files.syncDirectory(directory)
@@ -149,7 +152,7 @@ function syncName(files: Files, directory: string): void {
   }
 }
 
-/** The code of the system's error that a {@link Files} turned into its own. */
+/** The code of the system's error that caused a CofferError. */
 function codeOfCause(error: unknown): string {
   return error instanceof CofferError ? codeOf(error.cause) : ''
 }

@@ -118,12 +118,12 @@ testHome('files of somebody else in the directory of a new vault stay', async (t
   writeFileSync(join(project, 'segments', 'one.ts'), 'code')
   t.match(await home.run('init --vault project'), {
     code: 7,
-    stderr: /If these files are of no vault, choose/,
+    stderr: /If these files do not belong to a vault, choose/,
   })
   renameSync(join(project, 'segments'), join(project, 'parts'))
   writeFileSync(join(project, 'lock'), 'package one\npackage two\n')
   const refused = await home.run('init --vault project')
-  t.match(refused, { code: 5, stderr: /project\/lock is a file of something else/ })
+  t.match(refused, { code: 5, stderr: /project\/lock is not a lock of Coffer/ })
   t.equal(readFileSync(join(project, 'lock'), 'utf8'), 'package one\npackage two\n')
   t.equal(readFileSync(join(project, 'parts', 'one.ts'), 'utf8'), 'code')
 })

@@ -194,7 +194,7 @@ t.test('what stands in the place of a part of the vault is refused, never waited
   const head = join(bench.vault, readdirSync(bench.vault).find((name) => name.startsWith('head-'))!)
   rmSync(head)
   execFileSync('mkfifo', ['-m', '600', head])
-  t.match(await bench.run('token list'), { code: 1, stderr: /head-\w+: it is no file/ })
+  t.match(await bench.run('token list'), { code: 1, stderr: /head-\w+: it is not a file/ })
   const other = await createBench(t)
   renameSync(join(other.vault, 'segments'), join(other.place, 'elsewhere'))
   symlinkSync(join(other.place, 'elsewhere'), join(other.vault, 'segments'))

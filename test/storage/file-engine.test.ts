@@ -222,7 +222,7 @@ t.test('readers never see what is not safe yet, and refusals wait for what they 
   })
   await t.rejects(failing, { code: 'storage_failed' })
   await t.rejects(misled, { code: 'storage_failed' }, 'not refused for a row that never came to be')
-  await t.rejects(put(engine, 'c'), { message: /opened anew/ })
+  await t.rejects(put(engine, 'c'), { message: /opened again/ })
   t.equal((await get(engine, 'a'))?.seq, 1, 'reading goes on')
   await t.rejects(engine.close(), { code: 'storage_failed' })
 })

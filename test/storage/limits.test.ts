@@ -79,7 +79,7 @@ t.test('merging goes on after it has failed', async (t) => {
     return create.call(files, path)
   }
   await mix(engine, 100)
-  t.match(notices, [/could not be compacted now; it will be tried again.*too many files are open/])
+  t.match(notices, [/could not be compacted now\. Coffer will try again.*too many files are open/])
   files.create = create
   await mix(engine, 101)
   t.equal((await engine.status()).sstables, MAX_TABLES + 1, 'not with every unit of work')

@@ -125,7 +125,9 @@ t.test('what keeps log records from the log is reported, once', async (t) => {
   })
   await ask(app, 'token get', { id: 'read' })
   for (let left = 1000; left > 0 && failed < 2; left--) await pause()
-  t.match(notices, [/^New log records are not in the log yet, and are tried again\. The store does not take/])
+  t.match(notices, [
+    /^New log records could not be stored in the log\. Coffer will try again\. The store does not take/,
+  ])
   t.equal(notices.length, 1)
 })
 

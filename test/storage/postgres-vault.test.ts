@@ -635,11 +635,11 @@ t.test('verifying finds what was changed behind our back', async (t) => {
   const newest = (table: string) =>
     `delete from ${table} where seq = (select max(seq) from ${table}) returning *`
   const [lost] = await sql(newest('coffer_keys'))
-  t.match(await findings(), [/table of keys is not that of the rows/])
+  t.match(await findings(), [/table of keys does not match the rows/])
   await sql('update coffer_rows set keys = substring(keys from 1 for 8) where seq = $1', lost.seq)
   t.strictSame(await findings(), [])
   await sql("insert into coffer_keys values (1, 3, '\\x0102030405060708', 77)")
-  t.match((await findings()).at(-1), /table of keys is not that of the rows/)
+  t.match((await findings()).at(-1), /table of keys does not match the rows/)
   await sql('delete from coffer_keys where seq = 77')
   await ask(app, 'token create', token('three'))
   await sql("update coffer_waiting set id = '\\x00010203040506070809000102030405'")

@@ -40,7 +40,7 @@ function unpackUuid(packed: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** The approximate size of the record in a row. */
+/** Approximate bytes in a row. */
 export function sizeOf({ entity_id, trace_id }: Pick<LogRecord, 'entity_id' | 'trace_id'>): number {
   return ITEM_BYTES + entity_id.length + trace_id.length
 }

@@ -30,7 +30,6 @@ const OPENED_AT_ONCE = 16
 /** The newest heads, by tenant and chain. A head is never changed, because readers may still use it. */
 export type HeadCache = BoundedMap<string, { nonce: Uint8Array; head: LogHeadRecord }>
 
-/** A tenant's log in a unit of work. */
 export interface LogContext {
   rows: EngineReader
   keys: RecordKeys
@@ -112,7 +111,10 @@ export class LogChain {
     return gone - head.gone
   }
 
-  /** Yields portions, the newest portion first. In a portion, the oldest record is first. Contract: with `skip`, the filter matches all. */
+  /**
+   * Yields portions, the newest portion first. In a portion, the oldest record is first. Contract: with `skip`, the filter
+   * matches all.
+   */
   async *find(filter: LogFilter, skip = 0): AsyncGenerator<LogLine[]> {
     const { tail, blocks, gone } = await this.load()
     const newest = unpack(tail).filter(filter.matches)
@@ -285,7 +287,6 @@ export class LogChain {
 
 const missingBlock = () => damaged('A block of the log is missing or does not open')
 
-/** The number of records of the chain. */
 export function countOf({ blocks, gone, tail }: LogHeadRecord): number {
   return (blocks - gone) * BLOCK_RECORDS + tail.items.length
 }

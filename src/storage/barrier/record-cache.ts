@@ -16,7 +16,6 @@ interface Records {
 
 export class RecordCache {
   readonly #kinds = new Map<Kind, Records>()
-  /** The keys of each cached record of a tenant. */
   readonly #keys = new WeakMap<object, RecordKeys>()
 
   holds(kind: Kind): boolean {

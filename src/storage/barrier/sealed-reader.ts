@@ -1,4 +1,7 @@
-/** The reading half of a unit of work: finds sealed rows by digests and opens them as records. `sealed-writer.ts` adds the writes. */
+/**
+ * The reading half of a unit of work: finds sealed rows by digests and opens them as records. `sealed-writer.ts` adds the
+ * writes.
+ */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records/records.js'
@@ -17,7 +20,6 @@ const HELD_BYTES = 1024 * 1024
 /** The event loop gets a turn after this many sealed bytes are opened, which takes a few milliseconds. */
 const OPENED_AT_ONCE = 256 * 1024
 
-/** State of a store, shared by its units of work. */
 export interface SharedState {
   keys: VaultKeys
   cache: RecordCache

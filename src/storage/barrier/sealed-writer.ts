@@ -109,7 +109,7 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
     if (row.expires === 0 || row.expires > this.now)
       throw conflict(`There is a ${kind} with this id already. Choose another id.`)
     if (row.expires > this.clock.purgeBefore) {
-      const reason = `The ${kind} with this id has expired by a clock that has just jumped, so it is not replaced yet.`
+      const reason = `The ${kind} with this id has expired, but the clock has just jumped, so the id is not free yet.`
       throw conflict(`${reason} Try again in an hour, or confirm the clock: coffer vault compact`)
     }
     await this.rows.remove(KINDS[kind], tenant, row.id)

@@ -1,4 +1,4 @@
-/** In a server, jobs run in small slices beside units of work, and take effect while nothing else runs. */
+/** Flushes and compactions. In a server they run in small slices between units of work, and take effect while no unit runs. */
 import type { Awaitable, VaultRows } from '../engine.js'
 import { type Attempt, attempt } from '../lsm/attempt.js'
 import type { Size } from '../lsm/context.js'
@@ -7,34 +7,32 @@ import { liveRowsOf } from '../lsm/sstable/cursors.js'
 import { finish } from '../lsm/sstable/write-tables.js'
 import type { LsmTree } from '../lsm/tree.js'
 
-/** A background job lets units of work run after this long. */
+/** The length of a slice. After it, units of work may run. */
 const SLICE_MS = 5
-/** With more than `MANY_TABLES` tables, a slice grows to this share of the time that units of work took. */
+/** With more than `MANY_TABLES` tables, a slice may take this share of the time that units of work took. */
 const SHARE = 1 / 8
 const MANY_TABLES = 32
-/** With this many tables, those that can be merged are merged before the next unit of work. */
+/** From this number of tables on, tables are merged before the next unit of work. */
 const MAX_TABLES = 64
-/** A failed compaction is tried again after this long. */
+/** A failed compaction is retried after this time. */
 const RETRY_MS = 30_000
 
-/** Any log that is not empty is larger. */
+/** Flushes every log that is not empty. */
 export const ANYTHING: Size = { bytes: 0, rows: 0 }
 
-/** Runs work alone, after everything before it was committed. */
+/** Commits everything, and then runs `work` while nothing else runs. */
 type RunExclusive = <T>(work: () => Awaitable<T>) => Promise<T>
 
 export class BackgroundJobs {
   readonly #tree: LsmTree
-  /** Whether a flush runs beside units of work. */
+  /** Whether jobs may run between units of work, as in a server. */
   readonly #isConcurrent: boolean
   readonly #runExclusive: RunExclusive
   #flushing: Promise<void> | undefined
   #compacting: Promise<void> | undefined
-  /** Paths of tables that a compaction under way reads. */
+  /** Paths of the tables that a running compaction reads. */
   readonly #busy = new Set<string>()
-  /** Number of tables when a compaction last began or ended. */
   #seen = 0
-  /** When a compaction last failed, by the wall clock. */
   #failedMs = 0
   #isClosing = false
 
@@ -44,7 +42,7 @@ export class BackgroundJobs {
     this.#runExclusive = runExclusive
   }
 
-  /** Ends the background jobs; the next opening of the vault completes a flush that had begun. */
+  /** Ends the jobs. The next opening of the vault completes a flush that had begun. */
   async close(): Promise<void> {
     this.#isClosing = true
     await this.#flushing
@@ -59,19 +57,19 @@ export class BackgroundJobs {
     return attempt(this.#tree.context.notice, what, work)
   }
 
-  /** Flushes a log of more than `size`, or begins to. Contract: nothing else runs meanwhile. */
+  /** Flushes a log that is larger than `size`, or starts its flush in the background. Contract: nothing else runs meanwhile. */
   async flushIfLarger(size: Size): Promise<void> {
     if (!this.#tree.isLargerThan(size)) return
     const isBeside = this.#isConcurrent && !this.#isClosing && this.#flushing === undefined
-    // A log that has grown again while the one before is flushed must wait for it.
+    // If the previous flush still runs, this one waits for it.
     if (!isBeside) await this.#attempt('flushed', () => this.#tree.flush())
     else if (await this.#attempt('flushed', () => this.#tree.freeze()))
       this.#flushing = this.#flushInBackground()
   }
 
   /**
-   * Flushes a log of any size, also if its flush has failed before, and overwrites what is due in tables. Contract: nothing
-   * else runs meanwhile.
+   * Flushes a log of any size, also after a failed flush, and overwrites removed rows in tables. Contract: nothing else runs
+   * meanwhile.
    */
   async flushAndErase(): Promise<void> {
     const hasFailed = this.#tree.isFlushing && this.#flushing === undefined
@@ -89,18 +87,18 @@ export class BackgroundJobs {
     this.#compactSoon()
   }
 
-  /** Merges tables: at once if there are too many, else beside units of work. Contract: nothing else runs meanwhile. */
+  /** Merges tables: immediately if there are too many, or else in the background. Contract: nothing else runs meanwhile. */
   async keepFewTables(): Promise<void> {
     if (this.#tables >= MAX_TABLES && this.#mayCompact())
       await this.#attemptCompaction(() => {
-        // It ends early if no two of the free tables fit into one.
+        // The loop ends early if no two free tables fit into one.
         while (this.#tables >= MAX_TABLES && this.compactNow());
       })
     else if (this.#tables > this.#seen) this.#compactSoon()
     this.#seen = this.#tables
   }
 
-  /** Does one compaction of at most `limit` bytes; false when none is due. Contract: nothing else runs meanwhile. */
+  /** Does one compaction of at most `limit` bytes. Returns false if none is due. Contract: nothing else runs meanwhile. */
   compactNow(limit?: number): boolean {
     const plan = this.#tree.manifest.planCompaction(limit, this.#busy)
     if (plan !== undefined) this.#tree.finishCompaction(plan.inputs, finish(plan.steps))
@@ -120,7 +118,7 @@ export class BackgroundJobs {
       void this.#attemptCompaction(() => this.compactAll())
   }
 
-  /** Compacts until nothing is due. @throws CofferError `storage_failed`, `vault_damaged`. */
+  /** @throws CofferError `storage_failed`, `vault_damaged` */
   compactAll(): Promise<void> {
     const untilDone = async () => {
       while (!this.#isClosing && (await this.#compactBeside()));
@@ -132,7 +130,7 @@ export class BackgroundJobs {
     return this.#compacting
   }
 
-  /** Does one compaction in slices; false when none was due or the vault closes. */
+  /** Does one compaction in slices. Returns false if none was due or the vault closes. */
   async #compactBeside(): Promise<boolean> {
     let plan: CompactionPlan | undefined
     await this.#runExclusive(() => {
@@ -157,7 +155,7 @@ export class BackgroundJobs {
     }
   }
 
-  /** Steps until `step` returns true; false when the vault closes before. */
+  /** Calls `step` until it returns true. Returns false if the vault closes first. */
   async #inSlices(step: () => boolean): Promise<boolean> {
     let sliceMs = SLICE_MS
     for (let beganMs = performance.now(); !step(); ) {

@@ -1,4 +1,4 @@
-/** The embedded engine: units of work, one by one, and operations on the whole vault, over an LSM tree on disk. */
+/** The engine on disk: it runs units of work one by one over an LSM tree. It also has the operations on a whole vault. */
 import type { Awaitable } from '../../domain/awaitable.js'
 import * as port from '../engine.js'
 import { attempt } from '../lsm/attempt.js'
@@ -16,22 +16,23 @@ import { ANYTHING, BackgroundJobs } from './background.js'
 import { TaskQueue } from './task-queue.js'
 
 export interface FileEngineOptions extends LsmOptions {
-  /** A command flushes when it closes; a server flushes in the background. */
+  /** A command flushes when it closes. A server flushes in the background. */
   role: 'command' | 'server'
-  /** A larger write-ahead log is flushed. */
+  /** The engine flushes the write-ahead log when it is larger than this. */
   flushAt?: Size
-  /** In a server, replaced rows are overwritten after at most this, whatever the size of the log. Then it is tried again. */
+  /**
+   * A server overwrites replaced rows within this time, whatever the size of the log. A failure is retried after the same time.
+   */
   eraseAfterMs?: number
 }
 
 const MEBIBYTE = 1024 * 1024
-/** A larger log is flushed while the engine is open. */
 const FLUSH_AT: Size = { bytes: 16 * MEBIBYTE, rows: 32_768, keys: 393_216 }
-/** A command leaves no larger log to the next one, which reads all of it: 20 ms a MiB. */
+/** A command leaves at most this log to the next command, which must read all of it (20 ms for each MiB). */
 const LEFT_AT_MOST: Size = { bytes: MEBIBYTE / 16, rows: 48 }
-/** Most bytes of the one compaction when a command ends. */
+/** The most bytes of the one compaction when a command ends. */
 const CLOSING_COMPACTION = 64 * MEBIBYTE
-/** A change answered `soon` is synced after at most this. */
+/** A change with durability `soon` is synced within this time. */
 const SYNC_AFTER_MS = { server: 25, command: port.MAX_PENDING_MS / 2 }
 const ERASE_AFTER_MS = 60_000
 
@@ -42,7 +43,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   readonly #groupCommit: GroupCommit
   readonly #background: BackgroundJobs
   readonly #tasks: TaskQueue
-  /** The probe writes a frame without changes, which stores the time. */
+  /** The probe writes a frame without changes. The frame stores the time. */
   readonly #readiness = new Readiness(() => this.write((writer) => writer.storeTime()))
   readonly #timers = new Map<string, NodeJS.Timeout>()
   #isSyncing = false
@@ -132,7 +133,6 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     await this.#background.compactAll()
   }
 
-  /** Units of work wait meanwhile. */
   verify(check: port.CheckRow): Promise<port.Verification> {
     return this.#runExclusive(async () => {
       const { verifyVault } = await import('../lsm/maintenance/verify.js')
@@ -148,7 +148,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     return this.#runExclusive(() => this.#tree.replaceHeader(header))
   }
 
-  /** Resolves when everything is durable and, where due, flushed. */
+  /** Resolves when everything is synced, and flushed if the log is large. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -161,7 +161,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     const isCommand = this.#options.role === 'command'
     try {
       await this.#groupCommit.commitAll()
-      // A removal whose bytes could not be overwritten, perhaps by a command before this one, is tried again.
+      // A command before this one may have failed to overwrite a removed row, so the flush retries that.
       const mayLeave = isCommand && !this.#tree.memtable.hasRemoved
       await this.#background.flushIfLarger(mayLeave ? LEFT_AT_MOST : ANYTHING)
       const compact = () => this.#background.compactNow(CLOSING_COMPACTION)
@@ -175,7 +175,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     return Math.floor(this.#options.clock())
   }
 
-  /** Runs `work` alone, after everything before it was committed. */
+  /** Commits everything, and then runs `work` while nothing else runs. */
   #runExclusive<T>(work: () => Awaitable<T>): Promise<T> {
     return this.#tasks.run(async () => {
       await this.#groupCommit.commitAll()
@@ -195,7 +195,10 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     this.#eraseLater()
   }
 
-  /** A flush overwrites replaced and removed rows; a small log would be flushed too late for that. Goes on until it is done. */
+  /**
+   * A flush overwrites replaced and removed rows. A small log would be flushed too late, so a timer flushes it until it
+   * succeeds.
+   */
   #eraseLater(): void {
     if (this.#closing !== undefined || !this.#tree.owesErasure) return
     this.#later('flushed', this.#options.eraseAfterMs ?? ERASE_AFTER_MS, () =>
@@ -203,15 +206,18 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     )
   }
 
-  /** A command syncs when it closes, unless it reads for so long that its log entries would be refused. */
+  /**
+   * Schedules a sync. A command usually closes first, and then syncs. A long command must sync earlier, or its reads are
+   * refused.
+   */
   #syncSoon(): void {
     const { isUnsynced, failure } = this.#groupCommit
-    // A write that the disk has refused is tried again by the next unit of work and on closing.
+    // After a failed write, the next unit of work or `close` retries it.
     if (isUnsynced && failure === undefined && !this.#isSyncing)
       this.#later('synced', SYNC_AFTER_MS[this.#options.role], () => this.#syncBeside())
   }
 
-  /** Syncs the log while units of work run: a read does not wait for the disk. */
+  /** Syncs the log while units of work run, so that reads do not wait for the disk. */
   async #syncBeside(): Promise<void> {
     if (!this.#groupCommit.isUnsynced) return
     this.#isSyncing = true
@@ -224,13 +230,12 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     } finally {
       this.#isSyncing = false
     }
-    // Only the commit of a round flushes a log that has grown, and reads never wait for one.
+    // Otherwise only the commit of a round flushes the log, and reads never wait for one.
     if (this.#closing === undefined && this.#tree.isLargerThan(this.#flushAt))
       await this.#runExclusive(() => this.#background.flushIfLarger(this.#flushAt))
     this.#syncSoon()
   }
 
-  /** Schedules a job, unless it is scheduled already. */
   #later(what: 'synced' | 'flushed', afterMs: number, work: () => Promise<void>): void {
     if (this.#timers.has(what)) return
     const timer = setTimeout(() => {
@@ -243,7 +248,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
 }
 
 /**
- * The vault exists once `fill` has resolved and the header is written. Contract: the caller has the lock.
+ * Creates a vault. The vault exists once `fill` has resolved and the header is written. Contract: the caller has the lock.
  * @throws CofferError `conflict`, `vault_damaged`, `vault_exposed`, `storage_failed`
  */
 export async function createFileEngine(
@@ -264,7 +269,7 @@ export async function createFileEngine(
   }
 }
 
-/** Repairs what a crash left. Contract: the caller has the lock, and has verified `header`. */
+/** Opens a vault and repairs the traces of a crash. Contract: the caller has the lock, and has verified `header`. */
 export async function openFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   checkExposure(options.files, options.directory)
   const tree = openLsmTree(options)

@@ -1,4 +1,4 @@
-/** The engine of an ephemeral vault: all rows in memtables, nothing on disk, gone when closed. */
+/** The engine of an ephemeral vault. All rows are in memtables, and are gone when the engine closes. */
 import type { Clock } from '../../crypto/ports.js'
 import { toText } from '../bytes.js'
 import type { Awaitable, Engine, EngineReader, EngineWriter, LogEntry, LogSealer, Row } from '../engine.js'
@@ -9,17 +9,17 @@ import { Transaction } from '../lsm/transaction.js'
 import { type Counters, createCounters } from '../time.js'
 import { TaskQueue } from './task-queue.js'
 
-/** If there are this many layers, they are merged before another is added. */
+/** This number of layers is merged into one before another layer is added. */
 const MAX_LAYERS = 8
 
-/** This many log entries are sealed together: a chain's head is sealed again for each addition. */
+/** The number of log entries that are sealed together, because each addition to a chain seals the head of the chain again. */
 const SEALED_AT_ONCE = 32
 
-/** All rows of an engine at one moment; later changes do not affect it. Engines share its rows. */
+/** A snapshot of all rows. Several engines may share the rows, because no engine changes them. */
 export interface MemoryState {
   readonly layers: readonly Memtable[]
   readonly counters: Counters
-  /** The rows that forks begin with, once there was a fork. */
+  /** The rows with which forks begin. Set by the first fork. */
   forked?: Memtable
 }
 
@@ -27,11 +27,11 @@ export class MemoryEngine implements Engine {
   readonly #clock: Clock
   readonly #tasks = new TaskQueue()
   readonly #changeCounters = new ChangeCounters()
-  /** Youngest first. All but the first belong to saved states, and do not change. */
+  /** Newest first. All but the first belong to saved states, and do not change. */
   #layers: readonly Memtable[]
   #counters: Counters
   #sealer: LogSealer | undefined
-  /** Log entries of committed units that are in no row yet. */
+  /** Log entries of committed units that are not in a row yet. */
   #pending: readonly LogEntry[] = []
 
   constructor(clock: Clock, layers: readonly Memtable[] = [], counters = createCounters()) {
@@ -63,7 +63,7 @@ export class MemoryEngine implements Engine {
     return this.#tasks.run(() => this.#write(work, SEALED_AT_ONCE))
   }
 
-  /** `most`: if there are this many log entries, they are sealed. */
+  /** `most`: the number of pending log entries at which they are sealed. */
   async #write<T>(work: (writer: EngineWriter) => Awaitable<T>, most: number): Promise<T> {
     const transaction = new Transaction(this.#view, this.#counters, this.#now)
     try {
@@ -78,7 +78,7 @@ export class MemoryEngine implements Engine {
         this.#changeCounters.note(change)
         const { kind, row } = change
         if (kind === DROP) pending = pending.filter(({ tenant }) => tenant !== row.tenant)
-        // Copies, because views would keep their whole pool in memory.
+        // Copies, because a view would keep its whole pool in memory.
         const [keys, sealed] = [new Uint8Array(row.keys), new Uint8Array(row.sealed)]
         this.#layers[0]!.apply({ kind, row: { ...row, keys, sealed } })
       }
@@ -108,7 +108,7 @@ export class MemoryEngine implements Engine {
     })
   }
 
-  /** {@link changeCounter} differs afterwards. `seq` and `rev` never go back. `also`: called before any later unit of work. */
+  /** Changes {@link changeCounter}. `seq` and `rev` never go back. Calls `also` before any later unit of work. */
   restore({ layers, counters }: MemoryState, also?: () => void): Promise<void> {
     return this.#tasks.run(() => {
       const { seq, rev } = this.#counters
@@ -120,13 +120,13 @@ export class MemoryEngine implements Engine {
     })
   }
 
-  /** An engine with the rows of `state` whose kind `keeps` accepts. */
+  /** Creates an engine with the rows of `state` whose kind `keeps` accepts. */
   fork(state: MemoryState, clock: Clock, keeps: (kind: number) => boolean): MemoryEngine {
     state.forked ??= merge(state.layers, keeps)
     return new MemoryEngine(clock, [state.forked], state.counters)
   }
 
-  /** All live rows. Contract: no unit of work runs. */
+  /** All live rows. Contract: no unit of work runs meanwhile. */
   rows(): Iterable<Row> {
     return merge(this.#layers, () => true).each()
   }
@@ -136,7 +136,6 @@ export class MemoryEngine implements Engine {
   }
 }
 
-/** Makes one memtable of the live rows whose kinds `keeps` accepts. */
 function merge(layers: readonly Memtable[], keeps: (kind: number) => boolean): Memtable {
   const merged = new Memtable()
   for (let depth = layers.length - 1; depth >= 0; depth--)

@@ -1,29 +1,29 @@
-/** Runs units of work one after another, in rounds: the units of a round share one commit. */
+/** Runs units of work one after another, in rounds. The units of a round share one commit. */
 import { CofferError } from '../../errors.js'
 import type { Awaitable } from '../engine.js'
 
-/** A unit of work, or work between two of them. */
+/** A unit of work, or other work that runs between units. */
 interface Task {
   run(): Awaitable<void>
-  /** Receives what `run` throws. */
+  /** Receives the error of `run`. */
   refuse(error: unknown): void
 }
 
 interface Rounds {
-  /** Whether somebody waits for the end of the round. */
+  /** Whether a unit waits for the end of the round. */
   isAwaited(): boolean
   end(): Promise<void>
-  /** Called instead of `end` when nobody waits. */
+  /** Called instead of `end` if no unit waits. */
   pass(): void
 }
 
-/** After this long the event loop gets a turn. */
+/** The event loop gets a turn after this time. */
 const SLICE_MS = 10
 
 export class TaskQueue {
   readonly #rounds: Rounds | undefined
   readonly #tasks: Task[] = []
-  /** When this slice began: by the wall clock, because loading `performance` costs a command 1 ms. */
+  /** When this slice began. By the wall clock, because loading `performance` takes a command 1 ms. */
   #beganMs = 0
   #running: Promise<void> | undefined
   #isClosed = false
@@ -41,14 +41,13 @@ export class TaskQueue {
     this.#running ??= this.#run()
   }
 
-  /** Runs `work` between two other tasks. */
   run<T>(work: () => Awaitable<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.add({ run: async () => resolve(await work()), refuse: reject })
     })
   }
 
-  /** Refuses further tasks; resolves when those before have ended. */
+  /** Refuses further tasks. Resolves when all earlier tasks have ended. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#running
@@ -65,7 +64,7 @@ export class TaskQueue {
         if (this.#isSliceOver) await this.#yieldToOthers()
         continue
       }
-      // Units of the same turn of the event loop share the commit.
+      // Units from the same turn of the event loop share the commit.
       await this.#yieldToOthers()
       await this.#runWaiting()
       await rounds.end()
@@ -74,7 +73,7 @@ export class TaskQueue {
     this.#running = undefined
   }
 
-  /** Later tasks must not delay the sync of these. Ends after a slice: a round is answered in one turn. */
+  /** Runs the tasks that wait now. Later tasks must not delay the sync of these, so it stops at the end of a slice too. */
   async #runWaiting(): Promise<void> {
     for (let left = this.#tasks.length; left > 0; left--) {
       const { run, refuse } = this.#tasks.shift()!
@@ -88,7 +87,7 @@ export class TaskQueue {
     }
   }
 
-  /** A jump of the clock ends the slice too. */
+  /** The slice also ends if the clock jumps, in either direction. */
   get #isSliceOver(): boolean {
     return Math.abs(Date.now() - this.#beganMs) > SLICE_MS
   }

@@ -1,4 +1,4 @@
-/** The options of an LSM tree, and what its files are read and written with: descriptors and caches of its tables. */
+/** The options of an LSM tree, with the open files and the caches of its tables. */
 import { BoundedMap } from '../../bounded-map.js'
 import type { Clock, EngineKeys, Header, RandomSource } from '../../crypto/ports.js'
 import type { Files } from '../files.js'
@@ -6,33 +6,32 @@ import type { Files } from '../files.js'
 export interface LsmOptions {
   files: Files
   directory: string
-  /** Contract: its mac was verified. */
+  /** Contract: its MAC was verified. */
   header: Header
   keys: EngineKeys
   random: RandomSource
   clock: Clock
-  /** Takes messages for a person. */
+  /** Shows a text to the operator. */
   notice(text: string): void
 }
 
 export interface Size {
   bytes: number
   rows: number
-  /** Default: any number. */
+  /** Default: no limit. */
   keys?: number
 }
 
-/** Blocks of up to 8 KiB. A command opens fewer. */
+/** The most blocks in the cache, of up to 8 KiB each. A command opens fewer. */
 const MAX_BLOCKS = 4096
 const MAX_RECORDS = 32_768
 
 export interface LsmContext extends LsmOptions {
   readonly open: OpenFiles
-  /** Opened blocks of tables. */
   readonly blocks: BoundedMap<number, Buffer>
-  /** Small sealed records, apart from the blocks, so that reading many records evicts no index. */
+  /** A cache of small sealed records. It is separate, so that reading many records does not drop blocks of indexes. */
   readonly records: BoundedMap<number, Buffer>
-  /** How many tables use the caches: the number of the next one, for its keys. */
+  /** The number of the next table, for its keys in the caches. */
   tables: number
 }
 
@@ -44,10 +43,10 @@ export function createContext(options: LsmOptions): LsmContext {
   return { ...options, ...caches, open: new OpenFiles(options.files), tables: 0 }
 }
 
-/** A vault of any number of tables opens and merges within a small limit of descriptors (`ulimit -n`). */
+/** The limit of open files. It is small, so that a vault with many tables works with a low limit of descriptors (`ulimit -n`). */
 const MAX_OPEN = 40
 
-/** Descriptors of tables by path: the one used longest ago is closed when there are too many. */
+/** The open descriptors of tables, by path. If there are too many, the one that was not used for the longest time is closed. */
 class OpenFiles {
   readonly #files: Files
   readonly #open = new Map<string, number>()
@@ -56,7 +55,7 @@ class OpenFiles {
     this.#files = files
   }
 
-  /** Undefined when there is no such file. Contract: the descriptor is used before another one is asked for. */
+  /** Undefined if the file does not exist. Contract: the descriptor is used before the next call of `get`, which may close it. */
   get(path: string): number | undefined {
     const file = this.#open.get(path) ?? this.#files.open(path, 'write')
     if (file === undefined) return undefined

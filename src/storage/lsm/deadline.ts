@@ -1,6 +1,6 @@
 /**
- * Tells whether a time has passed since it was started. Uses a timer, because the wall clock may jump, and loading
- * `performance` costs a command 1 ms.
+ * Shows whether a time has passed since `start`. Uses a timer, because the wall clock may jump, and loading `performance` takes
+ * a command 1 ms.
  */
 export class Deadline {
   isOver = false
@@ -11,13 +11,12 @@ export class Deadline {
     this.#afterMs = afterMs
   }
 
-  /** Starts it, anew if it runs. */
   start(): void {
     this.stop()
     this.#timer = setTimeout(() => {
       this.isOver = true
     }, this.#afterMs)
-    // The process may end before.
+    // The process may end before the deadline.
     this.#timer.unref()
   }
 

@@ -28,36 +28,34 @@ interface Waiter {
   fail(error: unknown): void
 }
 
-/** Transactions that are committed together. */
 class Group {
   readonly changes: Change[] = []
   readonly entries: LogEntry[] = []
-  /** The part of `entries` whose transactions were acknowledged before the commit. */
+  /** The entries of transactions that were acknowledged before the commit. They are in `entries` too. */
   readonly pending: LogEntry[] = []
   readonly waiting: Waiter[] = []
-  /** Whether the group needs a frame for its time, even without changes. */
+  /** Whether the group needs a frame to store the time, even without changes. */
   storesTime = false
-  /** Whether somebody waits for the sync. */
+  /** Whether a transaction waits for the sync. */
   needsSync = false
 }
 
 export class GroupCommit {
   counters: Counters
   sealer: LogSealer | undefined
-  /** Why the last group could not be stored. Its entries are committed with the next group. */
+  /** Why the last group could not be stored. The next group includes its entries. */
   failure: unknown
   readonly #tree: LsmTree
   readonly #now: () => number
   readonly #recordWrite: (error?: unknown) => void
   #group = new Group()
-  /** Entries that are written to the log and not synced. */
+  /** Entries that are in the log and not synced. */
   #unsyncedEntries: LogEntry[] = []
-  /** Changes that only writers see: those of the group, and those written to the log and not synced. */
+  /** Changes that only writers see: the changes of the group, and changes in the log that are not synced. */
   #newChanges = new Memtable()
-  /** Runs while entries are pending. */
   readonly #patience = new Deadline(MAX_PENDING_MS)
 
-  /** `recordWrite` receives the error of each write of changes, or undefined. */
+  /** `recordWrite` receives the error of each write of changes, or undefined if it succeeded. */
   constructor(tree: LsmTree, now: () => number, recordWrite: (error?: unknown) => void) {
     this.#tree = tree
     this.#now = now
@@ -89,9 +87,9 @@ export class GroupCommit {
     if (!this.#tree.isUnsynced) this.#unsyncedEntries = []
   }
 
-  /** @throws CofferError `unavailable` if an entry is pending for too long */
+  /** @throws CofferError `unavailable` if an entry was pending for too long */
   refuseUnstored(): void {
-    // After a failure, the next unit of work tries again and reports the reason.
+    // After a failure, the next unit of work retries and reports the reason.
     if (this.failure !== undefined || !this.#hasPending) return
     if (this.#patience.isOver) throw logUnavailable('The disk does not sync them. Check the disk.')
   }
@@ -101,14 +99,14 @@ export class GroupCommit {
     for (const entry of entries) to.push(entry)
   }
 
-  /** The view of a writer. */
+  /** The view of a writer, which includes unsynced changes. */
   view(): View {
     const { memtables, changeCounters, sstables } = this.#tree.view()
     const all = [this.#newChanges, ...memtables]
     return { memtables: all, uncommitted: 1, pendingEntries: this.#group.entries, changeCounters, sstables }
   }
 
-  /** Acknowledges a transaction that changed nothing: with the group, if it may have seen changes that are not durable. */
+  /** Acknowledges a transaction without changes. If it may have seen unsynced changes, it waits for the group's sync. */
   acknowledge(waiter: Waiter): void {
     if (this.#group.needsSync) this.#group.waiting.push(waiter)
     else waiter.done()
@@ -123,7 +121,7 @@ export class GroupCommit {
     for (const entry of entries) this.#group.entries.push(entry)
     this.#group.storesTime ||= storesTime
     if (durability === 'now' || changes.some(isRemoval)) this.#group.needsSync = true
-    // If earlier entries could not be stored, a read waits for its own.
+    // After a failure, a read waits until its entries are stored.
     const isTrouble = this.failure !== undefined || !this.#tree.manifest.isSound
     if (!canWait || isTrouble || this.#group.needsSync) this.#group.waiting.push(waiter)
     else {
@@ -138,14 +136,14 @@ export class GroupCommit {
     for (const change of changes) group.changes.push(change)
   }
 
-  /** Commits and syncs everything that was enqueued. @throws CofferError why the group could not be stored */
+  /** Commits and syncs everything that was enqueued. @throws the error that prevented it */
   async commitAll(): Promise<void> {
     this.#group.needsSync = true
     const failure = await this.commit()
     if (failure !== undefined) throw failure
   }
 
-  /** `publish`: the function that {@link LsmTree.syncBeside} resolved to. */
+  /** Ends a sync. `publish`: the result of {@link LsmTree.syncBeside}. */
   endSync(publish: () => void): void {
     try {
       publish()
@@ -158,7 +156,7 @@ export class GroupCommit {
     if (this.#group.changes.length === 0) this.#newChanges = new Memtable()
   }
 
-  /** Writes the group as a frame and acknowledges its transactions. Returns the failure that they receive instead, if any. */
+  /** Writes the group as one frame and acknowledges its transactions. On failure, they receive the error, and it is returned. */
   async commit(): Promise<unknown> {
     const group = this.#group
     this.#group = new Group()
@@ -189,7 +187,7 @@ export class GroupCommit {
     if (changes.length > 0) this.#recordWrite()
   }
 
-  /** Puts the pending entries of a group that could not be written into the next group. */
+  /** Moves the pending entries of a failed group into the next group. */
   #returnEntries({ pending }: Group, error: unknown): void {
     this.reset()
     this.failure = error
@@ -198,7 +196,7 @@ export class GroupCommit {
     this.#group.pending.push(...pending)
   }
 
-  /** Makes rows of the log entries. */
+  /** Turns the log entries of the group into rows. */
   async #seal(group: Group): Promise<void> {
     const transaction = new Transaction(this.view(), this.counters, this.#now())
     await transaction.seal(this.sealer!, group.entries)
@@ -206,7 +204,7 @@ export class GroupCommit {
     this.#add(group, transaction)
   }
 
-  /** Continues from what the tree has written. Changes of a failed group are forgotten. */
+  /** Continues from the changes that the tree has written, and forgets the changes of a failed group. */
   reset(): void {
     this.counters = { ...this.#tree.counters }
     this.#newChanges = new Memtable(this.#tree.pending)

@@ -1,4 +1,7 @@
-/** The tables of a vault. A file belongs to it once `state`, which each change writes anew, names it; opening removes others. */
+/**
+ * The manifest: the file `state` names the tables and logs of the vault. Each change of them writes a new `state`. Opening the
+ * vault removes files that `state` does not name.
+ */
 import { LowSync } from 'lowdb'
 import { CofferError, damaged } from '../../errors.js'
 import { packRows, toBase64, toHex, unpackRows } from '../bytes.js'
@@ -15,21 +18,21 @@ import { SSTable, type SSTableMeta } from './sstable/reader.js'
 import { adoptCompacted, type Compacted, chooseInputs, compactSSTables } from './sstable/write-tables.js'
 import { removeWal, type WalRef } from './wal.js'
 
-/** The next state, while a rekey replaces the present one. */
+/** A rekey writes the next state into this file before it replaces `state`. */
 export const NEXT_STATE_FILE = 'state.next'
 const STATE_LIMIT = 16 * 1024 * 1024
 
 export interface Contents {
-  /** Digests of the valid `vault.json`; two while it is replaced. */
+  /** Digests of the headers that the vault accepts. There are two while the header is replaced. */
   headers: readonly string[]
   counters: Counters
   /** Oldest first. */
   wals: readonly WalRef[]
-  /** Ascending by lowest `seq`. */
+  /** Ascending by their lowest `seq`. */
   sstables: readonly LiveSSTable[]
 }
 
-/** As stored: `dead` and `due` are encoded by `packRows`. */
+/** The stored form of {@link Contents}. `packRows` encodes `dead` and `due`. */
 interface State extends Pick<Contents, 'headers' | 'counters'> {
   journals: readonly WalRef[]
   segments: readonly (SSTableMeta & { dead: string; due: string; dropped: number[] })[]
@@ -58,7 +61,7 @@ function openDocument(
       if (sealed.length > STATE_LIMIT)
         throw new CofferError(
           'storage_failed',
-          `${path} would outgrow its limit. Run \`coffer vault compact\`.`,
+          `${path} would exceed its limit of 16 MiB. Run \`coffer vault compact\`.`,
         )
       replaceWhole(files, directory, name, sealed, toHex(random.bytes(10)), isRenaming)
     },
@@ -67,7 +70,7 @@ function openDocument(
 }
 
 /**
- * Writes `state`, or the next one. `isRenaming` is called when it is no longer certain that the old one stays.
+ * Writes `state`, or the next state. Calls `isRenaming` before the rename: if the rename fails, the disk may have either state.
  * @throws CofferError `storage_failed`
  */
 export function writeContents(
@@ -95,7 +98,7 @@ export function readContents(context: LsmContext): Contents {
   return { headers, counters, wals: journals, sstables }
 }
 
-/** A crash may have ended a rekey after its new header was in place. False if no next state opens. */
+/** Completes a rekey that a crash ended after its new header was written. Returns false if no next state opens. */
 export function adoptNextState(context: LsmOptions): boolean {
   const { files, directory, keys } = context
   const sealed = readWhole(files, `${directory}/${NEXT_STATE_FILE}`, STATE_LIMIT)
@@ -109,7 +112,7 @@ export function sortSSTables(sstables: readonly LiveSSTable[]): LiveSSTable[] {
   return [...sstables].sort((left, right) => left.sstable.meta.from - right.sstable.meta.from)
 }
 
-/** Keyed digest of the header, 32 bytes as base64. */
+/** A keyed digest of the header: 32 bytes in base64. */
 export function digestHeader({ keys, header }: Pick<LsmOptions, 'keys' | 'header'>): string {
   return toBase64(keys.chain(Buffer.from(headerText(header)), 32))
 }
@@ -120,7 +123,7 @@ export class Manifest {
   readonly context: LsmContext
   contents: Contents
   #broken: CofferError | undefined
-  /** Readers of all rows now, and what removes and erases rows after them. */
+  /** The number of {@link keepFiles} calls that are not released yet, and the removals that wait for them. */
   #readers = 0
   #deferred: (() => void)[] = []
 
@@ -133,7 +136,10 @@ export class Manifest {
     return this.contents.sstables
   }
 
-  /** Marks what the memtable shadows in older tables, and keeps only `wal`. Returns all-dead tables. */
+  /**
+   * Adds flushed tables, marks the rows that the memtable replaced or removed as dead, and drops older logs. Returns dead
+   * tables.
+   */
   addFlushed(memtable: Memtable, written: readonly LiveSSTable[], counters: Counters, wal: WalRef) {
     const { wals, sstables } = this.contents
     const older = sstables.map((live) => live.shadowedBy(memtable))
@@ -143,7 +149,7 @@ export class Manifest {
     return older.filter((live) => !live.hasLiveRows)
   }
 
-  /** Removes tables that `state` does not name any more, overwrites dead rows that are due, and updates `state`. */
+  /** Removes the files of `unused` tables, overwrites dead rows that are due, and updates `state`. */
   cleanUp(unused: readonly LiveSSTable[] = []): void {
     this.#afterReaders(() => {
       for (const { sstable } of unused) {
@@ -166,7 +172,7 @@ export class Manifest {
     else work()
   }
 
-  /** No table is removed and no row erased until the returned function is called. */
+  /** Delays removals of tables and erasures of rows until the returned function is called. */
   keepFiles(): () => void {
     this.#readers++
     return () => {
@@ -177,21 +183,24 @@ export class Manifest {
   }
 
   eraseRows(ids: readonly RowId[]): void {
-    // Not in later tables, which may have new rows of these ids by then.
+    // Only in the current tables: later tables may have new rows with these ids.
     const { sstables } = this
     this.#afterReaders(() => {
       for (const live of sstables) live.erase(ids)
     })
   }
 
-  /** At most `limit` bytes, none of `busy`. Steps only write new files; the vault may change between them. */
+  /**
+   * Plans a compaction of at most `limit` bytes without `busy` tables. Its steps only write new files, so the vault may change
+   * meanwhile.
+   */
   planCompaction(limit = Number.POSITIVE_INFINITY, busy: ReadonlySet<string> = new Set()) {
     const free = this.sstables.filter(({ sstable }) => !busy.has(sstable.path))
     const inputs = this.isSound ? chooseInputs(free, limit) : undefined
     return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
 
-  /** Discards the output if an input is gone. `removed`: rows that were perhaps copied before erasure. */
+  /** Discards the new table if an input is gone. `removed`: rows that were removed, and may have been copied before. */
   finishCompaction(
     inputs: readonly LiveSSTable[],
     { meta, maps }: Compacted,
@@ -216,7 +225,7 @@ export class Manifest {
       this.commit({ sstables: sortSSTables(others) })
     } catch (error) {
       sstable?.close()
-      // Otherwise the `state` on disk may name the file.
+      // If the manifest is broken, the `state` on disk may name the file.
       if (sstable !== undefined && this.isSound) removeQuietly(files, sstable.path)
       throw error
     }
@@ -224,8 +233,8 @@ export class Manifest {
   }
 
   /**
-   * Writes a new `state`. @throws CofferError `storage_failed`. The manifest is broken then, unless it is certain that the
-   * old one stays, as on a full disk: then everything is as it was, and the same change may be tried again.
+   * Writes a new `state`. @throws CofferError `storage_failed`. If the old `state` certainly stays, as on a full disk, nothing has
+   * changed, and the caller may retry. Otherwise the manifest is broken.
    */
   commit(changed: Partial<Contents>): void {
     const contents = { ...this.contents, ...changed }
@@ -235,7 +244,7 @@ export class Manifest {
         isCertain = false
       })
     } catch (error) {
-      // Whether the disk has the old state or the new one is unknown until the vault is opened again.
+      // Only the next opening of the vault shows whether the disk has the old state or the new one.
       if (!isCertain) this.break(error)
       throw error
     }
@@ -246,11 +255,11 @@ export class Manifest {
     for (const { sstable } of this.sstables) sstable.close()
   }
 
-  /** Refuses further writes, because it is unknown what the disk holds. */
+  /** Refuses further writes, because the contents of the disk are unknown. */
   break(cause: unknown): void {
     this.#broken = new CofferError(
       'storage_failed',
-      'An earlier write failed, so nothing more is written until the vault is opened anew. Check the disk first.',
+      'An earlier write failed, so nothing more is written until the vault is opened again. Check the disk first.',
       { cause },
     )
   }
@@ -259,7 +268,7 @@ export class Manifest {
     return this.#broken === undefined
   }
 
-  /** @throws CofferError `storage_failed` after {@link break}. */
+  /** @throws CofferError `storage_failed` after {@link break} */
   refuseIfBroken(): void {
     if (this.#broken !== undefined) throw this.#broken
   }

@@ -1,30 +1,30 @@
-/** Rows by id and by key: of a log, a transaction, or a vault in memory. Shadows older rows. */
+/** Changed rows in memory, by id and by key. A memtable shadows rows of older memtables and of tables. */
 import { lowerBound, toText } from '../bytes.js'
 import { LOG_ROWS, type Row, type RowId, type SeekQuery, type Where } from '../engine.js'
 import { isWithin } from '../time.js'
 import { type Change, DROP, INSERT, isRemoval, REMOVE } from './row-change.js'
 
-/** A version of a row; not live once a later one replaced or removed it. */
+/** A version of a row. It is not live once a later change replaced or removed it. */
 interface Item {
   row: Row
   isLive: boolean
 }
 
-/** The newest version of an id: its live row, or none (a tombstone). */
+/** The newest version of a row. Without `item`, the row was removed (a tombstone). */
 interface Entry {
   item: Item | undefined
-  /** Whether an older memtable or table may hold a row of this id. */
+  /** Whether an older memtable or table may have a version of the row. */
   isShadowing: boolean
 }
 
-/** Stale items are removed from an index when there are more than this, and more of them than live ones. */
+/** An index is rebuilt when it has more stale items than this, and more stale items than live ones. */
 const STALE_LIMIT = 1024
 const KEY_BYTES = 8
 const NOBODY: ReadonlySet<number> = new Set()
 
 /** Items by key, ascending by `seq`. */
 class KeyIndex {
-  /** Most keys have one item, which is kept without an array. */
+  /** Most keys have one item. It is stored without an array. */
   readonly #byKey = new Map<string, Item | Item[]>()
   #items = 0
   #stale = 0
@@ -46,13 +46,13 @@ class KeyIndex {
     return Array.isArray(found) ? found : [found]
   }
 
-  /** Counts an item that is stale from now on. Returns whether the index is better built anew. */
+  /** Counts an item that became stale. Returns true if the index should be rebuilt. */
   markStale(): boolean {
     return ++this.#stale > STALE_LIMIT && this.#stale * 2 >= this.#items
   }
 }
 
-/** Inserts an item by `seq`, in place of an older version of its row if there is one. */
+/** Inserts an item in the order of `seq`. Replaces an older version of the same row. */
 function place(items: Item[], item: Item): Item[] {
   const { seq } = item.row
   if (items[items.length - 1]!.row.seq < seq) items.push(item)
@@ -68,19 +68,19 @@ function firstFrom(items: readonly Item[], seq: number): number {
 }
 
 export class Memtable {
-  /** Ids whose older versions, in older memtables or tables, are gone, in the order of the changes; only grows. */
+  /** Ids whose versions in older memtables and tables are dead, in the order of the changes. Only grows. */
   readonly shadowed: RowId[] = []
-  /** Tenants whose older rows are all gone. */
+  /** Tenants that were dropped: all their older rows are dead. */
   dropped: ReadonlySet<number> = NOBODY
-  /** Whether rows in older memtables or tables are to be overwritten soon. */
+  /** Whether rows in older memtables or tables must be overwritten soon. */
   isErasing = false
-  /** Whether it held a version of a row that was removed and is to be overwritten at once. */
+  /** Whether the memtable had a version of a removed row that must be overwritten immediately. */
   hasRemoved = false
-  /** Keys of all rows that were put: if rows have many, as those of logs, keys take most of the memory. */
+  /** The number of keys in rows that were put. In logs, keys take most of the memory. */
   keyCount = 0
   readonly #entries = new Map<string, Entry>()
   readonly #kinds = new Set<number>()
-  /** By kind, each built when it is first asked for: most commands need none, and the keys of logs are many. */
+  /** Indexes by kind. Each is built at its first use, because most commands need none, and logs have many keys. */
   readonly #indexes = new Map<number, KeyIndex>()
 
   constructor(changes: readonly Change[] = []) {
@@ -116,7 +116,7 @@ export class Memtable {
     if (this.#indexes.get(item.row.kind)?.markStale()) this.#indexes.delete(item.row.kind)
   }
 
-  /** Records that older versions of the row are gone; an insert has none. */
+  /** Records that older versions of the row are dead. A new row has none. */
   #shadow(row: Row, kind: Change['kind']): boolean {
     if (kind === INSERT || this.dropped.has(row.tenant)) return false
     this.shadowed.push(row.id)
@@ -141,12 +141,12 @@ export class Memtable {
     return this.#kinds.has(kind) || this.dropped.size > 0
   }
 
-  /** By id as text; undefined if older memtables and tables decide. */
+  /** `text`: the id as text. Undefined: older memtables and tables decide. */
   entry(text: string): Entry | undefined {
     return this.#entries.get(text)
   }
 
-  /** Whether an older row with this id or of this tenant is gone. */
+  /** Whether older rows with this id, or of this tenant, are dead. */
   hides(tenant: number, text: string): boolean {
     return this.dropped.has(tenant) || this.#entries.has(text)
   }
@@ -174,7 +174,7 @@ export class Memtable {
     return index
   }
 
-  /** Live rows that match, newest first, or oldest first with `above`. Each has the key `all`. */
+  /** Yields live matches, newest first, or oldest first with `above`. Every match has the key `all`. */
   *search({ kind, tenant, all, where, below, above }: Omit<SeekQuery, 'size'>): Generator<Row> {
     if (!this.#kinds.has(kind)) return
     const index = this.#index(kind)
@@ -191,7 +191,7 @@ export class Memtable {
     }
   }
 
-  /** A superset of what can match, ascending by `seq`; undefined when the condition does not narrow it. */
+  /** A superset of the matches, ascending by `seq`. Undefined if the condition does not narrow it. */
   #candidates(index: KeyIndex, where: Where | undefined): readonly Item[] | undefined {
     if (where === undefined || 'not' in where || 'range' in where) return undefined
     if ('key' in where) return index.get(where.key)
@@ -203,7 +203,7 @@ export class Memtable {
   }
 }
 
-/** Each item once, ascending by `seq`. */
+/** Removes duplicates and sorts by `seq`. */
 function sortItems(items: readonly Item[]): Item[] {
   return [...new Set(items)].sort((left, right) => left.row.seq - right.row.seq)
 }
@@ -229,7 +229,7 @@ function createMatcher(where: Where | undefined): Matcher {
   return (row) => isWithin(row[where.range], where)
 }
 
-/** Looks keys up in a set: a caller's access rules can give thousands of alternatives. */
+/** Uses a set of keys, because the access rules of a caller may have thousands of alternatives. */
 function createAnyMatcher(alternatives: readonly Where[]): Matcher {
   const keys = new Set(alternatives.flatMap((each) => ('key' in each ? [toText(each.key)] : [])))
   const others = alternatives.filter((each) => !('key' in each)).map(createMatcher)

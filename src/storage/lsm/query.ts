@@ -1,4 +1,4 @@
-/** Reads over memtables and sorted tables: newest first, counted exactly. Only a page's records are read. */
+/** Queries over memtables and sorted tables: newest first, with exact totals. Reads only the records of the page. */
 import { asBuffer, lowerBound, toText } from '../bytes.js'
 import type { EngineReader, LogEntry, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
 import type { ClockState } from '../store.js'
@@ -11,7 +11,7 @@ import { search, seek } from './sstable/search.js'
 
 const KIND_COUNT = 256
 
-/** Counts the changes of each kind of row in this process: a cached read is valid while the count is unchanged. */
+/** Counts the changes of each kind in this process. A cached read is valid while the count of its kind is unchanged. */
 export class ChangeCounters {
   readonly #changeCounters = new Float64Array(KIND_COUNT)
 
@@ -19,7 +19,7 @@ export class ChangeCounters {
     return this.#changeCounters[kind]!
   }
 
-  /** Contract: called for every change before a reader can see it. */
+  /** Contract: called for every change, before a reader can see it. */
   note({ kind, row }: Change): void {
     if (kind === DROP) this.recordAll()
     else this.#changeCounters[row.kind]!++
@@ -31,12 +31,11 @@ export class ChangeCounters {
 }
 
 export interface View {
-  /** Youngest first: each shadows rows of those after it, and of the tables. */
+  /** Newest first. Each memtable shadows rows of later ones in the list, and of tables. */
   memtables: readonly Memtable[]
-  /** How many of the memtables, from the first, hold changes that may still be undone. */
+  /** The number of memtables, from the first on, whose changes are not committed yet. */
   uncommitted: number
   sstables: readonly LiveSSTable[]
-  /** Log entries that are in no row yet, oldest first. */
   pendingEntries: readonly LogEntry[]
   changeCounters: ChangeCounters
 }
@@ -53,11 +52,11 @@ function isExpired(row: Row, now: number): boolean {
 
 export class Reader implements EngineReader {
   readonly now: number
-  /** The state before the work, which does not change while the work runs. */
+  /** The state before the unit of work. It does not change while the unit runs. */
   protected readonly below: View
   readonly #times: Times
 
-  /** @param times those of the newest change @param now the clock's */
+  /** `times`: as of the newest change. */
   constructor(below: View, times: Times, now: number) {
     this.below = below
     this.#times = times
@@ -108,7 +107,7 @@ export class Reader implements EngineReader {
     function* matchesIn(live: LiveSSTable): Generator<Match> {
       for (const row of seek(live, memtables, query, now)) yield matchOf(live, row)
     }
-    /** Contract: no match has a `seq` outside of these. */
+    /** Contract: every `seq` is within `from` and `to`. */
     const cursorOf = (matches: Iterator<Match>, from: number, to: number): Cursor =>
       above === undefined
         ? { most: Math.min(below - 1, to), matches }
@@ -151,7 +150,7 @@ export class Reader implements EngineReader {
     return found
   }
 
-  /** Undefined while a change of the kind may still be undone. */
+  /** Undefined if the view has uncommitted changes of the kind. */
   changeCounter(kind: number): number | undefined {
     const { memtables, uncommitted, changeCounters } = this.view
     for (let depth = 0; depth < uncommitted; depth++) if (memtables[depth]!.changes(kind)) return undefined
@@ -180,14 +179,13 @@ function newestVersion({ memtables, sstables }: View, tenant: number, id: RowId)
 
 interface Match {
   seq: number
-  /** @param most a large row of more sealed bytes is left unread */
+  /** A large row of more than `most` sealed bytes is left unread. */
   read(most: number): Row
 }
 
-/** All matches of the memtables, or of one table, ascending by `seq`. */
 interface Matches {
   count: number
-  /** No match has a higher `seq`. */
+  /** No match has a `seq` above this. */
   most: number
   match(index: number): Match
 }
@@ -213,7 +211,7 @@ function* descend(matches: Matches, first: number): Generator<Match> {
   for (let index = matches.count - skipped - 1; index >= 0; index--) yield matches.match(index)
 }
 
-/** The `seq` of the match after the `skip` newest, by a binary search, because all numbers are different. */
+/** Returns the `seq` of the match after the `skip` newest ones, with a binary search over the values of `seq`. */
 function seqAfter(found: readonly Matches[], skip: number): number {
   let low = 0
   let high = Math.max(...found.map(({ most }) => most)) + 1
@@ -226,22 +224,22 @@ function seqAfter(found: readonly Matches[], skip: number): number {
   return low
 }
 
-/** How many matches have this `seq` or a higher one. */
+/** The number of matches with this `seq` or a higher one. */
 function rank({ count, match }: Matches, seq: number): number {
   return count - lowerBound(count, (index) => match(index).seq >= seq)
 }
 
-/** Less a `seq`, it ranks older rows higher. */
+/** This number minus `seq` is a rank that is higher for older rows. */
 const OLDEST_FIRST = Number.MAX_SAFE_INTEGER
 
 interface Cursor {
-  /** No match that is left has a higher rank: no table is read before its turn. */
+  /** No remaining match has a higher rank, so a table is not read before its turn. */
   most: number
   next?: Match | undefined
   matches: Iterator<Match>
 }
 
-/** Reads the matches of the highest rank first. The rank is an integer that is different for each `seq`. */
+/** Reads the matches with the highest rank first. Ranks are integers, different for each `seq`. */
 function readInOrder(
   cursors: Cursor[],
   size: number,

@@ -1,4 +1,4 @@
-/** Creates an LSM tree, or opens the one in a directory: repairs what a crash left, and removes unknown files. */
+/** Creates or opens an LSM tree. Opening repairs the traces of a crash and removes unknown files. */
 import { damaged } from '../../errors.js'
 import { toBase64, toHex } from '../bytes.js'
 import { readWhole, removeQuietly } from '../files.js'
@@ -20,10 +20,10 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { LsmTree } from './tree.js'
 import { createWal, NO_TAG, openWal, readWal, WAL_LIMIT, type Wal, type WalContents, walPath } from './wal.js'
 
-/** Prefix of the name of a log that was set aside. */
+/** Prefix of the names of copies of damaged logs. */
 export const ASIDE = 'aside-'
 
-/** Writes an empty log, and the state of a vault that has these tables. `name`: of the state. */
+/** Writes an empty log, and the state of a vault with these tables. `name`: the file of the state. */
 export function createState(
   options: LsmOptions,
   tables: readonly LiveSSTable[] = [],
@@ -36,13 +36,15 @@ export function createState(
   writeContents(options, { headers, counters, wals: [wal], sstables: sortSSTables(tables) }, name)
 }
 
-/** @throws CofferError `vault_damaged`, `storage_failed`. */
+/** @throws CofferError `vault_damaged`, `storage_failed` */
 export function openLsmTree(options: LsmOptions): LsmTree {
   const context = createContext(options)
   const contents = readOrAdopt(context)
   const digest = digestHeader(options)
   if (!contents.headers.includes(digest))
-    throw damaged(`${options.directory}/vault.json is not the one this vault had last. Put that one back`)
+    throw damaged(
+      `${options.directory}/vault.json is not the newest header of this vault. Put the newest one back`,
+    )
   checkPresence(options, contents)
   const { wal, frames } = openWals(options, contents)
   const tree = new LsmTree(context, contents, wal)
@@ -74,7 +76,7 @@ function checkPresence({ files, directory }: LsmOptions, { sstables }: Contents)
     if (!present.has(sstable.meta.id)) throw damaged(`${sstable.path} is missing`)
 }
 
-/** Opens the logs that `state` names; all but the last must be complete. */
+/** Opens the logs that `state` names. Only the last one may end with an incomplete frame. */
 function openWals(options: LsmOptions, { wals }: Contents) {
   const frames: Frame[] = []
   for (const [index, ref] of wals.entries()) {
@@ -93,7 +95,7 @@ function openWals(options: LsmOptions, { wals }: Contents) {
   throw damaged('The vault names no write-ahead log')
 }
 
-/** Sets the whole log aside first: its head is not synced, so bytes are never deleted on its word alone. */
+/** Cuts off unreadable bytes, after a copy of the log: its head is not synced, so it cannot prove that the bytes are worthless. */
 function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalContents): void {
   const isCovered = acknowledged?.end === wal.position.end
   if (torn > 0) {
@@ -101,14 +103,16 @@ function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalCo
     wal.truncate(wal.position)
     wal.sync()
     const what = isCovered
-      ? `A last change that was never confirmed was cut off (${torn} bytes)`
+      ? `The last change was never confirmed, and was removed (${torn} bytes)`
       : `The write-ahead log ends with ${torn} bytes that do not open, and its head cannot tell whether they were confirmed`
-    options.notice(`${what}. The log as it was is kept in ${path}; remove that file once nothing is missing.`)
+    options.notice(
+      `${what}. A copy of the whole log is in ${path}. Remove that file once you have checked that no change is missing.`,
+    )
   }
   if (torn > 0 || !isCovered) wal.acknowledge()
 }
 
-/** Copies the log file as it is, synced. Returns the path of the copy, which is never removed automatically. */
+/** Copies the log file. Returns the path of the copy, which is never removed automatically. */
 function setAside(options: LsmOptions, { id }: Wal): string {
   const { files, directory, random } = options
   const bytes = readWhole(files, walPath(options, id), WAL_LIMIT)
@@ -117,7 +121,7 @@ function setAside(options: LsmOptions, { id }: Wal): string {
   return `${directory}/${name}`
 }
 
-/** Applies a frame of the log. @throws CofferError `vault_damaged` when it does not follow the last one. */
+/** @throws CofferError `vault_damaged` if the frame does not follow the last one */
 function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame): void {
   if (rev !== counters.rev) throw damaged("The write-ahead log does not begin where the vault's state ends")
   counters.rev += changes.length

@@ -1,4 +1,4 @@
-/** Rows and changes of rows as bytes: in a table's index, and in a frame of the write-ahead log before it is sealed. */
+/** The binary form of rows and changes: in the index of a table, and in a frame of the write-ahead log before it is sealed. */
 import { CofferError, damaged } from '../../errors.js'
 import { asBuffer, MAX_U48 } from '../bytes.js'
 import { QUEUE_ROWS, type Row } from '../engine.js'
@@ -11,26 +11,26 @@ export const DROP = 4
 
 export type ChangeKind = typeof INSERT | typeof REPLACE | typeof REMOVE | typeof DROP
 
-/** A removal uses only kind, tenant, id and rev of the row, a drop only tenant and rev. */
+/** A removal uses only kind, tenant, id and rev of the row. A drop uses only tenant and rev. */
 export interface Change {
   kind: ChangeKind
   row: Row
 }
 
-/** Whether the change removes a row that is to be overwritten at once. */
+/** Whether the change removes a row that must be overwritten before the answer. */
 export function isRemoval({ kind, row }: Change): boolean {
   return kind === REMOVE && !QUEUE_ROWS.has(row.kind)
 }
 
 export interface Frame {
-  /** The first change's; or the next one, in a frame without changes, which stores the time. */
+  /** Revision of the first change. In a frame without changes, which only stores the time: the next revision. */
   rev: number
   /** ms since the epoch. */
   time: number
   changes: Change[]
 }
 
-/** The fields of a row that are outside its record and its keys. */
+/** The fields of a row without its record and its keys. */
 export type RowHead = Omit<Row, 'keys' | 'sealed' | 'unread'>
 
 /** id 16 | seq, rev, created, modified, expires u48 | kind u8 | tenant u16 */
@@ -41,12 +41,12 @@ export const FRAME_HEAD = 16
 const CHANGE_HEAD = 1 + HEAD_BYTES + 5
 export const NOTHING = new Uint8Array(0)
 
-/** Decoded when a field is read: one buffer for many rows takes a fraction of the memory of their fields. */
+/** Decodes fields when they are read, because one buffer for many rows takes a fraction of the memory of their fields. */
 export class RowView implements RowHead {
   protected readonly bytes: Buffer
   protected readonly at: number
 
-  /** Contract: a whole head lies in `bytes` from `at` on. */
+  /** Contract: `bytes` has a complete head from `at` on. */
   constructor(bytes: Buffer, at: number) {
     this.bytes = bytes
     this.at = at
@@ -111,13 +111,12 @@ class FrameRow extends RowView implements Row {
   }
 }
 
-/** A plain row without its keys, as tables return rows: only indexes have keys. */
+/** A plain row without keys. Tables also return rows without keys, because they have keys only in their index. */
 export function bareRow(head: RowHead, sealed: Uint8Array): Row {
   const { kind, tenant, id, seq, rev, created, modified, expires } = head
   return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed }
 }
 
-/** The row of a removal or a drop. */
 export function tombstone(kind: number, tenant: number, id: Uint8Array, rev: number): Row {
   const none = { seq: 0, created: 0, modified: 0, expires: 0, keys: NOTHING, sealed: NOTHING }
   return { kind, tenant, id, rev, ...none }
@@ -125,10 +124,10 @@ export function tombstone(kind: number, tenant: number, id: Uint8Array, rev: num
 
 const lengthOf = ({ keys, sealed }: Row) => CHANGE_HEAD + keys.length + sealed.length
 
-/** The frame's plain bytes. `next`: the `rev` of a frame without changes. */
+/** `next`: the `rev` of a frame without changes. */
 export function encodeFrame(changes: readonly Change[], time: number, next = 0): Uint8Array {
   const length = changes.reduce((sum, { row }) => sum + lengthOf(row), FRAME_HEAD)
-  // Not out of a pool: rows of a decoded frame keep its bytes for long, and would keep the whole pool.
+  // Not from a pool: decoded rows keep the bytes for a long time, and would keep the whole pool.
   const bytes = Buffer.allocUnsafeSlow(length)
   bytes.writeUIntLE(changes[0]?.row.rev ?? next, 0, 6)
   bytes.writeUIntLE(time, 6, 6)
@@ -146,7 +145,7 @@ export function encodeFrame(changes: readonly Change[], time: number, next = 0):
   return bytes
 }
 
-/** The frame that {@link encodeFrame} wrote; its rows are views into `plain`. @throws CofferError `vault_damaged` */
+/** Decodes the bytes of {@link encodeFrame}. The rows are views into `plain`. @throws CofferError `vault_damaged` */
 export function decodeFrame(plain: Uint8Array): Frame {
   const bytes = asBuffer(plain)
   if (bytes.length < FRAME_HEAD) throw malformed()
@@ -165,10 +164,10 @@ export function decodeFrame(plain: Uint8Array): Frame {
 }
 
 function malformed(): CofferError {
-  return damaged('A frame of the write-ahead log opens but holds no rows')
+  return damaged('A frame of the write-ahead log opens, but its content is malformed')
 }
 
-/** @throws CofferError `internal` if the files cannot hold the row; every row passes here before it is taken. */
+/** Checks every row before it is put. @throws CofferError `internal` if the files cannot store it */
 export function checkRow(row: Row): void {
   const isTimed = isU48(row.created) && isU48(row.modified) && isU48(row.expires)
   const isNamed = row.id.length === 16 && isWhole(row.kind, 0xff) && isWhole(row.tenant, 0xffff)

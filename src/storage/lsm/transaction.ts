@@ -1,4 +1,4 @@
-/** The view and the changes of one unit of work. The engine commits the changes or drops them. */
+/** One unit of work: its view and its changes. The engine commits or drops the changes. */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import type { Draft, EngineWriter, LogEntry, LogSealer, Row, RowId } from '../engine.js'
@@ -9,17 +9,17 @@ import { Reader, type View } from './query.js'
 import * as rowChange from './row-change.js'
 
 export class Transaction extends Reader implements EngineWriter {
-  /** Whether its time is committed even if it changes nothing. */
+  /** Whether the time is committed even if the unit changes nothing. */
   storesTime = false
   readonly changes: rowChange.Change[] = []
-  /** Log entries, made into rows when the unit is committed. */
+  /** Log entries. The commit turns them into rows. */
   readonly entries: LogEntry[] = []
   readonly #counters: Counters
-  /** The changes, and a view that has them, once the work reads after a change: most units write only at their end. */
+  /** The changes as a memtable. Created when the unit reads after a change, because most units write only at their end. */
   own: Memtable | undefined
   #view: View | undefined
   #seq: number
-  /** Set when a person confirmed the clock. */
+  /** The times to store if a person has confirmed the clock. */
   #confirmed: Times | undefined
   #isOver = false
 
@@ -54,14 +54,14 @@ export class Transaction extends Reader implements EngineWriter {
     const { seq, created } = draft
     if (seq === undefined) {
       if (this.#isKnown(toText(draft.id), draft.tenant))
-        throw new CofferError('internal', 'A row was put as new though there is one of its id.')
+        throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
       this.#take(rowChange.INSERT, this.#rowOf(draft, this.#seq++, this.now))
     } else if (created === undefined)
       throw new CofferError('internal', 'A row was replaced without its time of creation.')
     else this.#take(rowChange.REPLACE, this.#rowOf(draft, seq, created))
   }
 
-  /** Lists the fields, here and below, so that all rows have one shape: there are many of them. */
+  /** Lists the fields one by one, so that the many rows have one shape in V8. */
   #rowOf(draft: Draft, seq: number, created: number): Row {
     const { kind, tenant, id, modified, expires, keys } = draft
     const rev = this.#revision
@@ -82,7 +82,7 @@ export class Transaction extends Reader implements EngineWriter {
     this.entries.push(entry)
   }
 
-  /** Puts the rows of log entries, even after {@link end}. */
+  /** Puts the rows of log entries. Permitted after {@link end}. */
   async seal(sealer: LogSealer, entries: readonly LogEntry[]): Promise<void> {
     this.#isOver = false
     await sealer.seal(this, entries)
@@ -94,12 +94,14 @@ export class Transaction extends Reader implements EngineWriter {
     if (isTrusted) this.#confirmed = { time: this.now, last: this.now, since: 0, until: 0 }
   }
 
-  /** From here on every write is refused. */
+  /** Refuses all later writes. */
   end(): void {
     this.#isOver = true
   }
 
-  /** Moves `counters` on by what the transaction used. Contract: they are those it began with. */
+  /**
+   * Adds the numbers that the transaction used to `counters`. Contract: the counters are unchanged since the transaction began.
+   */
   advance(counters: Counters): void {
     counters.rev += this.changes.length
     counters.seq = this.#seq
@@ -114,7 +116,7 @@ export class Transaction extends Reader implements EngineWriter {
     this.own?.apply(change)
   }
 
-  /** Whether a memtable holds a row of this id; the caller has searched the tables. */
+  /** Whether a memtable has a row with this id. The caller has searched the tables. */
   #isKnown(text: string, tenant: number): boolean {
     for (const memtable of this.view.memtables) {
       const entry = memtable.entry(text)

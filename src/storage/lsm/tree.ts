@@ -1,4 +1,4 @@
-/** Changes are appended to the log and kept in the memtable, which is flushed into sorted tables. */
+/** The LSM tree: changes are appended to the log and kept in the memtable. A flush writes the memtable into sorted tables. */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import type { EngineStatus, RowId } from '../engine.js'
@@ -13,28 +13,27 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Compacted, writeRows } from './sstable/write-tables.js'
 import { createWal, FRAME_LIMIT, removeWal, SEAL_BYTES, type Wal, type WalRef } from './wal.js'
 
-/** A memtable that does not change while it is flushed in steps, beside other work. */
+/** A memtable that is flushed in steps, between units of work. It does not change. */
 interface FrozenMemtable {
   memtable: Memtable
   counters: Counters
   steps: Generator<undefined, LiveSSTable[]> | undefined
-  /** The new tables, once all steps are done. */
   written: LiveSSTable[] | undefined
 }
 
 export class LsmTree {
   readonly context: LsmContext
-  /** Synced rows of the current log. */
+  /** The synced rows of the current log. */
   memtable = new Memtable()
-  /** Changes that are written but not synced. */
+  /** Changes that are written and not synced. */
   pending: Change[] = []
-  /** Whether a frame is written but not synced; a frame that only records the time has no changes. */
+  /** Whether a frame is written and not synced. A frame that only stores the time has no changes. */
   isUnsynced = false
   readonly changeCounters = new ChangeCounters()
-  /** As of the last change that was written. */
+  /** The counters after the last written change. */
   counters: Counters
   readonly manifest: Manifest
-  /** Replaced by a new one in each flush. */
+  /** The current log. Each flush begins a new one. */
   #wal: Wal
   #frozen: FrozenMemtable | undefined
 
@@ -50,7 +49,7 @@ export class LsmTree {
     return this.#wal.position.end > bytes || count > rows || keyCount > keys
   }
 
-  /** All that is synced, which is what readers see. */
+  /** The view of readers: everything that is synced. */
   view(): View {
     const { changeCounters } = this
     const { sstables } = this.manifest
@@ -61,7 +60,7 @@ export class LsmTree {
     return this.#frozen === undefined ? [this.memtable] : [this.memtable, this.#frozen.memtable]
   }
 
-  /** One frame, synced if `isUrgent`. A failure changes nothing. @throws CofferError `storage_failed` */
+  /** Appends one frame, and syncs it if `isUrgent`. A failure changes nothing. @throws CofferError `storage_failed` */
   append(changes: readonly Change[], counters: Counters, isUrgent: boolean): void {
     this.manifest.refuseIfBroken()
     const { position } = this.#wal
@@ -88,7 +87,7 @@ export class LsmTree {
     }
   }
 
-  /** A failed sync is never repeated: the disk is unknown then. @throws CofferError `storage_failed` */
+  /** A failed sync is never retried, because the contents of the disk are unknown then. @throws CofferError `storage_failed` */
   sync(): void {
     this.manifest.refuseIfBroken()
     if (!this.isUnsynced) return
@@ -101,7 +100,7 @@ export class LsmTree {
     this.#publish()
   }
 
-  /** Lets readers see what is pending. Contract: it is synced. */
+  /** Shows the pending changes to readers. Contract: they are synced. */
   #publish(): void {
     for (const change of this.pending) {
       this.changeCounters.note(change)
@@ -112,14 +111,17 @@ export class LsmTree {
     try {
       this.#wal.acknowledge()
     } catch {
-      // The frames are synced; the head on disk covers fewer of them.
+      // The frames are synced, but the head on disk covers fewer of them.
       this.context.notice(
-        'The head of the write-ahead log could not be written; everything is stored, but check the disk.',
+        'The head of the write-ahead log could not be written. All changes are stored. Check the disk.',
       )
     }
   }
 
-  /** Resolves to a function that publishes, or syncs again after later writes. Contract: called alone. */
+  /**
+   * Syncs without blocking the process. Resolves to a function that shows the synced changes to readers. It syncs again if more
+   * was written meanwhile. Contract: call it while nothing else runs.
+   */
   async syncBeside(): Promise<() => void> {
     const wal = this.#wal
     const { frames } = wal.position
@@ -131,7 +133,6 @@ export class LsmTree {
     }
   }
 
-  /** Flushes all rows of the log into sorted tables. A failure loses nothing. */
   flush(): void {
     this.#flushFrozen()
     this.freeze()
@@ -143,11 +144,11 @@ export class LsmTree {
     this.finishFlush()
   }
 
-  /** Begins a new log. The memtable is flushed by {@link advanceFlush}, then {@link finishFlush}. */
+  /** Begins a new log. {@link advanceFlush} and then {@link finishFlush} flush the memtable of the old one. */
   freeze(): void {
     this.sync()
     const isEmpty = this.#wal.position.frames === 0
-    // After a crash there may be an older log.
+    // After a crash, `state` may also name an older log.
     if (this.#frozen !== undefined || (isEmpty && this.manifest.contents.wals.length === 1)) return
     this.manifest.refuseIfBroken()
     if (!isEmpty) this.#switchWal((wal) => ({ wals: [...this.manifest.contents.wals, wal] }))
@@ -156,14 +157,14 @@ export class LsmTree {
     this.memtable = new Memtable()
   }
 
-  /** Begins a new log. `describe`: what `state` then says. */
+  /** Begins a new log. `describe` returns the change of `state`. */
   #switchWal(describe: (wal: WalRef) => Partial<Contents>): void {
     const wal = createWal(this.context, this.#wal.position.tag)
     try {
       this.manifest.commit(describe(wal))
     } catch (error) {
       wal.close()
-      // Otherwise the `state` on disk may name its files.
+      // If the manifest is broken, the `state` on disk may name its files.
       if (this.manifest.isSound) removeWal(this.context, wal.id)
       throw error
     }
@@ -171,7 +172,10 @@ export class LsmTree {
     this.#wal = wal
   }
 
-  /** True if no step is left. A failed step begins the flush anew. @throws CofferError `storage_failed` */
+  /**
+   * Does one step. Returns true if no step is left. After a failed step, the flush starts over. @throws CofferError
+   * `storage_failed`
+   */
   advanceFlush(): boolean {
     const frozen = this.#frozen
     if (frozen === undefined || frozen.written !== undefined) return true
@@ -196,18 +200,21 @@ export class LsmTree {
     this.manifest.cleanUp(unused)
   }
 
-  /** Whether a memtable is frozen whose flush has not ended. */
+  /** Whether the flush of a frozen memtable has not ended. */
   get isFlushing(): boolean {
     return this.#frozen !== undefined
   }
 
-  /** Whether bytes of rows that were replaced or removed are still to be overwritten. */
+  /** Whether replaced or removed rows still have to be overwritten. */
   get owesErasure(): boolean {
     const isOwing = ({ isErasing, hasRemoved }: Memtable) => isErasing || hasRemoved
     return this.#memtables().some(isOwing) || this.manifest.sstables.some(({ due }) => due.length > 0)
   }
 
-  /** Overwrites removed rows before the removal is answered, with a flush if need be. Contract: synced. */
+  /**
+   * Overwrites removed rows before their removal is answered. Flushes if a memtable has had the rows. Contract: everything is
+   * synced.
+   */
   eraseRemoved(ids: readonly RowId[]): void {
     const isFrozen = (id: RowId) => this.#frozen?.memtable.entry(toText(id))?.item !== undefined
     if (this.memtable.hasRemoved || ids.some(isFrozen)) this.flush()
@@ -221,7 +228,7 @@ export class LsmTree {
     this.manifest.finishCompaction(inputs, result, removed)
   }
 
-  /** Meanwhile `state` accepts the old header and the new one, so that the vault opens after any crash. */
+  /** Replaces the header. Meanwhile `state` accepts both headers, so the vault opens after a crash at any time. */
   replaceHeader(header: Header): void {
     const { manifest, context } = this
     const { files, directory, random, keys } = context
@@ -235,8 +242,8 @@ export class LsmTree {
   }
 
   /**
-   * Accepts only the header with this digest from now on. Begins a new log and removes the present one, because an older
-   * `state` with its older header, and so a key slot that was removed, would open beside the present log.
+   * From now on, `state` accepts only the header with this digest. Begins a new log and removes the current one: otherwise an
+   * attacker could put back an older `state` with its older header, and use a removed key slot with the current log.
    */
   adoptHeader(digest: string): void {
     this.flush()
@@ -245,7 +252,7 @@ export class LsmTree {
     removeWal(this.context, before.id)
   }
 
-  /** Counts only what is synced. Reads tables only if a tenant was dropped. */
+  /** Counts synced rows. Reads tables only if a tenant was dropped. */
   status(): EngineStatus {
     const memtables = this.#memtables()
     const { sstables } = this.manifest

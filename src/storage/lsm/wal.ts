@@ -1,4 +1,7 @@
-/** The write-ahead log. `head-*` says how far the frames of `journal-*` were acknowledged. Both exist before `state` names it. */
+/**
+ * The write-ahead log. `journal-*` has its frames, and `head-*` records up to which frame they were acknowledged. Both files
+ * exist before `state` names the log.
+ */
 import type { Cipher } from '../../crypto/ports.js'
 import { type CofferError, damaged } from '../../errors.js'
 import { asBuffer, fromBase64, isEqual, toBase64, toHex } from '../bytes.js'
@@ -6,11 +9,11 @@ import { readWhole, removeQuietly } from '../files.js'
 import type { LsmOptions } from './context.js'
 import { decodeFrame, FRAME_HEAD, type Frame } from './row-change.js'
 
-/** Most bytes of a sealed frame: nonce 24, ciphertext, tag 16. A log is flushed when it is far shorter. */
+/** The most bytes of a sealed frame: nonce 24, ciphertext, tag 16. A log is flushed long before this size. */
 export const FRAME_LIMIT = 512 * 1024 * 1024
-/** Bytes a sealed frame has beyond its plain ones. */
+/** The bytes that a seal adds to the plain bytes: nonce and tag. */
 export const SEAL_BYTES = 40
-/** The length of a sealed frame, and its complement, before it. */
+/** The two words before a sealed frame: its length, and the complement of its length. */
 export const LENGTH_WORDS = 8
 const MIN_FRAME = LENGTH_WORDS + SEAL_BYTES + FRAME_HEAD
 
@@ -18,7 +21,7 @@ export interface WalPosition {
   frames: number
   /** Offset of the first byte after the last frame. */
   end: number
-  /** The last frame's tag, which the next one is chained to. */
+  /** The tag of the last frame. The next frame is chained to it. */
   tag: Uint8Array
 }
 
@@ -31,7 +34,7 @@ function associateFrame(id: Uint8Array, number: number, previous: Uint8Array): U
   return bytes
 }
 
-/** The bytes of the frame that follows `position`, its length words before it, and the position after it. */
+/** Returns the frame that follows `position`, with its length words, and the position after it. */
 export function sealFrame(cipher: Cipher, plain: Uint8Array, id: Uint8Array, position: WalPosition) {
   const { frames, end, tag } = position
   const sealed = cipher.seal(plain, associateFrame(id, frames, tag))
@@ -43,12 +46,12 @@ export function sealFrame(cipher: Cipher, plain: Uint8Array, id: Uint8Array, pos
 }
 
 function positionAfter(sealed: Uint8Array, frames: number, end: number): WalPosition {
-  // A copy of the tag, because a view would keep all bytes in memory.
+  // A copy, because a view would keep all bytes of the frame in memory.
   const tag = Uint8Array.from(sealed.subarray(sealed.length - 16))
   return { frames: frames + 1, end: end + LENGTH_WORDS + sealed.length, tag }
 }
 
-/** The sealed frame at an offset; undefined when its length words disagree or reach past the end. */
+/** Returns the sealed frame at an offset. Undefined if its length words disagree or reach beyond the end. */
 function frameAt(bytes: Buffer, at: number): Buffer | undefined {
   if (at + LENGTH_WORDS > bytes.length) return undefined
   const length = bytes.readUInt32LE(at)
@@ -58,14 +61,17 @@ function frameAt(bytes: Buffer, at: number): Buffer | undefined {
   return bytes.subarray(start, start + length)
 }
 
-/** The plain frame at `position` and where the next one begins; undefined when it does not open. */
+/** Opens the frame at `position`. Undefined if it does not open. */
 export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end, tag }: WalPosition) {
   const sealed = frameAt(bytes, end)
   const plain = sealed && cipher.open(sealed, associateFrame(id, frames, tag))
   return plain && { plain, position: positionAfter(sealed!, frames, end) }
 }
 
-/** The first frame after a broken one: chained to the bytes before it; those between limit its number. */
+/**
+ * Finds the first intact frame after a broken one. The tag before it is in the bytes, and its number is limited by their
+ * length.
+ */
 function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
   for (let at = end + 16; at + MIN_FRAME <= bytes.length; at++) {
     const sealed = frameAt(bytes, at)
@@ -80,7 +86,7 @@ function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end 
   return undefined
 }
 
-/** Far more than a log grows to before it is flushed; a larger file is not read into memory. */
+/** A log is flushed long before it has this size. A larger file is refused without being read. */
 export const WAL_LIMIT = 1024 * 1024 * 1024
 /** The first log of a vault is chained to this tag. */
 export const NO_TAG = new Uint8Array(16)
@@ -90,7 +96,7 @@ const HEAD_PLAIN = 28
 export interface WalRef {
   /** 16 bytes in hexadecimal. */
   id: string
-  /** The tag that its first frame is chained to, base64. */
+  /** The tag to which the first frame is chained, base64. */
   previous: string
 }
 
@@ -102,7 +108,6 @@ function headPath({ directory }: LsmOptions, id: string): string {
   return `${directory}/head-${id}`
 }
 
-/** Removes the files of a log that no `state` names. */
 export function removeWal(context: LsmOptions, id: string): void {
   removeQuietly(context.files, walPath(context, id))
   removeQuietly(context.files, headPath(context, id))
@@ -117,7 +122,7 @@ export class Wal implements WalRef {
   readonly #head: number
   position: WalPosition
 
-  /** @param open the descriptors of its two files */
+  /** `open`: the descriptors of the journal and the head. */
   constructor(context: LsmOptions, ref: WalRef, open: readonly number[], position: WalPosition) {
     this.id = ref.id
     this.previous = ref.previous
@@ -128,7 +133,7 @@ export class Wal implements WalRef {
     this.position = position
   }
 
-  /** Seals and writes a frame, unsynced. @throws CofferError `storage_failed`; the caller then truncates to before */
+  /** Seals and writes a frame, without a sync. @throws CofferError `storage_failed`; the caller then truncates the log */
   append(plain: Uint8Array): void {
     const { bytes, position } = sealFrame(this.#context.keys.wal, plain, this.#id, this.position)
     this.#context.files.write(this.#file, bytes, this.position.end)
@@ -139,7 +144,7 @@ export class Wal implements WalRef {
     this.#context.files.syncData(this.#file)
   }
 
-  /** Syncs without blocking the process. Resolves to whether that worked. */
+  /** Syncs without blocking the process. Resolves to whether the sync succeeded. */
   syncBeside(): Promise<boolean> {
     return this.#context.files.syncDataBeside(walPath(this.#context, this.id)).then(
       () => true,
@@ -152,7 +157,7 @@ export class Wal implements WalRef {
     this.position = position
   }
 
-  /** Notes in the head, without a sync, that all frames so far were acknowledged. */
+  /** Records in the head, without a sync, that all frames up to now are acknowledged. */
   acknowledge(): void {
     this.#context.files.write(this.#head, sealHead(this.#context, this.#id, this.position), 0)
   }
@@ -163,7 +168,7 @@ export class Wal implements WalRef {
   }
 }
 
-/** Its length never changes and it fits into a sector, so a crash leaves an earlier one or this one. */
+/** The head has a fixed length and fits into a sector, so a crash leaves the old head or the new one. */
 function sealHead({ keys }: LsmOptions, id: Uint8Array, { frames, end, tag }: WalPosition): Uint8Array {
   const plain = Buffer.allocUnsafe(HEAD_PLAIN)
   plain.writeUIntLE(frames, 0, 6)
@@ -172,7 +177,7 @@ function sealHead({ keys }: LsmOptions, id: Uint8Array, { frames, end, tag }: Wa
   return keys.head.seal(plain, id)
 }
 
-/** A new, empty log; its files and their names are durable when it returns. */
+/** Creates an empty log. Its files and their names are synced on return. */
 export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
   const { files, directory, random } = context
   const bytes = random.bytes(16)
@@ -194,16 +199,19 @@ export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
 
 export interface WalContents {
   frames: Frame[]
-  /** The position after the frames before the first gap. */
+  /** The position after the last frame before the first gap. */
   intact: WalPosition
   acknowledged: WalPosition | undefined
-  /** Bytes after the intact frames. */
+  /** The number of bytes after the intact frames. */
   torn: number
-  /** Why the log is damaged, if more than a torn tail is. */
+  /** The damage of the log. Undefined for a torn tail, which a crash may leave. */
   problem: CofferError | undefined
 }
 
-/** A broken frame, not acknowledged and the last, is a torn tail. @throws CofferError `vault_damaged` */
+/**
+ * A broken last frame that was not acknowledged is a torn tail, and no damage. @throws CofferError `vault_damaged` without the
+ * file
+ */
 export function readWal(context: LsmOptions, ref: WalRef): WalContents {
   const path = walPath(context, ref.id)
   const file = readWhole(context.files, path, WAL_LIMIT)
@@ -228,8 +236,8 @@ export function readWal(context: LsmOptions, ref: WalRef): WalContents {
   let problem: CofferError | undefined
   if (acknowledged === undefined)
     problem = damaged(
-      `${headPath(context, ref.id)} is missing or does not open: changes at the end of the write-ahead log may be ` +
-        'missing, and nothing else can tell',
+      `${headPath(context, ref.id)} is missing or does not open, so it is unknown whether changes at the end of the ` +
+        'write-ahead log are missing',
     )
   else if (!hasAcknowledged) problem = damaged(`${path} has a broken frame that was acknowledged`)
   else if (frames.length > intact.frames) problem = damaged(`${path} has a broken frame before a whole one`)
@@ -249,7 +257,7 @@ function readHead(context: LsmOptions, id: string): WalPosition | undefined {
   return { frames: plain.readUIntLE(0, 6), end: plain.readUIntLE(6, 6), tag: plain.subarray(12) }
 }
 
-/** Opens a log for appending, at the end of its intact frames. */
+/** Opens a log to append after its intact frames. */
 export function openWal(context: LsmOptions, ref: WalRef, { intact }: WalContents): Wal {
   const paths = [walPath(context, ref.id), headPath(context, ref.id)]
   const open = paths.map((path) => {

@@ -4,13 +4,13 @@ import type { ClientConfig } from 'pg'
 import { usage } from '../../errors.js'
 
 export interface StoreAddress {
-  /** The address without a password, to show and to store. */
+  /** The address without its password, to show and to store. */
   readonly text: string
   readonly hasPassword: boolean
   readonly connection: ClientConfig
-  /** The file of the certificate authorities that replace the usual ones. */
+  /** A file with certificate authorities, used instead of the usual ones. */
   readonly caFile?: string
-  /** A warning for the person: a protection that is weaker than it should be. */
+  /** A warning to the operator about a weaker protection. */
   readonly warning?: string
 }
 
@@ -30,9 +30,9 @@ export function parseStoreAddress(text: string): StoreAddress {
     return parse(text)
   } catch {
     throw usage(
-      'The address of a store is not postgres://USER@HOST:PORT/DATABASE. After ? may follow, each once: schema=NAME (a-z, 0-9, _), ' +
-        'host=/DIRECTORY of a socket in the place of HOST, sslmode=verify-full, verify-ca, require or disable, and, with the ' +
-        'first two, sslrootcert=FILE. Write %25 for %, and %23 for #.',
+      'The address of a store must have the form postgres://USER@HOST:PORT/DATABASE. Parameters after ?, each at most once: ' +
+        'schema=NAME (a-z, 0-9, _); host=/DIRECTORY of a socket, instead of HOST; sslmode=verify-full, verify-ca, require or ' +
+        'disable; sslrootcert=FILE, for the first two modes. Write %25 for %, and %23 for #.',
     )
   }
 }
@@ -73,7 +73,7 @@ function parse(text: string): StoreAddress {
   }
 }
 
-/** The database is on the same machine, so nobody can listen in between. */
+/** Whether the database is on the same machine, so that no network is between. */
 function isLocal(host: string): boolean {
   return host.startsWith('/') || host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
@@ -83,7 +83,7 @@ function chooseTls(host: string, mode: string): { ssl: ClientConfig['ssl']; warn
   if (mode === 'verify-full') return { ssl: { host } as ClientConfig['ssl'] & object }
   if (isLocal(host) && mode === 'disable') return { ssl: false }
   const warn = (what: string) => `The connection to the store (sslmode=${mode}) ${what}.`
-  if (mode === 'disable') return { ssl: false, warning: warn('is not encrypted: others can read along') }
+  if (mode === 'disable') return { ssl: false, warning: warn('is not encrypted, so others can read it') }
   if (mode === 'require')
     return { ssl: { rejectUnauthorized: false }, warning: warn('does not check whose server it is') }
   const ssl = { checkServerIdentity: () => undefined }

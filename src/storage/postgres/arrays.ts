@@ -1,8 +1,10 @@
-/** Rows as parameters: parallel arrays in the binary form of the protocol, because `pg` would send bytes as text. */
+/** Sends rows as parallel arrays in the binary form of the protocol, because `pg` would send bytes as text. */
 
-/** The columns that identify a row. */
 export const NAME = ['tenant', 'kind', 'id']
-/** The id alone identifies a row, because tenant and kind are in its digest. Comparing only the id leaves the planner one index. */
+/**
+ * The id alone identifies a row, because its digest includes tenant and kind. With one comparison, the planner has one index to
+ * use.
+ */
 export const IS_ROW = 'r.id = x.id'
 export const IS_KEY = 'k.tenant = x.tenant and k.kind = x.kind and k.key = x.id'
 
@@ -13,7 +15,7 @@ const LENGTH_BYTES = 4
 const BYTEA = 17
 const INT8 = 20
 
-/** The parameters from `first` on, as rows `x`. Each row has its `number`, from 1. */
+/** The parameters from `first` on as rows `x`. Each row has a `number`, from 1. */
 export function unnest(columns: readonly string[], first: number): string {
   const arrays = columns.map(
     (column, at) => `$${first + at}::${BYTES.includes(column) ? 'bytea' : 'bigint'}[]`,

@@ -1,19 +1,19 @@
 /**
- * How one attempt at a unit of work runs, why it is discarded, whether another one follows, and how that runs. Plans are
- * immutable: each attempt has its own.
+ * Plans of attempts at a unit of work: how an attempt runs, why it is discarded, whether another one follows, and its plan. Plans
+ * are immutable. Each attempt has its own.
  */
 import { CofferError } from '../../errors.js'
 
 export interface Plan {
   /**
-   * - `read`: all rows come from one statement, so they are of one moment.
+   * - `read`: all rows come from one statement, so they show one moment.
    * - `snapshot`: all statements are one transaction, which sees the store at one moment.
    * - `change`: each statement sees the newest rows. The commit fails if rows that were read have changed since.
    *
    * Cached records are exempt: their counter shows whether they have changed.
    */
   readonly mode: 'read' | 'snapshot' | 'change'
-  /** The log entries of earlier reads of this process are stored, so the unit finds them. */
+  /** The log entries of earlier reads of this process are stored, so that the unit finds them. */
   readonly hasSentLogs: boolean
 }
 
@@ -41,21 +41,21 @@ export class Collision extends Error {
   }
 }
 
-/** The plan of the attempt after one that was discarded. */
+/** The plan of the attempt that follows a discarded one. */
 export function nextPlan(plan: Plan, reason: Reason): Plan {
   if (reason === 'moments') return { ...plan, mode: 'snapshot' }
   if (reason === 'writes') return { ...plan, mode: 'change' }
   return plan
 }
 
-/** A unit is retried for this long, ms. */
+/** The engine retries a unit for this time, ms. */
 const MAX_MS = 5_000
-/** The same for the deletion of a tenant, which meets every unit of the tenant. */
+/** The limit for the deletion of a tenant, ms. It is longer, because the deletion collides with every unit of the tenant. */
 const MAX_DROP_MS = 60_000
-/** Retries in a row for a taken id: other units may take it first. A unit that needs more retries has a bug. */
+/** Consecutive retries for a taken id: other units may take it first. A unit that needs more retries has a bug. */
 const MAX_TAKEN = 5
 
-/** `taken`: how many attempts in a row ended with that reason. @throws CofferError if the unit must not run again */
+/** `taken`: the number of consecutive attempts that ended with that reason. @throws CofferError if the unit must not run again */
 export function checkRetry(taken: number, passedMs: number, dropsTenant: boolean): void {
   if (taken > MAX_TAKEN)
     throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
@@ -64,12 +64,11 @@ export function checkRetry(taken: number, passedMs: number, dropsTenant: boolean
   throw new CofferError('unavailable', message, { retryAfterSeconds: 1 })
 }
 
-/** The longest pause before another attempt, ms. */
 const MAX_PAUSE_MS = 200
 
 /**
- * ms to wait before the attempt that follows `attempt`, from 1 on. Only units that meet others wait: twice as long with
- * each attempt, and half of the pause is random (`random`: 0 to 1), so that they do not meet again.
+ * Returns the pause in ms after an attempt (`attempt`: 1 for the first). Only units that collide with others wait. The pause
+ * doubles with each attempt. Half of it is random (`random`: 0 to 1), so that the units do not collide again.
  */
 export function pauseMs(reason: Reason, attempt: number, random: number): number {
   if (reason !== 'conflict' && reason !== 'taken') return 0

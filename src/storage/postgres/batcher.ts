@@ -8,9 +8,8 @@ interface Waiting<Ask, Answer> {
   reject(error: unknown): void
 }
 
-/** Statements that may be under way. Further requests wait, and the next statement sends them together. */
+/** The most statements in progress. Further requests wait, and the next statement sends them together. */
 const AT_ONCE = 2
-/** Requests in one statement. */
 const MAX_BATCH = 64
 
 export class Batcher<Ask, Answer> {
@@ -33,7 +32,7 @@ export class Batcher<Ask, Answer> {
 
   ask(ask: Ask): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      // Waits until the end of this turn of the event loop, so that its other requests join.
+      // Waits for the end of this turn of the event loop, so that other requests of the turn join the statement.
       if (this.#waiting.push({ ask, resolve, reject }) === 1) setImmediate(() => this.#sendWaiting())
     })
   }
@@ -56,7 +55,7 @@ export class Batcher<Ask, Answer> {
       for (const [at, { resolve }] of batch.entries()) resolve(answers[at]!)
     } catch (error) {
       if (error instanceof Collision && batch.length > 1) {
-        // One refused request must not fail the others, so each is sent alone.
+        // A refused request must not fail the others, so each is sent alone.
         await Promise.all(batch.map((each) => this.#sendBatch([each])))
         return
       }

@@ -6,7 +6,7 @@ import { Collision } from './attempt.js'
 import type { ConnectionPool } from './pool.js'
 import { NOW_MS } from './read-sql.js'
 
-/** After this long, another server may take the chain of a server that has died. */
+/** After this time, another server may take the chain of a server that has died. */
 const LEASE_MS = 60_000
 
 export class ChainLease {
@@ -21,7 +21,6 @@ export class ChainLease {
     this.#owner = owner
   }
 
-  /** This process has claimed a chain. */
   get isUsed(): boolean {
     return this.#chain !== undefined
   }

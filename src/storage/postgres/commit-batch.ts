@@ -1,6 +1,6 @@
 /**
- * Commits several units of work with one statement. If some of them are refused, for what they have read or for the state of
- * the store, the others commit again without them.
+ * Commits several units of work with one statement. If some of them are refused, because of rows that they have read or because of
+ * the state of the store, the others commit again without them.
  */
 import type { PendingLogs } from './logs.js'
 import { COMMIT, type ConnectionPool } from './pool.js'
@@ -14,7 +14,7 @@ import {
   writeStatements,
 } from './write-sql.js'
 
-/** Bytes of rows and log entries. A batch that has them takes no more commits. */
+/** The size of rows and log entries from which on a batch takes no more commits. */
 const MAX_BYTES = 1024 * 1024
 
 /**
@@ -22,7 +22,7 @@ const MAX_BYTES = 1024 * 1024
  * changes a row once, compares no row that it changes, and expects one state.
  */
 export function createFits(): (next: Commit) => boolean {
-  /** The rows of the batch by their names, and whether they are changed. */
+  /** By name of each row in the batch: whether the batch changes the row. */
   const isChanged = new Map<unknown, boolean>()
   let expected: ExpectedState | undefined
   let bytes = 0

@@ -27,15 +27,15 @@ const READ_PENDING = {
 }
 const CLEAR = ['rows', 'keys', 'waiting', 'chains'].map((table) => ({ text: `delete from coffer_${table}` }))
 const IS_KEY = `k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq and k.key = ${keyAt('r.keys')}`
-/** The keys of a row that are in the table: all but the first. */
+/** The keys of a row that are in the table of keys: all but the first. */
 const KEYS = eachKey('r.keys', 2)
-/** A limit makes the planner look up each row by its own, whatever the statistics say. */
+/** The limits make the planner look up rows one by one, whatever the statistics of the tables are. */
 const COUNT_WRONG_KEYS =
   `select (select count(*) from coffer_rows r, ${KEYS}` +
   ` where (select 1 from coffer_keys k where ${IS_KEY} limit 1) is null) + (select count(*) from coffer_keys k` +
   ` where (select 1 from coffer_rows r, ${KEYS} where ${IS_KEY} limit 1) is null) as wrong`
 
-/** Runs `work` over all rows of the store, as they are at one moment. */
+/** Calls `work` with a snapshot of all rows of the store. */
 export function withSnapshot<T>(
   pool: ConnectionPool,
   work: (found: VaultRows, connection: Connection) => Promise<T>,
@@ -48,7 +48,10 @@ export function withSnapshot<T>(
   })
 }
 
-/** All rows in order, as they are when the cursor is declared. `then` is sent after the declaration, and does not affect them. */
+/**
+ * Yields all rows in order, as of the declaration of the cursor. `then` is sent after the declaration, and does not affect the
+ * rows.
+ */
 async function* eachRow(connection: Connection, where = '', then: readonly Statement[] = []) {
   const select = `select ${ROW}, r.sealed, r.keys from coffer_rows r ${where} order by tenant, kind, seq`
   await connection.send([{ text: `declare copied cursor for ${select}` }, ...then])
@@ -69,7 +72,7 @@ export async function countWrongKeys(connection: Connection): Promise<number> {
   return counted!.rows[0].wrong
 }
 
-/** Puts rows, which keep their `seq`, and reads them again in the same transaction. */
+/** Puts rows, which keep their `seq`, and then reads them in the same transaction. */
 function createTarget(connection: Connection): RowTarget {
   return {
     async put(rows) {
@@ -83,7 +86,7 @@ function createTarget(connection: Connection): RowTarget {
     },
     async *read() {
       yield* eachRow(connection)
-      const text = 'The keys of what arrived are not those that were sent. Try again.'
+      const text = 'The copied keys differ from the keys that were sent. Try again.'
       if ((await countWrongKeys(connection)) > 0) throw new CofferError('storage_failed', text)
     },
   }

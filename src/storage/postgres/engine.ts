@@ -1,6 +1,5 @@
 /**
- * The engine over PostgreSQL. Any number of processes may use one store. `README.md` describes how units of work run beside
- * each other.
+ * The engine over PostgreSQL. Any number of processes may use one store. `README.md` describes concurrent units of work.
  */
 import { CofferError, conflict } from '../../errors.js'
 import type * as port from '../engine.js'
@@ -30,7 +29,7 @@ const MAX_RAISED = 1000
 
 /** The engine closes the pool. */
 interface PostgresOptions extends Pick<Shared, 'pool' | 'clock' | 'random' | 'cachedKinds'> {
-  /** The header in the store. `refusal` says why this process cannot use a store with another header, if it cannot. */
+  /** The header in the store. `refusal` returns the reason if this process cannot use a store with another header. */
   owner?: { header: Header; refusal(header: Header): string | undefined }
   /** Shows a text to the operator. */
   notice?(text: string): void
@@ -78,7 +77,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   write<T>(work: (writer: Unit) => port.Awaitable<T>, durability: Durability = 'now'): Promise<T> {
-    // A unit that need not be durable at once is a read that is logged.
+    // A unit with durability `soon` is a logged read.
     return this.#admit(work, durability === 'now' ? CHANGE : READ)
   }
 
@@ -111,13 +110,13 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return withSnapshot(pool, async ({ rows, pending }, connection) => {
       for await (const row of rows()) recordRow(result, check, `tenant ${row.tenant}, kind ${row.kind}`, row)
       if ((await countWrongKeys(connection)) > 0)
-        findings.push({ place: 'keys', problem: 'The table of keys is not that of the rows.' })
+        findings.push({ place: 'keys', problem: 'The table of keys does not match the rows.' })
       const unreadable = await this.read(async (unit) => {
         const opened = pending.map((row) => this.logs.sealer.openPending(unit, row, row.sealed))
         const found = await Promise.all(opened)
         return new Set(pending.filter((_, index) => found[index] === undefined).map(({ tenant }) => tenant))
       })
-      const problem = 'New log records do not open, or nobody knows whose they are.'
+      const problem = 'New log records do not open, or it is unknown whether the log has them already.'
       for (const tenant of unreadable) findings.push({ place: `log of tenant ${tenant}`, problem })
       return result
     })
@@ -136,7 +135,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return withSnapshot(this.#shared.pool, work)
   }
 
-  /** From now on, processes that have opened the vault by a removed slot answer 503. */
+  /** From now on, processes that opened the vault with a removed slot answer 503. */
   async replaceHeader(next: Header): Promise<void> {
     const values = [headerText(next), headerText(this.header)]
     const text =
@@ -152,9 +151,9 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     const { header, state } = await readStored(this.#shared.pool)
     const raised = state.generation - this.#shared.state.generation
     const isSame = raised >= 0 && raised <= MAX_RAISED && this.#owner !== undefined
-    const other = 'The vault in this store was restored, or is another one.'
+    const other = 'The vault in this store was restored or replaced.'
     const refusal = isSame ? this.#owner!.refusal(header) : other
-    // Only a start can ask for another key.
+    // Only a start can use another key.
     if (refusal !== undefined) {
       const text = `${refusal} Start this server again.`
       if (refusal !== this.#refusal) this.#notice?.(text)
@@ -173,7 +172,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return this.#closing
   }
 
-  /** Writes a row and rolls back. @throws CofferError that says why the store refused it */
+  /** Writes a row and rolls back. @throws CofferError with the reason if the store refuses the row */
   async #tryWrite(): Promise<void> {
     const { pool, random } = this.#shared
     const text = 'insert into coffer_waiting (tenant, id, chain, written, sealed) values (-1, $1, 0, 0, $1)'
@@ -188,7 +187,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return outcome.finally(() => this.#running.delete(outcome))
   }
 
-  /** Runs attempts until one commits, or fails by itself. */
+  /** Runs attempts until one commits, or fails for another reason than a collision. */
   async #run<T>(work: (unit: Unit) => port.Awaitable<T>, first: Plan): Promise<T> {
     const began = performance.now()
     let plan = first
@@ -221,7 +220,10 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     if (unit.droppedTenant !== undefined) await this.#sweep(unit.droppedTenant)
   }
 
-  /** Waits for the next attempt, and loads the state. @throws CofferError `unavailable` if the key slot of this process is gone */
+  /**
+   * Waits before the next attempt, and loads the state. @throws CofferError `unavailable` if the key slot of this process is
+   * gone
+   */
   async #prepare(reason: Reason, attempt: number): Promise<void> {
     // A snapshot sees the newest state by itself.
     if (reason === 'moments') return
@@ -233,7 +235,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     else await this.#readmit()
   }
 
-  /** Once a minute, one unit in the background stores the time for all others. */
+  /** Stores the time about once a minute, in a background unit. */
   #recordWrite({ now, clock }: Unit): void {
     this.#readiness.recordWrite()
     const isOld = clock.isJump || now - this.#shared.state.times.last > NOTE_TIME_MS
@@ -243,8 +245,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Deletes rows of a deleted tenant again: units that had begun before the deletion may have added some. Waits until these units
-   * have ended, for as long as for any lock. Rows that are left cannot be opened, because their keys are gone.
+   * Deletes rows of a deleted tenant again, because units that began before the deletion may have added some. Waits until these units
+   * have ended, within the usual limit for locks. Rows that are left cannot be opened, because their keys are gone.
    */
   async #sweep(tenant: number): Promise<void> {
     const statements = [{ text: 'begin' }, ...EXCLUDE_OTHERS, ...dropTenantStatements(tenant), COMMIT]
@@ -252,7 +254,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 }
 
-/** Opens the vault in a store. @throws CofferError `vault_missing`, `unavailable`, `storage_failed` */
+/** @throws CofferError `vault_missing`, `unavailable`, `storage_failed` */
 export async function openPostgresEngine(options: PostgresOptions): Promise<PostgresEngine> {
   return new PostgresEngine(options, await readState(options.pool))
 }

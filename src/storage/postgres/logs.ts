@@ -14,13 +14,13 @@ import { type Batch, PendingBatches, readMicros } from './pending-batches.js'
 import { type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
 
-/** The first entry of a read waits this long for further entries, ms. */
+/** The first entry of a read waits this time for further entries, ms. */
 const GATHER_MS = 25
 /** A server moves its rows this often, ms. */
 const CHAIN_MS = 400
 /** A server looks this often for rows of servers that have died, ms. */
 const LOOK_MS = 10_000
-/** The most that one transaction moves. */
+/** The limits of one transaction that moves rows. */
 const MOVED_PAGE = { limit: 500, bytes: 256 * 1024 }
 /** Rows of chains that no server leases. */
 const UNLEASED = `where not exists (select 1 from coffer_chains c where c.id = w.chain and c.until >= ${NOW_MS})`
@@ -51,16 +51,16 @@ export class PendingLogs {
   readonly lease: ChainLease
   declare sealer: LogSealer
   readonly #batches: PendingBatches
-  /** The table may have rows of this server, or will soon. */
+  /** The table may have rows of this server now or soon. */
   #hasRows = false
-  /** When rows of other servers were last looked for. */
+  /** When this server last looked for rows of other servers. */
   #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
   readonly #sending = new TaskQueue()
-  /** One at a time, because two would append to the same end of a chain. */
+  /** Runs one move at a time, because two would append to the same end of a chain. */
   readonly #chaining = new TaskQueue()
-  /** The operator was told that entries cannot be stored. */
+  /** The operator has seen the notice that entries cannot be stored. */
   #isReported = false
   /** Why entries could not be stored the last time. */
   #reason = ''
@@ -81,7 +81,7 @@ export class PendingLogs {
     this.#chainTimer = setTimeout(chain, CHAIN_MS).unref()
   }
 
-  /** Takes the entries of a read, to be stored soon. @throws CofferError as {@link refuseUnstored} */
+  /** Enqueues the entries of a read, which are stored soon. @throws CofferError like {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
     this.refuseUnstored()
     for (const entry of entries) this.#batches.addRead(entry)
@@ -92,14 +92,14 @@ export class PendingLogs {
     }, GATHER_MS)
   }
 
-  /** @throws CofferError `unavailable` if entries of reads have waited for too long */
+  /** @throws CofferError `unavailable` if entries of reads were not stored for too long */
   refuseUnstored(): void {
     const oldest = this.#batches.oldestOfReads
     if (oldest !== undefined && readMicros() - oldest.written > MAX_PENDING_MS * 1000)
       throw logUnavailable(this.#reason)
   }
 
-  /** Calls `commit` with rows that hold the entries of units, one row for each tenant. `commit` must store them. */
+  /** Calls `commit` with the entries of units, as one row for each tenant. `commit` must store these rows. */
   async commit<T>(logged: readonly Logged[], commit: (pending: PendingEntries[]) => Promise<T>): Promise<T> {
     if (logged.length === 0) return commit([])
     const chain = await this.lease.claim()
@@ -199,7 +199,7 @@ export class PendingLogs {
     await moving.then(() => this.lease.release()).catch(() => undefined)
   }
 
-  /** If `work` fails, the next run of a timer repeats it. If waiting may not help, a notice is shown, once. */
+  /** Runs `work`. If it fails, the next run of a timer retries it. Shows a notice, once, if waiting may not help. */
   async #inBackground(work: () => Promise<unknown>): Promise<void> {
     try {
       await work()
@@ -208,7 +208,9 @@ export class PendingLogs {
       this.#reason = error instanceof Error ? error.message : ''
       if (this.#isReported || isUnavailable(error) || error instanceof Collision) return
       this.#isReported = true
-      this.#options.notice?.(`New log records are not in the log yet, and are tried again. ${this.#reason}`)
+      this.#options.notice?.(
+        `New log records could not be stored in the log. Coffer will try again. ${this.#reason}`,
+      )
     }
   }
 }

@@ -1,10 +1,10 @@
-/** Log entries of this process that are not stored yet, in batches. The entries of a batch become one sealed row of its tenant. */
+/** Batches of log entries of this process that are not stored yet. Each batch becomes one sealed row of its tenant. */
 import type { Clock } from '../../crypto/ports.js'
 import type { LogEntry, PendingBatch } from '../engine.js'
 import { batchKey } from '../taken-batches.js'
 
 export interface Batch extends PendingBatch {
-  /** µs since the epoch; higher than that of every earlier batch of this process. */
+  /** µs since the epoch. Higher than in every earlier batch of this process. */
   readonly written: number
   readonly entries: LogEntry[]
 }
@@ -15,9 +15,9 @@ export class PendingBatches {
   readonly #owner: Uint8Array
   /** Batches of reads that are not stored yet, oldest first. */
   readonly #ofReads: Batch[] = []
-  /** The batch of each tenant to which its next reads are added. */
+  /** By tenant: the batch to which the next reads are added. */
   #open = new Map<number, Batch>()
-  /** All batches that are not stored yet, of reads and of commits under way, oldest first. */
+  /** All batches that are not stored yet, of reads and of commits in progress, oldest first. */
   readonly #unstored = new Set<Batch>()
   /** The number of the last batch, by tenant. */
   readonly #numbers = new Map<number, number>()
@@ -57,7 +57,7 @@ export class PendingBatches {
     return [...this.#ofReads]
   }
 
-  /** Removes the oldest batches of reads, which are stored now. */
+  /** Removes the oldest `count` batches of reads, which are stored now. */
   removeReads(count: number): void {
     this.remove(this.#ofReads.splice(0, count))
   }
@@ -85,7 +85,7 @@ export class PendingBatches {
     return batch
   }
 
-  /** A moment after every batch until now, µs since the epoch. */
+  /** Returns a time after every earlier batch, µs since the epoch. */
   nextMoment(): number {
     this.#newest = Math.max(this.#newest + 1, readMicros())
     return this.#newest

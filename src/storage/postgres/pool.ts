@@ -21,7 +21,7 @@ const UNLIMITED = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_ses
   (name): Statement => ({ text: `set local ${name} = 0` }),
 )
 
-/** The limit for a connection, and for the answer to a statement that has little to do, ms. */
+/** The limit for opening a connection, and for the answer to a quick statement, ms. */
 export const TIMEOUT_MS = 1_700
 const LONG_TIMEOUT_MS = 30_000
 const WHOLE_STORE_TIMEOUT_MS = 12 * 60 * 60_000
@@ -54,7 +54,7 @@ const AWAY = /^(08|25|53|55|57|58|XX)/
 
 type Sent = pg.QueryConfig & { query_timeout: number }
 
-/** The message has no address and no text of the database, because they may contain a secret. */
+/** The message contains no address and no text of the database, because these may contain a secret. */
 function translateError(error: unknown): Error {
   if (error instanceof CofferError || error instanceof Collision) return error
   const code = codeOf(error)
@@ -92,30 +92,31 @@ const types = {
 
 export class Connection extends pg.Client {
   timeoutMs = TIMEOUT_MS
-  /** A failure has ended the connection, so the pool must close it. */
+  /** The connection has failed, so the pool must close it. */
   isBroken = false
   declare release: (isBroken: boolean) => void
 
   constructor(config?: ClientConfig) {
     // The pool's options hide the password from a spread.
     super({ ...config, password: config?.password, connectionTimeoutMillis: TIMEOUT_MS } as ClientConfig)
-    // `pg` would read `PGPASSFILE` itself, with a warning that it will stop to do so.
+    // Reads `PGPASSFILE` here, because `pg` warns that it will stop reading that file itself.
     const given = this as { password?: unknown }
     given.password ??= (asked: Asked) =>
       new Promise((resolve, reject) =>
         findInPassFile(asked, (found) => {
-          const advice = 'Name a file with it (--store-password-file, --to-password-file), or a PGPASSFILE.'
+          const advice =
+            'Name a file that contains it (--store-password-file, --to-password-file), or set PGPASSFILE.'
           if (found !== undefined) resolve(found)
           else reject(new CofferError('storage_failed', `The store asks for a password. ${advice}`))
         }),
       )
   }
 
-  /** Sends the statements at once, and returns all results. @throws Collision, CofferError `unavailable` */
+  /** Sends all statements without waiting in between. Returns all results. @throws Collision, CofferError `unavailable` */
   async send(statements: readonly Statement[]): Promise<QueryResult[]> {
     const isSlow = statements.some((each) => each.isSlow)
     const query_timeout = Math.max(this.timeoutMs, isSlow ? LONG_TIMEOUT_MS : 0)
-    // Only if the store answers this quick statement soon does the slow one get its time.
+    // The slow statement gets its time only if the store answers this quick one soon.
     const answers = isSlow ? [this.query({ ...ALIVE, query_timeout: this.timeoutMs } as Sent)] : []
     for (const { isSlow: _, ...statement } of statements)
       answers.push(this.query({ ...statement, query_timeout } as Sent))
@@ -138,7 +139,7 @@ export class ConnectionPool {
       Client: Connection,
       types,
       pipeline: true,
-      // PostgreSQL allows 100 connections of all servers by default.
+      // By default, PostgreSQL allows 100 connections in total.
       max: 20,
       idleTimeoutMillis: LONG_TIMEOUT_MS,
       allowExitOnIdle: true,
@@ -148,7 +149,7 @@ export class ConnectionPool {
       keepAlive: true,
       options: [config.options ?? '', ...SETTINGS].join(' -c '),
     } as pg.PoolConfig)
-    // A broken connection is replaced when one is needed. Its statements fail by themselves.
+    // The pool replaces a broken connection when it needs one. The statements of the broken one fail by themselves.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
   }
@@ -159,7 +160,7 @@ export class ConnectionPool {
     return connecting.catch((error) => Promise.reject(translateError(error)))
   }
 
-  /** Runs `work` on a connection. If `work` fails, and not by a collision, the connection is closed. */
+  /** Runs `work` on a connection. If `work` fails for another reason than a collision, the connection is closed. */
   async using<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.connect()
     try {
@@ -177,7 +178,7 @@ export class ConnectionPool {
     return this.using(async (connection) => (await connection.send([statement]))[0]!)
   }
 
-  /** Runs `work` in a transaction without time limits, over the whole store. */
+  /** Runs `work` in a transaction over the whole store, without the usual time limits. */
   transact<T>(begin: 'begin' | typeof SNAPSHOT, work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.using(async (connection) => {
       await connection.send([{ text: begin }, ...UNLIMITED])
@@ -190,7 +191,7 @@ export class ConnectionPool {
         connection.timeoutMs = TIMEOUT_MS
         return result
       } catch (error) {
-        // Closing the connection undoes what it did.
+        // Closing the connection rolls the transaction back.
         connection.isBroken = true
         throw error
       }

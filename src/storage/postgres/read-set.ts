@@ -1,6 +1,6 @@
 /**
- * What an attempt has read, as preconditions of its commit: the revisions of rows, and the number of rows for each key.
- * It only records. The session sends the statements.
+ * The reads of an attempt, as preconditions of its commit: the revisions of rows, and the number of rows for each key. The read
+ * set only records. The session sends the statements.
  */
 import { LOG_ROWS, type Row } from '../engine.js'
 import type { Plan } from './attempt.js'
@@ -11,13 +11,13 @@ import { CHECK, type Change, COUNT, createChange } from './write-sql.js'
 export class ReadSet {
   readonly #mode: Plan['mode']
   readonly #cachedKinds: ReadonlySet<number>
-  /** At how many moments rows were read, without the rows that are cached. */
+  /** The number of moments at which rows were read. Cached rows do not count. */
   #moments = 0
   /** Rows that were read by their ids, so that each is read once. Undefined: the row does not exist. */
   readonly #rows = new Map<string, FoundRow | undefined>()
   /** The revision of each row when it was first read. */
   readonly #revisions = new Map<string, Change>()
-  /** How many rows had each key when they were first counted. */
+  /** The number of rows for each key when it was first counted. */
   readonly #counts = new Map<string, Change>()
 
   /** `cachedKinds`: {@link StateCheck} compares rows of these kinds. */
@@ -39,7 +39,7 @@ export class ReadSet {
     return this.#moments > 0
   }
 
-  /** The rows that were read may never have existed at the same time. Only a comparison can show that they did. */
+  /** The rows that were read may never have existed at the same time. Only a comparison at the commit can show that they did. */
   get spansMoments(): boolean {
     return this.#moments > 1
   }
@@ -62,7 +62,7 @@ export class ReadSet {
     for (const row of rows) if (!this.#isExempt(row)) this.requireRevision(row, row.rev)
   }
 
-  /** The counter compares cached records. Only the server that leases a chain changes the log rows of that chain. */
+  /** {@link StateCheck} compares cached records. Only the server that leases a chain changes the log rows of that chain. */
   #isExempt({ kind }: RowName): boolean {
     return this.#cachedKinds.has(kind) || kind === LOG_ROWS
   }

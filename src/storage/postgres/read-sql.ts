@@ -7,7 +7,7 @@ import type { Statement } from './pool.js'
 import { eachKey, keyAt } from './row-keys.js'
 import type { RowName } from './row-name.js'
 
-/** The state of the store, which is part of each answer. */
+/** The state of the store. Each answer includes it. */
 export interface StoreState {
   /** The counter of cached records: a commit that changes one of them raises it. */
   changes: number
@@ -37,7 +37,6 @@ export function stateOf({ changes, generation, times }: StoreState): StoreState 
 /** A row of an answer. `sealed` is null if the row was too large for its page. */
 export type FoundRow = Omit<Row, 'sealed'> & { sealed: Uint8Array | null; bytes?: number }
 
-/** The row without its keys. */
 export function rowOf(found: FoundRow): Row {
   const row = plainRow({ ...found, keys: NOTHING, sealed: found.sealed ?? NOTHING })
   return found.sealed === null && found.bytes !== undefined ? { ...row, unread: found.bytes } : row
@@ -47,11 +46,11 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
   return found.filter(({ kind }) => kind !== null).map(rowOf)
 }
 
-/** Questions about a key: how many rows have it, and the newest of these rows. */
+/** Questions about a key: the number of its rows, and the newest of its rows. */
 export const COUNT = 1
 export const NEWEST = 2
 
-/** A row to be read by its id, or with `asks` a question about a key. */
+/** A row to read by its id, or with `asks` a question about a key. */
 export type Lookup = RowName & { asks?: typeof COUNT | typeof NEWEST }
 
 const KEYED = `case when x.asks = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY}) end as keyed`
@@ -85,7 +84,7 @@ export function findExpiredStatement(limit: number, until: number): Statement {
   return { name: 'expired', text: withState(`${ROW}, r.sealed`, expired), values: [until, limit] }
 }
 
-/** Keys of the query such that every row of the page has one of them. Empty for a query that is not for a page. */
+/** Returns keys of the query, one of which every row of the page has. Empty for a query that is not for a page. */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
   const keyed = parts.map(keysOf).filter((keys) => keys.length > 0)
@@ -93,9 +92,9 @@ export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
 }
 
 /**
- * A page of rows: of a number, newest first, each row with the total, which costs as much as there are matches; or below
- * a `seq`, newest first, or above one, oldest first, without a total. `counted`: of these keys it says also how many rows
- * have them.
+ * A page of rows, in one of two forms. By number: newest first, each row with the total, which costs as much as there are matches.
+ * By `seq`: lower than `below`, newest first, or higher than `above`, oldest first, without a total. The answer also has the
+ * number of rows for each key in `counted`.
  */
 export function searchStatement(query: Query | SeekQuery, now: number, counted: Key[] = []): Statement {
   const { size, maxBytes } = query
@@ -134,9 +133,9 @@ type Order = 'asc' | 'desc'
 type Parameter = (value: unknown) => string
 
 /**
- * The rows that match, as `from … where …`. Ids are looked up one by one. Without ids, an index is walked in the order of `seq`:
- * the index of keys if every match has one of them, or else the index of the kind. If several parts of the condition have
- * such keys, the part with the fewest rows is walked. `shape`: the number of keys in each part.
+ * Selects the matching rows, as `from … where …`. Ids are looked up one by one. Without ids, an index is walked in the order of
+ * `seq`: the index of keys if every match has one of certain keys, or else the index of the kind. If several parts of the
+ * condition have keys, the part with the fewest rows is walked. `shape`: the number of keys in each part.
  */
 function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, order: Order) {
   const values: unknown[] = [tenant, kind, now]
@@ -161,12 +160,12 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, o
 }
 
 const WITH_KEY = 'tenant = $1 and kind = $2 and key ='
-/** Stop counting a key's rows here. */
+/** The rows of a key are counted up to this number. */
 const RARE = 1000
-/** A condition of more keys is compared with the keys in each row: in the index, each key would be a look-up. */
+/** A condition with more keys is compared with the keys in each row, because the index would need a look-up for each key. */
 const MANY_KEYS = 32
 
-/** Walks the keys of one of the parts, that with the fewest rows. */
+/** Walks the keys of the part with the fewest rows. */
 function walkRarest(parts: readonly string[][], order: Order): string {
   const count = (key: string) =>
     `(select count(*) from (select 1 from coffer_keys where ${WITH_KEY} ${key} limit ${RARE}) k)`
@@ -184,20 +183,20 @@ function walkRarest(parts: readonly string[][], order: Order): string {
   return `(${choice} select distinct seq from (${walks.join(' union all ')}) k order by seq ${order})`
 }
 
-/** A subquery for each row. The planner could turn a join into a scan of all keys. */
+/** Uses a subquery for each row, because the planner could turn a join into a scan of the whole table of keys. */
 function hasKey(is: string, seq: string): string {
   const one = `select 1 from coffer_keys k where k.tenant = $1 and k.kind = $2 and k.key ${is} and k.seq = ${seq} limit 1`
   return `((${one}) is not null)`
 }
 
-/** Looks the keys of a row up in a JSON object, whose names are sorted: an array would be compared value by value. */
+/** Looks up the keys of a row in a JSON object, whose names are sorted. PostgreSQL would compare an array value by value. */
 function hasOneOf(keys: readonly Uint8Array[], parameter: Parameter): string {
   const names = Object.fromEntries(keys.map((key) => [Buffer.from(key).toString('hex'), 0]))
   const one = `select 1 from ${eachKey('r.keys', 2)} where ${parameter(JSON.stringify(names))}::jsonb ? encode(${keyAt('r.keys')}, 'hex') limit 1`
   return `((${one}) is not null)`
 }
 
-/** The limit has each row looked up by itself, whatever the planner knows of the tables. */
+/** The limit makes the planner look up rows one by one, whatever the statistics of the tables are. */
 function eachRow(is: string): string {
   return `cross join lateral (select * from coffer_rows r where ${is} limit 1) r`
 }
@@ -206,7 +205,7 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/** Keys such that every match has one of them. Empty if the condition does not say. */
+/** Returns keys, one of which every match has. Empty if the condition names none. */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []
@@ -229,15 +228,15 @@ function condition(where: Where, parameter: Parameter, seq: string): string {
   return `(${[none, ...parts.map((part) => condition(part, parameter, seq))].join(word)})`
 }
 
-/** Log entries of a tenant that are in no chain yet, in no order, and no more than a list may read. */
+/** Reads log entries of a tenant that are in no chain yet, in no order. The limit bounds the work of a list. */
 export function readPendingStatement(tenant: number): Statement {
   const found = 'select * from coffer_waiting where tenant = $1 limit 10000'
   return { name: 'pending', text: withState('r.*', found), values: [tenant] }
 }
 
 /**
- * Pending log entries of a chain, oldest first: those after the row `after`, and before the time `below`. The page ends at
- * `limit` rows, or once its rows have `bytes`.
+ * Reads pending log entries of a chain, oldest first, after the row `after` and before the time `below`. The page ends at `limit`
+ * rows, or once its rows have `bytes`.
  */
 export function readChainStatement(
   chain: number,

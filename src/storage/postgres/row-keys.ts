@@ -1,8 +1,8 @@
-/** The keys of a row, which are 8 bytes each and one after another, as expressions of SQL. */
+/** SQL expressions for the keys of a row, which are 8 bytes each, one after another. */
 
 const KEY_BYTES = 8
 
-/** Numbers from `first` on, for {@link keyAt}. */
+/** Yields the numbers of keys, from `first` on, for {@link keyAt}. */
 export function eachKey(keys: string, first = 1): string {
   return `generate_series(${first}, octet_length(${keys}) / ${KEY_BYTES}) as n`
 }

@@ -1,11 +1,11 @@
-/** What identifies a row; and the same as text, for maps and for prefixes. */
+/** Names of rows, as objects and as text for maps and prefixes. */
 import { toText } from '../bytes.js'
 import type { Row } from '../engine.js'
 
 /** `id`: the id of a row, or one of the keys that it is found by. */
 export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'>
 
-/** Log entries that are in no chain yet are rows of a table of their own. */
+/** Names of pending log entries, which are in a table of their own, have this instead of a kind. */
 export const PENDING = 'pending'
 
 export function nameOf({
@@ -16,7 +16,7 @@ export function nameOf({
   return `${kind}/${tenant}/${toText(id)}`
 }
 
-/** The beginning of the names of all rows of a kind and tenant. */
+/** The prefix of the names of a kind and tenant. */
 export function prefixOf({ kind, tenant }: Omit<RowName, 'id'>): string {
   return `${kind}/${tenant}/`
 }

@@ -3,8 +3,8 @@
  *
  * - Without a transaction, each statement stands alone. Reads by id, and commits, share statements with other units of this
  *   process (`batcher.ts`).
- * - In a transaction, the attempt sees what it has written. A snapshot is one from its beginning (`repeatable read`). Other
- *   attempts become one when they first send a change before a read (`read committed`).
+ * - In a transaction, the attempt sees its own changes. A snapshot is a transaction from its beginning (`repeatable read`).
+ *   Other attempts become a transaction when they first send a change before a read (`read committed`).
  */
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'
@@ -59,7 +59,7 @@ export class Session {
     return (await sending).rows
   }
 
-  /** From here on the unit is one transaction. `commit` and `then` are sent with its next statement. */
+  /** Makes the attempt one transaction from here on. `commit` and `then` are sent with its next statement. */
   enqueue(commit: Commit, pending: readonly PendingEntries[] = [], then: readonly Statement[] = []): void {
     this.#transaction ??= new Transaction(this.#shared.pool, 'read committed')
     const state = this.#check.expected
@@ -89,12 +89,11 @@ export class Session {
     else if (this.#check.needsConfirmation) this.#accept((await this.#shared.pool.query(READ_STATE)).rows)
   }
 
-  /** Undoes what was written. */
   async abandon(): Promise<void> {
     await this.#transaction?.abandon()
   }
 
-  /** Compares preconditions, and then undoes what was written. @throws Collision if one is not met */
+  /** Checks preconditions, and then rolls back. @throws Collision if one is not met */
   async abandonChecked(preconditions: Changes): Promise<void> {
     if (this.#transaction === undefined) return this.commit({ changes: preconditions })
     this.enqueue({ changes: preconditions })
@@ -111,7 +110,7 @@ export class Session {
   }
 }
 
-/** Answers may arrive in another order than the database gave them, so an older state is ignored. */
+/** Ignores an older state, because answers may arrive in another order than the database gave them. */
 function learn(shared: Shared, state: StoreState): void {
   const { generation, changes } = shared.state
   if (state.generation === generation && state.changes >= changes) shared.state = state

@@ -1,6 +1,6 @@
 /**
- * The state of the store as an attempt knows it. Each answer has the state, so each answer shows whether the cached records
- * that the attempt has used are up to date. It only compares. The session sends the statements.
+ * The state of the store as an attempt knows it. Each answer includes the state. It shows whether the cached records that the
+ * attempt has used are current. The state check only compares. The session sends the statements.
  */
 import type { StoreState } from './read-sql.js'
 import { ANY, type ExpectedState } from './write-sql.js'
@@ -19,7 +19,7 @@ export class StateCheck {
     return this.#state
   }
 
-  /** Returns the counter of the cached records that the attempt may use. From here on it must stay the same. */
+  /** Returns the counter of the cached records. From here on it must stay the same, because the attempt may use them. */
   useCache(): number {
     this.#usesCache = true
     return this.#state.changes
@@ -31,7 +31,7 @@ export class StateCheck {
     return { generation, changes: this.#usesCache ? changes : ANY }
   }
 
-  /** Takes the state in an answer. Returns false if other key slots or cached records than the known ones are current. */
+  /** Takes the state in an answer. Returns false if the key slots, or cached records that the attempt uses, were changed. */
   accept(state: StoreState): boolean {
     this.#isConfirmed = true
     const { generation, changes } = this.#state
@@ -41,7 +41,7 @@ export class StateCheck {
     return true
   }
 
-  /** The attempt has used cached records, and no answer has shown yet whether they are up to date. */
+  /** The attempt has used cached records, and no answer has shown yet whether they are current. */
   get needsConfirmation(): boolean {
     return this.#usesCache && !this.#isConfirmed
   }

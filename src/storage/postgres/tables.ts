@@ -34,16 +34,16 @@ create table if not exists coffer_waiting (
 create index if not exists coffer_waiting_chain on coffer_waiting (chain, written, id);
 create table if not exists coffer_chains (id integer primary key, owner bytea not null, until bigint not null)`
 
-/** Waits until no transaction uses the tables of rows, and keeps all others out until the transaction ends. */
+/** Waits until no other transaction uses the tables of rows, and excludes all others until this transaction ends. */
 export const EXCLUDE_OTHERS = ['rows', 'waiting'].map((table) => ({
   text: `alter table coffer_${table} alter column tenant set not null`,
 }))
 
-/** Half of what a row has room for: files, to which the vault may be copied, count on from the highest. */
+/** Half of the numbers of a `rev`. A vault that is copied into files counts on from the highest `rev`, and uses the other half. */
 export const HIGHEST_REV = 2 ** 47
 /**
- * The counter of cached records grows by random steps up to this. If a store loses its last commits, the next commits therefore
- * do not repeat the lost numbers. 2^53 numbers are enough for 10^10 steps.
+ * The counter of cached records grows by random steps of at most this size. If a store loses its last commits, the next commits
+ * therefore do not repeat the lost numbers. 2^53 numbers are enough for 10^10 steps.
  */
 export const MAX_STEP = 2 ** 20
 
@@ -88,23 +88,23 @@ export async function requireNoVault(pool: ConnectionPool): Promise<void> {
   if (await isHeadless(pool)) throw headless()
 }
 
-/** In one statement, because a vault may be created between two. */
+/** Uses one statement, because another process could create a vault between two. */
 async function isHeadless(pool: ConnectionPool): Promise<boolean> {
   const hasNone = 'not exists (select 1 from coffer_state)'
   const text = `select 1 from coffer_rows where ${hasNone} limit 1`
   return (await pool.query({ text })).rows.length > 0
 }
 
-/** A vault is created in one transaction, so its rows are never without the header but by damage. */
+/** A vault is created in one transaction, so rows without a header are damage. */
 export function headless(): CofferError {
   return new CofferError(
     'vault_damaged',
-    'This store has rows of a vault but no header (the table coffer_state is empty), without which they cannot be read. ' +
-      'Restore the table from a dump of the database, or choose another database, or a schema=.',
+    'This store has rows of a vault but no header (the table coffer_state is empty). Without the header, they cannot be read. ' +
+      'Restore the table from a dump of the database, or choose another database or schema (schema=NAME).',
     { toCallers: 'The vault has lost its header.' },
   )
 }
 
 export function alreadyThere(): CofferError {
-  return conflict('There is a vault in this store already. Choose another database, or a schema=.')
+  return conflict('There is a vault in this store already. Choose another database or schema (schema=NAME).')
 }

@@ -23,7 +23,7 @@ export class Transaction {
     this.#queued.push(...statements)
   }
 
-  /** Sends what is queued and then `statement`, in one round trip. @throws Collision, CofferError `unavailable` */
+  /** Sends the queued statements and then `statement`, in one round trip. @throws Collision, CofferError `unavailable` */
   async send(statement: Statement): Promise<QueryResult> {
     const begin = { text: `begin isolation level ${this.#isolation}` }
     const first = this.#connection === undefined ? [begin] : []
@@ -40,7 +40,7 @@ export class Transaction {
     await this.#release()
   }
 
-  /** Sends what is queued, and then undoes everything. @throws Collision if a queued statement is refused */
+  /** Sends the queued statements, and then rolls back. @throws Collision if a queued statement is refused */
   async rollback(): Promise<void> {
     try {
       if (this.hasBegun || this.#queued.length > 0) await this.send(ROLLBACK)
@@ -49,7 +49,7 @@ export class Transaction {
     }
   }
 
-  /** Undoes everything, without what is queued. Never fails: the error that ended the unit is reported instead. */
+  /** Rolls back, without sending the queued statements. Never fails, because the error that ended the unit is reported instead. */
   async abandon(): Promise<void> {
     this.#queued.length = 0
     await this.rollback().catch(() => undefined)

@@ -1,7 +1,7 @@
 /**
  * One attempt at a unit of work.
  *
- * - A read is sent at once, and what it finds is recorded as a precondition (`read-set.ts`).
+ * - A read is sent at once. Its result is recorded as a precondition (`read-set.ts`).
  * - A change waits (`write-set.ts`). The commit sends all changes and preconditions with one statement.
  * - A read that must show a waiting change sends it first. From then on the attempt is one transaction (`session.ts`).
  * - If a precondition is not met, or if the plan does not allow the next step, a {@link Collision} ends the attempt. The
@@ -35,11 +35,11 @@ const EVERYTHING: Scope = { prefix: '' }
 export class Unit implements port.EngineWriter {
   readonly now: number
   clock: ClockState
-  /** The plan of this attempt. It also records what the next attempt need not repeat. */
+  /** The plan of this attempt. Also records work that the next attempt need not repeat. */
   plan: Plan
   /** Log entries of the unit. The commit of a change stores them. The entries of a read stay here for the engine. */
   readonly entries: port.LogEntry[] = []
-  /** The unit changes the store, if only by log entries. */
+  /** The unit changes the store, perhaps only by log entries. */
   hasWritten = false
   droppedTenant: number | undefined
   readonly #shared: Shared
@@ -119,7 +119,7 @@ export class Unit implements port.EngineWriter {
     return this.#isCached(kind) && !this.#writes.hasChanged(kind) ? this.#check.useCache() : undefined
   }
 
-  /** A change reads a row once. */
+  /** In a change, each row is read once. */
   async #readRow(name: RowName): Promise<sql.FoundRow | undefined> {
     if (this.#reads.hasRow(name)) return this.#reads.rowOf(name)
     const [found] = await this.#read(name, { prefix: nameOf(name), kind: name.kind })

@@ -1,4 +1,4 @@
-/** What an attempt has changed. It only records. The session sends the statements. */
+/** The changes of an attempt. The write set only records. The session sends the statements. */
 import type { PendingEntries } from '../engine.js'
 import { nameOf, PENDING, type RowName } from './row-name.js'
 import { type Change, changePending, REMOVE } from './write-sql.js'
@@ -6,7 +6,7 @@ import { type Change, changePending, REMOVE } from './write-sql.js'
 export class WriteSet {
   /** Changes that no statement has sent yet, in their order, by the names of their rows. */
   readonly #unsent = new Map<string, Change>()
-  /** Kinds of all rows that were changed, also by changes that were sent. */
+  /** The kinds of all changed rows, also of changes that were sent. */
   readonly #kinds = new Set<number>()
 
   /** Contract: no change of this row is unsent, because one statement changes a row once. */
@@ -15,7 +15,7 @@ export class WriteSet {
     this.#kinds.add(change.kind)
   }
 
-  /** Pending log entries are no row of a kind. `isChained`: they are removed, because they are in a chain now. */
+  /** Pending log entries have a table of their own. `isChained`: removes them, because they are in a chain now. */
   addPending(pending: PendingEntries, isChained: boolean): void {
     const { tenant, id } = pending
     this.#unsent.set(nameOf({ kind: PENDING, tenant, id }), changePending(pending, isChained))
@@ -36,7 +36,7 @@ export class WriteSet {
     return false
   }
 
-  /** The unsent changes of rows, without those of pending log entries. */
+  /** The unsent changes of rows, without pending log entries. */
   unsentRows(): Change[] {
     return [...this.#unsent.values()].filter(({ action }) => action <= REMOVE)
   }

@@ -8,7 +8,7 @@ import { NOTHING, STATE, type StoreState } from './read-sql.js'
 import { eachKey, keyAt } from './row-keys.js'
 import type { RowName } from './row-name.js'
 
-/** A commit of more rows may take long. */
+/** A commit of more rows gets the longer limit of time. */
 const MAX_QUICK = 100
 
 export const INSERT = 1
@@ -17,7 +17,7 @@ export const REMOVE = 3
 /** Stores pending log entries, or removes them because they are in a chain now. */
 const PEND = 4
 const UNPEND = 5
-/** Asserts that the row still has the revision that was read, or that it still does not exist. */
+/** Asserts that the row still has the revision that was read, or still does not exist. */
 export const CHECK = 6
 /** Asserts that the number of rows with this key is unchanged. */
 export const COUNT = 7
@@ -34,19 +34,18 @@ export interface Change extends Row {
 /** The keys are the names of the rows. */
 export type Changes = ReadonlyMap<unknown, Change>
 
-/** What the state of the store must be for a commit. Each number may be {@link ANY}. */
+/** The state of the store that a commit requires. Each number may be {@link ANY}. */
 export type ExpectedState = Pick<StoreState, 'generation' | 'changes'>
 
 export const ANY = -1
 
-/** What one unit of work commits: everything, or nothing. */
+/** The commit of one unit of work. The store writes all of it or nothing. */
 export interface Commit {
   changes: Changes
-  /** Log entries of the unit. */
   logs?: readonly Logged[]
   /** The commit is refused if the store has another state. */
   state?: ExpectedState
-  /** Is added to the counter of cached records. */
+  /** This is added to the counter of cached records. */
   step?: number | undefined
   times?: Times | undefined
 }
@@ -56,7 +55,7 @@ const ROW = [...NAME, 'seq', 'rev', 'created', ...CONTENT]
 const CHANGES = [...ROW, 'action', 'was', 'unit']
 export const ANY_STATE: ExpectedState = { changes: ANY, generation: ANY }
 
-/** The keys of `keys` that `others` does not have. The first is that of the kind, and in no table. */
+/** Selects the keys in `keys` that are not in `others`. Skips the first key, the key of the kind, which is in no table. */
 function difference(keys: string, others: string): string {
   const key = keyAt(keys)
   return `select x.tenant, x.kind, ${key} as key, x.seq from altered x, ${eachKey(keys, 2)} where position(${key} in ${others}) = 0`
@@ -103,7 +102,7 @@ const LOCKS = [
 const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 for update' }
 
 /**
- * Returns the statements of commits. The last statement writes everything or nothing. It answers the state, whether the
+ * Returns the statements of commits. The last statement writes everything or nothing. It returns the state, whether the
  * commits were `accepted`, and the positions of the commits that were `refused` for their rows. The statements before it
  * lock the rows that it compares. `isAborting`: a refusal divides by zero, which ends the transaction. Contract: a commit that
  * changes the state of the store is the only one.
@@ -136,8 +135,8 @@ export function writeStatements(
 }
 
 /**
- * A commit locks the state of the store if it changes the state. It also does if it adds or changes a row of a kind that it has
- * searched: otherwise two units could both find nothing and both add a row.
+ * A commit locks the state of the store if it changes the state. It also locks the state if it adds or changes a row of a kind
+ * that it has searched. Otherwise two units could both find nothing and both add a row.
  */
 export function locksState({ step, times, changes }: Commit): boolean {
   if (step !== undefined || times !== undefined) return true

@@ -10,7 +10,7 @@ import { liveRowsOf } from '../sstable/cursors.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import { writeBatches } from '../sstable/write-tables.js'
 
-/** Creates the files of a vault, except its header. Contract: the directory exists; rows come in any order. */
+/** Creates the files of a vault without its header, from rows in any order. Contract: the directory exists. */
 export async function createFromRows(
   options: LsmOptions,
   rows: AsyncIterable<Row>,
@@ -28,7 +28,7 @@ export async function createFromRows(
   createState(options, await writeBatches(createContext(options), counted()), counters)
 }
 
-/** The rows of a vault. Contract: the caller has the lock, and no engine is open. */
+/** Reads the rows of a vault. Contract: the caller has the lock, and no engine is open. */
 export async function* readRows(options: LsmOptions): AsyncGenerator<Row> {
   const tree = openLsmTree(options)
   try {
@@ -40,15 +40,18 @@ export async function* readRows(options: LsmOptions): AsyncGenerator<Row> {
 
 export interface RekeyOptions {
   present: LsmOptions
-  /** The new header, and the keys of the new root key. */
+  /** The new header. `keys` are derived from the new root key. */
   header: Header
   keys: EngineKeys
-  /** Receives all rows; returns a function that seals a row anew. */
+  /** Receives all rows. Returns a function that reseals a row with the new keys. */
   prepare(rows: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>
   progress: Progress
 }
 
-/** Leaves nothing under the old keys; killed, the vault opens whole. Contract: lock held, no engine open. */
+/**
+ * Reseals all rows. Afterwards nothing in the vault opens with the old keys. If the process is killed, the vault opens with the
+ * old keys or with the new ones. Contract: the caller has the lock, and no engine is open.
+ */
 export async function rekeyVault({ present, header, keys, prepare, progress }: RekeyOptions): Promise<void> {
   const next = { ...present, header, keys }
   const context = createContext(next)
@@ -69,13 +72,13 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
     }
     await copyAndVerify({ count, rows: resealed }, target, keys.chain, progress)
     createState(next, written, tree.counters, NEXT_STATE_FILE)
-    // From here on the vault has the new keys, because opening it adopts the next state.
+    // From here on the vault has the new keys: if it is opened after a crash, it adopts the next state.
     writeHeader(present.files, present.directory, present.random, header)
     adoptNextState(next)
   } finally {
     for (const { sstable } of written) sstable.close()
     tree.close()
   }
-  // Opening removes files that `state` does not name: everything that the old keys would still open.
+  // Opening removes the files that `state` does not name, so all files that the old keys open.
   openLsmTree(next).close()
 }

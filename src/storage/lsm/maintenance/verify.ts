@@ -1,4 +1,4 @@
-/** Reads what can be read of a vault that may not open, and finds what is wrong with it. Changes nothing. */
+/** Reads all readable rows of a vault, even if the vault does not open, and finds its damage. Changes nothing. */
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
 import { toBase64, toText } from '../../bytes.js'
 import type { CheckRow, Finding, Row, VaultRows, Verification } from '../../engine.js'
@@ -16,12 +16,12 @@ import { NO_TAG, readWal, type WalRef } from '../wal.js'
 
 const WAL_PLACE = 'the write-ahead log'
 
-/** The files of a vault that may not open. What is wrong with them is added to `findings`. */
+/** The files of a vault that may be damaged. Problems are added to `findings`. */
 export class DamagedVault {
   readonly sstables: readonly LiveSSTable[]
-  /** The number of changes that are in no frame that opens, before the last one that is. */
+  /** The number of changes that are in unreadable frames, before the last readable change. */
   readonly lostChanges: number
-  /** Undefined if `state` does not open: then it is unknown which rows were replaced or removed. */
+  /** Undefined if `state` does not open. Then it is unknown which rows were replaced or removed. */
   readonly #contents: Contents | undefined
   readonly #memtable: Memtable
 
@@ -30,7 +30,7 @@ export class DamagedVault {
     try {
       this.#contents = readContents(context)
       if (!this.#contents.headers.includes(digestHeader(options)))
-        findings.push({ place: 'vault.json', problem: 'It is not the one this vault had last.' })
+        findings.push({ place: 'vault.json', problem: 'It is not the newest header of this vault.' })
     } catch (error) {
       addFinding(findings, 'state', error)
     }
@@ -43,7 +43,10 @@ export class DamagedVault {
     this.#memtable = new Memtable(changes)
   }
 
-  /** Each row that is not known to be dead. `skip` is told of one that cannot be read, and its kind if that is known. */
+  /**
+   * Yields each row that is not known to be dead. `skip` receives the error of an unreadable row, and its kind if that is
+   * known.
+   */
   *rows(
     skip: (place: string, error: CofferError, kind?: number) => void,
   ): Generator<{ place: string; row: Row }> {
@@ -71,7 +74,9 @@ export class DamagedVault {
     for (const row of this.#memtable.live()) yield { place: WAL_PLACE, row: plainRow(row) }
   }
 
-  /** As of any vault; entries that are in no row were never in files. */
+  /**
+   * The rows, as for a copy of an intact vault. There are no pending entries, because files have only entries that are in rows.
+   */
   get vaultRows(): VaultRows {
     const found = this
     async function* rows(skip?: (kind: number | undefined) => void) {
@@ -86,7 +91,7 @@ export class DamagedVault {
   }
 }
 
-/** The newest version of each row, by id: without `state`, tables may have older ones, and copies of one. */
+/** Returns the newest revision of each row by id. Without `state`, tables may have older versions, and copies of a version. */
 function findNewest(sstables: readonly LiveSSTable[]): Map<string, number> {
   const newest = new Map<string, number>()
   for (const { sstable } of sstables)
@@ -104,10 +109,10 @@ function placeOf({ path }: SSTable): string {
   return path.slice(path.lastIndexOf('segments/'))
 }
 
-/** Adds an error as a finding. @throws what is no CofferError */
+/** Adds an error as a finding. Throws errors that are not a CofferError. */
 function addFinding(findings: Finding[], place: string, error: unknown): void {
   if (!(error instanceof CofferError)) throw error
-  // Without the advice at the end of the message, which is to run this check.
+  // Removes the advice at the end of the message, which is to run this check.
   const problem = error.message.replace(AFTER_DAMAGE, '').trim()
   const last = findings.at(-1)
   if (last?.place !== place || last.problem !== problem) findings.push({ place, problem })
@@ -120,7 +125,7 @@ function readChanges(context: LsmOptions, wals: readonly WalRef[], findings: Fin
   for (const ref of wals) {
     try {
       const { frames, intact, torn, problem } = readWal(context, ref)
-      if (end !== undefined && end !== ref.previous) note('An older one ends before the next one begins.')
+      if (end !== undefined && end !== ref.previous) note('An older log ends before the next log begins.')
       end = problem === undefined ? toBase64(intact.tag) : undefined
       if (problem !== undefined) addFinding(findings, WAL_PLACE, problem)
       else if (torn > 0) note(`It ends with ${torn} unconfirmed bytes.`)
@@ -132,13 +137,13 @@ function readChanges(context: LsmOptions, wals: readonly WalRef[], findings: Fin
   return changes
 }
 
-/** Without `state`: every log there is. `previous` is right only for a vault's first log. */
+/** Finds all logs, if there is no `state`. `previous` is correct only for the first log of a vault. */
 function findWals({ files, directory }: LsmOptions): WalRef[] {
   const ids = files.list(directory).flatMap((name) => /^journal-([0-9a-f]{32})$/.exec(name)?.[1] ?? [])
   return ids.map((id) => ({ id, previous: toBase64(NO_TAG) }))
 }
 
-/** Without `state`: every table whose own footer can be read. */
+/** Finds all tables with a readable footer, if there is no `state`. */
 function findSSTables(context: LsmContext, findings: Finding[]): LiveSSTable[] {
   const names = context.files.list(`${context.directory}/segments`)
   return names.flatMap((name) => {
@@ -151,7 +156,7 @@ function findSSTables(context: LsmContext, findings: Finding[]): LiveSSTable[] {
   })
 }
 
-/** A table that no `state` describes: its tag is not known. */
+/** Opens a table that no `state` describes, so its tag cannot be checked. */
 function openUnlisted(context: LsmContext, id: string): LiveSSTable {
   const bytes = context.files.stat(sstablePath(context.directory, id))?.size ?? 0
   const meta = { id, tag: undefined, bytes, rows: 0, from: 0, to: 0 }
@@ -161,12 +166,12 @@ function openUnlisted(context: LsmContext, id: string): LiveSSTable {
   return new LiveSSTable(sstable)
 }
 
-/** After this many blocks or rows the event loop gets a turn, so that a server still accepts connections. */
+/** The event loop gets a turn after this number of blocks or rows, so that a server still accepts connections. */
 const STRIDE = 64
 
 const yieldToOthers = () => new Promise(setImmediate)
 
-/** Reads every byte that a vault relies on. Contract: the caller has the lock; all is synced. */
+/** Reads every byte that the vault relies on. Contract: the caller has the lock, and everything is synced. */
 export async function verifyVault(options: LsmOptions, check: CheckRow): Promise<Verification> {
   const findings: Verification['findings'] = []
   const vault = new DamagedVault(options, findings)
@@ -196,10 +201,9 @@ export function recordRow(result: Verification, check: CheckRow, place: string, 
   else result.readable.logs += logs
 }
 
-/** Opens every block of the rows and of the indexes. */
 async function verifyBlocks(sstable: SSTable): Promise<void> {
   if (sstable.count(ROWS) !== sstable.rows || sstable.count(IDS) !== sstable.rows)
-    throw new CofferError('vault_damaged', 'Its count does not agree with its rows.')
+    throw new CofferError('vault_damaged', 'Its number of entries differs from its number of rows.')
   let count = 0
   for (const section of [ROWS, ...INDEXES] as const)
     for (let entry = 0; entry < sstable.count(section); entry += ENTRIES_PER_BLOCK[section]) {

@@ -5,7 +5,10 @@ import { blockOf, IDS, type Index, KEYS, offsetOf, ROWS, RowEntry } from './form
 import type { LiveSSTable } from './live-sstable.js'
 import type { SSTable } from './reader.js'
 
-/** A position in a list of entries: the 8 bytes as two words, and the number that the row has in the new table. */
+/**
+ * A position in a list of index entries. `high` and `low` are the 8 bytes as two words. `row`: the row's number in the new
+ * table.
+ */
 export interface Entries {
   readonly isDone: boolean
   readonly high: number
@@ -25,13 +28,13 @@ function isBefore(left: Entries, right: Entries): boolean {
   return left.low === right.low ? left.row < right.row : left.low < right.low
 }
 
-/** In a row map: the row is not in the new table. */
+/** The value in a row map of a row that is not in the new table. */
 export const GONE = 0xffffffff
 
-/** Below this number of entries a comparison sort is faster. */
+/** For fewer entries, a comparison sort is faster than a radix sort. */
 const FEW = 2_000
 
-/** Entries in typed arrays: no object for each of them, hence no garbage. */
+/** Entries in typed arrays, so that an entry needs no object and causes no garbage. */
 class SortedEntries implements Entries {
   high = 0
   low = 0
@@ -56,12 +59,11 @@ class SortedEntries implements Entries {
     this.#rows[index] = row
   }
 
-  /** Takes the 8 bytes from `at` on. */
   addBytes(bytes: Buffer, at: number, row: number): void {
     this.add(bytes.readUInt32BE(at), bytes.readUInt32BE(at + 4), row)
   }
 
-  /** Stable. Radix sort, 16 bits at a time from the lowest, is linear, but slow for few entries. */
+  /** A stable sort. Radix sort, 16 bits at a time from the lowest, takes linear time, but is slow for few entries. */
   sort(): this {
     const [high, low] = [this.#high, this.#low]
     this.#order = new Uint32Array(this.#count).map((_, index) => index)
@@ -84,7 +86,7 @@ class SortedEntries implements Entries {
     return this.#at >= this.#count
   }
 
-  /** Passes over an entry that is there twice: a row may have a key twice. */
+  /** Skips repeated entries, because a row may have the same key twice. */
   next(): void {
     const { high, low, row } = this
     do {
@@ -111,7 +113,7 @@ export function sortEntries(index: Index, rows: readonly Row[]): Entries {
   return sorted.sort()
 }
 
-/** The entries of one index of a table, block by block and without the cache. `map`: the new numbers of its rows. */
+/** Reads the entries of one index of a table, block by block and without the cache. `map`: the new numbers of the rows. */
 export class TableEntries implements Entries {
   high = 0
   low = 0
@@ -148,10 +150,9 @@ export class TableEntries implements Entries {
   }
 }
 
-/** Records are read in pieces of this length, or longer if one is longer. */
+/** Records are read in pieces of this size, or of the record's size if that is larger. */
 const PIECE = 256 * 1024
 
-/** A position at a live row of one table. */
 export class RowCursor {
   /** Infinity at the end. */
   seq = 0
@@ -163,7 +164,7 @@ export class RowCursor {
   #piece: Buffer = Buffer.alloc(0)
   #pieceAt = 0
 
-  /** `input`: the number of the table among those that are read. */
+  /** `input`: the position of the table in the list of inputs. */
   constructor(live: LiveSSTable, input: number) {
     this.#live = live
     this.input = input
@@ -201,7 +202,7 @@ export class RowCursor {
   }
 }
 
-/** A cursor at each live row of the tables, by `seq`; it is valid until the next step. */
+/** Yields a cursor at each live row of the tables, by `seq`. The cursor is valid until the next step. */
 export function* walkRows(tables: readonly LiveSSTable[]): Generator<RowCursor, undefined> {
   const cursors = tables.map((live, input) => new RowCursor(live, input))
   for (;;) {
@@ -213,7 +214,7 @@ export function* walkRows(tables: readonly LiveSSTable[]): Generator<RowCursor, 
   }
 }
 
-/** Live rows of the tables, by `seq`. `count` includes dead rows. */
+/** The live rows of the tables, by `seq`. `count` includes dead rows. */
 export function liveRowsOf(tables: readonly LiveSSTable[]) {
   const count = tables.reduce((sum, { sstable }) => sum + sstable.rows, 0)
   async function* rows(): AsyncGenerator<Row> {

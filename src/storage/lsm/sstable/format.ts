@@ -1,7 +1,9 @@
 /**
- * The layout of a sorted table: records, then the sealed blocks of the sections, then the sealed footer and its length
- * (u32). An entry of `ROWS` is a row's head, and offset u48 and length u32 of its record. An entry of an index is 8 bytes
- * in ascending order (of an id, a key, or the time of expiry) and a row number u32; rows ascend under equal bytes.
+ * The layout of a sorted table: records | sealed blocks of each section | sealed footer | length of the footer u32.
+ *
+ * - An entry of `ROWS` is the head of a row, then the offset u48 and length u32 of its record.
+ * - An entry of an index is 8 bytes (the beginning of an id, a key, or the time of expiry) and a row number u32. Entries ascend
+ *   by the 8 bytes and then by the row number.
  */
 import { asBuffer, fromBase64, toBase64 } from '../../bytes.js'
 import { HEAD_BYTES, RowView } from '../row-change.js'
@@ -19,30 +21,29 @@ export type Section = typeof ROWS | Index
 export const INDEXES: readonly Index[] = [IDS, KEYS, EXPIRY]
 export const WIDTH = 12
 export const ENTRY_BYTES = [64, WIDTH, WIDTH, WIDTH] as const
-/** Those that fit into 8 KiB. */
+/** By section: the number of entries that fit into 8 KiB. */
 export const ENTRIES_PER_BLOCK = [128, 682, 682, 682] as const
 
 export function blockOf(section: Section, entry: number): number {
   return Math.floor(entry / ENTRIES_PER_BLOCK[section])
 }
 
-/** Offset of an entry in its block. */
 export function offsetOf(section: Section, entry: number): number {
   return (entry % ENTRIES_PER_BLOCK[section]) * ENTRY_BYTES[section]
 }
 
 export const BLOCK_BYTES = 8192
-/** Nonce 24 and tag 16 around each block. */
+/** The bytes that a seal adds to a block: nonce 24, tag 16. */
 export const BLOCK_SEAL = 40
 export const TAG_BYTES = 16
-/** Bytes of the footer's length at the end of the file. */
+/** The size of the footer's length, at the end of the file. */
 export const TAIL_BYTES = 4
 export const RANGES = ['seq', 'created', 'modified', 'expires'] as const
 
 export interface Footer {
-  /** Lowest and highest values of all rows. */
+  /** The lowest and highest values in the rows. */
   ranges: Record<(typeof RANGES)[number], { low: number; high: number }>
-  /** By section: offset of its first block, and the number of its entries. The records end where `ROWS` starts. */
+  /** By section: the offset of its first block, and the number of its entries. The records end where `ROWS` starts. */
   sections: { start: number; count: number }[]
   tenants: Map<number, number>
   /** By section: the first 8 bytes of each block of an index. */
@@ -74,7 +75,7 @@ export function sstablePath(directory: string, id: string): string {
   return `${directory}/segments/${id}`
 }
 
-/** Entries whose first two words are below these. Words: calls of `compare` would dominate a search. */
+/** The number of entries below the two words. Compares words, because calls of `compare` would take most of the time. */
 export function countBelow(entries: Buffer, width: number, high: number, low: number): number {
   let from = 0
   let to = entries.length / width
@@ -102,7 +103,7 @@ export class RowEntry extends RowView {
   }
 }
 
-/** Completes an entry of `ROWS` whose head is written. */
+/** Completes an entry of `ROWS` after its head. */
 export function writeLocation(bytes: Buffer, at: number, offset: number, length: number): void {
   bytes.writeUIntLE(offset, at + HEAD_BYTES, 6)
   bytes.writeUInt32LE(length, at + HEAD_BYTES + 6)

@@ -1,4 +1,4 @@
-/** A sorted table together with which of its rows are dead. */
+/** A sorted table, with the numbers of its dead rows. */
 import { lowerBound } from '../../bytes.js'
 import type { RowId } from '../../engine.js'
 import type { Memtable } from '../memtable.js'
@@ -6,12 +6,12 @@ import type { SSTable } from './reader.js'
 
 const NO_ROWS = new Uint32Array(0)
 
-/** Immutable: a new `state` brings a new object. */
+/** Immutable. A change creates a new object, for a new `state`. */
 export class LiveSSTable {
   readonly sstable: SSTable
   /** Row numbers, ascending. */
   readonly dead: Uint32Array
-  /** Dead rows whose bytes are still to be overwritten. */
+  /** Dead rows whose bytes must still be overwritten. */
   readonly due: Uint32Array
   /** Tenants whose rows are all dead. */
   readonly dropped: ReadonlySet<number>
@@ -41,7 +41,7 @@ export class LiveSSTable {
     return row === undefined || this.isDead(row) ? undefined : row
   }
 
-  /** Live rows whose ids the memtable replaced or removed; each id is searched for once. */
+  /** The live rows that the memtable replaced or removed. Remembers them, so that each id is searched for once. */
   hiddenBy(memtable: Memtable): readonly number[] {
     const known = this.#hidden.get(memtable) ?? { seen: 0, rows: [] }
     this.#hidden.set(memtable, known)
@@ -55,7 +55,10 @@ export class LiveSSTable {
     return known.rows
   }
 
-  /** With the rows that the memtable replaced, removed or dropped marked as dead and due to be erased. */
+  /**
+   * Returns the table with the rows that the memtable replaced, removed or dropped marked as dead, and as due to be
+   * overwritten.
+   */
   shadowedBy(memtable: Memtable): LiveSSTable {
     const { sstable, dead, due, dropped } = this
     const tenants = [...memtable.dropped].filter((tenant) => sstable.footer.tenants.has(tenant))

@@ -1,4 +1,4 @@
-/** Reads an immutable sorted table, a sealed block at a time. {@link LiveSSTable} knows which rows are dead. */
+/** Reads a sorted table, which never changes, one sealed block at a time. {@link LiveSSTable} knows which rows are dead. */
 import { damaged } from '../../../errors.js'
 import { asBuffer, toBase64 } from '../../bytes.js'
 import type { Row, RowId } from '../../engine.js'
@@ -9,16 +9,16 @@ import * as format from './format.js'
 export interface SSTableMeta {
   /** 16 bytes in hexadecimal. */
   id: string
-  /** The sealed footer's tag, base64; undefined for a table that `state` does not list. */
+  /** The tag of the sealed footer, base64. Undefined for a table that `state` does not list. */
   tag: string | undefined
   bytes: number
   rows: number
-  /** Lowest and highest `seq`. */
+  /** The lowest and the highest `seq`. */
   from: number
   to: number
 }
 
-/** Records up to this many bytes are cached as they are sealed. */
+/** Sealed records up to this size are cached. */
 const MAX_CACHED_BYTES = 1024
 
 export class SSTable {
@@ -41,7 +41,7 @@ export class SSTable {
     return this.meta.rows
   }
 
-  /** @throws CofferError `vault_damaged` when it is not the footer that `state` knows. */
+  /** @throws CofferError `vault_damaged` if it is not the footer that `state` lists */
   get footer(): format.Footer {
     this.#footer ??= this.#openFooter()
     return this.#footer
@@ -60,7 +60,7 @@ export class SSTable {
   #openFooter(): format.Footer {
     const { bytes, tag } = this.meta
     if (this.#context.files.size(this.#file) !== bytes)
-      throw damaged(`${this.path} has another length than it should`)
+      throw damaged(`${this.path} does not have the length that the vault's state lists`)
     const end = bytes - format.TAIL_BYTES
     const length = end < 0 ? 0 : this.readExactly(end, format.TAIL_BYTES).readUInt32LE()
     if (length < format.BLOCK_SEAL || length > end) throw damaged(`${this.path} has a broken end`)
@@ -71,7 +71,7 @@ export class SSTable {
     return format.decodeFooter(plain)
   }
 
-  /** @throws CofferError `vault_damaged` when the file ends before. */
+  /** @throws CofferError `vault_damaged` if the file is too short */
   readExactly(position: number, length: number): Buffer {
     const target = Buffer.allocUnsafe(length)
     if (this.#context.files.read(this.#file, target, position) < target.length)
@@ -81,7 +81,7 @@ export class SSTable {
 
   block(section: format.Section, number: number): Buffer {
     const { blocks } = this.#context
-    // 2 bits of section and 24 of number; 27 remain for the table.
+    // The key has 24 bits for the number and 2 for the section, which leaves 27 for the table.
     const key = (this.#serial * 4 + section) * 2 ** 24 + number
     const known = blocks.get(key)
     if (known !== undefined) return known
@@ -90,12 +90,12 @@ export class SSTable {
     return block
   }
 
-  /** Bypasses the cache, for scans of everything. */
+  /** Bypasses the cache, for scans of whole tables. */
   openBlock(section: format.Section, number: number): Buffer {
     const { start, count } = this.footer.sections[section]!
     const most = format.ENTRIES_PER_BLOCK[section]
     const entries = Math.min(most, count - number * most)
-    if (entries <= 0) throw damaged(`${this.path} has fewer blocks than it should`)
+    if (entries <= 0) throw damaged(`${this.path} has too few blocks`)
     const width = format.ENTRY_BYTES[section]
     const sealed = this.readExactly(
       start + number * (most * width + format.BLOCK_SEAL),
@@ -118,7 +118,7 @@ export class SSTable {
     )
   }
 
-  /** Without keys. More than `most` sealed bytes are left unread, unless small enough to be cached. */
+  /** Returns the row without keys. A record of more than `most` bytes is left unread, unless it is small enough for the cache. */
   row(number: number, most = Number.POSITIVE_INFINITY): Row {
     const entry = this.entry(number)
     const { offset, length } = entry
@@ -134,7 +134,7 @@ export class SSTable {
     return bareRow(entry, sealed)
   }
 
-  /** The number of entries of an index that are below these two words. Opens one block of it, at most. */
+  /** The number of entries of an index below these two words. Opens at most one block of the index. */
   countBelow(index: format.Index, high: number, low: number): number {
     const number = format.countBelow(this.footer.fences[index]!, 8, high, low) - 1
     if (number < 0) return 0
@@ -148,7 +148,7 @@ export class SSTable {
     return this.block(index, format.blockOf(index, entry)).readUInt32LE(format.offsetOf(index, entry) + 8)
   }
 
-  /** Calls `visit` with the rows of entries of `KEYS`, of a whole block at a time. */
+  /** Calls `visit` with the row of each of these entries of `KEYS`. Reads a block at a time. */
   eachPosted(from: number, to: number, visit: (row: number) => void): void {
     for (let entry = from; entry < to; ) {
       const block = this.block(format.KEYS, format.blockOf(format.KEYS, entry))
@@ -159,7 +159,7 @@ export class SSTable {
     }
   }
 
-  /** Returns the number of the row. Opens one block of `IDS`, and one of `ROWS` if the first half of the id matches. */
+  /** Returns the number of the row. Opens a block of `IDS`, and a block of `ROWS` if the first 8 bytes match. */
   find(id: RowId): number | undefined {
     const key = asBuffer(id)
     const count = this.count(format.IDS)
@@ -175,7 +175,7 @@ export class SSTable {
     return undefined
   }
 
-  /** The entries of `KEYS` with this key: `count` of them from `start` on. */
+  /** The posting of a key: the `count` entries of `KEYS` from `start` on. */
   posting(key: Uint8Array): { start: number; count: number } {
     const bytes = asBuffer(key)
     const high = bytes.readUInt32BE(0)
@@ -188,12 +188,12 @@ export class SSTable {
     return { start, count: end - start }
   }
 
-  /** How many rows expired by `now`: they are the first of `EXPIRY`. */
+  /** The number of rows that have expired. They are the first entries of `EXPIRY`. */
   countExpired(now: number): number {
     return this.countBelow(format.EXPIRY, Math.floor((now + 1) / 2 ** 32), (now + 1) >>> 0)
   }
 
-  /** Overwrites the sealed bytes of these rows with zeros, and syncs; doing so again changes nothing. */
+  /** Overwrites the sealed bytes of these rows with zeros, and syncs. May be repeated. */
   erase(rows: Iterable<number>): void {
     const { files } = this.#context
     for (const row of rows) {

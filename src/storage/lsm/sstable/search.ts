@@ -1,4 +1,4 @@
-/** Finds matches by sets of rows and postings, rarest first. `query.ts` orders and pages. */
+/** Finds the matches in one table, with its postings, the rarest first. `query.ts` orders and pages them. */
 import { lowerBound } from '../../bytes.js'
 import type { Query, SeekQuery, Where } from '../../engine.js'
 import { isWithin } from '../../time.js'
@@ -9,13 +9,13 @@ import type { SSTable } from './reader.js'
 
 type Wanted = Pick<Query, 'tenant' | 'all' | 'where'>
 
-/** If this many times as many entries of a posting would be read as rows are left, it is searched for each row. */
+/** If a posting has this many times more entries than there are rows, each row is searched for in it instead of reading it. */
 const PROBE_FACTOR = 64
 const WINDOW = 128
-/** If at most this many rows have a key that every match has, these rows are examined instead of all rows of the table. */
+/** If at most this many rows can match by their keys, only these rows are examined. */
 const RARE = 1024
 
-/** Marks on rows of a table, from the first to the last of those given, which ascend; a mark elsewhere is ignored. */
+/** Marks on the rows between the first and the last of `rows`, which ascend. Marks on other rows are ignored. */
 class Marks {
   readonly first: number
   readonly #flags: Uint8Array
@@ -25,7 +25,7 @@ class Marks {
     this.#flags = new Uint8Array(rows.length === 0 ? 0 : rows[rows.length - 1]! - this.first + 1)
   }
 
-  /** The row after the last one. */
+  /** The number after the last row. */
   get below(): number {
     return this.first + this.#flags.length
   }
@@ -34,7 +34,7 @@ class Marks {
     this.#flags[row - this.first] = 1
   }
 
-  /** Those of the rows that are marked, or those that are not. The `filter` of typed arrays takes many times as long. */
+  /** Returns the marked (or unmarked) rows. Does not use `filter`, which is many times slower for typed arrays. */
   select(rows: Uint32Array, isMarked: boolean): Uint32Array {
     const selected = new Uint32Array(rows.length)
     const flag = isMarked ? 1 : 0
@@ -45,7 +45,7 @@ class Marks {
   }
 }
 
-/** Live rows of the query's tenant and kind that match, at time `now`: their number, and each, ascending. */
+/** Finds the live matches at time `now`. Returns their number, and a function from an index to a row; rows ascend. */
 export function search(live: LiveSSTable, memtables: readonly Memtable[], query: Wanted, now: number) {
   const { sstable } = live
   if (!mayMatch(live, memtables, query.tenant)) return { count: 0, row: () => -1 }
@@ -53,7 +53,7 @@ export function search(live: LiveSSTable, memtables: readonly Memtable[], query:
   if ('key' in condition) {
     const { start, count } = sstable.posting(condition.key)
     const gone = [...live.dead, ...hiddenOrExpired(live, memtables, now)]
-    // Few rows that are gone are searched for in the posting, which is then not read.
+    // Few dead rows are searched for in the posting, so that the posting is not read.
     if (gone.length * PROBE_FACTOR <= count) {
       const places = placesOf(sstable, start, count, gone)
       const place = (index: number) => places.reduce((at, gap) => (gap <= at ? at + 1 : at), index)
@@ -69,8 +69,8 @@ export function search(live: LiveSSTable, memtables: readonly Memtable[], query:
 }
 
 /**
- * The rows of {@link search} with a `seq` below `below`, the newest first; or with one above `above`, the oldest first.
- * Reads windows that grow, from there on.
+ * Yields the matches with a `seq` lower than `below`, newest first, or with a `seq` higher than `above`, oldest first. Reads
+ * windows of rows from there on. Each window is larger than the one before.
  */
 export function* seek(
   live: LiveSSTable,
@@ -99,12 +99,12 @@ export function* seek(
       yield* read(first, Math.min(sstable.rows, first + size))
 }
 
-/** The index of the first of the rows that is `row` or a later one. */
+/** The index of the first row from `row` on. */
 function firstAt(rows: Uint32Array, row: number): number {
   return lowerBound(rows.length, (index) => rows[index]! >= row)
 }
 
-/** A superset of the matches, ascending and without repeats; undefined if none is known that is small. */
+/** A superset of the matches, ascending and without duplicates. Undefined if no small superset is known. */
 function rareCandidates(sstable: SSTable, where: Where): Uint32Array | undefined {
   if ('key' in where) {
     const { start, count } = sstable.posting(where.key)
@@ -141,13 +141,13 @@ function mayMatch(
   return memtables.every((memtable) => !memtable.dropped.has(tenant))
 }
 
-/** The condition within tenant and kind; keys and ids are digests of both. */
+/** Restricts a condition to the tenant and kind. Keys and ids need no restriction, because they are digests of both. */
 function bind(where: Where | undefined, all: Uint8Array): Where {
   if (where === undefined) return { key: all }
   return 'key' in where || 'ids' in where ? where : { and: [{ key: all }, where] }
 }
 
-/** Those of the rows that match and live. */
+/** Returns the live matches among `rows`. */
 function matchesOf(
   live: LiveSSTable,
   memtables: readonly Memtable[],
@@ -165,20 +165,20 @@ function matchesOf(
   return gone.select(found, false)
 }
 
-/** Some perhaps twice, or dead. */
+/** Yields some rows twice, and also dead rows. */
 function* hiddenOrExpired(live: LiveSSTable, memtables: readonly Memtable[], now: number): Generator<number> {
   for (const memtable of memtables) yield* live.hiddenBy(memtable)
   const expired = live.sstable.countExpired(now)
   for (let entry = 0; entry < expired; entry++) yield live.sstable.rowAt(EXPIRY, entry)
 }
 
-/** Where in a posting those of the rows are that it has; ascending. */
+/** Returns the ascending positions of rows in a posting. Skips rows that are not in it. */
 function placesOf(sstable: SSTable, start: number, count: number, rows: readonly number[]): number[] {
   const places = [...new Set(rows)].map((row) => placeIn(sstable, start, count, row))
   return places.filter((at) => at >= 0).sort((left, right) => left - right)
 }
 
-/** Those of the rows that match. All rows ascend, here and below. */
+/** Returns the matches among `rows`, dead or live. Rows ascend here, and in the functions below. */
 function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Array {
   if (rows.length === 0) return rows
   if ('range' in where) return evaluateRange(sstable, where, rows)
@@ -202,7 +202,7 @@ function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Arra
   return marks.select(rows, !isNegated)
 }
 
-/** Marks those of the rows that match, and perhaps some between them. */
+/** Marks the matches among `rows`, and perhaps matches between them. */
 function mark(sstable: SSTable, where: Where, rows: Uint32Array, marks: Marks): void {
   if ('key' in where) {
     const { start, count } = sstable.posting(where.key)
@@ -213,18 +213,18 @@ function mark(sstable: SSTable, where: Where, rows: Uint32Array, marks: Marks): 
   else for (const row of evaluate(sstable, where, rows)) marks.add(row)
 }
 
-/** The index of the row in a posting; -1 if it is not there. */
+/** The index of the row in a posting, or -1. */
 function placeIn(sstable: SSTable, start: number, count: number, row: number): number {
   const at = indexIn(sstable, start, count, row)
   return at < count && sstable.rowAt(KEYS, start + at) === row ? at : -1
 }
 
-/** The index in a posting of the first row from `row` on. */
+/** The index of the first row from `row` on in a posting. */
 function indexIn(sstable: SSTable, start: number, count: number, row: number): number {
   return lowerBound(count, (index) => sstable.rowAt(KEYS, start + index) >= row)
 }
 
-/** An estimate; Infinity if the condition may have to read rows. */
+/** Estimates the number of matches. Infinity if the condition may have to read rows. */
 function estimate(sstable: SSTable, where: Where): number {
   if ('key' in where) return sstable.posting(where.key).count
   if ('ids' in where) return where.ids.length
@@ -233,7 +233,7 @@ function estimate(sstable: SSTable, where: Where): number {
 
 function evaluateRange(sstable: SSTable, range: Extract<Where, { range: unknown }>, rows: Uint32Array) {
   const { low, high } = sstable.footer.ranges[range.range]
-  // 0 means never, which no range contains.
+  // 0 means never, and no range contains it.
   const isOutside = high < Math.max(1, range.from ?? 1) || low >= (range.below ?? Number.POSITIVE_INFINITY)
   if (isOutside) return rows.subarray(0, 0)
   if (isWithin(low, range) && isWithin(high, range)) return rows

@@ -1,4 +1,4 @@
-/** Writes tables in small steps, of rows in memory or of older tables, and chooses the tables to compact. */
+/** Writes tables in small steps, from rows in memory or from older tables, and chooses the tables to compact. */
 import type { Row } from '../../engine.js'
 import { inBatches } from '../../vault-rows.js'
 import type { LsmContext } from '../context.js'
@@ -8,17 +8,16 @@ import { LiveSSTable } from './live-sstable.js'
 import { SSTable, type SSTableMeta } from './reader.js'
 import { SSTableWriter } from './writer.js'
 
-/** Rows or entries handled between two yields: a fraction of a millisecond. */
+/** Rows or entries between two yields, which take less than 1 ms. */
 const STRIDE = 256
 
 type Steps<T> = Generator<undefined, T>
 
-/** Runs all steps at once. */
 export function finish<T>(steps: Steps<T>): T {
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
 }
 
-/** Writes one table, if there are rows. `addRows` returns their number. Removes the unfinished file if it fails or is ended early. */
+/** Writes a table, unless `addRows` adds no rows. Removes the unfinished file if it fails, or if the caller ends the generator. */
 function* writeTable(
   context: LsmContext,
   addRows: (writer: SSTableWriter) => Steps<number>,
@@ -41,7 +40,7 @@ function* writeTable(
   }
 }
 
-/** Adds the next entries of the lists, least first; false at the end. No generator, because V8 compiles a loop of those several times. */
+/** Adds the next entries, the lowest first. Returns false at the end. No generator, because V8 compiles its loop several times. */
 function addEntries(writer: SSTableWriter, lists: readonly Entries[]): boolean {
   for (let left = STRIDE; left > 0; left--) {
     const list = least(lists)
@@ -52,7 +51,7 @@ function addEntries(writer: SSTableWriter, lists: readonly Entries[]): boolean {
   return true
 }
 
-/** Writes rows, ascending by `seq` and with their keys, as a table, if there are any. Its file and name are durable. */
+/** Writes rows as a table, unless there are none. Syncs its file and name. Contract: rows ascend by `seq` and have their keys. */
 export function* writeRows(context: LsmContext, rows: readonly Row[]): Steps<LiveSSTable[]> {
   function* addRows(writer: SSTableWriter): Steps<number> {
     for (let from = 0; from < rows.length; from += STRIDE) {
@@ -68,13 +67,13 @@ export function* writeRows(context: LsmContext, rows: readonly Row[]): Steps<Liv
 }
 
 export interface Compacted {
-  /** The new table; undefined when no row was left. */
+  /** The new table. Undefined if no row was left. */
   meta: SSTableMeta | undefined
-  /** For each input: the new numbers of its rows, or `GONE`. */
+  /** For each input: the new number of each row, or `GONE`. */
   maps: Uint32Array[]
 }
 
-/** Writes several tables, or one with many dead rows, as one table without the dead rows. */
+/** Writes one table with the live rows of the inputs. */
 export function* compactSSTables(context: LsmContext, inputs: readonly LiveSSTable[]): Steps<Compacted> {
   const maps = inputs.map(({ sstable }) => new Uint32Array(sstable.rows).fill(GONE))
   function* addRows(writer: SSTableWriter): Steps<number> {
@@ -91,10 +90,10 @@ export function* compactSSTables(context: LsmContext, inputs: readonly LiveSSTab
   return { meta: yield* writeTable(context, addRows, entriesOf), maps }
 }
 
-/** The limits of a batch, which is held in memory before it is written. */
+/** The limits of a batch. A batch is in memory before it is written. */
 const BATCH = { rows: 16_384, bytes: 16 * 1024 * 1024 }
 
-/** Writes rows in any order as tables, of a batch each. */
+/** Writes rows in any order. Each batch becomes a table. */
 export async function writeBatches(context: LsmContext, rows: AsyncIterable<Row>): Promise<LiveSSTable[]> {
   const tables: LiveSSTable[] = []
   for await (const batch of inBatches(rows, BATCH)) {
@@ -104,18 +103,20 @@ export async function writeBatches(context: LsmContext, rows: AsyncIterable<Row>
   return tables
 }
 
-/** Most rows of a table that tables are compacted into, so that it is bounded work. */
+/** The most rows of a compacted table, which limits the work of a compaction. */
 const MAX_ROWS = 262_144
-/** Most bytes of the tables that are compacted into one. */
+/** The most bytes of the tables that one compaction reads. */
 const MAX_BYTES = 256 * 1024 * 1024
 const TIERS = [1, 4, 16, 64, 256].map((mebibytes) => mebibytes * 1024 * 1024)
 const WIDTH = 4
-/** With more tables than this the smallest are merged, whatever their tiers. */
+/** With more tables than this, the smallest ones are merged, whatever their tiers. */
 const MANY_TABLES = 32
-/** Tables that are merged at once because there are many. */
+/** The number of tables that one compaction merges if there are too many. */
 const MANY_WIDTH = 16
 
-/** At most `limit` bytes: the smallest of too many, four of one size, or one with many dead rows. */
+/**
+ * Chooses tables of at most `limit` bytes: the smallest if there are too many, or four of one tier, or one with many dead rows.
+ */
 export function chooseInputs(tables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
   const bySize = [...tables].sort((left, right) => left.sstable.meta.bytes - right.sstable.meta.bytes)
   if (tables.length > MANY_TABLES) {
@@ -129,13 +130,13 @@ export function chooseInputs(tables: readonly LiveSSTable[], limit: number): Liv
     if (chosen.length === WIDTH) return chosen
   }
   const worn = tables.find(({ sstable, dead, droppedRows }) => {
-    // A dead row of a dropped tenant counts twice, which only brings compaction forward.
+    // A dead row of a dropped tenant counts twice, so the compaction only comes earlier.
     return sstable.meta.bytes <= limit && (dead.length + droppedRows) * 4 >= sstable.rows
   })
   return worn === undefined ? undefined : [worn]
 }
 
-/** The first tables that fit into one table together, at most `width`; others are passed over. */
+/** Takes at most `width` tables that fit into one table together, and skips others. */
 function takeFitting(tables: readonly LiveSSTable[], width: number, limit: number): LiveSSTable[] {
   const taken: LiveSSTable[] = []
   let bytes = 0
@@ -150,7 +151,7 @@ function takeFitting(tables: readonly LiveSSTable[], width: number, limit: numbe
   return taken
 }
 
-/** Rows that died meanwhile are dead and due in the new table too. `current`: the inputs now. */
+/** Opens a compacted table. Rows that died meanwhile are dead and due in it too. `current`: the inputs as they are now. */
 export function adoptCompacted(
   sstable: SSTable,
   maps: readonly Uint32Array[],
@@ -161,7 +162,7 @@ export function adoptCompacted(
   const dropped = new Set<number>()
   current.forEach((live, index) => {
     for (const row of live.dead) if (maps[index]![row] !== GONE) dead.push(maps[index]![row]!)
-    // Rows of tenants dropped before were left out; a younger input may have rows of such a tenant again.
+    // The compaction omitted rows of tenants that were dropped before it. Other inputs may have newer rows of these tenants.
     for (const tenant of live.dropped)
       if (!inputs[index]!.dropped.has(tenant) && sstable.footer.tenants.has(tenant)) dropped.add(tenant)
   })

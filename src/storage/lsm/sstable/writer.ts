@@ -1,4 +1,4 @@
-/** Writes a sorted table from front to back; in memory are one block of an index and the sealed blocks of `ROWS`. */
+/** Writes a sorted table from front to back. Only one block of an index and the sealed blocks of `ROWS` are in memory. */
 import { toBase64, toHex } from '../../bytes.js'
 import type { LsmContext } from '../context.js'
 import { type RowHead, writeHead } from '../row-change.js'
@@ -24,11 +24,10 @@ export class SSTableWriter {
     tenants: new Map(),
     fences: [],
   }
-  /** Sealed, because they follow all records. */
+  /** Sealed blocks of `ROWS`. They are written after all records. */
   #rowBlocks: Uint8Array[] = []
   #section: format.Section = format.ROWS
   #entries = 0
-  /** Bytes that are not written yet. */
   #held: Uint8Array[] = []
   #position = 0
   #written = 0
@@ -41,7 +40,7 @@ export class SSTableWriter {
     this.#file = context.files.create(this.#path)
   }
 
-  /** Ascending by `seq`. */
+  /** Contract: rows ascend by `seq`. */
   addRow(row: RowHead, sealed: Uint8Array): void {
     const at = this.#slot()
     writeHead(this.#block, at, row)
@@ -56,7 +55,7 @@ export class SSTableWriter {
     tenants.set(row.tenant, (tenants.get(row.tenant) ?? 0) + 1)
   }
 
-  /** Indexes come after all rows, in the order of `INDEXES`. */
+  /** Contract: called after all rows, in the order of `INDEXES`. */
   begin(index: format.Index): void {
     this.#end()
     this.#section = index
@@ -64,7 +63,7 @@ export class SSTableWriter {
     this.#footer.sections[index]!.start = this.#position
   }
 
-  /** Ascending by the 8 bytes, given as two words, and then by row. */
+  /** Contract: entries ascend by the two words and then by row. */
   addEntry(high: number, low: number, row: number): void {
     const at = this.#slot()
     this.#block.writeUInt32BE(high, at)
@@ -73,7 +72,7 @@ export class SSTableWriter {
     if (at === 0) this.#fences[this.#section]!.push(Buffer.from(this.#block.subarray(0, 8)))
   }
 
-  /** Writes the footer, and syncs the file; its name is durable only after a sync of the directory. */
+  /** Writes the footer and syncs the file. The caller syncs the directory. */
   finish(): SSTableMeta {
     this.#end()
     const { files, keys } = this.#context
@@ -104,7 +103,7 @@ export class SSTableWriter {
     this.#context.files.remove(this.#path)
   }
 
-  /** Contract: the bytes do not change. */
+  /** Contract: the caller does not change the bytes later. */
   #add(bytes: Uint8Array): void {
     this.#held.push(bytes)
     this.#position += bytes.length
