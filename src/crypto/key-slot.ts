@@ -1,6 +1,6 @@
 /**
- * Key slots: each holds the vault's root key, sealed under a passphrase (through scrypt, RFC 7914) or a key file. The
- * header's digest shows that no slot was changed without the root key.
+ * Key slots. Each holds the vault's root key, sealed with a passphrase (through scrypt, RFC 7914) or with a key file. The digest
+ * in the header proves that only a holder of the root key changed the slots.
  */
 import { type ScryptOptions, scrypt } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -15,17 +15,17 @@ import {
   type Primitives,
 } from './primitives.js'
 
-/** Cost of turning a passphrase into a key: memory is 128 · n · r bytes. */
+/** The cost of deriving a key from a passphrase. It takes 128 · n · r bytes of memory. */
 export type ScryptCost = Record<'n' | 'r' | 'p', number>
 
-/** 128 MiB and about a quarter of a second on a laptop of 2026. */
+/** 128 MiB, and about 250 ms on a laptop of 2026. */
 const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
 
-// Bounds for headers: below, a passphrase is cheap to guess; above, opening a forged vault exhausts memory.
+// Bounds for headers. With a lower cost, a passphrase is easy to guess. With a higher one, a forged vault exhausts memory.
 const MIN_N = 2 ** 14
 const MAX_MEMORY_BYTES = 256 * 1024 * 1024
 const MAX_P = 4
-// A wrong passphrase is tried on each slot, each at the highest allowed cost.
+// A wrong passphrase is tried on every slot, and each slot may have the highest cost.
 const MAX_SLOTS = 16
 const SALT_BYTES = 16
 const MAC_BYTES = 32
@@ -33,7 +33,7 @@ const SLOT_ID_BYTES = 5
 const MIN_PASSPHRASE_LENGTH = 8
 const MAX_PASSPHRASE_LENGTH = 1024
 
-/** `kdf`: of a passphrase. `wrapped`: the sealed root key, base64. */
+/** `kdf`: only for a passphrase. `wrapped`: the sealed root key, base64. */
 export interface Slot {
   id: string
   kind: 'key-file' | 'passphrase'
@@ -57,7 +57,7 @@ interface SlotContext {
   random: RandomSource
 }
 
-/** @throws CofferError `usage` for a passphrase that is too short or too long. */
+/** @throws CofferError `usage` if the passphrase is too short or too long */
 export function checkNewPassphrase(passphrase: string): void {
   const length = [...passphrase].length
   if (length < MIN_PASSPHRASE_LENGTH || length > MAX_PASSPHRASE_LENGTH)
@@ -79,7 +79,7 @@ export async function createSlot(
   return { ...bare, wrapped }
 }
 
-/** The slot that `secret` opens, and the root key. @throws CofferError `vault_locked` for a wrong one, `vault_damaged` */
+/** @throws CofferError `vault_locked` for a wrong secret, `vault_damaged` */
 export async function openSlot(
   { primitives, random }: SlotContext,
   header: Header,
@@ -93,7 +93,7 @@ export async function openSlot(
     primitives.wipe(key)
     if (root === undefined) continue
     if (!isSealedHeader(header, headerMac(primitives, root)))
-      throw damaged('vault.json was changed by something else than Coffer. Run: coffer vault verify')
+      throw damaged('vault.json was changed without the root key of the vault. Run: coffer vault verify')
     return { root, slot }
   }
   throw refuseSecret(header, secret)
@@ -103,13 +103,13 @@ function headerMac(primitives: Primitives, root: Uint8Array): Mac {
   return createMac(primitives, deriveKey(primitives, root, 'header'))
 }
 
-/** The digest that `vault.json` carries: 32 bytes over its other fields. */
+/** The MAC of `vault.json`: 32 bytes over its other fields. */
 function digestHeader({ format, vault, created, cipher, slots }: Omit<Header, 'mac'>, mac: Mac): Uint8Array {
   const text = JSON.stringify([format, vault, created, cipher, parseSlots(slots).map(slotFields)])
   return mac(Buffer.from(text), MAC_BYTES)
 }
 
-/** Whether the header was sealed with the root key of the keyring that `mac` is from. */
+/** Whether the header was sealed with the root key from which `mac` is derived. */
 export function isSealedHeader(header: Header, mac: Mac): boolean {
   return isEqualDigest(fromBase64(header.mac), digestHeader(header, mac))
 }
@@ -118,13 +118,13 @@ export function sealHeader(primitives: Primitives, header: Omit<Header, 'mac'>, 
   return { ...header, mac: toBase64(digestHeader(header, headerMac(primitives, root))) }
 }
 
-/** @throws CofferError `conflict` for more slots than a header may hold. */
+/** @throws CofferError `conflict` if a header cannot hold this number of slots */
 export function checkSlotCount(count: number): void {
   if (count <= MAX_SLOTS) return
   throw conflict(`A vault has at most ${MAX_SLOTS} key slots. Remove one: coffer vault keys remove SLOT`)
 }
 
-/** `slots` as a header file holds them, checked for shape and bounds. @throws CofferError `vault_damaged` */
+/** Checks the form and bounds of the slots in a header. @throws CofferError `vault_damaged` */
 export function parseSlots(slots: readonly unknown[]): Slot[] {
   if (slots.length <= MAX_SLOTS && slots.every(isSlot)) return [...slots]
   throw damaged('vault.json holds a key slot that Coffer did not write. Run: coffer vault verify')
@@ -148,12 +148,12 @@ function isBoundedCost(kdf: Slot['kdf'] | null): boolean {
   const { n, r, p } = kdf
   if (![n, r, p].every((value) => Number.isSafeInteger(value) && value > 0)) return false
   if (n < MIN_N || (n & (n - 1)) !== 0) return false
-  // RFC 7914, section 2: n is less than 2^(16·r), which only r = 1 can break here.
+  // RFC 7914, section 2: n must be less than 2^(16·r). Within these bounds, only r = 1 can break that.
   if (r === 1 && n >= 2 ** 16) return false
   return 128 * n * r <= MAX_MEMORY_BYTES && p <= MAX_P
 }
 
-/** The fields of a slot, in one fixed order. */
+/** The fields of a slot in a fixed order. */
 function slotFields({ id, kind, created, kdf, wrapped }: BareSlot & { wrapped?: string }): unknown[] {
   const cost = kdf === undefined ? null : [kdf.n, kdf.r, kdf.p, kdf.salt]
   return [id, kind, created, cost, ...(wrapped === undefined ? [] : [wrapped])]
@@ -165,7 +165,7 @@ function slotText({ id, kind, created, kdf }: BareSlot): Uint8Array {
 }
 
 async function deriveSlotKey(primitives: Primitives, { kdf }: BareSlot, secret: Secret) {
-  // The key file's own vault id counts, so that a header with a changed id is seen as damaged, not as another vault.
+  // Uses the vault id in the key file. If the id in a header was changed, the vault is then reported as damaged.
   if (secret.kind === 'key-file')
     return deriveKey(primitives, secret.file.key, `key-file/${secret.file.vault}`)
   const { n, r, p, salt } = kdf!
@@ -174,7 +174,7 @@ async function deriveSlotKey(primitives: Primitives, { kdf }: BareSlot, secret: 
   try {
     return new Uint8Array(await scryptKey(passphrase, fromBase64(salt), 32, options))
   } catch (cause) {
-    throw locked('The passphrase could not be turned into a key: too little memory?', cause)
+    throw locked('No key could be derived from the passphrase. Check whether enough memory is free.', cause)
   }
 }
 
@@ -190,7 +190,7 @@ function refuseSecret(header: Header, secret: Secret): CofferError {
 
 const MARK = 'coffer-key-1'
 
-/** `vault` is the id of the vault that the key was made for. */
+/** `vault`: the id of the vault for which the key was made. */
 export interface FileKey {
   vault: string
   key: Uint8Array
@@ -200,15 +200,15 @@ export function formatKeyFile({ vault, key }: FileKey): string {
   return `${MARK} ${vault} ${toBase64(key)}\n`
 }
 
-/** The error for something else in the place of a key file; `what` names it. */
+/** The error if a file is not a key file. `what` names the file. */
 export function refuseKeyFile(what: string): CofferError {
   return locked(
-    `${what} is not a key file. A key file is one line of text that starts with ${MARK}. \`coffer init\` makes one, and for a ` +
-      'vault that you can open: coffer vault keys add --new-key-file FILE',
+    `${what} is not a key file. A key file is one line of text that starts with ${MARK}. \`coffer init\` creates one. To ` +
+      'add another one to a vault: coffer vault keys add --new-key-file FILE',
   )
 }
 
-/** @throws CofferError `vault_locked` when the text is not that of a key file. */
+/** @throws CofferError `vault_locked` if the text is not the content of a key file */
 export function parseKeyFile(text: string): FileKey {
   const [mark, vault, encoded, ...rest] = text.trim().split(' ')
   const key = Buffer.from(encoded ?? '', 'base64')

@@ -1,9 +1,11 @@
-/** The key hierarchy: the root key gives the keys of the engine and of the vault itself; each tenant has random ones. */
+/**
+ * The key hierarchy. The keys of the engine and of the vault itself are derived from the root key. Each tenant has random keys.
+ */
 import type { EngineKeys, RandomSource, RecordKeys, TenantKeys } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher, createMac, createTextMac, deriveKey, KEY_BYTES } from './primitives.js'
 
-/** Digests of names that are cached for each tenant, about 150 bytes each, the keys that tokens share up to 5 KiB. */
+/** The most cached digests of each tenant. A digest takes about 150 bytes; the keys that tokens share take up to 5 KiB. */
 const CACHED_DIGESTS = 8192
 const FINGERPRINT_BYTES = 32
 
@@ -34,15 +36,15 @@ export function createKeyring(primitives: Primitives, random: RandomSource, root
       sstable: cipher('segment'),
       chain: createMac(primitives, derive('chain')),
     } satisfies EngineKeys,
-    /** Authenticates the vault's header; see `isSealedHeader`. */
+    /** Authenticates the vault's header (`isSealedHeader`). */
     header: createMac(primitives, derive('header')),
-    /** Proves to another process that this one holds the vault's key; see `ipc/vault-socket.ts`. */
+    /** Proves to another process that this one has the vault's key (`ipc/vault-socket.ts`). */
     socketProof: createMac(primitives, derive('handover')),
     vault: openKeys(derive('vault/data'), derive('vault/index'), derive('vault/fingerprint')),
     generateTenant: (): TenantKeys => ({ data: newKey(), index: newKey(), fingerprint: newKey() }),
     openTenant: ({ data, index, fingerprint }: TenantKeys) =>
       openKeys(bytesOf(data), bytesOf(index), bytesOf(fingerprint)),
-    /** Zeroes the vault's raw keys, as far as the language allows. */
+    /** Overwrites the vault's raw keys with zeros, as far as JavaScript permits. */
     wipe: (): void => {
       for (const key of derived) primitives.wipe(key)
     },

@@ -1,6 +1,6 @@
 /**
- * The primitives from `node:crypto`, and keyed BLAKE2b from noble, ready in 2 ms: for commands, which end before libsodium
- * has started. Node has no XChaCha20, but ChaCha20-Poly1305 with a key from HChaCha20 is the same.
+ * Primitives from `node:crypto`, with keyed BLAKE2b from noble. They are ready in 2 ms, for commands, which end before libsodium
+ * has started. Node has no XChaCha20, but it is ChaCha20-Poly1305 with a key from HChaCha20.
  */
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
 import { blake2b } from '@noble/hashes/blake2.js'
@@ -9,7 +9,6 @@ import { KEY_BYTES, NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from '
 const ALGORITHM = 'chacha20-poly1305'
 const HCHACHA_NONCE_BYTES = 16
 const BLOCK = Buffer.alloc(64)
-/** The first words of the state of ChaCha20 (RFC 8439, 2.3). */
 const CONSTANT = Buffer.from('expand 32-byte k')
 
 export const nativePrimitives: Primitives = {
@@ -19,7 +18,7 @@ export const nativePrimitives: Primitives = {
     cipher.setAAD(associated, { plaintextLength: plain.length })
     const sealed = new Uint8Array(SEAL_BYTES + plain.length)
     sealed.set(nonce)
-    // A stream cipher gives all of its output at once.
+    // A stream cipher returns all output in `update`.
     sealed.set(cipher.update(plain), NONCE_BYTES)
     cipher.final()
     sealed.set(cipher.getAuthTag(), NONCE_BYTES + plain.length)
@@ -39,7 +38,7 @@ export const nativePrimitives: Primitives = {
       decipher.final()
       return new Uint8Array(plain.buffer, plain.byteOffset, plain.length)
     } catch {
-      // Bytes that do not authenticate must not leave this function.
+      // Bytes that are not authentic must not leave this function.
       plain.fill(0)
       return undefined
     }
@@ -52,14 +51,17 @@ export const nativePrimitives: Primitives = {
   },
 }
 
-/** draft-irtf-cfrg-xchacha-03, 2.3: the key from HChaCha20 over the first 16 bytes, the nonce of 4 zeros and the last 8. */
+/** draft-irtf-cfrg-xchacha-03, 2.3: HChaCha20 of the first 16 bytes gives the key. The nonce is 4 zeros and the last 8 bytes. */
 function deriveInner(nonce: Uint8Array, key: Uint8Array): { key: Uint8Array; nonce: Uint8Array } {
   const inner = new Uint8Array(12)
   inner.set(nonce.subarray(HCHACHA_NONCE_BYTES), 4)
   return { key: deriveHChaCha(Buffer.from(nonce.subarray(0, HCHACHA_NONCE_BYTES)), key), nonce: inner }
 }
 
-/** HChaCha20 from a block of ChaCha20, which adds the first state to the last: that is subtracted from 8 of the 16 words. */
+/**
+ * Derives HChaCha20 from a block of ChaCha20. ChaCha20 adds its first state at the end, so 8 of the 16 words are subtracted
+ * again.
+ */
 function deriveHChaCha(nonce: Buffer, key: Uint8Array): Uint8Array {
   const block = createCipheriv('chacha20', key, nonce).update(BLOCK)
   const derived = Buffer.alloc(KEY_BYTES)
@@ -73,7 +75,7 @@ function deriveHChaCha(nonce: Buffer, key: Uint8Array): Uint8Array {
 
 const DIGESTS = { 'sha-1': 'sha1', 'sha-256': 'sha256', 'sha-512': 'sha512' } as const
 
-/** HMAC (RFC 2104) for the expression language. Key and message are UTF-8. */
+/** HMAC (RFC 2104) for the expression language. Key and message are encoded as UTF-8. */
 export function computeHmac(algorithm: keyof typeof DIGESTS, key: string, message: string): Uint8Array {
   return createHmac(DIGESTS[algorithm], key).update(message, 'utf8').digest()
 }

@@ -1,14 +1,17 @@
-/** The one source of randomness, in batches: libsodium fetches 4 bytes a call, which made sealing 15 times slower. */
+/**
+ * The only source of random bytes. It draws 4 KiB at a time, because libsodium draws 4 bytes per call, and sealing was 15 times
+ * slower.
+ */
 import { randomFillSync } from 'node:crypto'
 import type { RandomSource } from './ports.js'
 
 const POOL_BYTES = 4096
 const LARGEST_POOLED = 64
 
-/** Fills `target` from the system's cryptographic generator. */
+/** Contract: uses the cryptographic generator of the system. */
 type Fill = (target: Uint8Array) => void
 
-/** Bytes are erased from the pool once they are handed out. */
+/** Erases bytes from the pool when it returns them. */
 export function createRandom(fill: Fill = randomFillSync): RandomSource {
   const pool = new Uint8Array(POOL_BYTES)
   let used = POOL_BYTES
@@ -31,7 +34,7 @@ export function createRandom(fill: Fill = randomFillSync): RandomSource {
   }
 }
 
-/** A version 4 UUID (RFC 9562, 5.4), lower case. */
+/** A UUID of version 4 (RFC 9562, 5.4), lower case. */
 export function createUuid(random: RandomSource): string {
   const bytes = random.bytes(16)
   bytes[6] = (bytes[6]! & 0x0f) | 0x40

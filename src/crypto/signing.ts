@@ -6,7 +6,7 @@ import type { Signer } from './ports.js'
 const MODULUS_BITS = 2048
 const SALT_BYTES = 32
 
-/** A new private key, PEM (PKCS #8). */
+/** Returns a new private key, PEM (PKCS #8). */
 export async function generateSigningKey(): Promise<string> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: MODULUS_BITS })
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()

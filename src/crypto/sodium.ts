@@ -1,13 +1,13 @@
-/** The primitives from libsodium, for processes that run long enough for WebAssembly to start. */
+/** Primitives from libsodium, for processes that run long enough for WebAssembly to start. */
 import { nativePrimitives } from './native.js'
 import { KEY_BYTES, NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 /**
- * libsodium without its wrappers, which allocate and copy each argument: a small seal makes no garbage but its result.
- * Numbers are addresses in its memory; a length of 64 bits is two words.
+ * libsodium without its wrappers, which allocate and copy each argument. This way, a small seal allocates only its result. Numbers
+ * are addresses in its memory. A length of 64 bits is two words.
  */
 interface Sodium {
-  /** Replaced whenever the memory grows. */
+  /** A new array after the memory has grown. */
   readonly HEAPU8: Uint8Array
   _malloc(length: number): number
   _crypto_kdf_hkdf_sha256_statebytes(): number
@@ -18,10 +18,10 @@ interface Sodium {
   _crypto_aead_xchacha20poly1305_ietf_decrypt(...words: number[]): number
 }
 
-/** Node's cipher costs more per call, but a quarter per byte: above this size it is faster. */
+/** For larger messages, Node's cipher is faster: it costs more per call, but a quarter per byte. */
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
-/** Above this size Node's SHA-256 is faster, its garbage included. */
+/** For larger messages, Node's SHA-256 is faster, including its garbage. */
 const LARGEST_EXPANDED = 1024
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64
@@ -29,8 +29,8 @@ const LARGEST_STATE = 512
 const LARGEST_SMALL = LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES
 
 /**
- * Resolves when the WASM module is ready to be called synchronously, 20 ms after a cold start. Small messages are processed in
- * memory that is reserved for them, and that holds no secret between two calls; large ones are left to Node.
+ * Resolves when the WASM module can be called synchronously, 20 ms after a cold start. Small messages are processed in reserved
+ * memory, which has no secret between two calls. Node processes large messages.
  */
 export async function loadSodium(): Promise<Primitives> {
   const { default: wrappers } = await import('libsodium-wrappers')
@@ -44,13 +44,13 @@ export async function loadSodium(): Promise<Primitives> {
   const keyAt = sodium._malloc(LARGEST_SMALL + LARGEST_SEALED + LARGEST_STATE)
   const digestAt = keyAt + LARGEST_KEY
   const associatedAt = digestAt + LARGEST_DIGEST
-  /** A sealed message: the nonce, and what is sealed in place. */
+  /** The place of a sealed message: its nonce, and then the message, which is sealed in place. */
   const nonceAt = associatedAt + LARGEST_ASSOCIATED
   const messageAt = nonceAt + NONCE_BYTES
-  /** The state of an HMAC under way; it begins after the message's place. */
+  /** The place of the state of an HMAC, after the place of the message. */
   const stateAt = messageAt + LARGEST_SEALED + TAG_BYTES
   const stateBytes = sodium._crypto_kdf_hkdf_sha256_statebytes()
-  /** HMAC's state after a key, which is half of the work of a short message. */
+  /** Computes and caches the state of HMAC after the key. That is half of the work for a short message. */
   const begin = (heap: Uint8Array, key: Uint8Array) => {
     heap.set(key, keyAt)
     sodium._crypto_kdf_hkdf_sha256_extract_init(stateAt, keyAt, key.length)
@@ -86,7 +86,7 @@ export async function loadSodium(): Promise<Primitives> {
       heap.fill(0, messageAt, messageAt + body)
       return plain
     },
-    // The one block of HKDF-Expand is an HMAC, and so is HKDF-Extract, which takes a state.
+    // A single block of HKDF-Expand is an HMAC. HKDF-Extract is also an HMAC, and libsodium exposes its state.
     digest(length, message, key) {
       if (message.length > LARGEST_EXPANDED) return nativePrimitives.digest(length, message, key)
       const heap = sodium.HEAPU8
@@ -98,7 +98,7 @@ export async function loadSodium(): Promise<Primitives> {
       sodium._crypto_kdf_hkdf_sha256_extract_final(stateAt, digestAt)
       heap.fill(0, stateAt, stateAt + stateBytes)
       heap.fill(0, messageAt, messageAt + message.length)
-      // No view of a pool, which a digest that is kept would keep too; a Buffer, as a view of another array costs 0.3 µs.
+      // Not from a pool, because a cached digest would keep the whole pool. A view of another array than a Buffer's costs 0.3 µs.
       const result = copyOut(heap, digestAt, digestAt + length, Buffer.allocUnsafeSlow)
       heap.fill(0, digestAt, digestAt + LARGEST_DIGEST)
       return result
@@ -112,7 +112,7 @@ export async function loadSodium(): Promise<Primitives> {
   }
 }
 
-/** Copies to Node's pool: a buffer of its own above 64 bytes costs 1 µs, and 1 µs more when it is collected. */
+/** Copies into Node's pool: above 64 bytes, a separate buffer costs 1 µs, and 1 µs more when it is collected. */
 function copyOut(heap: Uint8Array, from: number, to: number, allocate = Buffer.allocUnsafe): Uint8Array {
   const copy = allocate(to - from)
   copy.set(heap.subarray(from, to))

@@ -236,7 +236,7 @@ t.test('every way a vault cannot be opened has its message and its code', async 
   const edit = (path: string, from: RegExp, to: string) =>
     writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
   const aKeyFileIs =
-    /the key file \(.*\.key\) is not a key file\. A key file is one line of text that starts with coffer-key-1\. `coffer init` makes one/
+    /the key file \(.*\.key\) is not a key file\. A key file is one line of text that starts with coffer-key-1\. `coffer init` creates one/
   const isNewer = 'has format 3, and this program knows 1. Use a newer coffer.'
   for (const [message, code, spoil] of [
     ['Give its path with --key-file FILE.', 6, (key) => renameSync(key, `${key}.bak`)],
@@ -250,7 +250,7 @@ t.test('every way a vault cannot be opened has its message and its code', async 
     [/chmod 600 .*vault\.json/, 6, (_, header) => chmodSync(header, 0o640)],
     [isNewer, 6, (_, header) => edit(header, /"format": ?1/, '"format":3')],
     ['is not readable as JSON', 7, (_, header) => writeFileSync(header, '{')],
-    ['changed by something else', 7, (_, header) => edit(header, /("created": ?")\d{4}/, '$11999')],
+    ['changed without the root key', 7, (_, header) => edit(header, /("created": ?")\d{4}/, '$11999')],
   ] as [string | RegExp, number, Spoil][]) {
     const home = createHome(t)
     const { key_file, directory } = await home.json('init')
