@@ -1,4 +1,4 @@
-/** Frames: a length (big-endian u32), then that many bytes: JSON, which has no line break, and perhaps a line break and a body. */
+/** Frames: a length (big-endian u32), then JSON without line breaks. If there is a body, a line break and the body follow. */
 import { Buffer } from 'node:buffer'
 
 const PREFIX_BYTES = 4
@@ -27,7 +27,7 @@ export class FrameReader {
     this.#bytes += chunk.length
   }
 
-  /** The next frame; undefined while it is incomplete; empty, which is no JSON, if it is too long. */
+  /** Returns the next frame. Undefined while it is incomplete. Empty, which is not JSON, if it is too long. */
   next(maxBytes: number): Buffer | undefined {
     if (this.#bytes < PREFIX_BYTES) return undefined
     if (this.#chunks[0]!.length < PREFIX_BYTES) this.#join()

@@ -1,6 +1,6 @@
 /**
- * The socket by which commands reach the server that has a vault open. TLS with a shared key (PSK, RFC 5489) has each side
- * prove that it holds the same secret of the vault, before anything else is said.
+ * The socket by which commands reach the server that has a vault open. With TLS and a shared key (PSK, RFC 5489), each side first
+ * proves that it has the same secret of the vault.
  */
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
@@ -13,15 +13,15 @@ import { type Files, storageError } from '../storage/files.js'
 import { encodeFrame, FrameReader } from './frames.js'
 
 const SOCKET = 'socket'
-/** The longest path of a socket on every system (108 bytes on Linux, 104 elsewhere, with the final zero byte). */
+/** Every system accepts socket paths up to this length (108 bytes on Linux, 104 elsewhere, with the final zero byte). */
 const LONGEST_PATH_BYTES = 103
 const KEY_BYTES = 32
 const IDENTITY_BYTES = 16
 const HANDSHAKE_LIMIT_MS = 5000
 const PROBE_MS = 5000
-/** A list of a hundred tokens of 1 MiB, with their masks. */
+/** Enough for a list of 100 tokens of 1 MiB, with their masks. */
 const MESSAGE_LIMIT_BYTES = 256 * 1024 * 1024
-/** Both sides offer one suite alone, which needs the shared key. TLS 1.3 would add others. */
+/** Both sides offer only one suite, which needs the shared key. TLS 1.3 would add others. */
 const TLS = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
   minVersion: 'TLSv1.2',
@@ -31,28 +31,28 @@ const TLS = {
 export interface VaultSocketOptions {
   files: Files
   directory: string
-  /** Keyed with a secret of the vault, so that only a holder of the vault's key can make it. */
+  /** Uses a secret of the vault, so that only a holder of the vault's key can compute it. */
   proof: Mac
 }
 
 export interface ConnectOptions extends VaultSocketOptions {
-  /** How long a server may take to accept a connection, before it is said not to answer. */
+  /** If the server does not accept a connection within this time, it counts as silent. */
   limitMs: number
-  /** The error for a server that does not answer, because it is stopped or hangs. */
+  /** Returns the error for a server that does not answer, because it is stopped or hangs. */
   describeSilence(): CofferError
-  /** How often a command that waits for an answer looks whether the server still accepts connections. */
+  /** While a command waits for an answer, it checks at this interval whether the server still accepts connections. */
   probeMs?: number
 }
 
 export type VaultSocketClient = NonNullable<Awaited<ReturnType<typeof connectToVault>>>
 
-/** Listens for commands. Contract: `answer` never throws; failures are in its answer. */
+/** Listens for commands. Contract: `answer` never throws, because its result reports failures too. */
 export async function serveVaultSocket(
   { files, directory, proof }: VaultSocketOptions,
   answer: (message: unknown) => Promise<unknown>,
 ) {
   const path = `${directory}/${SOCKET}`
-  // Only the holder of the vault's lock gets here, so a socket that exists is left over from a dead process.
+  // The caller has the vault's lock, so an existing socket was left by a dead process.
   files.remove(path)
   const { identity, psk } = deriveKey(proof, directory)
   const pskCallback = (_: TLSSocket, given: string) => (given === identity ? psk : null)
@@ -72,7 +72,7 @@ export async function serveVaultSocket(
   const { createServer } = await import('node:tls')
   const options = { ...TLS, pskCallback, handshakeTimeout: HANDSHAKE_LIMIT_MS }
   const server = createServer(options, (socket) => void serve(socket).catch(() => socket.destroy()))
-  // A connection that could not be accepted, as with too many open files, is lost; the vault stays open.
+  // A connection that cannot be accepted, for example with too many open files, is lost. The vault stays open.
   server.on('error', () => {})
   await withShortPath(directory, async (address) => {
     server.listen(address)
@@ -82,7 +82,7 @@ export async function serveVaultSocket(
   })
   chmodSync(path, 0o600)
   return {
-    /** Accepts nothing new; resolves when every request is answered. */
+    /** Accepts no more requests. Resolves when all requests are answered. */
     async close(): Promise<void> {
       isClosing = true
       files.remove(path)
@@ -93,18 +93,18 @@ export async function serveVaultSocket(
   }
 }
 
-/** Whether a server may be listening; unlike connecting, this needs no keys. */
+/** Whether a server may be listening. Unlike connecting, this needs no keys. */
 export function hasVaultSocket(vault: Pick<VaultSocketOptions, 'files' | 'directory'>): boolean {
   return vault.files.stat(`${vault.directory}/${SOCKET}`) !== undefined
 }
 
 /**
- * Connects to the server of this vault; undefined when none listens, or when it does not hold the vault's key.
- * @throws CofferError that of `describeSilence`
+ * Connects to the server of this vault. Undefined if no server listens, or if it does not have the vault's key.
+ * @throws the error of `describeSilence`
  */
 export async function connectToVault(options: ConnectOptions) {
   if (!hasVaultSocket(options)) return undefined
-  // Derived once, because the caller wipes its keys when it is connected.
+  // Derived now, because the caller wipes its keys after the connection.
   const key = deriveKey(options.proof, options.directory)
   const open = () => openSocket(options, key)
   const socket = await open()
@@ -116,11 +116,11 @@ export async function connectToVault(options: ConnectOptions) {
     if (reply?.done === false) return reply.value
     throw new CofferError(
       'unavailable',
-      'The server that has the vault open went away before it answered. Look whether it was done, then try again.',
+      'The server that has the vault open ended before it answered. Check whether it did the work, and try again if not.',
     )
   }
   return {
-    /** @throws CofferError `unavailable` when the server went away before it answered, or answers nobody any more. */
+    /** @throws CofferError `unavailable` if the server ends before it answers, or stops accepting connections */
     async ask(message: unknown): Promise<unknown> {
       const probing = new AbortController()
       try {
@@ -134,13 +134,13 @@ export async function connectToVault(options: ConnectOptions) {
   }
 }
 
-/** Undefined if the connection is refused. @throws CofferError that of `describeSilence` */
+/** Undefined if the server refuses the connection. @throws the error of `describeSilence` */
 async function openSocket(
   { directory, limitMs, describeSilence }: ConnectOptions,
   key: ReturnType<typeof deriveKey>,
 ): Promise<TLSSocket | undefined> {
   const { connect } = await import('node:tls')
-  // Without certificates there is no name to check, and no authority to load.
+  // Without certificates, there is no name to check and no authority to load.
   const options = { ...TLS, ca: [], checkServerIdentity: () => undefined, pskCallback: () => key }
   return withShortPath(directory, async (path) => {
     const socket = connect({ ...options, path })
@@ -157,7 +157,7 @@ async function openSocket(
   })
 }
 
-/** Rejects if the server accepts no connection in time. Otherwise it never settles: an answer may take long. */
+/** Rejects if the server accepts no connection in time. Otherwise never settles, because an answer may take long. */
 async function awaitSilence(
   open: () => Promise<TLSSocket | undefined>,
   probeMs: number,
@@ -168,21 +168,21 @@ async function awaitSilence(
       const timer = setTimeout(resolve, probeMs)
       signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
     })
-    // A refusal says that the server is closing, and answers what it was asked.
+    // If the server refuses, it is closing, and still answers the request.
     const probe = await open()
     probe?.destroy()
   }
   return new Promise<never>(() => {})
 }
 
-/** Resolves when the socket has accepted the message or is closed. */
+/** Resolves when the socket has taken the message, or is closed. */
 function write(socket: TLSSocket, message: unknown): Promise<void> {
   return new Promise((resolve) => {
     socket.write(encodeFrame(message), () => resolve())
   })
 }
 
-/** The messages of the other side. @throws if it ends within one, or sends one that is too long */
+/** Yields the messages of the other side. @throws if a message is incomplete or too long */
 async function* readMessages(socket: TLSSocket): AsyncGenerator<unknown, void> {
   const reader = new FrameReader()
   for await (const chunk of socket) {
@@ -195,7 +195,7 @@ async function* readMessages(socket: TLSSocket): AsyncGenerator<unknown, void> {
   }
 }
 
-/** Bound to the directory, because a copy of a vault has the same secrets and may have a link to the original's socket. */
+/** Includes the directory, because a copy of a vault has the same secrets, and may have a link to the original's socket. */
 function deriveKey(mac: Mac, directory: string): { identity: string; psk: Uint8Array } {
   const derive = (purpose: string, bytes: number) =>
     mac(Buffer.from(`coffer/1/${purpose}/${realpathSync(directory)}`), bytes)
@@ -203,7 +203,7 @@ function deriveKey(mac: Mac, directory: string): { identity: string; psk: Uint8A
   return { identity, psk: derive('psk', KEY_BYTES) }
 }
 
-/** Runs `use` with a path of the socket that the system accepts: through a link if the directory's path is long. */
+/** Calls `use` with a short enough path of the socket. If the directory's path is long, the path leads through a symbolic link. */
 async function withShortPath<T>(directory: string, use: (address: string) => Promise<T>): Promise<T> {
   const path = `${directory}/${SOCKET}`
   if (Buffer.byteLength(path) <= LONGEST_PATH_BYTES) return use(path)
