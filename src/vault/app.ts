@@ -1,4 +1,4 @@
-/** The composition root: builds everything that operations use from an engine and keys, which `open.ts` provides. */
+/** The composition root. It builds everything that operations use, from an engine and keys. `open.ts` provides these. */
 import type { Keyring } from '../crypto/keyring.js'
 import { computeHmac } from '../crypto/native.js'
 import type { Mac, RandomSource } from '../crypto/ports.js'
@@ -57,20 +57,20 @@ const SWEPT_AT_ONCE = 2000
 export interface App extends Host, Vault {
   readonly deliveries: DeliveryQueue
   readonly header: Header | undefined
-  /** The owner of the vault as a caller, in the tenant of this name or id (default: the oldest). */
+  /** Returns the owner of the vault as a caller, in the tenant with this name or id (default: the oldest). */
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
-  /** The tenant of this name or id (default: the oldest). */
+  /** `nameOrId`: default: the oldest tenant. */
   tenant(nameOrId?: string): Promise<TenantRecord>
-  /** Adds to earlier options; without effect once a reactor has run. `confinement`: of child processes; probed if absent. */
+  /** Adds to earlier options. No effect after a reactor has run. `confinement`: of child processes. Default: found by a probe. */
   configureReactors(options: RuntimeOptions): void
   runtimeOptions(): RuntimeOptions
-  /** The vault can be controlled from now on. */
+  /** Lets the control plane control the vault from now on. */
   attachControl(control: ControlPlane): void
-  /** Refuses everything that work in progress would still read or write, because the data is replaced. */
+  /** The data is replaced: work in progress from before is refused at its next read or write. */
   beginGeneration(): void
-  /** `create` makes an address that signs in to the dashboard. */
+  /** `create` returns an address that signs in to the dashboard. */
   offerPage(create: () => string): void
-  /** Call it before other machines can reach the vault. @throws CofferError `usage` if a key was chosen */
+  /** Call before other machines can reach the vault. @throws CofferError `usage` if API keys were chosen */
   admitOthers(): void
 }
 
@@ -78,15 +78,14 @@ interface AppParts {
   engine: Engine
   keyring: Keyring
   random: RandomSource
-  /** For backups; default: the disk. */
+  /** For backups. Default: the disk. */
   files?: Files
   header: Header | undefined
   primitives: Primitives
-  /** Absent for a vault in memory. */
   lock?: Lock
-  /** The vault that this one is a fork of: they have a server in common. */
+  /** If this vault is a fork: the original, which has the same server. */
   base?: App | undefined
-  /** How far the clock of the codes of cards is behind that of the wall, in ms; default: not at all. */
+  /** The clock of card codes is this many ms behind the wall clock. Default: 0. */
   codeLag?(): number
 }
 
@@ -158,7 +157,7 @@ export function createApp(parts: AppParts): App {
       const began = Date.now()
       const isOver = () => Math.abs(Date.now() - began) > ms
       const swept = await sweepExpired(app, SWEPT_AT_ONCE, isOver)
-      // An expired token that is still stored would lose its set, and may come back if the clock was wrong.
+      // Otherwise expired tokens may still be stored. They come back if the clock was wrong, and must still have their set then.
       if (swept < SWEPT_AT_ONCE) await containerSets.reclaim(isOver)
       return swept
     },
@@ -192,7 +191,7 @@ export function createApp(parts: AppParts): App {
   return app
 }
 
-/** A vault with chosen API keys is for this machine alone. */
+/** Chosen API keys may be easy to guess, so other machines must not reach a vault that has them. */
 function createAdmission(header: Header | undefined) {
   let hasChosenKeys = false
   let isExposed = false
@@ -206,7 +205,10 @@ function createAdmission(header: Header | undefined) {
       hasChosenKeys = true
     },
     admitOthers: () => {
-      if (hasChosenKeys) throw usage('A vault with chosen API keys is served on loopback addresses only.')
+      if (hasChosenKeys)
+        throw usage(
+          'A vault with chosen API keys is served on loopback addresses only. Serve it on 127.0.0.1.',
+        )
       isExposed = true
     },
   }
@@ -214,7 +216,7 @@ function createAdmission(header: Header | undefined) {
 
 type RuntimeOptions = ReactorOptions & { confinement?: Confinement }
 
-/** The part of a vault that runs code and sends requests: each module is loaded on first use. */
+/** The part of a vault that runs code and sends requests. Loads each module at its first use. */
 function createRuntime(base?: App) {
   let options: RuntimeOptions = base?.runtimeOptions() ?? {}
   let pool: Promise<ReactorPool> | undefined
@@ -277,7 +279,7 @@ async function answerRequest<Name extends string>(
   return outcome as Outcome<ResultOf<Name>>
 }
 
-/** The owner, in the given tenant, else in the oldest, else in none. */
+/** The owner in the given tenant, or else in the oldest one, or else in no tenant. */
 async function findVaultOwner(app: App, { reveal, tenant: chosen }: Parameters<App['owner']>[0]) {
   for (const tenant of new Set([chosen, undefined])) {
     try {
@@ -300,20 +302,20 @@ async function findExplained(
   return { application, tenant: (await app.tenant(as.tenant)).number }
 }
 
-/** Imported on first use, because most commands evaluate no expression. */
+/** Imported at its first use, because most commands evaluate no expression. */
 export async function loadExpressions(random: RandomSource): Promise<Expressions> {
   const { Expressions } = await import('../domain/expression/expression.js')
   return new Expressions(random, computeHmac)
 }
 
-/** The reactor runtime without a vault, with the settings of a new one. @throws CofferError `usage` */
+/** Opens the reactor runtime without a vault, with default settings. @throws CofferError `usage` */
 export async function openReactors(options: ReactorOptions): Promise<ReactorRuntime> {
   const runtime = createRuntime()
   runtime.configureReactors(options)
   return runtime.reactors({})
 }
 
-/** Also creates the vault's own records, in the same transaction. */
+/** Creates the vault's own records too, in the same unit of work. */
 export async function createFirstTenant(
   { store, random, createUuid, generateTenantKeys }: App,
   name: string,
@@ -325,7 +327,9 @@ export async function createFirstTenant(
   })
 }
 
-/** Uses one child process for both, because starting a child blocks this process, the `host`. */
+/**
+ * Finds the confinement of reactors, and limits the core dumps of `host`. One child does both, because starting a child blocks.
+ */
 export async function harden(host?: CoreOwner, modulesDirectory?: string): Promise<Found> {
   return (await import('../reactor/confinement.js')).confineThisNode(modulesDirectory, host)
 }

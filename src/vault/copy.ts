@@ -1,4 +1,4 @@
-/** Copies vaults between directories, stores and backups, row by row: ids, logs, keys and key slots stay as they are. */
+/** Copies vaults between directories, stores and backups, row by row. Ids, logs, keys and key slots stay the same. */
 import type { Keyring } from '../crypto/keyring.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantKeyBytes, TokenRecord } from '../domain/records/records.js'
@@ -29,14 +29,14 @@ interface Source {
   rows: VaultRows
 }
 
-/** Rows that have their keys, and what completes the new vault, before which it does not exist. */
+/** Rows with their keys. `complete` finishes the new vault before it gets its header. */
 interface Copied extends Source {
   complete(opened: { engine: Engine; store: Store }): Promise<void>
 }
 
 /**
- * The vault at `target` exists once the rows that arrived were compared with those sent. With `damage`,
- * copies each row that opens, and counts the rest. @throws CofferError `conflict`
+ * Creates a vault at `target`. It exists once the copied rows were compared with the source. With `damage`, copies all rows that
+ * open, and counts the others. @throws CofferError `conflict`
  */
 export function copyVault(
   source: VaultLocation,
@@ -65,7 +65,7 @@ export function copyVault(
   })
 }
 
-/** Creates a vault at `target` from the backup in `path`. @throws CofferError `conflict` if one exists */
+/** Creates a vault at `target` from the backup file `path`. @throws CofferError `conflict` if there is a vault at `target` */
 export async function restoreVault(
   target: VaultLocation,
   path: string,
@@ -122,7 +122,7 @@ async function createInDirectory(
   })
 }
 
-/** Appends the log entries that are in no row yet. */
+/** Appends log entries that were pending in the source. */
 async function appendPending(
   engine: Engine,
   keyring: Keyring,
@@ -139,7 +139,7 @@ async function appendPending(
   })
 }
 
-/** Adds keys to the rows of files, which have them only in their index. */
+/** Computes the keys of rows from files, because files have keys only in their indexes. */
 function withKeys(found: VaultRows, reseal: ReturnType<typeof createReseal>): VaultRows {
   async function* rows() {
     for await (const row of found.rows())
@@ -148,7 +148,7 @@ function withKeys(found: VaultRows, reseal: ReturnType<typeof createReseal>): Va
   return { ...found, rows }
 }
 
-/** Evaluates the search index expressions of a token, because only digests of their values are stored. */
+/** Renders the search index values of a token again, because only their digests are stored. */
 export function createSearchRenderer({ random }: Effects): (token: TokenRecord) => Promise<string[]> {
   let expressions: Promise<Expressions> | undefined
   const load = () => (expressions ??= loadExpressions(random))

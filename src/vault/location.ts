@@ -7,18 +7,18 @@ import { nodeFiles } from '../storage/node-files.js'
 
 const TIMEOUT_MS = 10_000
 
-/** Absent effects default to the real ones. */
+/** Effects that are not given default to the real ones. */
 export interface VaultLocation {
-  /** A directory, or an address with a scheme, see {@link kindOfAddress}. */
+  /** A directory, or an address with a scheme ({@link kindOfAddress}). */
   directory: string
   pid: number
-  /** Displays a message, for example that a torn frame was dropped. */
+  /** Shows a message, for example that a torn frame was removed. */
   notice(text: string): void
   /** A server also answers other processes while it has the vault open. */
   role?: 'command' | 'server'
-  /** The password of a store, whose address here has none. */
+  /** The password of a store. The address contains no password. */
   storePassword?: () => Promise<string | undefined>
-  /** How long to wait for the lock; default 10 s. */
+  /** The longest wait for the lock. Default: 10 s. */
   timeoutMs?: number
   files?: Files
   clock?: Clock
@@ -35,7 +35,7 @@ export function completeEffects(location: VaultLocation): Effects {
 
 type PlaceKind = 'directory' | 'memory' | 'store'
 
-/** By the scheme of a vault's address; a directory has none. */
+/** By the scheme of the address. A directory has no scheme. */
 const PLACE_KINDS: Readonly<Record<string, PlaceKind>> = {
   '': 'directory',
   'memory:': 'memory',
@@ -43,7 +43,7 @@ const PLACE_KINDS: Readonly<Record<string, PlaceKind>> = {
   'postgresql:': 'store',
 }
 
-/** `memory:`, or the `name:` of `name://…`; any other colon is part of a path. */
+/** Matches `memory:`, or the `name:` of `name://…`. Any other colon is part of a path. */
 const SCHEME = /^[a-z][a-z0-9+.-]+:(?=\/\/|$)/i
 
 /** @throws CofferError `usage` for an address with an unknown scheme */
@@ -54,18 +54,18 @@ export function kindOfAddress(address: string): PlaceKind {
   throw usage(`Vaults at ${scheme}// are not supported. Give a directory, memory:, or postgres://…`)
 }
 
-/** Whether `address` names a store that several processes may have open, instead of a directory. */
+/** Whether several processes may have the vault open at the same time. */
 export function isStore(address: string): boolean {
   return kindOfAddress(address) === 'store'
 }
 
-/** @throws CofferError `unprocessable` for what only a vault in a directory can do */
+/** @throws CofferError `unprocessable` if the vault is not in a directory */
 export function requireDirectory({ directory }: VaultLocation): void {
   if (!isStore(directory)) return
   throw new CofferError('unprocessable', 'This needs a vault in a directory, and this one is in a store.')
 }
 
-/** The directory at `address`, relative to `cwd`. @throws CofferError `usage` if it is not a directory */
+/** Resolves a directory relative to `cwd`. @throws CofferError `usage` if the address is not a directory */
 export function resolveDirectory(cwd: string, address: string): string {
   const kind = kindOfAddress(address)
   if (kind === 'directory') return resolve(cwd, address)

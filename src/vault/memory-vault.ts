@@ -10,7 +10,7 @@ import type { MemoryState as EngineState, MemoryEngine } from '../storage/engine
 import { readAll, type StoreWriter } from '../storage/store.js'
 import { type App, createApp } from './app.js'
 
-/** `codeTime`: of {@link StoreReader.codeTime} when it was saved. */
+/** `codeTime`: {@link StoreReader.codeTime} when the state was saved. */
 export interface MemoryState extends EngineState {
   readonly codeTime: number
 }
@@ -35,12 +35,12 @@ export class MemoryVault {
     return { ...(await engine.save()), codeTime: clock() - this.#codeLag }
   }
 
-  /** The codes of cards go on where the state was saved, so that a state is the same whenever it is restored. */
+  /** The clock of card codes continues from the time of the saved state, so a state is the same whenever it is restored. */
   async restore(state: MemoryState): Promise<void> {
-    // Before the change, because the engine queues later requests behind it.
+    // Begins before the restore, because the engine runs later requests after it.
     this.app.beginGeneration()
-    // At the change: before it codes of the present data that have ended would be there again, and after it a unit of work
-    // would find that those of the state have ended.
+    // The clock changes together with the data. If it changed earlier, expired codes of the current data would be visible again.
+    // If it changed later, a unit of work could find the codes of the state expired.
     await this.#parts.engine.restore(state, () => this.#resumeCodes(state))
   }
 
@@ -48,7 +48,7 @@ export class MemoryVault {
     this.#codeLag = this.#parts.clock() - codeTime
   }
 
-  /** A vault with the data of `state`, whose tenants, API keys and links are its own. `keys`: by the ids of applications. */
+  /** Creates a vault with the data of `state`. Its tenants, API keys and links are new. `keys`: by the ids of applications. */
   async fork(state: MemoryState, clock: Clock) {
     const renamed = new Map<string, string>()
     const engine = this.#parts.engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
@@ -60,7 +60,7 @@ export class MemoryVault {
   }
 }
 
-/** A keyring that several vaults share, and whose opened records have the new ids of tenants. */
+/** Returns a keyring that several vaults may share. Records that it opens have the new ids of tenants. */
 function withRenames(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyring {
   const rename = <K extends RecordKeys>(keys: K): K => ({ ...keys, renamed })
   return {
@@ -71,7 +71,7 @@ function withRenames(keyring: Keyring, renamed: ReadonlyMap<string, string>): Ke
   }
 }
 
-/** Gives every tenant another id, every application another key, and every invitation another link. */
+/** Gives every tenant a new id, every application a new key, and every invitation a new link. */
 async function reissueIds(app: App, store: StoreWriter, renamed: Map<string, string>) {
   const keys: Record<string, string> = {}
   const tenants = await readAll(store, 'tenant', 0)

@@ -25,7 +25,7 @@ import {
 } from './unlock.js'
 import type { Vault } from './vault.js'
 
-/** undefined if no process has the vault open. Reads only the lock. */
+/** Undefined if no process has the vault open. Reads only the lock. */
 export function readHolder(location: VaultLocation): Holder | undefined {
   requireDirectory(location)
   const { files, directory, pid } = completeEffects(location)
@@ -35,7 +35,7 @@ export function readHolder(location: VaultLocation): Holder | undefined {
   return { pid: owner, host, since: formatDate(since), state: held.state }
 }
 
-/** Verifies a vault that is too damaged to be opened. @throws CofferError if its header cannot be opened */
+/** Verifies a vault that may be too damaged to open. @throws CofferError if its header cannot be opened */
 export async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
   requireDirectory(location)
   return runUnlocked(completeEffects(location), choose, async ({ keyring, lsm }) => {
@@ -43,12 +43,11 @@ export async function verifyAtRest(location: VaultLocation, choose: ChooseOpener
   })
 }
 
-/** Needs no key. */
 export async function listKeySlots(location: VaultLocation): Promise<SlotFacts[]> {
   return describeSlots(await readHeaderAt(location))
 }
 
-/** Writes only the header and a log record of `tenant` (default: first). @throws CofferError `conflict` */
+/** Changes only the header, and logs the change in `tenant` (default: the oldest). @throws CofferError `conflict` */
 export async function changeKeySlots(
   location: VaultLocation,
   chooseOpener: ChooseOpener,
@@ -64,13 +63,15 @@ export async function changeKeySlots(
   const { root, slot } = await openSlot(context, header, parseOpener(opener))
   let vault: Vault | undefined
   try {
-    // Before the lock is taken, because it may ask a person.
+    // Asked without the lock, because a person may have to answer.
     const kept = await choose(describeSlots(header), slot.id)
     const slots = parseSlots(header.slots).filter(({ id }) => kept.includes(id))
-    // Checked before a key file is saved, so that no useless key file is left.
+    // Checked first, so that no useless key file is saved.
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
     if (slots.length === 0 && added === undefined)
-      throw conflict('The last key slot cannot be removed: nothing else opens the vault.')
+      throw conflict(
+        'The last key slot cannot be removed, because nothing else opens the vault. Add another one: coffer vault keys add',
+      )
     vault = await reachVault(effects, async () => opener)
     if (added !== undefined) {
       const created = formatDate(clock())

@@ -1,4 +1,4 @@
-/** Creates and opens vaults by address: chooses storage, lock, keys and engine for {@link createApp}. */
+/** Creates and opens vaults by address. Chooses storage, lock, keys and engine for {@link createApp}. */
 import { checkNewPassphrase, type Secret } from '../crypto/key-slot.js'
 import { createKeyring } from '../crypto/keyring.js'
 import type { Clock } from '../crypto/ports.js'
@@ -39,16 +39,16 @@ export { parseStoreAddress } from '../storage/postgres/address.js'
 export { isStore, requireDirectory, resolveDirectory, type VaultLocation } from './location.js'
 export { type ChooseOpener, describeLocked, type LockedVault, type NewOpener, type Opener } from './unlock.js'
 
-/** How long a command tries to reach a server that refuses connections, and the pause between two attempts. */
+/** How long a command tries to reach a server that refuses connections. */
 const MAX_SERVER_MS = 2000
-/** A server has at least this long to accept a connection, also from a command that waits for nobody. */
+/** The shortest time in which a server must accept a connection, even if the command's timeout is shorter. */
 const MIN_ACCEPT_MS = 1000
 const SERVER_PAUSE_MS = 200
 
-/** Imported on first use, because most vaults are directories. */
+/** Imported at its first use, because most vaults are directories. */
 const loadStore = () => import('./store-vault.js')
 
-/** A vault at `memory:` is lost when it is closed. @throws CofferError `conflict` if one exists, `usage` */
+/** A vault at `memory:` is lost when it closes. @throws CofferError `conflict` if there is a vault, `usage` */
 export async function createVault(location: VaultLocation, tenantName: string, opener: NewOpener) {
   const kind = kindOfAddress(location.directory)
   const effects = completeEffects(location)
@@ -63,7 +63,7 @@ export interface EphemeralOptions {
   role?: Effects['role']
 }
 
-/** A vault in memory, with one tenant. The default role starts fastest. */
+/** Creates a vault in memory with one tenant. The default role starts fastest. */
 export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVault> {
   const { tenantName, clock = Date.now, role = 'command' } = options
   const random = createRandom()
@@ -89,18 +89,18 @@ async function createInDirectory(effects: Effects, tenantName: string, opener: N
   })
 }
 
-/** The header of the vault; needs no key. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged` */
+/** Needs no key. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged` */
 export async function readHeaderAt(location: VaultLocation): Promise<Header> {
   if (isStore(location.directory)) return (await loadStore()).readHeaderInStore(location)
   return readHeader(location.files ?? nodeFiles(), location.directory)
 }
 
-/** Whether the directory has a vault, or files that only a vault has. */
+/** Whether the directory has a vault or files of one. */
 export function hasTraces(directory: string): boolean {
   return examineDirectory(nodeFiles(), directory) !== 'none'
 }
 
-/** The id of the vault; needs no key. @throws CofferError as {@link readHeaderAt} */
+/** Needs no key. @throws CofferError like {@link readHeaderAt} */
 export async function identifyVault(location: VaultLocation): Promise<string> {
   return (await readHeaderAt(location)).vault
 }
@@ -115,7 +115,7 @@ export async function openVault(location: VaultLocation, choose: ChooseOpener): 
     throw new CofferError('vault_missing', 'A vault in memory is lost when it is closed.')
   const effects = completeEffects(location)
   if (kind === 'store') return (await loadStore()).openInStore(effects, choose)
-  // Prompts before taking the lock, so that other processes do not wait for a person.
+  // Asks before it takes the lock, so that other processes do not wait for a person.
   const header = await readHeader(effects.files, effects.directory)
   if (effects.role === 'server') refuseBesideServer(effects)
   const secret = await askSecret(choose, header)
@@ -123,21 +123,21 @@ export async function openVault(location: VaultLocation, choose: ChooseOpener): 
 }
 
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
-  // Read under the lock: the previous holder may have changed the header.
+  // Reads the header with the lock, because the previous holder may have changed it.
   const unlocked = await unlock(effects, secret)
   const { header, keyring } = unlocked
   const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
   return listening(effects, unlocked, createApp({ ...effects, ...unlocked, engine, lock }))
 }
 
-/** Lets the vault of a server answer commands of other processes while it is open. */
+/** If this process is a server, lets it answer commands of other processes while the vault is open. */
 async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'>, app: App): Promise<App> {
   if (effects.role !== 'server') return app
   try {
     const options = { ...effects, proof: keyring.socketProof }
     const listener = await serveVaultSocket(options, (message) => answerMessage(app, message))
     const { close } = app
-    // Changes `app` itself, because a server adds to it what commands need.
+    // Changes `app` itself, because a server later adds members to it.
     return Object.assign(app, { close: () => listener.close().then(close) })
   } catch (error) {
     await app.close()
@@ -145,7 +145,10 @@ async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'
   }
 }
 
-/** For one command: through a server that has the vault open, or opened here. @throws CofferError as {@link openVault} */
+/**
+ * Reaches a vault for one command: through the server that has it open, or by opening it. @throws CofferError like {@link
+ * openVault}
+ */
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
   const effects = completeEffects(location)
   if (isStore(effects.directory)) return (await loadStore()).openInStore(effects, choose)
@@ -165,7 +168,7 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
   }
 }
 
-/** Undefined if no server of this vault listens. @throws CofferError `unavailable` if it does not answer */
+/** Undefined if no server listens. @throws CofferError `unavailable` if the server does not answer */
 async function connectWith(effects: Effects, secret: Secret): Promise<VaultSocketClient | undefined> {
   const { keyring } = await unlock(effects, secret)
   const limitMs = Math.max(MIN_ACCEPT_MS, effects.timeoutMs)
@@ -186,15 +189,15 @@ function describeSilence({ files, directory, pid }: Effects, waitedMs: number): 
   const { pid: server } = held.holder
   return new CofferError(
     'unavailable',
-    `Process ${server} has the vault open and does not answer ${waited}. If it is stopped, let it go on: kill -CONT ` +
+    `Process ${server} has the vault open and does not answer ${waited}. If it is stopped, resume it: kill -CONT ` +
       `${server}. Otherwise end it: kill ${server}`,
   )
 }
 
-/** Ends a command's wait for the lock, because it can ask the server that has the vault open. */
+/** Ends the wait for the lock, because the command can ask the server that has it. */
 class ServerFound extends CofferError {}
 
-/** A command also waits for a server that has the lock but does not listen yet. */
+/** Waits on for a server that has the lock and does not listen yet. */
 function leaveToServer(effects: Effects) {
   return ({ isServer, pid }: LockHolder) => {
     if (isServer && hasVaultSocket(effects))

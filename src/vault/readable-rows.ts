@@ -1,4 +1,4 @@
-/** The rows of a damaged vault that open, and what makes a vault of them whose records agree with each other. */
+/** Copies the readable rows of a damaged vault, and repairs the records that refer to lost ones. */
 import type { RandomSource } from '../crypto/ports.js'
 import { KEY_BYTES } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
@@ -14,7 +14,7 @@ import { toBase64 } from '../storage/bytes.js'
 import type { Row, VaultRows } from '../storage/engine.js'
 import { eachRecord, readAll, type Store, type StoreWriter } from '../storage/store.js'
 
-/** Log records that are written in one unit of work. */
+/** The most log records in one unit of work. */
 const LOGGED_AT_ONCE = 5000
 
 export class ReadableRows {
@@ -22,7 +22,7 @@ export class ReadableRows {
   readonly #options: ResealOptions
   readonly #random: RandomSource
   readonly #skipped: CopyDamage['skipped']
-  /** By tenant: the log records that can be read. */
+  /** By tenant. */
   readonly #logs = new Map<number, LogLine[]>()
 
   constructor(found: VaultRows, options: ResealOptions, random: RandomSource, { skipped }: CopyDamage) {
@@ -32,7 +32,7 @@ export class ReadableRows {
     this.#skipped = skipped
   }
 
-  /** The rows with their keys, without those of logs, which are collected. */
+  /** Yields the rows with their keys. Rows of logs are collected instead, for `mend`. */
   async *rows(): AsyncGenerator<Row> {
     const reseal = createReseal({ ...this.#options, logsAnew: true })
     const skip = (kind: number | undefined) =>
@@ -41,7 +41,7 @@ export class ReadableRows {
       try {
         const { kind, tenant, seq, rev, created, modified, expires } = row
         if (kind === KINDS.log_block) this.#collectLog(row)
-        // Written out, because a row of the write-ahead log is no plain object.
+        // Copied field by field, because a row of the write-ahead log has getters.
         else yield { kind, tenant, seq, rev, created, modified, expires, ...(await reseal(row)) }
       } catch (error) {
         if (!(error instanceof CofferError)) throw error
@@ -65,7 +65,7 @@ export class ReadableRows {
     this.#logs.set(row.tenant, lines)
   }
 
-  /** Makes the records in the new vault agree with each other, and writes the logs anew. */
+  /** Repairs the records of the new vault, and writes the logs again. */
   async mend(store: Store): Promise<void> {
     const tenants = await readAll(store, 'tenant', 0)
     await store.write((writer) => this.#mendSettings(writer, tenants))
@@ -76,7 +76,7 @@ export class ReadableRows {
     }
   }
 
-  /** Missing settings are created with a new secrets key, after which no API key is valid. */
+  /** Creates missing settings with a new secrets key. All API keys become invalid then. */
   async #mendSettings(writer: StoreWriter, tenants: readonly TenantRecord[]): Promise<void> {
     if ((await writer.get('settings', 0, 'vault')) !== undefined) return
     const secrets_key = toBase64(this.#random.bytes(KEY_BYTES))
@@ -97,7 +97,7 @@ export class ReadableRows {
     })
   }
 
-  /** Oldest first, with a record of the copy at the end. */
+  /** Writes the log, oldest record first, and then a record of the copy. */
   async #writeLog(store: Store, tenant: TenantRecord): Promise<void> {
     const { id, number } = tenant
     const lines = (this.#logs.get(number) ?? []).sort((one, other) => one.time - other.time)
@@ -106,7 +106,7 @@ export class ReadableRows {
         for (const line of lines.slice(first, first + LOGGED_AT_ONCE))
           await writer.log(number, toRecord(line), line.time)
       })
-    const message = 'Vault copied without what was damaged; log records may be missing'
+    const message = 'Vault copied without damaged records; log records may be missing'
     const as = { operation: 'update', message } as const
     const entry = { type: 'tenant', id, as, actor: { type: 'system' } } as const
     const draw = () => createUuid(this.#random)
@@ -114,7 +114,7 @@ export class ReadableRows {
   }
 }
 
-/** Adds missing container sets, by which callers who may read only some containers find tokens. */
+/** Adds missing container sets. Callers who may read only some containers find tokens by these sets. */
 async function mendContainers(store: Store, tenant: number): Promise<void> {
   const sets = new Map<string, string[]>()
   for await (const { containers } of eachRecord(store, 'token', tenant))

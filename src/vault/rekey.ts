@@ -14,8 +14,8 @@ import { completeEffects, type Effects, isStore, type VaultLocation } from './lo
 import { askSecret, type ChooseOpener, runUnlocked, type Unlocked, unlock } from './unlock.js'
 
 /**
- * Fingerprint keys stay, because callers store fingerprints; so does the secret that opens the vault. After a
- * crash it opens with old or new keys. Servers of a store answer 503. @throws CofferError `conflict`
+ * Replaces the keys of a vault. Fingerprint keys stay, because callers store fingerprints. The secret of the used slot still opens
+ * the vault. After a crash, the vault opens with old or new keys. Servers of a store answer 503. @throws CofferError `conflict`
  */
 export async function rekey(location: VaultLocation, choose: ChooseOpener, progress: Progress) {
   const effects = completeEffects(location)
@@ -48,7 +48,7 @@ async function rekeyInStore(effects: Effects, choose: ChooseOpener, progress: Pr
   })
 }
 
-/** New keys, a header with one slot for the same secret, and functions that seal rows and entries anew. */
+/** Creates new keys, a header with one slot for the same secret, and functions that reseal rows and entries. */
 async function planRekey(effects: Effects, { header: before, keyring, primitives, secret }: Unlocked) {
   const { random, clock } = effects
   const seed = random.bytes(KEY_BYTES)
@@ -72,7 +72,7 @@ async function planRekey(effects: Effects, { header: before, keyring, primitives
       const renderSearch = createSearchRenderer(effects)
       return createReseal({ present: keyring, next, tenants, renew, renderSearch })
     },
-    /** Entries that do not open stay as they are, so that verifying the vault still reports them. */
+    /** Keeps entries that do not open, so that `vault verify` still reports them. */
     resealPending: (pending: PendingEntries): PendingEntries => {
       const { id, tenant, sealed } = pending
       const keys = tenants.get(tenant)

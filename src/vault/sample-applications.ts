@@ -5,7 +5,7 @@ import { readSettings } from '../operations/tenant/tenant-create.js'
 import { readAll } from '../storage/store.js'
 import type { App } from './app.js'
 
-/** `key` is present only in a new application, `name` in one that was there. */
+/** A new application has `key`. An application that existed before has `name`. */
 export interface SampleApplication {
   id: string
   key?: string
@@ -18,7 +18,7 @@ export type SampleApplications = Partial<Record<ApplicationType, SampleApplicati
 
 export const SAMPLE_TYPES: readonly ApplicationType[] = ['management', 'private', 'public']
 
-/** The newest application of each type in the vault's first tenant. */
+/** Finds the newest application of each type in the oldest tenant. */
 export async function findSampleApplications(
   app: App,
   isWanted: (application: ApplicationRecord) => boolean = () => true,
@@ -45,14 +45,14 @@ async function create(app: App, input: Record<string, unknown>): Promise<SampleA
   return { id, key: key! }
 }
 
-/** Every permission of the type that has an effect; the private application sees plaintext. */
+/** All permissions of the type that have an effect. The private application sees plaintext. */
 function grantsOf(type: ApplicationType): object {
   const permissions = permissionsOf(type, { withEffect: true })
   if (type !== 'private') return { permissions }
   return { rules: [{ priority: 1, container: '/', transform: 'reveal', permissions }] }
 }
 
-/** Lets sessions exceed the grants of their authorizer, unless the setting was set before. */
+/** Lets sessions exceed the grants of their authorizer, unless the setting was changed before. */
 export async function beginBeyondAuthorizer({ store }: App): Promise<void> {
   await store.write(async (writer) => {
     const settings = await readSettings(writer)
@@ -61,10 +61,13 @@ export async function beginBeyondAuthorizer({ store }: App): Promise<void> {
   })
 }
 
-/** Applications by name, those of further tenants by `tenant/name`; samples by type. */
+/** Applications of the first tenant by name, of other tenants by `tenant/name`, and samples by type. */
 type SeededApplications = Record<string, SampleApplication & { key: string }>
 
-/** Adds the samples if the seed has no list of applications; an empty list is one. @throws CofferError `validation`, those of `seed apply` */
+/**
+ * Adds the samples if no tenant of the seed has a list of applications. An empty list counts. @throws CofferError like `seed
+ * apply`
+ */
 export async function seedVault(app: App, seed: unknown): Promise<SeededApplications> {
   await beginBeyondAuthorizer(app)
   const asked = { operation: 'seed apply', input: { seed }, as: OWNER } as const

@@ -1,13 +1,13 @@
-/** Records with a lease, which the claimant renews. If it dies, its claim is free after the lease. */
+/** Claims of a shared store: records with a lease. The owner of a claim renews its lease. If the owner dies, the lease expires. */
 import type { AnswerRecord } from '../domain/records/answer-record.js'
 import type { Host } from '../framework/host.js'
 import { type Claim, type Claims, createClaims } from '../framework/ports/background.js'
 import type { StoreReader } from '../storage/store.js'
 
-/** Longer than the clocks of servers differ by, and than a busy server pauses for. */
+/** Longer than the difference between the clocks of servers, and longer than the pauses of a busy server. */
 export const LEASE_MS = 15_000
 const RENEWALS_IN_A_LEASE = 3
-/** After this time the record of an abandoned claim expires. */
+/** The record of an abandoned claim expires after this time. */
 const GONE_MS = 24 * 60 * 60 * 1000
 /** 102 Processing: there is no answer yet. */
 const STATUS = 102
@@ -25,7 +25,7 @@ export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'cr
     const claim = ({ isRenewal }: { isRenewal: boolean }) =>
       store.write(async (writer) => {
         const { id, record, isHeld } = await find(writer, tenant, name)
-        // A claim that was lost is not renewed, even if it is free again.
+        // A lost claim is not renewed, even if nobody has it now.
         if (isRenewal ? record?.claim?.by !== by : isHeld) return false
         const until = writer.now + LEASE_MS
         const next: AnswerRecord = { id, status: STATUS, subjects: [], claim: { by, until } }
@@ -36,7 +36,7 @@ export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'cr
       })
     if (!(await claim({ isRenewal: false }))) return undefined
     let renewal: Promise<unknown> = Promise.resolve()
-    // After a renewal that fails, the next one renews the claim, or the lease ends.
+    // If a renewal fails, the next one may succeed. Otherwise the lease expires.
     const timer = setInterval(() => {
       renewal = claim({ isRenewal: true }).catch(() => false)
     }, LEASE_MS / RENEWALS_IN_A_LEASE).unref()
@@ -49,7 +49,7 @@ export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'cr
       async end() {
         clearInterval(timer)
         await renewal
-        // A claim that cannot be released ends with its lease.
+        // If the release fails, the claim ends with its lease.
         await release().catch(() => undefined)
       },
     }

@@ -2,7 +2,7 @@ import type { Signer } from '../crypto/ports.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'
 import type { Store } from '../storage/store.js'
 
-/** Signs with the key of the vault, which is made when it is first needed. */
+/** Signs with the key of the vault. The first use creates the key. */
 export function createSigning(store: Store): () => Promise<Signer> {
   let signer: Promise<Signer> | undefined
   const open = async () => {

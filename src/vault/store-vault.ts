@@ -28,13 +28,13 @@ export { readStored } from '../storage/postgres/tables.js'
 export async function createInStore(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
   return usingPool(effects, async (pool) => {
     await createTables(pool)
-    // Checked before a key file is written.
+    // Checked before a key file is saved.
     await requireNoVault(pool)
     const unlocked = await createHeader(effects, opener)
     const { header, keyring } = unlocked
     const memory = new MemoryEngine(effects.clock)
     await createFirstTenant(createApp({ ...effects, ...unlocked, engine: memory }), tenantName)
-    // Makes rows of its log entries.
+    // Turns its log entries into rows.
     await memory.save()
     async function* rows() {
       yield* memory.rows()
@@ -53,7 +53,7 @@ export function openInStore(effects: Effects, choose: ChooseOpener): Promise<App
   )
 }
 
-/** Runs `work`, which closes the engine, and the pool with it. @throws CofferError as {@link openInStore} */
+/** Calls `work`, which must close the engine. The engine closes the pool. @throws CofferError like {@link openInStore} */
 export function usingStore<T>(
   effects: Effects,
   choose: ChooseOpener,
@@ -83,12 +83,12 @@ function openEngine(
   return openPostgresEngine({ pool, owner, clock, random, cachedKinds: CACHED_KINDS, notice })
 }
 
-/** The header of the vault in a store; needs no key. @throws CofferError as {@link openInStore} */
+/** Needs no key. @throws CofferError like {@link openInStore} */
 export async function readHeaderInStore(location: VaultLocation): Promise<Header> {
   return withPool(location, async (pool) => (await readStored(pool)).header)
 }
 
-/** Connects while `work` runs. @throws CofferError `unavailable`, `usage` */
+/** Opens a pool for `work` and closes it afterwards. @throws CofferError `unavailable`, `usage` */
 export async function withPool<T>(
   location: VaultLocation,
   work: (pool: ConnectionPool) => Promise<T>,
@@ -103,12 +103,12 @@ async function connectStore({ directory, storePassword }: VaultLocation): Promis
   const given = password === undefined ? {} : { password }
   if (caFile === undefined) return new ConnectionPool({ ...connection, ...given })
   const ca = await readFile(caFile, 'utf8').catch(() => {
-    throw usage('The file of sslrootcert= cannot be read.')
+    throw usage('The file in sslrootcert= cannot be read. Check its path and mode.')
   })
   return new ConnectionPool({ ...connection, ...given, ssl: { ...(connection.ssl as object), ca } })
 }
 
-/** Closes the pool if `work` fails. */
+/** Opens a pool for `work`. Closes the pool only if `work` fails. */
 async function usingPool<T>(effects: Effects, work: (pool: ConnectionPool) => Promise<T>): Promise<T> {
   const pool = await connectStore(effects)
   try {

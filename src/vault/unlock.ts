@@ -41,15 +41,15 @@ import { completeEffects, type Effects } from './location.js'
 export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; passphrase: string }
 
 const VAULT_ID_BYTES = 16
-/** A server waits before it loads libsodium, which blocks it for 25 ms. */
+/** A server loads libsodium after this pause, because loading it blocks the process for 25 ms. */
 const SODIUM_AFTER_MS = 500
-/** The facts of a vault that need no key. */
+/** Facts about a vault that are readable without a key. */
 export interface LockedVault {
   id: string
   slots: readonly Opener['kind'][]
 }
 
-/** The secret of a new key slot. `save` stores the text of the new key file, before the slot exists. */
+/** The secret of a new key slot. `save` stores the text of a new key file before the slot exists. */
 export type NewOpener =
   | { kind: 'key-file'; save(vault: string, text: string): Promise<void> }
   | { kind: 'passphrase'; passphrase: string; cost?: ScryptCost }
@@ -68,7 +68,7 @@ export function describeLocked({ vault, slots }: Header): LockedVault {
   return { id: vault, slots: parseSlots(slots).map(({ kind }) => kind) }
 }
 
-/** The header of a new vault, with its only key slot, and its keys. @throws CofferError `usage` for a short passphrase */
+/** Creates the header of a new vault with one key slot. @throws CofferError `usage` if the passphrase is too short or too long */
 export async function createHeader(
   { random, clock, role }: Pick<Effects, 'random' | 'clock' | 'role'>,
   opener: NewOpener,
@@ -87,7 +87,7 @@ export async function createHeader(
   return { header, keyring, primitives, slot }
 }
 
-/** Saves a new key file first. */
+/** If the opener is a key file, creates and saves the file. */
 export async function toNewSecret(opener: NewOpener, vault: string, random: RandomSource): Promise<Secret> {
   if (opener.kind === 'passphrase') {
     checkNewPassphrase(opener.passphrase)
@@ -98,7 +98,7 @@ export async function toNewSecret(opener: NewOpener, vault: string, random: Rand
   return { kind: 'key-file', file }
 }
 
-/** Opens the header, which is read unless it is given, with the primitives of the role. */
+/** Opens a header with the primitives of the role. Default: reads the header from the directory. */
 export async function unlock(
   { random, files, directory, role }: Pick<Effects, 'random' | 'files' | 'directory' | 'role'>,
   secret: Secret,
@@ -120,19 +120,18 @@ export function parseOpener(opener: Opener): Secret {
   return opener.kind === 'passphrase' ? opener : { kind: 'key-file', file: parseKeyFile(opener.text) }
 }
 
-/** Native primitives start faster, libsodium runs faster. */
 export async function choosePrimitives(role: 'command' | 'server'): Promise<Primitives> {
   return role === 'command' ? nativePrimitives : loadSodium()
 }
 
-/** For a server that must answer at once: native primitives until libsodium is loaded, which begins after a pause. */
+/** For a server that must answer at once: it uses native primitives until libsodium is loaded, after a pause. */
 export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
   if (role === 'command') return nativePrimitives
   const pause = new Promise((resolve) => setTimeout(resolve, SODIUM_AFTER_MS).unref())
   return upgradeCrypto(nativePrimitives, pause.then(loadSodium))
 }
 
-/** The result of `work` must release the lock. @throws CofferError `unavailable`, at once beside a server */
+/** Contract: the result of `work` releases the lock. @throws CofferError `unavailable`; at once if a server has the vault open */
 export async function withLock<T>(
   effects: Effects & { name?: string },
   work: (lock: Lock) => Promise<T>,
@@ -153,19 +152,19 @@ export async function withLock<T>(
   }
 }
 
-/** Lets one process at a time use a file, by a lock beside it. @throws CofferError `unavailable` */
+/** Takes a lock beside a file, so that one process at a time uses the file. @throws CofferError `unavailable` */
 export function lockFile(path: string, pid: number): Promise<Lock> {
   const effects = completeEffects({ directory: dirname(path), pid, notice: () => {}, timeoutMs: 0 })
   return withLock({ ...effects, name: `${basename(path)}.lock` }, async (lock) => lock)
 }
 
 /**
- * Runs `work`, which creates a vault, with the lock of its directory. If `work` fails, its files are removed.
- * @throws CofferError `conflict` if there is a vault, `vault_damaged` if there is one without its header
+ * Calls `work`, which creates a vault, with the lock of its directory. If `work` fails, the files are removed.
+ * @throws CofferError `conflict` if there is a vault, `vault_damaged` if there is a vault without its header
  */
 export async function withNewDirectory<T>(effects: Effects, work: (lock: Lock) => Promise<T>): Promise<T> {
   const { files, directory } = effects
-  // Checked before waiting for the lock too, because a server may hold the lock.
+  // Also checked before the wait for the lock, because a server may have the lock.
   prepareDirectory(files, directory)
   return withLock(effects, async (lock) => {
     try {
@@ -184,15 +183,15 @@ export function refuseBesideServer({ files, directory, pid }: Effects): void {
   if (held?.state === 'alive') refuseServer(held.holder)
 }
 
-/** Refuses to wait for a server, which keeps a vault for long. @throws CofferError `unavailable` */
+/** Refuses to wait for a server, because it keeps the vault open for long. @throws CofferError `unavailable` */
 function refuseServer({ pid, host, since, isServer }: LockHolder): void {
   if (!isServer) return
-  const who = `Process ${pid} on ${host} has this vault open since ${formatDate(since)}`
+  const who = `Process ${pid} on ${host} has had this vault open since ${formatDate(since)}`
   const end = `Stop it first: kill ${pid}`
   throw new CofferError('unavailable', `${who}, and commands reach it there. ${end}`)
 }
 
-/** Asks before it takes the lock. @throws CofferError `unavailable`, at once beside a server */
+/** Asks for the secret before it takes the lock. @throws CofferError `unavailable`; at once if a server has the vault open */
 export async function runUnlocked<T>(
   effects: Effects,
   choose: ChooseOpener,

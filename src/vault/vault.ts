@@ -1,4 +1,4 @@
-/** A vault as commands use it: opened by this process, or open in a server that answers over a socket. */
+/** The vault of a command: this process has opened it, or a server has it open and answers over a socket. */
 import { fromSent, type SentError, toSent } from '../errors.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { PerformOptions } from '../framework/perform.js'
@@ -10,21 +10,24 @@ export interface OperationRequest<Name extends string = string> {
   operation: Name
   input: Record<string, unknown>
   as: { key: string } | { reveal: boolean; tenant?: string | undefined }
-  /** Explains the operation instead, for the application with this id, or else for the caller. */
+  /** Explains the operation instead of doing it, for the application with this id, or else for the caller. */
   explain?: { application?: string | undefined }
   idempotencyKey?: PerformOptions['idempotencyKey']
-  /** In no-reveal mode, which a setting of the vault may also turn on. */
+  /** Turns on no-reveal mode. A setting of the vault may also turn it on. */
   noReveal?: boolean
 }
 
 export interface Vault {
-  /** Input and result are JSON. @throws CofferError those of the operation */
+  /** Input and result are JSON. @throws the CofferErrors of the operation */
   ask<Name extends string>(asked: OperationRequest<Name>): Promise<Outcome<ResultOf<Name>>>
-  /** Absent if a server has the vault open, which has its own options. */
+  /** Absent if a server has the vault open, because the server has its own options. */
   configureReactors?(options: ReactorOptions): void
-  /** Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. */
+  /** Purges up to some thousands of expired tokens, for about `ms` if given. Resolves to their number. */
   sweep(ms?: number): Promise<number>
-  /** Resolves when no run of a reactor waits. Absent if a server has the vault open, which outlives its callers. */
+  /**
+   * Resolves when no reactor run is in progress. Absent if a server has the vault open, because it continues without its
+   * callers.
+   */
   settle?(): Promise<void>
   close(): Promise<void>
 }
@@ -38,13 +41,13 @@ export function createRemoteVault(peer: VaultSocketClient): Vault {
       if ('outcome' in reply) return reply.outcome as Outcome<never>
       throw fromSent(reply.error)
     },
-    // The server has an expiry sweeper of its own.
+    // The server purges expired tokens itself.
     sweep: async () => 0,
     close: async () => peer.close(),
   }
 }
 
-/** Answers a message of another process, failures included. */
+/** Answers a message of another process. A failure is an answer too. */
 export async function answerMessage(vault: Vault, message: unknown): Promise<Reply> {
   try {
     return { outcome: await vault.ask(message as OperationRequest) }

@@ -167,7 +167,7 @@ t.test('a command beside a server that is stopped ends after 10 s, and says what
   t.equal(code, 9)
   t.equal(
     stderr,
-    `error: Process ${server.pid} has the vault open and does not answer (waited 10 s). If it is stopped, let it go on: ` +
+    `error: Process ${server.pid} has the vault open and does not answer (waited 10 s). If it is stopped, resume it: ` +
       `kill -CONT ${server.pid}. Otherwise end it: kill ${server.pid}\n`,
   )
   server.kill('SIGCONT')

@@ -78,7 +78,7 @@ t.test('a young vault with one broken byte: nearly all is readable, and becomes 
   t.match(await after('token children tok-1'), children)
   t.match(await after('vault verify'), { ok: true, findings: [] })
   t.match(await after('log verify'), { is_whole: true })
-  const message = /^Vault copied without what was damaged; log records may be missing/
+  const message = /^Vault copied without damaged records; log records may be missing/
   t.match(await after('log list --entity-type tenant'), { data: [{ message }] })
   const asKey = { env: { COFFER_API_KEY: key } }
   t.match(await home.json('token list --vault new', asKey), { pagination: { total_items: 2 } })
