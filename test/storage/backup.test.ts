@@ -1,4 +1,4 @@
-/** A backup is one whole, consistent vault, made beside running units of work; anything less is refused when restored. */
+/** A backup is a whole, consistent vault, written while units of work run. Restoring refuses any other file. */
 import t from 'tap'
 import { readBackup, readBackupHeader, writeBackup } from '../../src/storage/backup-file.js'
 import type { Row } from '../../src/storage/engine.js'
@@ -27,7 +27,7 @@ const backUp = (engine: FileEngine, files: FakeFiles) =>
     writeBackup(optionsFor(files), '/backup', { header: engine.header, rows, progress: () => {} }),
   )
 
-/** Makes a vault of the rows of `/backup`, as the layer above does, which knows keys. */
+/** Creates a vault from the rows of `/backup`. Stands in for the layer above, which has the keys. */
 async function restore(options: ReturnType<typeof optionsFor>): Promise<void> {
   const { files, directory } = options
   const header = readBackupHeader(files, '/backup')
@@ -51,7 +51,7 @@ const list = async (engine: FileEngine): Promise<string[]> =>
 
 const isErased = (row: Row) => (row.sealed.every((byte) => byte === 0) ? { problem: 'erased' } : {})
 
-t.test('a backup made beside units of work is the vault as it was between two of them', async (t) => {
+t.test('a backup made while units of work run has the state between two units', async (t) => {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files, '/vault', 'server'))
   for (let round = 0; round < 5; round++) {
@@ -65,7 +65,7 @@ t.test('a backup made beside units of work is the vault as it was between two of
     states.push(await list(engine))
     await put(engine, `new ${round}`)
     states.push(await list(engine))
-    // The removed bytes are overwritten when the backup ends, and a new row of the same id is not.
+    // The end of the backup overwrites the removed bytes, but not the new row with the same id.
     await put(engine, `${round}-0`)
     states.push(await list(engine))
     await engine.flush()
@@ -85,13 +85,13 @@ t.test('a backup made beside units of work is the vault as it was between two of
   const found = (await list(copy)).join()
   t.ok(
     states.some((state) => state.join() === found),
-    'it is the vault as it was between two units of work',
+    'the backup has the state between two units of work',
   )
   t.strictSame((await copy.verify(isErased)).findings, [], 'no row that counts was overwritten')
   await copy.close()
 })
 
-t.test('a backup damaged anywhere, or cut, is refused and leaves no vault', async (t) => {
+t.test('a backup that is damaged at any byte, or cut, is refused and creates no vault', async (t) => {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files))
   await put(engine, 'a')
@@ -118,7 +118,7 @@ t.test('a backup damaged anywhere, or cut, is refused and leaves no vault', asyn
   await t.rejects(restore(optionsFor(files, '/copy')), { code: 'not_found' })
 })
 
-t.test('a restore that dies or fails at any step leaves no vault or a whole one', async (t) => {
+t.test('a restore that crashes or fails at any step leaves no vault or a whole one', async (t) => {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files))
   await put(engine, 'a')
@@ -136,7 +136,7 @@ t.test('a restore that dies or fails at any step leaves no vault or a whole one'
       await restore(optionsFor(copy, '/copy')).catch(() => undefined)
       const left = copy.afterCrash(code === 'stop')
       if (!hasHeader(left, '/copy')) {
-        // The second attempt goes over what the first one left.
+        // The second attempt overwrites the files of the first.
         left.plant('/backup', files.contents().get('//backup') ?? files.contents().get('/backup'))
         await restore(optionsFor(left, '/copy'))
       }
@@ -147,7 +147,7 @@ t.test('a restore that dies or fails at any step leaves no vault or a whole one'
   }
 })
 
-t.test('a backup has its name only when it is whole', async (t) => {
+t.test('a backup gets its name only when it is complete', async (t) => {
   const vault = new FakeFiles()
   const first = await createFileEngine(optionsFor(vault))
   await put(first, 'a')
@@ -178,7 +178,7 @@ t.test('a backup has its name only when it is whole', async (t) => {
   t.ok(before > 5 && after > 0, `${before} and ${after}`)
 })
 
-t.test('a backup that fails is removed, and the vault goes on', async (t) => {
+t.test('a backup that fails is removed, and the vault keeps working', async (t) => {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files))
   await put(engine, 'a')

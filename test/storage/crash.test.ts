@@ -1,6 +1,6 @@
 /**
- * Deaths and errors at every step: whatever moment a process or a machine ends at, the vault opens again with everything
- * that was acknowledged, and with the work under way either whole or not at all.
+ * Ends the process or the machine at every step of the disk. When the vault is opened again, it has everything that
+ * was acknowledged. The work that was interrupted is there completely or not at all.
  */
 import t, { type Test } from 'tap'
 import { type RekeyOptions, rekeyVault } from '../../src/storage/lsm/maintenance/rows.js'
@@ -24,16 +24,15 @@ import { digest, engineKeys, testHeader } from './powers.js'
 
 t.setTimeout(500_000)
 
-/** What a vault holds, by name; logs by their number. */
+/** The texts of a vault by name. A log record has the name `log <number>`. */
 type Contents = Map<string, string>
 
 interface Act {
   run(engine: FileEngine): Promise<unknown>
-  /** What the vault holds after it. */
   expect(contents: Contents): unknown
-  /** Answered before it is stored. */
+  /** The act is answered before it is stored. */
   isSoon?: boolean
-  /** A name that must not be there before. */
+  /** A name that must not exist before the act. */
   inserts?: string
 }
 
@@ -78,7 +77,7 @@ const ACTS: Record<string, (name: string, text: string) => Act> = {
   }),
 }
 
-/** The acts of lines such as `put a one`. */
+/** Parses lines such as `put a one`. */
 const actsOf = (lines: string) =>
   lines.split(/, /).map((line) => {
     const [act = '', name = '', text = ''] = line.split(' ')
@@ -100,7 +99,7 @@ const scripts: Record<string, Act[]> = {
 
 type Role = 'command' | 'server'
 
-/** A server flushes after every few rows here, beside units of work. */
+/** The options of a server make it flush after every few rows, while units of work run. */
 function optionsFor(files: FakeFiles, role: Role = 'command') {
   const options = diskOptions(files, role)
   return role === 'server' ? { ...options, flushAt: { bytes: 1_000_000, rows: 2 } } : options
@@ -124,7 +123,7 @@ const print = (contents: Contents) =>
     .sort()
     .join(' ')
 
-/** The states that a crash after `done` acts may leave: from the last that was stored to the one under way. */
+/** The states that a crash after `done` acts may leave: from the last stored act to the interrupted act. */
 function allowed(acts: readonly Act[], done: number): Set<string> {
   let first = done
   while (first > 0 && acts[first - 1]?.isSoon) first--
@@ -137,7 +136,7 @@ function allowed(acts: readonly Act[], done: number): Set<string> {
   return states
 }
 
-/** Runs the acts until the disk stops them; tells how many were answered, and whether the vault was made at all. */
+/** Runs the acts until the disk stops them. Returns how many were answered, and whether the vault was created. */
 async function runUntilStopped(files: FakeFiles, acts: readonly Act[], role: Role) {
   const result = { done: 0, isMade: false }
   try {
@@ -149,7 +148,7 @@ async function runUntilStopped(files: FakeFiles, acts: readonly Act[], role: Rol
     }
     await engine.close()
   } catch {
-    // The process is dead: what it would have said no longer matters.
+    // The process is dead, so nobody receives its last answers.
   }
   return result
 }
@@ -161,7 +160,7 @@ async function countSteps(acts: readonly Act[], role: Role): Promise<number> {
   return files.steps
 }
 
-/** A death of the process, and two of the machine. */
+/** One crash of the process, and two of the machine. */
 const DEATHS = [
   ['killed', false, false],
   ['power cut', true, false],
@@ -180,7 +179,11 @@ async function crashAt(t: Test, acts: readonly Act[], fault: Fault, death: Death
   if (!isMade && !hasHeader(left, '/vault')) {
     const again = await createFileEngine(optionsFor(left))
     await disk.put(again, 'after')
-    t.equal(print(await read(again)), 'after=after/5', `${title}: a vault is made where making one failed`)
+    t.equal(
+      print(await read(again)),
+      'after=after/5',
+      `${title}: a vault can be created where creating one has failed`,
+    )
     await again.close()
     return
   }
@@ -194,10 +197,10 @@ async function crashAt(t: Test, acts: readonly Act[], fault: Fault, death: Death
   await engine.close()
   const reopened = await openFileEngine(optionsFor(left.afterCrash(true)))
   const expected = [...found.split(' ').filter(Boolean), 'after=works/5'].sort().join(' ')
-  t.equal(print(await read(reopened)), expected, `${title}: goes on working`)
+  t.equal(print(await read(reopened)), expected, `${title}: the vault still accepts work`)
   await reopened.close()
   const strays = [...left.contents().keys()].filter((path) => /\.tmp-/.test(path))
-  t.strictSame([strays, walsOf(left).length], [[], 1], `${title}: leaves nothing behind`)
+  t.strictSame([strays, walsOf(left).length], [[], 1], `${title}: no temporary file and one log are left`)
 }
 
 for (const [title, acts] of Object.entries(scripts)) {
@@ -213,7 +216,7 @@ for (const [title, acts] of Object.entries(scripts)) {
   })
 }
 
-t.test('nor of a server that flushes beside units of work', async (t) => {
+t.test('a crash loses nothing acknowledged by a server that flushes while units of work run', async (t) => {
   const acts = scripts['compacted tables']!
   const steps = await countSteps(acts, 'server')
   t.ok(steps > 100, `${steps} steps`)
@@ -221,7 +224,7 @@ t.test('nor of a server that flushes beside units of work', async (t) => {
     await crashAt(t, acts, { at, code: 'stop' }, DEATHS[(at >> 1) % 3]!, 'server')
 })
 
-t.test('works that share a frame and a sync are all there or were not answered', async (t) => {
+t.test('works that share a frame and a sync are all stored, or none was answered', async (t) => {
   const works = ['a', 'b', 'c', 'd', 'e']
   const runAll = async (files: FakeFiles) => {
     const answered: string[] = []
@@ -232,7 +235,7 @@ t.test('works that share a frame and a sync are all there or were not answered',
       t.ok(files.steps - before <= 4, `${files.steps - before} steps for five works`)
       await engine.close()
     } catch {
-      // Dead.
+      // The process has crashed.
     }
     return answered
   }
@@ -251,7 +254,7 @@ t.test('works that share a frame and a sync are all there or were not answered',
   }
 })
 
-t.test('an error of the disk at any step is told, and loses nothing', async (t) => {
+t.test('an error of the disk at any step is reported and loses nothing', async (t) => {
   const runs = [
     ['single works', 'command'],
     ['compacted tables', 'command'],
@@ -266,7 +269,10 @@ t.test('an error of the disk at any step is told, and loses nothing', async (t) 
   }
 })
 
-/** The disk fails once; what was answered stays, what was refused is not there, and opened anew the vault works. */
+/**
+ * Lets the disk fail once. Then the vault has what was answered and nothing of what was refused, and can be opened
+ * again.
+ */
 async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): Promise<void> {
   const files = new FakeFiles()
   files.fault = fault
@@ -276,16 +282,16 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
   try {
     engine = await createFileEngine(options)
   } catch (error) {
-    t.match(error, { code: 'storage_failed' }, `${title}: making the vault fails`)
+    t.match(error, { code: 'storage_failed' }, `${title}: creating the vault fails`)
     t.strictSame(files.openFiles, [], `${title}: every file was closed`)
     return
   }
   const contents: Contents = new Map()
-  // Answered, and stored only with what comes after them: a disk that fails for good loses them.
+  // These acts are answered, but stored only together with later acts. A disk that keeps failing loses them.
   let held: Contents = new Map()
   let refused = 0
   for (const act of acts) {
-    // What a refused removal left is not put as new by anybody who keeps to the contract.
+    // A removal that was refused may leave its row. The contract forbids callers to insert an id that exists.
     if (act.inserts !== undefined && contents.has(act.inserts)) continue
     try {
       await act.run(engine)
@@ -294,28 +300,28 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
       else act.expect(held)
     } catch (error) {
       refused++
-      // A later act may miss what an earlier one failed to make; that is the script's error, not the disk's.
+      // A later act may need what an earlier act failed to store. That error is the script's, not the disk's.
       const isOurs = error instanceof TypeError || (error as { code?: string }).code === 'internal'
       if (!isOurs) t.match(error, { code: 'storage_failed' }, title)
     }
   }
   await engine.close().catch(() => refused++)
-  // A file that could not be removed is swept by the next owner. A server may take fewer steps than when they were counted.
+  // The next owner removes a file that could not be removed. A server may take fewer steps than were counted before.
   const derivesNoEvent =
     refused > 0 || options.notices.length > 0 || [undefined, 'remove'].includes(files.failed)
-  t.ok(derivesNoEvent, `${title}: somebody was told that it cannot ${files.failed}`)
+  t.ok(derivesNoEvent, `${title}: the failed ${files.failed} is reported`)
   t.strictSame(files.openFiles, [], `${title}: every file was closed`)
   files.fault = undefined
   const again = await openFileEngine(optionsFor(files.afterCrash(false)))
   const found = await read(again)
   if (refused > 0) for (const [name, text] of held) if (!found.has(name)) found.set(name, text)
-  t.equal(print(found), print(contents), `${title}: what was answered is there, and nothing else`)
+  t.equal(print(found), print(contents), `${title}: exactly the answered works are there`)
   await again.close()
 }
 
 // ---------------------------------------------------------------- single operations
 
-/** Has the disk stop, or fail with an error, at each step of `work` on a copy of `vault`. */
+/** Lets the disk stop or fail at each step of `work`, each time on a new copy of `vault`. */
 async function atEachStep(
   vault: FakeFiles,
   code: 'stop' | 'EIO',
@@ -343,7 +349,7 @@ async function atEachStep(
 
 const [OLD, NEW] = [testHeader('old'), testHeader('new')]
 
-t.test('a header is replaced whole, and the older one is refused from then on', async (t) => {
+t.test('a header is replaced completely, and the vault then refuses the older header', async (t) => {
   const vault = new FakeFiles()
   const first = await createFileEngine({ ...diskOptions(vault), header: OLD })
   await disk.put(first, 'a', 'kept')
@@ -378,13 +384,13 @@ t.test('a header is replaced whole, and the older one is refused from then on', 
       await t.rejects(
         openFileEngine({ ...diskOptions(left), header: OLD }),
         { code: 'vault_damaged', message: /journal-\w+ is missing/ },
-        `${title}: nor does the state of before bring it back`,
+        `${title}: the older state is refused too`,
       )
     })
-  t.equal(seen.size, 2, 'both were met')
+  t.equal(seen.size, 2, 'some crashes leave the old header and some the new one')
 })
 
-t.test('a change of all keys leaves the vault under the present ones or the new ones', async (t) => {
+t.test('a crash while all keys change leaves the vault with the old keys or the new ones', async (t) => {
   const optionsOf = (files: FakeFiles, isChanged: boolean) => {
     const options = { ...diskOptions(files), header: isChanged ? NEW : OLD }
     return { ...options, keys: engineKeys(options.random, isChanged ? 'second' : 'first') }
@@ -430,14 +436,14 @@ t.test('a change of all keys leaves the vault under the present ones or the new 
     const { told, isChanged } = await tell(left)
     t.strictSame([told, isChanged || !isDone], [isChanged ? after : before, true], title)
     if (!isChanged) await rekeyVault(rekeyOf(left))
-    t.strictSame(await tell(left), { told: after, isChanged: true }, `${title}: begun again`)
+    t.strictSame(await tell(left), { told: after, isChanged: true }, `${title}: the change can be repeated`)
     const kept = [...left.contents().keys()].filter((path) => vault.contents().has(path)).sort()
-    t.strictSame(kept, ['/vault/state', '/vault/vault.json'], 'no log or table of before is left')
+    t.strictSame(kept, ['/vault/state', '/vault/vault.json'], 'no old log or table is left')
     await t.rejects(openFileEngine(optionsOf(left, false)), { code: 'vault_damaged' })
   })
 })
 
-t.test('erasing that a crash interrupted is done when the vault is opened again', async (t) => {
+t.test('an overwrite that a crash interrupted is completed when the vault is opened again', async (t) => {
   const secret = `sealed bytes of a, ${'x'.repeat(40)}`
   const vault = new FakeFiles()
   const first = await createFileEngine(diskOptions(vault))
@@ -455,5 +461,5 @@ t.test('erasing that a crash interrupted is done when the vault is opened again'
     if (isFlushed) t.strictSame(holds(left, secret), [], title)
     await engine.close()
   })
-  t.ok(later > 0, 'some crashes leave it to be done later')
+  t.ok(later > 0, 'some crashes leave the overwrite to the next opening')
 })

@@ -1,11 +1,13 @@
-/** What servers reach a database through: it can lead to another one, and cut a connection in the middle of a commit. */
+/**
+ * A proxy between servers and a database. It can switch to another database, and cut a connection during a commit.
+ */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 export class CuttingProxy {
-  /** Commits whose answer was withheld. */
+  /** Number of commits whose answer was withheld. */
   cuts = 0
-  /** Whether it takes connections, and leads nothing that is sent on them anywhere. */
+  /** Accepts connections, but forwards nothing. */
   isSilent = false
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -28,12 +30,11 @@ export class CuttingProxy {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** New connections lead there. */
   leadTo(path: string): void {
     this.#path = path
   }
 
-  /** The next commit is done, and whoever asked for it never learns so. */
+  /** Forwards the next commit, and ends the connection before its answer. */
   cutNextCommit(): void {
     this.#isArmed = true
   }
@@ -48,7 +49,7 @@ export class CuttingProxy {
     const both = [client, database]
     let isCutting = false
     const end = () => {
-      // A commit that was not done, or whose connection has ended by itself, is none that was cut.
+      // A commit that was not done, or whose connection ended by itself, does not count as cut.
       if (isCutting) this.#isArmed = true
       isCutting = false
       for (const socket of both) {

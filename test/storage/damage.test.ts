@@ -1,7 +1,8 @@
 /**
- * Damage to any byte of any file. Opening tells the truth, or (only of a last frame that was never confirmed) the truth
- * before it with a notice, or refuses: never something else, never an empty vault. Verification finds the damage. The
- * copy of a damaged vault reads rows as they were or not at all.
+ * Damages any byte of any file. Opening the vault then shows the true content or refuses. If only the last,
+ * unconfirmed frame is damaged, opening may also show the content before that frame, with a notice. It never shows
+ * other content or an empty vault. Verification finds the damage. The copy of a damaged vault has each row unchanged
+ * or not at all.
  */
 import t from 'tap'
 import { CofferError } from '../../src/errors.js'
@@ -25,7 +26,7 @@ import {
 import { FakeFiles } from './fake-files.js'
 import { digest } from './powers.js'
 
-/** Stands for a seal: a text that cannot be changed, or put elsewhere, unnoticed. */
+/** Stands in for a seal. A change of the text, or moving it to another row, is noticed. */
 const seal = (text: string, id: Uint8Array, rev: number) => {
   const mac = digest(`${text}/${Buffer.from(id).toString('hex')}/${rev}`, 8)
   return Buffer.from(`${text}|${Buffer.from(mac).toString('hex')}`)
@@ -56,7 +57,10 @@ async function optionsFor(files: FakeFiles) {
   return { ...options, header: await readHeader(files, '/vault') }
 }
 
-/** Tables and three frames; a row is replaced in a table, one in the log. `older`: before the last two works. */
+/**
+ * Makes a vault with tables and three frames. One row is replaced in a table, one in the log. `older` lacks the last
+ * two works.
+ */
 async function makeVault() {
   const files = new FakeFiles()
   const engine = await createFileEngine(await optionsFor(files))
@@ -79,7 +83,7 @@ async function makeVault() {
   return { files, older, truth, before, wal, head, firstHead }
 }
 
-/** Everything the vault says, by every way of asking. */
+/** Reads the whole vault through every kind of read. */
 function tell(engine: Engine): Promise<string> {
   return engine.read(async (reader) => {
     const lines: string[] = []
@@ -120,7 +124,7 @@ async function look(files: FakeFiles): Promise<Outcome> {
 
 const REFUSALS = ['vault_damaged', 'vault_unsupported', 'vault_missing']
 
-/** What is wrong with an outcome, if anything. `before` is given where a last frame may be lost. */
+/** Returns the error of an outcome, if any. `before` is given if the last frame may be lost. */
 function wrong(outcome: Outcome, truth: string, before?: string): string | undefined {
   if ('code' in outcome) return REFUSALS.includes(outcome.code) ? undefined : outcome.code
   if (outcome.told === truth || (outcome.told === before && outcome.notices.length > 0)) return undefined
@@ -134,7 +138,7 @@ const check: CheckRow = (row) => {
 
 const verify = (files: FakeFiles): Promise<Verification> => verifyVault(diskOptions(files), check)
 
-/** What the copy of a damaged vault reads; it changes nothing. */
+/** Reads what the copy of a damaged vault has, and asserts that reading changes no file. */
 async function readAll(files: FakeFiles) {
   const before = files.contents()
   const findings: Finding[] = []
@@ -152,7 +156,7 @@ async function readAll(files: FakeFiles) {
 
 const ROWS = ['log 1', 'log 2', 'newer', 'second', 'third']
 
-t.test('every byte flipped and every file cut at every length', async (t) => {
+t.test('a flipped byte or a cut of any file is noticed', async (t) => {
   const { files, truth } = await makeVault()
   t.strictSame(await look(files.afterCrash(false)), { told: truth, notices: [] })
   t.strictSame(await readAll(files.afterCrash(false)), { texts: ROWS, missing: 0, findings: [] })
@@ -166,13 +170,13 @@ t.test('every byte flipped and every file cut at every length', async (t) => {
         if (fault !== undefined) t.fail(`${path} at ${at} of ${length}: ${fault}`)
         if ('code' in outcome) counts.refused++
         else counts.intact++
-        // The header is read and judged before.
+        // Verification reads the header before it opens the vault.
         if (at % 5 !== 0 || path.endsWith('vault.json')) continue
         const { findings } = await verify(copy)
         if (findings.length === 0) counts.harmless++
         if (findings.length === 0 && 'code' in outcome) t.fail(`${path} at ${at}: refused, but not found`)
         const { texts, missing, findings: told } = await readAll(copy)
-        // A lost frame had replaced it.
+        // The lost frame had replaced the row `first`.
         const strange = texts.filter((text) => !ROWS.includes(text) && text !== 'first')
         if (strange.length > 0) t.fail(`${path} at ${at}: ${strange}`)
         const lost = ROWS.filter((text) => !texts.includes(text)).length
@@ -183,10 +187,10 @@ t.test('every byte flipped and every file cut at every length', async (t) => {
     }
   t.ok(counts.refused > 1_000, `${counts.refused} refused`)
   t.ok(counts.harmless < 60, `${counts.harmless} harmless`)
-  t.ok(counts.lost / counts.copies < 2, 'a damage costs two of five rows, at most, on average')
+  t.ok(counts.lost / counts.copies < 2, 'damage costs at most two of five rows on average')
 })
 
-t.test('a file that is gone is refused, not started anew, and told; other rows are read', async (t) => {
+t.test('a missing file is refused and reported, and the copy has the other rows', async (t) => {
   const { files, head } = await makeVault()
   for (const path of files.contents().keys()) {
     const copy = damaged(files, path, () => undefined)
@@ -200,7 +204,7 @@ t.test('a file that is gone is refused, not started anew, and told; other rows a
   }
 })
 
-t.test('verification says what is damaged and what is readable', async (t) => {
+t.test('verification reports what is damaged and what can be read', async (t) => {
   const { files, wal } = await makeVault()
   const sound = await verify(files.afterCrash(false))
   t.strictSame(sound, { findings: [], readable: { records: 3, logs: 2 }, segments: 1 })
@@ -223,7 +227,7 @@ t.test('verification says what is damaged and what is readable', async (t) => {
   t.match(await verify(damaged(files, table, () => undefined)), { findings: [{ problem: /is missing/ }] })
 })
 
-t.test('frames of a log swapped, repeated, left out or broken', async (t) => {
+t.test('a log is refused if its frames are swapped, repeated, removed or broken', async (t) => {
   const { files, wal, head, firstHead } = await makeVault()
   const [first, second, third] = framesOf(files.contents().get(wal)!) as [Buffer, Buffer, Buffer]
   const cases: [string, Buffer[]][] = [
@@ -249,7 +253,7 @@ t.test('frames of a log swapped, repeated, left out or broken', async (t) => {
     )
 })
 
-t.test('files of an older copy, or of another vault with this id, do not fit', async (t) => {
+t.test('files of an older copy, or of another vault with the same id, are refused', async (t) => {
   const { files, older, truth } = await makeVault()
   const other = (await makeVault()).files
   const kindOf = (name: string) => name.replace(/(segments\/|-).*/, '$1')
@@ -257,10 +261,10 @@ t.test('files of an older copy, or of another vault with this id, do not fit', a
     const target = pathsOf(files, '').find((name) => name === disk || kindOf(name) === kindOf(disk))!
     t.equal(wrong(await look(damaged(files, target, () => bytes)), truth), undefined, disk)
   }
-  t.ok('told' in (await look(older)), 'a whole older copy is one that nobody can tell')
+  t.ok('told' in (await look(older)), 'a whole older copy cannot be noticed')
 })
 
-t.test('a header of a newer format, of another shape or too large is refused by name', async (t) => {
+t.test('a header of a newer format, another shape or excessive size is refused by name', async (t) => {
   const { files } = await makeVault()
   const header = JSON.parse(files.contents().get('/vault/vault.json')!.toString())
   const cases: [string, unknown, string][] = [
@@ -278,7 +282,7 @@ t.test('a header of a newer format, of another shape or too large is refused by 
   }
 })
 
-/** Opens the vault, and again; no byte of its log may be gone. */
+/** Opens the vault twice, and asserts that no byte of its log is lost. */
 async function lookAtTail(files: FakeFiles, wal: string, truth: string) {
   const planted = files.contents().get(wal)!
   const first = await look(files)
@@ -288,7 +292,7 @@ async function lookAtTail(files: FakeFiles, wal: string, truth: string) {
   }
   const second = await look(files)
   if (!('told' in second) || second.told !== first.told)
-    throw new Error('opened again, it tells something else')
+    throw new Error('the second opening shows other content')
   const [aside, ...others] = pathsOf(files, '/aside-')
   if (others.length > 0) throw new Error('more than one file is set aside')
   const kept = files.contents().get(aside ?? wal)!
@@ -298,7 +302,7 @@ async function lookAtTail(files: FakeFiles, wal: string, truth: string) {
   return aside === undefined ? 'shorter' : 'set aside'
 }
 
-t.test('whatever is damaged at the end of the log, and whatever its head says', async (t) => {
+t.test("damage at the end of the log is refused or set aside, depending on the log's head", async (t) => {
   const { files, wal, head, firstHead, truth } = await makeVault()
   const bytes = files.contents().get(wal)!
   const borders = [0]
@@ -337,7 +341,7 @@ t.test('whatever is damaged at the end of the log, and whatever its head says', 
   t.pass('as expected')
 })
 
-t.test('a disk that has no room for the log set aside loses nothing', async (t) => {
+t.test('a disk without room for the log that is set aside loses nothing', async (t) => {
   const { files, wal, head, firstHead, truth } = await makeVault()
   const torn = files.contents().get(wal)!.subarray(0, -5)
   files.plant(wal, torn)

@@ -1,11 +1,11 @@
-/** Engines on a disk in memory: their options, changes by the name of a row, and damage to their files. */
+/** Engines on a disk in memory: options, changes of rows by name, and damage to files. */
 import { allOf, draftOf, type FileEngine, idOf, KIND } from './engines.js'
 import type { FakeFiles } from './fake-files.js'
 import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 let opened = 0
 
-/** Options with random bytes that no other opening has. `vault`: names its keys. */
+/** Options with random bytes that differ for each opening. `vault` selects the keys. */
 export function diskOptions(files: FakeFiles, role: 'command' | 'server' = 'command', vault = 'vault') {
   const random = repeatableRandom(`opened ${opened++}`)
   const notices: string[] = []
@@ -40,11 +40,11 @@ export const pathsOf = (files: FakeFiles, part: string) =>
 
 export const walsOf = (files: FakeFiles) => pathsOf(files, '/journal-')
 
-/** The files that hold these bytes. */
+/** The paths of the files that contain these bytes. */
 export const holds = (files: FakeFiles, text: string) =>
   [...files.contents()].filter(([, bytes]) => bytes.includes(text)).map(([path]) => path)
 
-/** A copy of the disk on which a file is changed, or removed if `change` returns nothing. */
+/** Copies the disk and changes one file of the copy. Removes the file if `change` returns nothing. */
 export function damaged(
   files: FakeFiles,
   path: string,
@@ -73,7 +73,7 @@ export function framesOf(bytes: Buffer): Buffer[] {
   return frames
 }
 
-/** Resolves once `isDone`, at most 10 s later. */
+/** Resolves when `isDone` returns true, or after 10 s. */
 export async function until(isDone: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 10_000
   while (!(await isDone()) && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 1))

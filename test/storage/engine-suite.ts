@@ -1,7 +1,4 @@
-/**
- * What every engine promises, as one suite: rows found exactly, newest first, works that fail leave no trace. Opens
- * engines through `open`, and knows of none in particular.
- */
+/** Tests of everything that all engines promise. Knows engines only through `open`. */
 import fc from 'fast-check'
 import type { Test } from 'tap'
 import type { Draft, Engine, EngineWriter, Query, Row, SeekQuery, Where } from '../../src/storage/engine.js'
@@ -11,9 +8,9 @@ import type { createClock } from './powers.js'
 export interface OpenedEngine {
   engine: Engine
   clock: ReturnType<typeof createClock>
-  /** Moves what is in memory or log to where it shall stay. */
+  /** Flushes or compacts, if the engine can. */
   flush?(): Promise<void>
-  /** Closes the engine and opens what it left behind. */
+  /** Closes the engine and opens its files again. */
   reopen?(): Promise<Engine>
 }
 
@@ -22,7 +19,7 @@ const queryOf = (where: Where, page: Partial<Query> = {}): Query => {
   return { ...shape, ...page, where }
 }
 
-/** A page; and whatever is asked, seeking gives the same rows in both directions, in steps of any size. */
+/** Finds a page. Asserts that seeking gives the same rows in both directions and with every step size. */
 const find = (engine: Engine, query: Query) =>
   engine.read(async (reader) => {
     const found = await reader.find(query)
@@ -32,7 +29,7 @@ const find = (engine: Engine, query: Query) =>
       for (let some: Row[] | undefined; some === undefined || some.length > 0; all.push(...some)) {
         const most = (all.length % 3) + 1
         some = await reader.seek({ ...sought, size: most, ...from(all.at(-1)) })
-        if (some.length > most) throw new Error('more were found than sought')
+        if (some.length > most) throw new Error('seeking returned more rows than its limit')
       }
       return all
     }
@@ -47,7 +44,7 @@ const find = (engine: Engine, query: Query) =>
 
 const insert = (engine: Engine, wanted: Wanted) => engine.write((writer) => writer.put(draftOf(wanted)))
 
-/** Replaces as callers do: with what they read. */
+/** Replaces a row as callers do: with the row that they read. */
 const replace = (engine: Engine, wanted: Wanted) =>
   engine.write(async (writer) => {
     const { name, tenant = 1 } = wanted
@@ -56,9 +53,9 @@ const replace = (engine: Engine, wanted: Wanted) =>
     await writer.put({ ...draftOf(wanted), seq: row.seq, created: row.created })
   })
 
-/** Runs every promise against engines that `open` makes. */
+/** Runs every test with engines that `open` makes. */
 export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs = 120 } = {}): void {
-  t.test('a work sees its own changes, others only when it has ended', async (t) => {
+  t.test('a work sees its own changes, and others see them only after it has ended', async (t) => {
     const { engine } = await open()
     const seen = await engine.write(async (writer) => {
       await writer.put(draftOf({ name: 'a', keys: ['red'] }))
@@ -72,7 +69,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
   })
 
   t.test(
-    'the changes of a kind are counted, if the engine counts any, and a tenant is of every kind',
+    'an engine that counts changes counts them by kind, and a change of tenants counts for every kind',
     async (t) => {
       const { engine } = await open()
       const isCounted = async (work: (writer: EngineWriter) => unknown) => {
@@ -91,7 +88,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
     },
   )
 
-  t.test('works that come together are as if one had run after another', async (t) => {
+  t.test('concurrent works have the same result as some sequence', async (t) => {
     const { engine } = await open()
     await insert(engine, { name: 'count', text: '0' })
     const add = () =>
@@ -105,13 +102,13 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
     await Promise.all(Array.from({ length: 12 }, add))
     t.equal(await read(), '12')
     const [, seen] = await Promise.all([add(), add().then(read)])
-    // The other one may still be under way.
+    // The other work may still be running.
     t.ok(['13', '14'].includes(seen), seen)
     t.equal(await read(), '14')
     await engine.close()
   })
 
-  t.test('a writer refuses when its work has ended, and an engine when it is closed', async (t) => {
+  t.test('a writer refuses calls after its work has ended, and an engine after it is closed', async (t) => {
     const { engine } = await open()
     const writer = await engine.write(async (held) => ({ held }))
     await t.rejects(async () => writer.held.put(draftOf({ name: 'late' })), { code: 'internal' })
@@ -121,7 +118,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
     await engine.close()
   })
 
-  t.test('refuses rows that its fields cannot hold, and a new row of an id that is taken', async (t) => {
+  t.test('rows that the fields cannot hold, and new rows with a taken id, are refused', async (t) => {
     const { engine } = await open()
     await insert(engine, { name: 'a' })
     const wrong: Partial<Draft>[] = [
@@ -142,7 +139,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
     await engine.close()
   })
 
-  t.test('agrees with a list of rows, whatever is done to it', async (t) => {
+  t.test('a random sequence of calls gives the same results as a list of rows', async (t) => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
       const opened = await open()
       const model: Model = { seq: 0, now: 0, rows: [] }
@@ -207,11 +204,11 @@ const small = fc.nat({ max: 11 })
 const tenant = fc.constantFrom(1, 1, 1, 2)
 const kind = fc.constantFrom(KIND, LOG_KIND)
 const key = fc.nat({ max: 4 })
-/** One may be there twice. */
+/** A key may occur twice. */
 const keys = fc.array(key, { maxLength: 4 })
-/** Of the rows and of the clock, so that they often meet. */
+/** Rows and the clock use the same few moments, so that they often coincide. */
 const moment = fc.constantFrom(0, 1_000, 1_099, 1_100, 1_101, 1_200, 1_300)
-/** More alternatives than an engine looks up one by one. Most are keys that no row has. */
+/** More alternatives than an engine looks up individually. Most of the keys belong to no row. */
 const manyKeys = fc.array(key, { maxLength: 3 }).map((some) => {
   const others = Array.from({ length: 40 }, (_, at) => 100 + at)
   return { or: [...some, ...others].map((each) => ({ key: each })) }
@@ -270,7 +267,7 @@ async function takeStep(opened: OpenedEngine, model: Model, step: Step): Promise
   } else await fail(engine)
 }
 
-/** Leaves no trace. */
+/** Runs a work that fails, and asserts that it changes nothing. */
 async function fail(engine: Engine): Promise<void> {
   const failing = engine.write(async (writer) => {
     await writer.put(draftOf({ name: 'ghost', keys: ['0'] }))
@@ -279,7 +276,7 @@ async function fail(engine: Engine): Promise<void> {
     await writer.append(logOf('ghost'))
     await writer.dropTenant(1)
     const expired = await writer.findExpired(100)
-    agree(expired.filter((row) => row.tenant === 1).length, 0, 'its own changes')
+    agree(expired.filter((row) => row.tenant === 1).length, 0, 'the work sees its own changes')
     throw new Error('ghost')
   })
   await failing.catch((error) => agree(error.message, 'ghost', 'failing'))
@@ -308,7 +305,7 @@ async function compare(engine: Engine, model: Model, step: Omit<Find, 'do'>): Pr
   const found = rows.map((row) => print(textOf(row), row))
   const expected = live.slice((page - 1) * size, page * size).map((row) => print(row.text, row))
   agree([found, total], [expected, live.length], step)
-  agree(rows.filter(({ keys }) => keys.length > 0).length, 0, 'keys are not given back')
+  agree(rows.filter(({ keys }) => keys.length > 0).length, 0, 'keys are not returned')
 }
 
 async function checkWhole(engine: Engine, model: Model): Promise<void> {
@@ -328,7 +325,7 @@ async function checkWhole(engine: Engine, model: Model): Promise<void> {
   const findExpired = async (most: number) =>
     (await engine.read((reader) => reader.findExpired(most))).map(textOf).sort()
   agree(await findExpired(100), over.sort(), 'expired')
-  agree((await findExpired(1)).length, Math.min(1, over.length), 'no more than were asked for')
+  agree((await findExpired(1)).length, Math.min(1, over.length), 'at most the requested number is returned')
 }
 
 function agree(found: unknown, expected: unknown, about: unknown): void {
@@ -337,7 +334,7 @@ function agree(found: unknown, expected: unknown, about: unknown): void {
   throw new Error(`asked ${texts[0]}, expected ${texts[1]}, found ${texts[2]}`)
 }
 
-/** Kinds have neither keys nor ids in common. */
+/** Kinds share neither keys nor ids. */
 function toWhere(condition: Condition, kind: number, tenant: number): Where {
   const inner = (part: Condition) => toWhere(part, kind, tenant)
   const nameOf = (name: number) => `${kind === KIND ? '' : 'log '}${name}`

@@ -1,4 +1,4 @@
-/** Engines without the barrier above them: each log entry is a row that the test has drafted. */
+/** Engines without encryption. The test drafts the row of each log entry. */
 
 import type { Clock } from '../../src/crypto/ports.js'
 import type { Draft, Engine, LogEntry, LogSealer, Row } from '../../src/storage/engine.js'
@@ -12,7 +12,7 @@ export const KIND = 3
 export const LOG_KIND = 255
 export const idOf = (name: string, tenant = 1) => digest(`id/${KIND}/${tenant}/${name}`, 16)
 export const keyOf = (name: string, tenant = 1) => digest(`key/${tenant}/${name}`, 8)
-/** The key of all rows of a kind; kinds have no key in common. */
+/** The key that all rows of a kind have. Different kinds share no key. */
 export const allOf = (kind: number, tenant = 1) => keyOf(kind === KIND ? 'all' : 'logs', tenant)
 export const textOf = ({ sealed }: Pick<Row, 'sealed'>) => Buffer.from(sealed).toString()
 
@@ -25,7 +25,7 @@ export interface Wanted {
   modified?: number
 }
 
-/** A new row, which has the key `all` besides. */
+/** Drafts a new row. The row also has the key `all`. */
 export function draftOf({
   name,
   text = name,
@@ -43,7 +43,7 @@ export interface DraftedEntry extends LogEntry {
   draft: Draft
 }
 
-/** As an entry of the log, a row of another kind that has an id and keys of its own. */
+/** Drafts a log entry: a row of another kind, with its own id and keys. */
 export function logOf(text: string, tenant = 1, keys: readonly string[] = []): DraftedEntry {
   const own = [allOf(LOG_KIND, tenant), ...keys.map((key) => keyOf(`log ${key}`, tenant))]
   const draft = {
@@ -82,7 +82,7 @@ export async function openFileEngine(options: file.FileEngineOptions): Promise<f
 
 export const createMemoryEngine = (clock: Clock): Engine => sealAtOnce(attached(new MemoryEngine(clock)))
 
-/** Makes rows of the log entries of each unit at once, by saving the state of the engine. */
+/** Stores the log entries of each unit as rows at once, by saving the state of the engine. */
 export function sealAtOnce(engine: MemoryEngine): MemoryEngine {
   const write = engine.write.bind(engine)
   engine.write = async (work) => {

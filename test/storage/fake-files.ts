@@ -1,17 +1,17 @@
 /**
- * A disk in memory that forgets what was not synced, stops at a chosen step or fails there. Stands in for `nodeFiles`
- * wherever a test must see every moment at which a process or a machine may die.
+ * A disk in memory that loses unsynced data, and can stop or fail at a chosen step. Replaces `nodeFiles` in tests of
+ * every moment at which a process or a machine may crash.
  */
 import { CofferError } from '../../src/errors.js'
 import { type FileStat, type Files, storageError } from '../../src/storage/files.js'
 
-/** Thrown where the process is said to have died; no code of ours may catch and go on. */
+/** Thrown where the process crashes. The code under test must not catch it and continue. */
 export class Stopped extends Error {}
 
-/** Bytes are replaced and never changed, so several files may share them. */
+/** Buffers are replaced and never changed, so files can share them. */
 interface File {
   bytes: Buffer
-  /** What a power cut leaves. */
+  /** The bytes that a power cut leaves. */
   safe: Buffer
   mode: number
 }
@@ -19,33 +19,33 @@ interface File {
 interface Directory {
   names: Map<string, File>
   safe: Map<string, File>
-  /** Names that a rename put in place, not synced yet. */
+  /** Names that a rename has set and that are not synced yet. */
   renamed: Set<string>
 }
 
-/** What the disk does at the step it was told: end the process, or answer with an error of the system. */
+/** The fault of the disk at step `at`: the process ends, or the system reports an error. */
 export type Fault = { at: number; code: 'stop' | 'EIO' | 'ENOSPC'; isTorn?: boolean }
 
 const SECTOR = 512
 
 export class FakeFiles implements Files {
   readonly user = 1000
-  /** Steps so far: everything that changes the disk or makes it safe counts one. */
+  /** Number of steps until now. Each change of the disk and each sync is one step. */
   steps = 0
-  /** Pieces of files that were read so far. */
+  /** Number of reads until now. */
   reads = 0
   fault: Fault | undefined
-  /** What the fault hit. */
+  /** The action that the fault interrupted. */
   failed: string | undefined
   #directories = new Map<string, Directory>([['/', emptyDirectory()]])
   readonly #open = new Map<number, { path: string; file: File }>()
-  /** Failures of syncs beside other work: the system tells every descriptor of the file. */
+  /** Errors of syncs that ran concurrently. The system reports them to every descriptor of the file. */
   readonly #owed = new Map<File, unknown>()
   #next = 3
 
   /**
-   * The disk after a death of the process, or of the machine when `isPowerCut`: then only what was synced. A disk may
-   * store a rename (`keepsRenames`) earlier than a name that was made before it.
+   * The disk after a crash of the process, or of the machine if `isPowerCut`: then only synced data is left. With
+   * `keepsRenames`, the disk has stored a rename before a name that was created earlier.
    */
   afterCrash(isPowerCut: boolean, keepsRenames = false): FakeFiles {
     const next = new FakeFiles()
@@ -62,12 +62,12 @@ export class FakeFiles implements Files {
     return next
   }
 
-  /** Descriptors that were not closed. */
+  /** Paths of the descriptors that are not closed. */
   get openFiles(): string[] {
     return [...this.#open.values()].map(({ path }) => path)
   }
 
-  /** Every file and its bytes, by path. */
+  /** The bytes of every file, by path. */
   contents(): Map<string, Buffer> {
     const all = new Map<string, Buffer>()
     for (const [path, { names }] of this.#directories)
@@ -75,7 +75,7 @@ export class FakeFiles implements Files {
     return all
   }
 
-  /** Puts bytes in place behind the engine's back; undefined takes the file away. */
+  /** Sets the bytes of a file without the engine's knowledge. `undefined` removes the file. */
   plant(path: string, bytes: Buffer | undefined): void {
     const { names, safe } = this.#parent(path)
     const copy = Buffer.from(bytes ?? [])
@@ -116,7 +116,7 @@ export class FakeFiles implements Files {
   write(file: number, bytes: Uint8Array, position: number): void {
     const held = this.#file(file)
     const fault = this.fault
-    // A process dies before or after a write of one sector, and a disk writes a sector whole.
+    // A process crashes before or after a write of one sector, because a disk writes a sector completely.
     const isOneSector = position === 0 && bytes.length <= SECTOR
     const isTorn = fault?.isTorn === true && this.steps + 1 === fault.at && !isOneSector
     if (isTorn) put(held, bytes.subarray(0, Math.floor(bytes.length / 2)), position)
@@ -209,7 +209,7 @@ export class FakeFiles implements Files {
   makeDirectory(path: string): boolean {
     if (this.#directories.has(resolve(path))) return false
     this.#step('create', path)
-    // Directories are made before there is anything to lose; they count as safe at once.
+    // Directories are created before there is any data to lose, so they count as synced.
     this.#directories.set(resolve(path), emptyDirectory())
     return true
   }
@@ -218,7 +218,7 @@ export class FakeFiles implements Files {
     this.steps++
     const { fault } = this
     if (fault === undefined || this.steps < fault.at) return
-    // A dead process stays dead; an error of the system comes once.
+    // A dead process stays dead. An error of the system occurs once.
     if (fault.code === 'stop') throw new Stopped(`stopped: ${action} ${path}`)
     if (this.steps !== fault.at) return
     this.failed = action

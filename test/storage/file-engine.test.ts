@@ -1,4 +1,4 @@
-/** The engines of one process: every engine's promises, and what only a vault on disk can promise. */
+/** The engines of one process: what every engine promises, and what only a vault on disk can promise. */
 import t from 'tap'
 import { KINDS } from '../../src/domain/records/records.js'
 import { CofferError } from '../../src/errors.js'
@@ -31,7 +31,7 @@ async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
   return {
     engine: current,
     clock: options.clock,
-    // Every third time what was flushed is compacted as well.
+    // Every third flush also compacts.
     flush: () => (++flushes % 3 === 0 ? current.compact() : current.flush()),
     reopen: async () => {
       await current.close()
@@ -46,14 +46,14 @@ const openInMemory = async (): Promise<OpenedEngine> => {
   return { engine: createMemoryEngine(clock), clock }
 }
 
-t.test('in memory', async (t) => engineSuite(t, openInMemory))
-t.test('as a command', async (t) => engineSuite(t, () => openNew('command')))
-t.test('as a server', async (t) => engineSuite(t, () => openNew('server')))
+t.test('the engine in memory is correct', async (t) => engineSuite(t, openInMemory))
+t.test('a command has a correct engine', async (t) => engineSuite(t, () => openNew('command')))
+t.test('a server has a correct engine', async (t) => engineSuite(t, () => openNew('server')))
 
-/** Row bytes that no other file could hold by chance. */
+/** Row bytes that no other file contains by chance. */
 const secretOf = (name: string) => `sealed bytes of ${name}, ${'x'.repeat(40)}`
 
-t.test('a log whose rows have many keys is flushed for them alone', async (t) => {
+t.test('a log is flushed when the keys of its rows exceed the limit', async (t) => {
   for (const keys of [10_000, 40]) {
     const options = { ...diskOptions(new FakeFiles()), flushAt: { bytes: 1_000_000, rows: 1_000, keys } }
     const engine = await createFileEngine(options)
@@ -63,7 +63,7 @@ t.test('a log whose rows have many keys is flushed for them alone', async (t) =>
   }
 })
 
-t.test('the log of a server that only reads is flushed too', async (t) => {
+t.test('a server that only reads flushes its log', async (t) => {
   const flushAt = { bytes: 2_000, rows: 1_000 }
   const options = { ...diskOptions(new FakeFiles(), 'server'), flushAt }
   const engine = await createFileEngine(options)
@@ -76,13 +76,13 @@ t.test('the log of a server that only reads is flushed too', async (t) => {
   await engine.close()
 })
 
-t.test('what was removed is in no file once the removal is answered', async (t) => {
+t.test('no file contains a row after its removal is answered', async (t) => {
   const options = diskOptions(new FakeFiles())
   const { files } = options
   const engine = await createFileEngine(options)
   for (const name of ['a', 'b', 'c']) await put(engine, name, secretOf(name))
   await engine.flush()
-  t.equal(holds(files, secretOf('a')).length, 1, 'the test can see it')
+  t.equal(holds(files, secretOf('a')).length, 1, 'the file contains the row before')
   await remove(engine, 'a')
   t.strictSame(holds(files, secretOf('a')), [], 'from a table')
   const wals = () => walsOf(files)
@@ -90,7 +90,7 @@ t.test('what was removed is in no file once the removal is answered', async (t) 
   await put(engine, 'd', secretOf('d'))
   t.strictSame(wals(), before)
   await remove(engine, 'd')
-  t.not(wals()[0], before[0], 'from the log, which was sealed anyway and is another one now')
+  t.not(wals()[0], before[0], 'the row was removed from the log, so a new log replaced the sealed one')
   t.strictSame(holds(files, secretOf('d')), [])
   await replace(engine, 'b', secretOf('b2'))
   t.equal(holds(files, secretOf('b')).length, 1, 'an older version stays until the newer one is flushed')
@@ -124,7 +124,7 @@ t.test('a row of a queue is overwritten with the next flush, so its removal cost
   t.strictSame([...holds(files, secretOf('a')), ...holds(files, secretOf('b'))], [])
 })
 
-t.test('commands leave little to read for the next one, in few tables', async (t) => {
+t.test('commands leave a short log and few tables to the next command', async (t) => {
   const options = diskOptions(new FakeFiles())
   await (await createFileEngine(options)).close()
   const run = async (work: (engine: FileEngine, name: string) => Promise<unknown>) => {
@@ -141,15 +141,18 @@ t.test('commands leave little to read for the next one, in few tables', async (t
   }
   const largest = await run((engine, name) => put(engine, name, 'x'))
   t.ok(largest > 48 * 100 && largest < 48 * 400, `a log has at most ${largest} bytes`)
-  // As commands that only read replace the head of the audit log.
+  // Commands that only read replace the head of the audit log in this way.
   const replaced = await run((engine) => replace(engine, '0', 'x'.repeat(2000)))
-  t.ok(replaced > 32 * 2000 && replaced < 34 * 2200, `of one row, at most ${replaced} bytes`)
+  t.ok(
+    replaced > 32 * 2000 && replaced < 34 * 2200,
+    `a log of one replaced row has at most ${replaced} bytes`,
+  )
   const engine = await openFileEngine(options)
   t.match(await engine.status(), { rows: { records: 300 } })
   await engine.close()
 })
 
-t.test('a server overwrites an older version before long, however little was written', async (t) => {
+t.test('a server soon overwrites the older version of a row, even if little was written', async (t) => {
   const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
   const { files } = options
   const engine = await createFileEngine(options)
@@ -165,7 +168,7 @@ t.test('a server overwrites an older version before long, however little was wri
 })
 
 t.test(
-  'what is removed after a compaction copied it is overwritten in the copy before that counts',
+  'a row that is removed while a compaction copies it is overwritten in the copy before the copy is used',
   async (t) => {
     for (const isFlushed of [false, true]) {
       const options = { ...diskOptions(new FakeFiles(), 'server') }
@@ -180,14 +183,14 @@ t.test(
       const tree = openLsmTree(options)
       const { inputs, steps } = tree.manifest.planCompaction(1_000_000)!
       const compacted = finish(steps)
-      t.equal(holds(files, secretOf('b')).length, 2, 'in its table and in the copy')
+      t.equal(holds(files, secretOf('b')).length, 2, 'in the table and in the copy')
       const counters = { ...tree.counters }
       const removal = { kind: REMOVE, row: tombstone(3, 1, idOf('b'), counters.rev++) } as const
       tree.append([removal], counters, true)
       tree.eraseRemoved([removal.row.id])
       if (isFlushed) tree.flush()
       tree.finishCompaction(inputs, compacted)
-      const title = isFlushed ? 'flushed meanwhile' : 'still in the log'
+      const title = isFlushed ? 'flushed during the compaction' : 'still in the log'
       t.strictSame(holds(files, secretOf('b')), [], title)
       t.equal(holds(files, secretOf('c')).length, 1)
       t.match(tree.status(), { sstables: 1, rows: { records: 7, dead: 1 } }, title)
@@ -199,7 +202,7 @@ t.test(
   },
 )
 
-t.test('readers never see what is not safe yet, and refusals wait for what they saw', async (t) => {
+t.test('readers see only synced changes, and a refusal waits until what it read is synced', async (t) => {
   const options = diskOptions(new FakeFiles(), 'server')
   const engine = await createFileEngine(options)
   const order: string[] = []
@@ -210,38 +213,38 @@ t.test('readers never see what is not safe yet, and refusals wait for what they 
   })
   const refusing = engine
     .write(async (writer) => {
-      if ((await writer.get(3, 1, idOf('a'))) !== undefined) throw new Error('there is one')
+      if ((await writer.get(3, 1, idOf('a'))) !== undefined) throw new Error('the row exists')
     })
     .catch((error) => order.push(error.message))
   await Promise.all([writing, reading, refusing])
-  t.strictSame(order, ['read', 'written', 'there is one'])
+  t.strictSame(order, ['read', 'written', 'the row exists'])
   options.files.fault = { at: options.files.steps + 2, code: 'EIO' }
   const failing = put(engine, 'b')
   const misled = engine.write(async (writer) => {
-    if ((await writer.get(3, 1, idOf('b'))) !== undefined) throw new Error('there is one')
+    if ((await writer.get(3, 1, idOf('b'))) !== undefined) throw new Error('the row exists')
   })
   await t.rejects(failing, { code: 'storage_failed' })
-  await t.rejects(misled, { code: 'storage_failed' }, 'not refused for a row that never came to be')
+  await t.rejects(misled, { code: 'storage_failed' }, 'not refused because of a row that was never stored')
   await t.rejects(put(engine, 'c'), { message: /opened again/ })
-  t.equal((await get(engine, 'a'))?.seq, 1, 'reading goes on')
+  t.equal((await get(engine, 'a'))?.seq, 1, 'reads are still answered')
   await t.rejects(engine.close(), { code: 'storage_failed' })
 })
 
-/** A disk that syncs beside other work only when it is let. */
+/** A disk whose concurrent syncs wait until the test releases them. */
 class SlowFiles extends FakeFiles {
   readonly asked: (() => void)[] = []
   override async syncDataBeside(path: string): Promise<void> {
     await new Promise<void>((resolve) => this.asked.push(resolve))
     return super.syncDataBeside(path)
   }
-  /** Resolves when a sync is asked for. */
+  /** Resolves when a sync was requested. */
   async awaitSync(): Promise<void> {
     while (this.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
 
 t.test(
-  'while the log is synced beside it other work goes on, and finds what is not synced yet',
+  'during a concurrent sync of the log, other work continues and finds the entries that are not synced yet',
   async (t) => {
     const files = new SlowFiles()
     const options = { ...diskOptions(files, 'server'), files }
@@ -266,7 +269,11 @@ t.test(
     await append('b', 'soon')
     t.strictSame(await find(), { rows: 0, held: 2 })
     await append('c')
-    t.strictSame(await find(), { rows: 3, held: 0 }, 'a change that is synced at once takes the others along')
+    t.strictSame(
+      await find(),
+      { rows: 3, held: 0 },
+      'an immediate sync of a change also syncs the entries before it',
+    )
     files.asked.shift()!()
     await append('d', 'soon')
     await files.awaitSync()
@@ -286,14 +293,14 @@ t.test(
   },
 )
 
-t.test('a command that reads for long stores its log entries meanwhile', async () => {
+t.test('a command that reads for a long time stores its log entries during that time', async () => {
   const engine = await createFileEngine(diskOptions(new FakeFiles(), 'command'))
   for (const end = Date.now() + 2_500; Date.now() < end; await new Promise((go) => setTimeout(go, 50)))
     await engine.write((writer) => writer.append(logOf(`${Date.now()}`)), 'soon')
   await engine.close()
 })
 
-t.test('a disk that cannot sync beside other work is told of once, and nothing is stored', async (t) => {
+t.test('a disk that cannot sync concurrently is reported once, and nothing is stored', async (t) => {
   const files = new SlowFiles()
   const options = { ...diskOptions(files, 'server'), files }
   const engine = await createFileEngine(options)

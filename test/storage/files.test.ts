@@ -1,4 +1,4 @@
-/** The real disk: modes, links, errors in words, and a whole vault on it. */
+/** Tests on the real disk: modes, links, messages of errors, and a whole vault. */
 import {
   chmodSync,
   mkdirSync,
@@ -31,7 +31,7 @@ const optionsFor = (directory: string) => ({ ...diskOptions(new FakeFiles()), fi
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
-t.test('a vault on a real disk: modes of every file, and everything there after opening again', async (t) => {
+t.test('a vault on a real disk has private modes and keeps its content when opened again', async (t) => {
   const directory = join(makeDirectory(t), 'vault')
   const options = optionsFor(directory)
   const engine = await createFileEngine(options)
@@ -55,7 +55,7 @@ t.test('a vault on a real disk: modes of every file, and everything there after 
   await t.rejects(createFileEngine(options), { code: 'conflict' })
 })
 
-t.test('refuses what others may read, and says which command repairs it', async (t) => {
+t.test('a path that others can read is refused with the command that repairs it', async (t) => {
   const directory = join(makeDirectory(t), 'vault')
   const options = optionsFor(directory)
   await (await createFileEngine(options)).close()
@@ -76,7 +76,7 @@ t.test('refuses what others may read, and says which command repairs it', async 
   await (await openFileEngine(options)).close()
 })
 
-t.test('follows no link, neither to a directory nor to a file', async (t) => {
+t.test('symbolic links to directories and files are not followed', async (t) => {
   const base = makeDirectory(t)
   const directory = join(base, 'vault')
   const options = optionsFor(directory)
@@ -100,13 +100,13 @@ t.test('follows no link, neither to a directory nor to a file', async (t) => {
   t.equal(Buffer.from(readWhole(options.files, target, 10)!).toString(), 'mine')
 })
 
-t.test('there is no vault where there is none', async (t) => {
+t.test('a directory without a vault is reported as missing', async (t) => {
   const directory = makeDirectory(t)
   await t.rejects(openFileEngine(optionsFor(directory)), { code: 'vault_missing', message: /coffer init/ })
   await t.rejects(readHeader(nodeFiles(), join(directory, 'nowhere')), { code: 'vault_missing' })
 })
 
-t.test('says in words what the system says in codes', (t) => {
+t.test('error codes of the system are explained in words', (t) => {
   const cases = {
     EACCES: /permission denied/,
     EROFS: /read-only/,
@@ -123,7 +123,7 @@ t.test('says in words what the system says in codes', (t) => {
   t.end()
 })
 
-t.test('a file is cut, linked once and removed once', (t) => {
+t.test('a file can be cut, linked once and removed once', (t) => {
   const directory = makeDirectory(t)
   const files = nodeFiles()
   const [path, second] = [join(directory, 'file'), join(directory, 'second')]

@@ -1,11 +1,14 @@
-/** A disk that is full for a while: what is refused, what is answered, and what is made up for once it has space again. */
+/**
+ * Tests of a disk that is full for some time: what is refused, what is answered, and what is done once it has space
+ * again.
+ */
 import t from 'tap'
 import { storageError } from '../../src/storage/files.js'
 import { diskOptions, get, holds, pathsOf, put, remove, replace, rowsOf, until } from './disk.js'
 import { createFileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 
-/** No file whose path matches `full` can grow. */
+/** A disk on which files whose path matches `full` cannot grow. */
 class FullFiles extends FakeFiles {
   full: RegExp | undefined
   readonly #paths = new Map<number, string>()
@@ -31,9 +34,9 @@ class FullFiles extends FakeFiles {
 }
 
 const NO_SPACE = { code: 'storage_failed', message: /no space is left/ }
-/** Where only the log has room left. */
+/** Only the log can grow. */
 const ALL_BUT_LOG = /state\.tmp|segments/
-/** In a log, rows are sealed a second time, so there they are looked for by its length. */
+/** Rows in a log are sealed a second time, so the test recognizes a row in the log by its length. */
 const logBytes = (files: FakeFiles) =>
   pathsOf(files, '/journal-').reduce((sum, path) => sum + files.contents().get(path)!.length, 0)
 const isHeld = (files: FakeFiles) => holds(files, secretOf('a')).length > 0 || logBytes(files) > 0
@@ -45,7 +48,7 @@ const create = async (role: 'command' | 'server', more: object = {}) => {
   return { files, options, engine: await createFileEngine(options) }
 }
 
-t.test('a server that could not write its state goes on, and writes it once there is space', async (t) => {
+t.test('a server that cannot write its state keeps working, and writes it once there is space', async (t) => {
   for (const full of [/state\.tmp/, /segments/, /journal|head/, /./]) {
     const { files, options, engine } = await create('server', { flushAt: { bytes: 1_000_000, rows: 2 } })
     for (const name of ['a', 'b', 'c']) await put(engine, name)
@@ -70,7 +73,7 @@ t.test('a server that could not write its state goes on, and writes it once ther
     t.equal((await rowsOf(again)).length, isLogFull ? 3 : 7, `${full}: nothing is lost`)
     t.strictSame((await again.verify(() => ({}))).findings, [])
     await again.close()
-    t.strictSame(pathsOf(files, '.tmp-'), [], 'nothing is left over')
+    t.strictSame(pathsOf(files, '.tmp-'), [], 'no temporary file is left')
   }
 })
 
@@ -91,12 +94,12 @@ t.test('a change of the header that a full disk refused is made later', async (t
   await again.close()
 })
 
-t.test('deleted data that could not be overwritten is, once there is space, without a request', async (t) => {
+t.test('deleted data that a full disk kept is overwritten once there is space', async (t) => {
   for (const isFlushed of [false, true]) {
     const { files, options, engine } = await create('server', { eraseAfterMs: 5 })
     await put(engine, 'a', secretOf('a'))
     if (isFlushed) await engine.flush()
-    // Then the row is in the log, which only a flush can drop.
+    // Then the row is in the log, and only a flush can remove it.
     if (isFlushed) await replace(engine, 'a', secretOf('a'))
     files.full = ALL_BUT_LOG
     await remove(engine, 'a')
@@ -111,7 +114,7 @@ t.test('deleted data that could not be overwritten is, once there is space, with
   }
 })
 
-t.test('what a command could not overwrite, the next one does', async (t) => {
+t.test('the next command overwrites what a command could not overwrite', async (t) => {
   const { files, options, engine } = await create('command')
   await put(engine, 'a', secretOf('a'))
   files.full = ALL_BUT_LOG

@@ -1,6 +1,6 @@
 /**
- * One process of the kill test: takes the vault, works, lets go, over and over, and says on standard output what it is
- * about to do and what it was told is done. Arguments: directory, name, `write` or `read`.
+ * One process of the kill test. It repeatedly opens the vault, works, and closes the vault. It prints what it is
+ * about to do and what was acknowledged. Arguments: directory, name, `write` or `read`.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { writeSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * The kill test: writers and a reader share a vault and are killed at random; afterwards every change that one of them
- * was told is done must be there, exactly once. Knows how to run it; how often is the caller's.
+ * The kill test. Writers and a reader share a vault and are killed at random. Afterwards the vault has every
+ * acknowledged change exactly once. The caller decides how often processes are killed.
  */
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -26,23 +26,23 @@ import { engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 export interface KillResult {
   kills: number
-  /** Changes that were confirmed. */
+  /** Number of confirmed changes. */
   acknowledged: number
   reads: number
   notices: number
   longestWaitMs: number
-  /** Whatever must not be. */
+  /** Violations of the promises above. */
   faults: string[]
 }
 
-/** What may be in the vault for a name: confirmed, or under way when its writer was killed. */
+/** The text that a name must have, and the text that it may have because its writer was killed during the change. */
 type Fate = { sure: string; maybe: string | undefined }
 
 const CHILD = fileURLToPath(new URL('kill-child.js', import.meta.url))
 const WRITERS = 4
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
-/** Children that share the vault in `directory`: writers and a reader. Who dies is replaced, until the end. */
+/** Starts writers and a reader that share the vault in `directory`. A killed child is replaced until the end. */
 function startHerd(directory: string) {
   const result: KillResult = { kills: 0, acknowledged: 0, reads: 0, notices: 0, longestWaitMs: 0, faults: [] }
   const fates = new Map<string, Fate>()
@@ -77,7 +77,7 @@ function startHerd(directory: string) {
   return {
     result,
     fates,
-    /** Resolves when the children said so many lines more, or two seconds went by. */
+    /** Resolves when the children have printed this many more lines, or after 2 s. */
     async hear(lines: number) {
       const wanted = heard + lines
       for (const deadline = Date.now() + 2_000; heard < wanted && Date.now() < deadline; ) await wait(2)
@@ -94,7 +94,7 @@ function startHerd(directory: string) {
   }
 }
 
-/** Kills `kills` times, or as often as `limitMs` allows, and looks at what is left. */
+/** Kills `kills` times, or until `limitMs` has passed. Checks the vault after each kill. */
 export async function killRepeatedly(kills: number, limitMs: number): Promise<KillResult> {
   const deadline = Date.now() + limitMs
   const base = mkdtempSync(join(tmpdir(), 'coffer-kill-'))
@@ -108,7 +108,7 @@ export async function killRepeatedly(kills: number, limitMs: number): Promise<Ki
     const herd = startHerd(directory)
     const { result } = herd
     while (result.kills < kills && result.faults.length === 0 && Date.now() < deadline) {
-      // After some more steps of theirs, and a moment that may fall into the middle of the next.
+      // Waits for some more steps, and then for a moment that may end in the middle of a step.
       await herd.hear(randomInt(1, 30))
       await wait(randomInt(0, 8))
       herd.kill()

@@ -1,6 +1,6 @@
 /**
- * What an engine over files keeps within limits: tables, descriptors, and how long a log record may wait to be stored.
- * And what it says when the disk takes no more.
+ * Limits of an engine over files: tables, descriptors, and how long a log record may be unsynced. Also what it
+ * reports when the disk refuses a write.
  */
 import t from 'tap'
 import { toProblem } from '../../src/errors.js'
@@ -20,16 +20,16 @@ const tablesOf = (files: FakeFiles) => pathsOf(files, '/segments/').length
 const openTablesOf = (files: FakeFiles) =>
   files.openFiles.filter((path) => path.includes('/segments/')).length
 
-/** A row that stays and one that is removed: each removal of a row in the log makes a table. */
+/** Puts one row and removes another. Each removal of a row in the log makes a table. */
 async function mix(engine: FileEngine, number: number): Promise<void> {
   await engine.write((writer) => writer.put(draftOf({ name: `stays ${number}` })))
   await engine.write((writer) => writer.put(draftOf({ name: `goes ${number}` })))
   await engine.write((writer) => writer.remove(3, 1, idOf(`goes ${number}`)))
-  // What the engine does after it has answered.
+  // Waits for the work that the engine does after it has answered.
   await engine.read(() => 0)
 }
 
-t.test('a server that writes and removes has few tables and descriptors', async (t) => {
+t.test('a server that writes and removes rows has few tables and descriptors', async (t) => {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files, 'server'))
   let most = 0
@@ -45,7 +45,7 @@ t.test('a server that writes and removes has few tables and descriptors', async 
   await engine.close()
 })
 
-t.test('so have commands, also if each of them is killed', async (t) => {
+t.test('commands that are killed have few tables and descriptors', async (t) => {
   let files = new FakeFiles()
   await (await createFileEngine(optionsFor(files, 'command'))).close()
   let most = 0
@@ -62,11 +62,11 @@ t.test('so have commands, also if each of them is killed', async (t) => {
     files = files.afterCrash(false)
   }
   t.ok(most <= MAX_TABLES, `${most} tables`)
-  t.ok(most > 40, 'enough of them to need more descriptors than there may be')
+  t.ok(most > 40, 'the tables need more descriptors than the limit allows')
   t.ok(maxOpen <= 40, `${maxOpen} tables open`)
 })
 
-t.test('merging goes on after it has failed', async (t) => {
+t.test('tables are merged again after a merge has failed', async (t) => {
   const files = new FakeFiles()
   const notices: string[] = []
   const engine = await createFileEngine(optionsFor(files, 'command', notices))
@@ -82,7 +82,11 @@ t.test('merging goes on after it has failed', async (t) => {
   t.match(notices, [/could not be compacted now\. Coffer will try again.*too many files are open/])
   files.create = create
   await mix(engine, 101)
-  t.equal((await engine.status()).sstables, MAX_TABLES + 1, 'not with every unit of work')
+  t.equal(
+    (await engine.status()).sstables,
+    MAX_TABLES + 1,
+    'a merge is not tried again with every unit of work',
+  )
   const { now } = Date
   t.teardown(() => {
     Date.now = now
@@ -121,7 +125,7 @@ t.test('a read that is logged is refused once an earlier log record has waited 2
 })
 
 t.test(
-  'a full disk refuses writes and reads, readiness says why, and no caller is told a path',
+  'a full disk refuses writes and reads, readiness says why, and no response contains a path',
   async (t) => {
     const files = new FakeFiles()
     const engine = await createFileEngine(optionsFor(files, 'server'))

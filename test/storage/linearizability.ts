@@ -1,17 +1,20 @@
-/** Whether some order of overlapping operations on one token explains what each was answered (Wing and Gong). */
+/** Checks whether some order of overlapping operations on one token explains all answers (Wing and Gong). */
 
 export interface Operation {
   kind: 'create' | 'update' | 'delete' | 'read'
-  /** What it writes, or has read; undefined for no token. */
+  /** The value that was written or read, or undefined if there is no token. */
   value?: string | undefined
-  /** `refused`: there was no token, or for a creation there was one. `unknown`: it may have happened, or will. */
+  /**
+   * `refused`: the token was missing, or a creation found it. `unknown`: the operation may have happened or may still
+   * happen.
+   */
   outcome: 'done' | 'refused' | 'unknown'
-  /** Of the clock that all operations have in common. */
+  /** Time of a clock that all operations share. */
   began: number
   ended: number
 }
 
-/** The token after the operation; `impossible` if this is not what it would have been answered. */
+/** Returns the token after the operation, or `impossible` if the operation cannot have this answer. */
 function apply({ kind, value, outcome }: Operation, token: string | undefined): string | undefined | symbol {
   if (kind === 'read') return outcome === 'unknown' || token === value ? token : IMPOSSIBLE
   const isPossible = kind === 'create' ? token === undefined : token !== undefined
@@ -22,7 +25,7 @@ function apply({ kind, value, outcome }: Operation, token: string | undefined): 
 
 const IMPOSSIBLE = Symbol('impossible')
 
-/** Contract: at first there is no token, and there are few operations at once. */
+/** Contract: there is no token at first, and few operations overlap. */
 export function isLinearizable(operations: readonly Operation[]): boolean {
   const all = [...operations].sort((one, other) => one.began - other.began)
   const tried = new Set<string>()

@@ -1,4 +1,7 @@
-/** The vault's lock: one owner at a time, taken over from the dead without a race, waited for with a bound. */
+/**
+ * The lock of a vault. It has one owner, is taken over from a dead process without a race, and is waited for with a
+ * limit.
+ */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
 import {
@@ -11,11 +14,11 @@ import {
 import { FakeFiles } from './fake-files.js'
 import { repeatableRandom } from './powers.js'
 
-/** Living processes, such as `10a 11b`: each a number and when it started. */
+/** Parses living processes, such as `10a 11b`. Each has a pid and a start. */
 const processes = (text: string) =>
   new Map(text.split(' ').map((each) => [Number.parseInt(each, 10), each.replace(/^\d+/, '')]))
 
-/** Processes of one machine: those in `living`, each with its start. */
+/** The identity of a process on a machine on which the processes in `living` run. */
 function machine(living: Map<number, string>, pid: number, host = 'here', boot = 'boot'): ProcessIdentity {
   return { pid, startOf: (other) => living.get(other), boot, host }
 }
@@ -38,7 +41,7 @@ function makeDisk(): FakeFiles {
 
 const locks = (files: FakeFiles) => files.list('/vault').filter((name) => name.startsWith('lock'))
 
-t.test('is taken, told, let go, and leaves nothing behind', async (t) => {
+t.test('a lock is acquired, names its holder, is released and leaves no file', async (t) => {
   const files = makeDisk()
   const living = processes('10a')
   const identity = machine(living, 10)
@@ -51,7 +54,7 @@ t.test('is taken, told, let go, and leaves nothing behind', async (t) => {
   t.strictSame(locks(files), [])
 })
 
-t.test('waits for a living owner, and says whom it waited for', async (t) => {
+t.test('acquiring waits for a living owner and reports which process it waited for', async (t) => {
   const files = makeDisk()
   const living = processes('10a 11b')
   const first = await acquireLock(optionsFor(files, machine(living, 10)))
@@ -65,15 +68,19 @@ t.test('waits for a living owner, and says whom it waited for', async (t) => {
   t.strictSame(locks(files), ['lock'])
   await acquireLock(optionsFor(files, machine(living, 11), { wait: async () => first.release() }))
   first.release()
-  t.equal(readLockHolder(files, '/vault', machine(living, 10))?.holder?.pid, 11, 'not let go by the first')
+  t.equal(
+    readLockHolder(files, '/vault', machine(living, 10))?.holder?.pid,
+    11,
+    'the first owner did not release it',
+  )
 })
 
-t.test('takes over from the dead, from a number given again, and from before a restart', async (t) => {
+t.test('a lock is taken over from a dead process, a reused pid and a process before a restart', async (t) => {
   for (const [title, living, boot] of [
     ['dead', '11b', 'boot'],
-    ['number given again', '10later 11b', 'boot'],
+    ['reused pid', '10later 11b', 'boot'],
     ['restarted', '10a 11b', 'another boot'],
-    ['left empty by a power cut', '10a 11b', 'boot'],
+    ['emptied by a power cut', '10a 11b', 'boot'],
   ] as const) {
     const files = makeDisk()
     await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
@@ -85,14 +92,14 @@ t.test('takes over from the dead, from a number given again, and from before a r
   }
 })
 
-t.test('does not judge an owner on another machine', async (t) => {
+t.test('a lock of another machine is not taken over', async (t) => {
   const files = makeDisk()
   await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there')))
   const options = optionsFor(files, machine(processes('11b'), 11))
   await t.rejects(acquireLock(options), { code: 'unavailable', message: /on there.*remove \/vault\/lock/ })
 })
 
-t.test('one that has waited longest is served next, however many came before and after it', async (t) => {
+t.test('the process that has waited longest acquires the lock next, among any number', async (t) => {
   const files = makeDisk()
   const pids = Array.from({ length: 30 }, (_, index) => 10 + index)
   const living = new Map(pids.map((pid) => [pid, 'a']))
@@ -104,7 +111,7 @@ t.test('one that has waited longest is served next, however many came before and
     const wait = () => new Promise<void>((resolve) => setImmediate(resolve))
     const lock = await acquireLock(optionsFor(files, machine(living, pid), { clock, wait, timeoutMs: 500 }))
     order.push(pid)
-    // Longer than `timeoutMs` for all together, shorter for one holder.
+    // All rounds together take longer than `timeoutMs`, but each holder takes less.
     for (let rounds = 0; rounds < 10; rounds++) await wait()
     lock.release()
   })
@@ -113,7 +120,7 @@ t.test('one that has waited longest is served next, however many came before and
   t.strictSame(order, pids)
 })
 
-t.test('whoever dies at whichever step of taking over, the next one owns alone', async (t) => {
+t.test('a crash at any step of a takeover leaves the lock to exactly one next owner', async (t) => {
   const living = processes('11b 12c')
   const prepared = async () => {
     const files = makeDisk()
@@ -132,15 +139,15 @@ t.test('whoever dies at whichever step of taking over, the next one owns alone',
     const left = files.afterCrash(false)
     const { holder } = await acquireLock(optionsFor(left, machine(processes('12c'), 12)))
     t.equal(holder.pid, 12, `after step ${step}`)
-    t.strictSame(locks(left), ['lock'], `after step ${step} nothing is left over`)
+    t.strictSame(locks(left), ['lock'], `after step ${step} no other file is left`)
   }
 })
 
-t.test('of two who found the same owner dead, the slower takes nothing from the faster', async (t) => {
+t.test('two processes that find the same owner dead never both acquire the lock', async (t) => {
   const files = makeDisk()
   const living = processes('11b 12c')
   await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
-  // While 11 judges the dead owner, 12 takes the vault over.
+  // While process 11 checks the dead owner, process 12 takes the lock.
   let fast: Promise<unknown> | undefined
   const identity = machine(living, 11)
   const slow: ProcessIdentity = {
@@ -155,7 +162,7 @@ t.test('of two who found the same owner dead, the slower takes nothing from the 
   t.match(readLockHolder(files, '/vault', identity), { holder: { pid: 12 }, state: 'alive' })
 })
 
-t.test('knows of a real process when it began, and of an ended one nothing', (t) => {
+t.test('a living process has a start time, and an ended process has none', (t) => {
   const pid = Number(execFileSync('sh', ['-c', 'echo $$'], { encoding: 'utf8' }))
   const identity = readProcessIdentity(process.pid)
   t.type(identity.startOf(process.pid), 'string')

@@ -1,4 +1,4 @@
-/** Stores with tenants, made below the operations; and log records to put in them. */
+/** Stores with tenants, made without the operations, and log records to append. */
 import { createKeyring, type Keyring } from '../../src/crypto/keyring.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import { createRandom } from '../../src/crypto/random.js'
@@ -20,7 +20,7 @@ export interface LogVault {
   engine: Engine
   keyring: Keyring
   clock: ReturnType<typeof createClock>
-  /** Of tenant 1. */
+  /** The keys of tenant 1. */
   keys: TenantRecord['keys']
 }
 
@@ -48,7 +48,7 @@ export async function openInMemory(tenants = 1, change?: (engine: MemoryEngine) 
   return { engine, keyring, clock, ...(await fill(engine, keyring, tenants)) }
 }
 
-/** On a disk in memory; `reopen` closes it and opens what it left. */
+/** Opens a store on a disk in memory. `reopen` closes it and opens its files again. */
 export async function openOnDisk(tenants = 1) {
   const keyring = newKeyring()
   const clock = createClock(Date.UTC(2030, 0, 1))
@@ -83,7 +83,6 @@ export function logRecord(entity_id: string, time: number, more: Partial<LogReco
   }
 }
 
-/** Appends records, in one unit of work. */
 export function append(
   { store }: Pick<LogVault, 'store'>,
   records: readonly LogRecord[],

@@ -1,4 +1,3 @@
-/** The engine over PostgreSQL keeps every engine's promises. */
 import t from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
@@ -14,7 +13,7 @@ import { createClock } from './powers.js'
 const isLong = process.env.COFFER_TEST_LONG === '1'
 const address = await sharedDatabase()
 
-/** The suite looks for logs in rows, where they are a moment later. */
+/** The suite looks for log entries in rows. The engine adds them to rows later, so each read does that first. */
 function folding(engine: PostgresEngine): PostgresEngine {
   attached(engine)
   const write = engine.write.bind(engine)
@@ -26,7 +25,7 @@ function folding(engine: PostgresEngine): PostgresEngine {
   return engine
 }
 
-t.test('keeps the promises of an engine', async (t) =>
+t.test('the engine over PostgreSQL keeps the promises of an engine', async (t) =>
   engineSuite(
     t,
     async () => {

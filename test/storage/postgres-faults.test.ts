@@ -1,8 +1,11 @@
-/** Nothing acknowledged is lost or doubled, whatever dies. `npm run test:soak postgres-faults` goes on for longer. */
+/**
+ * Faults of servers and databases lose and double nothing acknowledged. `npm run test:soak postgres-faults` runs it
+ * for longer.
+ */
 import t from 'tap'
 import { disturb } from './postgres-faults.js'
 
-t.test('every fault once, while clients write', { timeout: 240_000 }, async (t) => {
+t.test('no fault loses or doubles an acknowledged write', { timeout: 240_000 }, async (t) => {
   const { faults, done, requests, ...rest } = await disturb(0)
   t.comment(JSON.stringify({ requests, ...rest }))
   t.strictSame(faults, [])

@@ -1,6 +1,6 @@
 /**
- * Three servers over one PostgreSQL, and clients that write and read through all of them, while servers and the database
- * are killed, commits lose their answer, and a standby takes over. What was acknowledged must be there, once.
+ * Clients write and read through three servers over one PostgreSQL. Meanwhile servers and the database are killed,
+ * commits lose their answer, and a standby takes over. Everything acknowledged must be there exactly once.
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,27 +16,27 @@ import { type OwnServer, startOwnPostgres } from './postgres-server.js'
 
 const SERVERS = 3
 const CLIENTS = 50
-/** Between two requests of a client: it is the faults that are looked at, not the load. */
+/** Pause between two requests of a client. The pause is long, because the test is about faults and not about load. */
 const PAUSE_MS = 2000
-/** Whoever has no answer for so long asks again. */
+/** A client repeats a request after this time without an answer. */
 const TIMEOUT_MS = 30_000
-/** Tokens that were made between one fault and the next. */
+/** Number of tokens that are created between two faults. */
 const BETWEEN = 15
 
 export interface FaultReport {
   requests: number
   retries: number
   tokens: number
-  /** How often each was done. */
+  /** How often each fault was done. */
   done: Record<string, number>
-  /** Longest time without any answer, and the longest that one request took, ms. */
+  /** Longest time without any answer, and longest time of one request, in ms. */
   silence_ms: number
   slowest_ms: number
-  /** Whatever must not be. */
+  /** Violations of the promise above. */
   faults: string[]
 }
 
-/** What a client knows of one of its tokens: what was answered last, and whether it was asked to be no more. */
+/** A client's knowledge of one of its tokens: the last answer, and whether its deletion was requested. */
 interface Known {
   id: string
   step: string
@@ -56,7 +56,7 @@ class Run {
   #apiKey = ''
   #isOver = false
   #answered = performance.now()
-  /** By the name that a token has in its metadata. */
+  /** The key is the name in the token's metadata. */
   readonly #known = new Map<string, Known>()
 
   constructor(place: Workplace, database: OwnServer, proxy: CuttingProxy, words: readonly string[]) {
@@ -107,7 +107,7 @@ class Run {
     },
   }
 
-  /** Every fault once, in this order, and again until the deadline. */
+  /** Does each fault once, in this order, and repeats that until the deadline. */
   async disturbUntil(deadline: number): Promise<void> {
     do {
       for (const [name, fault] of Object.entries(this.#faults)) {
@@ -129,7 +129,7 @@ class Run {
     while (!holds() && this.report.faults.length === 0) await sleep(10)
   }
 
-  /** Makes tokens, reads and changes them, and deletes every fourth. */
+  /** Creates, reads and changes tokens, and deletes every fourth. */
   async work(client: number): Promise<void> {
     for (let serial = 0; !this.#isOver && this.report.faults.length === 0; serial++) {
       const name = `${client}-${serial}`
@@ -143,12 +143,12 @@ class Run {
       await this.#expect(known)
       if (serial % 2 === 0) continue
       const patched = await this.#ask(`PATCH /tokens/${id}`, { metadata: { step: 'changed' } })
-      // Nobody knows what an unanswered request has done.
+      // A request without an answer may or may not have been done.
       if (patched.status === 0) return void this.#known.delete(name)
       known.step = 'changed'
       await this.#expect(known)
       if (serial % 4 !== 3) continue
-      // One that was done and not answered finds nothing when it is asked again.
+      // If the first request was done but not answered, the repeated one finds no token.
       const deleted = await this.#ask(`DELETE /tokens/${id}`, undefined, [204, 404])
       if (deleted.status === 0) return void this.#known.delete(name)
       known.isGone = true
@@ -163,7 +163,7 @@ class Run {
       this.report.faults.push(`${id} is ${status} ${found}, not ${isGone ? 'gone' : step}`)
   }
 
-  /** Repeats a request, by its idempotency key, through one server after another until one answers. */
+  /** Repeats a request with the same idempotency key, through one server after another, until a server answers. */
   async #ask(line: string, body?: object, wanted = [200, 201]) {
     const [method, path] = line.split(' ') as [string, string]
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
@@ -187,7 +187,7 @@ class Run {
         if (![408, 409, 503].includes(answer.status))
           this.report.faults.push(`${line}: ${answer.status} ${text}`)
       } catch {
-        // The server died, or is not there yet.
+        // The server died or has not started yet.
       }
       this.report.slowest_ms = Math.max(this.report.slowest_ms, Math.round(performance.now() - began))
       this.report.retries++
@@ -205,7 +205,7 @@ class Run {
     this.#answered = now
   }
 
-  /** Each token is there as it was answered last, once, and nothing else is; its log is whole. */
+  /** Checks that exactly the known tokens exist, each as last answered, and that the log verifies. */
   async judge(): Promise<void> {
     for (const server of this.#servers) {
       server?.child.kill('SIGTERM')
@@ -239,7 +239,7 @@ class Run {
   }
 }
 
-/** Every fault once, and again for so long. */
+/** Does each fault once, and repeats that until `limitMs` has passed. */
 export async function disturb(limitMs: number): Promise<FaultReport> {
   const place = createWorkplace()
   const database = await startOwnPostgres()

@@ -1,4 +1,4 @@
-/** Log records and what servers believe over PostgreSQL, where answers are lost and tables are changed behind our back. */
+/** Log records over PostgreSQL, when answers are lost and tables are changed without the engine's knowledge. */
 import type { QueryResult } from 'pg'
 import t, { type Test } from 'tap'
 import { createKeyring } from '../../src/crypto/keyring.js'
@@ -19,7 +19,7 @@ import { type App, createApp, createFirstTenant } from '../../src/vault/app.js'
 import { ask } from '../support/vault.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 
-/** A new vault, open as often as asked; `run` sends SQL, and `notices` has what the operator is told. */
+/** Creates a vault and opens it `count` times. `run` sends SQL. `notices` has the notices to the operator. */
 async function openVaults(t: Test, count: number) {
   const config = await createTables(await sharedDatabase())
   const [primitives, random] = [await loadSodium(), createRandom()]
@@ -54,7 +54,7 @@ async function openVaults(t: Test, count: number) {
     try {
       return (await pool.query({ text, values })).rows
     } catch (error) {
-      // The server is at work in the background.
+      // The background work of the server collided with this one.
       if (!(error instanceof Collision) || left === 0) throw error
       return run(text, values, left - 1)
     }
@@ -64,13 +64,13 @@ async function openVaults(t: Test, count: number) {
   return { ...opened[0]!, opened, open, run, notices, tenant, verify }
 }
 
-/** A record of the log, of a read. */
+/** A log record of a read. */
 const recordOf = ({ id: tenant_id }: { id: string }, entity_id = 'read') => ({
   ...({ tenant_id, entity_type: 'token', operation: 'read', message: 'Token read', trace_id: '0' } as const),
   ...{ entity_id, id: crypto.randomUUID() },
 })
 
-/** The tenants whose pending log records cannot be read, as verifying the vault finds them. */
+/** The tenants whose pending log records cannot be read, as verification reports them. */
 const findUnreadable = async (engine: PostgresEngine) => {
   const { findings } = await engine.verify(() => ({}))
   return findings.map(({ place }) => Number(/^log of tenant (\d+)$/.exec(place)?.[1]))
@@ -79,7 +79,7 @@ const findUnreadable = async (engine: PostgresEngine) => {
 const isWaiting = (statements: readonly Statement[]) =>
   statements.some(({ text }) => text.includes('insert into coffer_waiting'))
 
-/** Until the end of the test, what answers to all that is sent goes through `answer`. */
+/** Until the end of the test, replaces the answers to statements by what `answer` returns or throws. */
 function intercept(t: Test, answer: (statements: readonly Statement[]) => void) {
   const { send } = Connection.prototype
   Connection.prototype.send = async function (statements) {
@@ -92,7 +92,7 @@ function intercept(t: Test, answer: (statements: readonly Statement[]) => void) 
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 20))
 
-t.test('what was logged is in the log once, though the answer that took it was lost', async (t) => {
+t.test('a record is in the log once, even if the answer to its move is lost', async (t) => {
   const { notices, app, engine, verify } = await openVaults(t, 1)
   await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
   await engine.logs.chainPending()
@@ -110,11 +110,11 @@ t.test('what was logged is in the log once, though the answer that took it was l
   await engine.logs.send()
   await engine.logs.chainPending()
   t.strictSame(await verify(), { count: count + 2 })
-  t.strictSame(notices, [], 'nothing that a second attempt does not help')
+  t.strictSame(notices, [], 'no notice, because a second attempt succeeds')
   await app.close()
 })
 
-t.test('what keeps log records from the log is reported, once', async (t) => {
+t.test('an error that keeps records out of the log is reported once', async (t) => {
   const { notices, app } = await openVaults(t, 1)
   await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
   let failed = 0
@@ -131,7 +131,7 @@ t.test('what keeps log records from the log is reported, once', async (t) => {
   t.equal(notices.length, 1)
 })
 
-t.test('a key that was deleted is refused, though the store has lost the last change before', async (t) => {
+t.test('a deleted key is refused even if the store has lost the last change', async (t) => {
   const { opened, run } = await openVaults(t, 2)
   const [one, two] = opened.map(({ app }) => app) as [App, App]
   const get = registry.find('token get')!
@@ -147,7 +147,7 @@ t.test('a key that was deleted is refused, though the store has lost the last ch
     }
   }
   await ask(two, 'token create', { id: 'other', type: 'token', data: 'x' })
-  // Each has its chain, and makes no further change by it.
+  // Each server now has its chain, so it makes no further change for it.
   for (const { engine } of opened) await engine.logs.chainPending()
   const tables = ['coffer_rows', 'coffer_keys', 'coffer_state']
   for (const table of tables) await run(`create table kept_${table} as select * from ${table}`)
@@ -161,7 +161,7 @@ t.test('a key that was deleted is refused, though the store has lost the last ch
   t.strictSame([await read(one), await read(two)], ['unauthenticated', 'unauthenticated'])
 })
 
-t.test('a backlog goes into the log in parts that take no longer than the store is waited for', async (t) => {
+t.test('a backlog is appended in parts that each take less time than a statement may', async (t) => {
   const { run, tenant, app, engine, verify } = await openVaults(t, 1)
   const first = await app.tenant()
   await engine.logs.chainPending()
@@ -181,7 +181,7 @@ t.test('a backlog goes into the log in parts that take no longer than the store 
   t.strictSame(await verify(), { count: count + 16_000 })
 })
 
-t.test('log records that do not open keep no others back, and are reported', async (t) => {
+t.test('unreadable log records are reported and do not block other records', async (t) => {
   const { run, tenant, app, engine, verify } = await openVaults(t, 1)
   await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
   await engine.logs.chainPending()
@@ -193,7 +193,7 @@ t.test('log records that do not open keep no others back, and are reported', asy
   const left = async () => (await run('select count(*) as count from coffer_waiting'))[0]!.count
   t.equal(await left(), 1100)
   const broken = { count: count + 1, brokenAt: count + 2 }
-  t.strictSame(await verify(), broken, 'behind all that can be proved')
+  t.strictSame(await verify(), broken, 'found after all records that can be verified')
   t.strictSame(await findUnreadable(engine), [tenant])
   await run('delete from coffer_waiting where chain = 77')
   let updates = 0
@@ -210,7 +210,7 @@ t.test('log records that do not open keep no others back, and are reported', asy
 })
 
 t.test(
-  'log records of reads are sent 25 ms after the first, together, and when the engine is closed',
+  'log records of reads are sent together 25 ms after the first, and when the engine is closed',
   async (t) => {
     const { open, app, verify } = await openVaults(t, 1)
     await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
@@ -239,7 +239,7 @@ t.test(
 )
 
 t.test(
-  'records of which nobody knows whether they are in the log stay out of it, and are reported',
+  'records that may or may not be in the log already are not appended again, and are reported',
   async (t) => {
     const { run, tenant, app, engine, sealer, verify } = await openVaults(t, 1)
     const maker = new Uint8Array(16).fill(7)
@@ -252,13 +252,13 @@ t.test(
     }
     await engine.logs.chainPending()
     const { count } = await verify()
-    // 2 and every even number after it are those of commits that failed, or that are late.
+    // Number 2 and all other even numbers belong to commits that failed or that are late.
     for (let number = 1; number <= 131; number += 2) await leave(number)
     await engine.logs.chainPending()
     t.strictSame(await verify(), { count: count + 66 })
     for (const number of [130, 131]) await leave(number)
     await engine.logs.chainPending()
-    t.strictSame(await verify(), { count: count + 67 }, 'one was late, one is there already')
+    t.strictSame(await verify(), { count: count + 67 }, 'one batch was late, and one was in the log already')
     await leave(2)
     await engine.logs.chainPending()
     t.equal((await run('select id from coffer_waiting where chain = 77')).length, 1)
@@ -268,14 +268,14 @@ t.test(
 )
 
 t.test(
-  'a list has each record once, in the order of time, whichever server is asked, also under load',
+  'a list on any server has each record exactly once, ordered by time, also while servers are under load',
   async (t) => {
     const { opened, open, tenant } = await openVaults(t, 3)
     const apps = opened.map(({ app }) => app)
     let isOver = false
     let done = 0
     let unknown = 0
-    /** A busy store may answer 503, and what that has done is not known. */
+    /** A busy store may answer 503. Then the request may or may not have been done. */
     const tryTo = (asked: Promise<unknown>) =>
       asked.then(
         () => done++,
@@ -307,7 +307,7 @@ t.test(
       }
     isOver = true
     await Promise.all(lanes)
-    // The last reads of other servers are in their processes for 25 ms.
+    // Other servers keep the last reads in memory for 25 ms.
     await Promise.all(opened.map(({ engine }) => engine.logs.send()))
     for (const app of apps) {
       const { records, total, times } = await timesOf(app, 10_000)
@@ -323,6 +323,6 @@ t.test(
     await ask(last.app, 'token get', { id: 'tok-first' })
     await last.engine.logs.chainPending()
     const record = await last.app.store.read((store) => store.get('tenant', 0, `${tenant}`))
-    t.strictSame(record?.log_chains, [1, 2, 3], 'who comes later takes the chain of one that has ended')
+    t.strictSame(record?.log_chains, [1, 2, 3], 'a new server takes the chain of a server that has ended')
   },
 )

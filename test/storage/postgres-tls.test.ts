@@ -1,4 +1,6 @@
-/** The way to a store over TLS: the chain and the name of the server are checked, unless less is asked for. */
+/**
+ * Connections to a store over TLS. The chain and the name of the server are checked unless the address asks for less.
+ */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -23,7 +25,7 @@ async function findPort(): Promise<number> {
   return port
 }
 
-/** Another process may take the port meanwhile. */
+/** Another process may take the port in the meantime. */
 async function start(left = 5): Promise<{ server: OwnServer; port: number }> {
   const port = await findPort()
   try {
@@ -34,7 +36,7 @@ async function start(left = 5): Promise<{ server: OwnServer; port: number }> {
   }
 }
 
-t.test('a connection over TLS, and what it refuses', async (t) => {
+t.test('a connection over TLS is refused unless the checks of its mode succeed', async (t) => {
   const { server, port } = await start()
   t.teardown(() => server.stop())
   const [database] = /\/coffer_\w+/.exec(await server.createDatabase())!
@@ -45,25 +47,29 @@ t.test('a connection over TLS, and what it refuses', async (t) => {
   }
   const reached = { code: 'vault_missing' }
   const root = `sslrootcert=${encodeURIComponent(authority)}`
-  t.match(await reach('localhost', root), reached, 'verify-full where authorities are named')
+  t.match(await reach('localhost', root), reached, 'verify-full if the address names authorities')
   t.match(await reach('localhost', `sslmode=verify-full&${root}`), reached)
   t.match(await reach('127.0.0.1', `sslmode=verify-full&${root}`), {
     code: 'unavailable',
     message: /ERR_TLS_CERT_ALTNAME_INVALID/,
   })
-  t.match(await reach('127.0.0.1', `sslmode=verify-ca&${root}`), reached, 'any name of a known authority')
+  t.match(
+    await reach('127.0.0.1', `sslmode=verify-ca&${root}`),
+    reached,
+    'verify-ca accepts any name of a known authority',
+  )
   for (const mode of ['verify-full', 'verify-ca'])
     t.match(
       await reach('localhost', `sslmode=${mode}`),
       { code: 'unavailable', message: /SELF_SIGNED/ },
-      `${mode}, of an authority that nobody knows`,
+      `${mode}, of an unknown authority`,
     )
-  t.match(await reach('127.0.0.1', 'sslmode=require'), reached, 'whoever it is')
+  t.match(await reach('127.0.0.1', 'sslmode=require'), reached, 'require accepts any certificate')
   t.match(await reach('127.0.0.1', 'sslmode=disable'), reached)
 })
 
-t.test('a server without TLS is refused where it is asked for', async (t) => {
-  // The answer of a PostgreSQL that has none.
+t.test('a server without TLS is refused if the address requires TLS', async (t) => {
+  // A PostgreSQL without TLS answers N.
   const server = createServer((socket) => socket.once('data', () => socket.write('N'))).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())

@@ -1,4 +1,4 @@
-/** Units of work over PostgreSQL: what they send, what they compare, and how their statements are planned. */
+/** Units of work over PostgreSQL: their statements, what they compare, and the query plans. */
 import t, { type Test } from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
 import type { Draft, EngineWriter, LogEntry, LogSealer, Where } from '../../src/storage/engine.js'
@@ -21,14 +21,14 @@ function draft(id: number, { kind = KIND, keys = [id], text = id } = {}): Draft 
 
 const entry = (): LogEntry => ({ tenant: 1, bytes: 10, time: 0 })
 
-/** A sealed batch is the number of its entries. */
+/** The sealed form of a batch is the number of its entries. */
 const sealer: LogSealer = {
   seal: () => undefined,
   sealerOf: () => (_, entries) => Buffer.from(`${entries.length}`),
   openPending: (_reader, _batch, sealed) => Array.from({ length: Number(Buffer.from(sealed)) }, entry),
 }
 
-/** Waits until `holds`. The limit is only for a test that fails. */
+/** Waits until `holds` returns true. The limit exists only for tests that fail. */
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   for (let left = 3000; !(await holds()); left--) {
     if (left === 0) throw new Error('The condition was not met within 30 s.')
@@ -37,8 +37,9 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 }
 
 /**
- * Engines of one store, which send nothing by themselves. `statements` are those that the first engine sends, and `sent`
- * has their names, one list for each round trip. Before a search, the first engine runs the last of `beforePages`.
+ * Opens engines of one store that send nothing by themselves. `statements` has what the first engine sends, and
+ * `sent` their names, with one list for each round trip. Before a search, the first engine runs the last function of
+ * `beforePages`.
  */
 async function openEngines(t: Test, count: number, cachedKinds: readonly number[] = []) {
   const config = await createTables(await sharedDatabase())
@@ -65,7 +66,7 @@ async function openEngines(t: Test, count: number, cachedKinds: readonly number[
     }
     const given = { pool, clock: Date.now, random: createRandom(), cachedKinds: new Set(cachedKinds) }
     const engine = await openPostgresEngine(given)
-    // Without `attach`, no timer moves log entries into their chain.
+    // Without `attach`, no timer moves log entries to their chain.
     engine.logs.sealer = sealer
     await engine.write((writer) => writer.storeTime({ isTrusted: true }))
     await engine.logs.lease.claim()
@@ -97,7 +98,7 @@ const search = (key: number) => ({
   size: 9,
 })
 
-t.test('a unit is as few statements as it can be', async (t) => {
+t.test('a unit sends as few statements as possible', async (t) => {
   const { one: engine, sent } = await openEngines(t, 1)
   const sentBy = async (work: () => Promise<unknown>) => {
     await work()
@@ -120,7 +121,7 @@ t.test('a unit is as few statements as it can be', async (t) => {
   ])
 })
 
-t.test('no commit joins those that log a mebibyte', async (t) => {
+t.test('a unit that logs one mebibyte is committed alone', async (t) => {
   const changes = new Map()
   for (const size of [2 ** 19, 2 ** 20]) {
     const fits = createFits()
@@ -130,7 +131,7 @@ t.test('no commit joins those that log a mebibyte', async (t) => {
   }
 })
 
-t.test('units that commit together log one row; one of them that is refused runs again alone', async (t) => {
+t.test('units that commit together log one row, and a refused one among them runs again alone', async (t) => {
   const { one, two, sent, pool } = await openEngines(t, 2)
   await Promise.all([1, 2, 3].map((id) => one.write(put(id))))
   t.strictSame(sent, [['write']])
@@ -152,10 +153,10 @@ t.test('units that commit together log one row; one of them that is refused runs
   t.strictSame(await Promise.all([1, 4, 5].map((id) => textOf(two, id))), [5, 4, 5])
 })
 
-t.test('a unit runs again if another one changed what it read', async (t) => {
+t.test('a unit runs again if another unit changed what it read', async (t) => {
   const { one, two } = await openEngines(t, 2)
   await one.write(put(1))
-  /** How often the unit runs, if `meanwhile` is done while it runs first. */
+  /** How often the unit runs if `meanwhile` runs during its first run. */
   const runs = async (
     work: (writer: EngineWriter) => Promise<unknown>,
     meanwhile: () => Promise<unknown>,
@@ -175,18 +176,18 @@ t.test('a unit runs again if another one changed what it read', async (t) => {
     if (finds++ === 0) await two.write(replace(1, 3))
     await replace(1, 2)(writer)
   })
-  t.equal(finds, 2, 'and finds before it replaces')
+  t.equal(finds, 2, 'a row that it finds and then replaces')
   const basing = (id: number) => async (writer: EngineWriter) => {
     if ((await writer.get(KIND, 1, idOf(1))) !== undefined) await writer.put(draft(id))
   }
-  t.equal(await runs(basing(20), () => two.write(replace(1, 4))), 2, 'and bases a decision on')
+  t.equal(await runs(basing(20), () => two.write(replace(1, 4))), 2, 'a row on which its decision depends')
   t.equal(await runs(basing(21), () => two.write(put(99))), 1)
   const remove = () => two.write((writer) => writer.remove(KIND, 1, idOf(1)))
   t.equal(await runs(basing(22), remove), 2)
-  t.equal(await read(one, 22), undefined, 'nothing is put for a parent that is gone')
+  t.equal(await read(one, 22), undefined, 'no row is put for a removed parent')
 })
 
-t.test('a unit that only reads, or fails, has read one moment', async (t) => {
+t.test('a unit that only reads or that fails has read the state of one moment', async (t) => {
   const { one, two } = await openEngines(t, 2)
   for (const id of [1, 2]) await one.write(put(id))
   const move = (to: number) =>
@@ -213,16 +214,16 @@ t.test('a unit that only reads, or fails, has read one moment', async (t) => {
     throw new Error('refused')
   })
   await t.rejects(failing, { message: 'refused' })
-  t.equal(runs, 1, 'a unit that nobody meets')
+  t.equal(runs, 1, 'a unit without a collision runs once')
   t.not(await textOf(one, 1), 9)
 })
 
-t.test('a unit that lists pending log entries finds those of earlier reads of its process', async (t) => {
+t.test('a unit that lists pending log entries finds entries of earlier reads of its process', async (t) => {
   const cached = 2
   const { one } = await openEngines(t, 1, [cached])
   await one.write((writer) => writer.append(entry()), 'soon')
   const found = await one.read(async (reader) => {
-    // Rows of two statements: the unit runs again in a snapshot, which begins before the entry is stored.
+    // The two statements make the unit run again in a snapshot, which begins before the entry is stored.
     await reader.get(cached, 1, idOf(1))
     for (const id of [1, 2]) await reader.get(KIND, 1, idOf(id))
     return reader.pendingEntries(1)
@@ -236,7 +237,7 @@ t.test('a row that is put while the unit reads its id is stored', async (t) => {
   t.equal(await textOf(one, 1), 1)
 })
 
-t.test('of units that put what they searched for and did not find, one does', async (t) => {
+t.test('if several units search, find nothing and put a row, exactly one row is put', async (t) => {
   const { one, two, beforePages } = await openEngines(t, 2)
   const findOrPut = (id: number, isFirst: boolean) => async (writer: EngineWriter) => {
     if (!isFirst) await writer.get(KIND, 1, idOf(200))
@@ -258,10 +259,14 @@ t.test('of units that put what they searched for and did not find, one does', as
     await two.write(put(77))
     await writer.put(draft(78, { keys: [77] }))
   })
-  t.equal((await one.read((reader) => reader.seek(search(77)))).length, 1, 'also if one went before the page')
+  t.equal(
+    (await one.read((reader) => reader.seek(search(77)))).length,
+    1,
+    'also if a row is removed before the page is read',
+  )
 })
 
-t.test('a unit that removes a parent sees the child that is added meanwhile', async (t) => {
+t.test('a unit that removes a parent sees a child that is added during the unit', async (t) => {
   for (const written of [[], [50]]) {
     const { one: engine, pool } = await openEngines(t, 1)
     await engine.write(put(1))
@@ -271,7 +276,7 @@ t.test('a unit that removes a parent sees the child that is added meanwhile', as
       const removing = engine.write(async (writer) => {
         numbers.push((await writer.find({ ...search(77), page: 1 })).total)
         for (const id of written) await writer.put(draft(id, { kind: 2 }))
-        // What was written is sent, and the rest of the unit is one transaction with it.
+        // The reads send the pending changes. From then on the unit is one transaction.
         for (const id of written) await writer.get(2, 1, idOf(id))
         await writer.remove(KIND, 1, idOf(1))
       })
@@ -292,7 +297,7 @@ t.test('a unit that removes a parent sees the child that is added meanwhile', as
   }
 })
 
-t.test('a unit that collides again and again is answered in time', async (t) => {
+t.test('a unit that collides repeatedly is answered within its limit', async (t) => {
   const { one: engine } = await openEngines(t, 1)
   const { now } = performance
   let passed = 0
@@ -322,7 +327,7 @@ interface Plan {
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 const typesOf = (plan: Plan) => nodesOf(plan).map((node) => node['Node Type'])
 
-t.test('every statement walks an index and stops at its limit, before and after analyze', async (t) => {
+t.test('every statement uses an index and stops at its limit, before and after analyze', async (t) => {
   const { one: engine, statements, pool } = await openEngines(t, 1)
   const run = async (text: string, values: unknown[] = []) => (await pool.query({ text, values })).rows
   const explain = async (text: string, values?: unknown[]): Promise<Plan> =>
@@ -341,7 +346,7 @@ t.test('every statement walks an index and stops at its limit, before and after 
       await run(`insert into coffer_keys select 1, 1, $1, n from ${numbers} where n % ${step} = 0`, [
         keyOf(key + 1),
       ])
-    // Not as many: they are moved one by one.
+    // Fewer pending rows than rows, because the engine moves them one by one.
     const waiting = `9, decode(md5(n::text), 'hex'), 9, n, '\\x00' from ${numbers} where n % 5 = 0`
     await run(`insert into coffer_waiting select ${waiting}`)
     await run(`select setval('coffer_seq', ${Math.max(last, 1)})`)
@@ -362,7 +367,7 @@ t.test('every statement walks an index and stops at its limit, before and after 
     ...{ kind: KIND, tenant: 1, all: bytes(8, 0), size: 20, maxBytes: 1000 },
     ...(where && { where }),
   })
-  /** Whatever units of work send. */
+  /** Runs units that send every kind of statement. */
   const work = async () => {
     await engine.write(put(1))
     await engine.write(replace(1, 2, [1, 2]))
@@ -401,10 +406,10 @@ t.test('every statement walks an index and stops at its limit, before and after 
         const plan = await explain(`explain (format json) ${text}`, values)
         t.notMatch(typesOf(plan).join(), /Seq Scan|Hash|Bitmap|Merge Join/, text)
         const filters = nodesOf(plan).map(({ Filter = '' }) => Filter)
-        t.notMatch(filters.join(), /\bid = /, `finds ids by the index that has them first: ${text}`)
+        t.notMatch(filters.join(), /\bid = /, `uses the index that begins with the id: ${text}`)
         for (const sort of nodesOf(plan).filter((node) => node['Node Type'] === 'Sort')) {
           const isOfRows = typesOf(sort).some((type) => /Index/.test(type))
-          t.ok(!isOfRows || typesOf(sort).includes('Limit'), `sorts what a limit has left: ${text}`)
+          t.ok(!isOfRows || typesOf(sort).includes('Limit'), `sorts after a limit: ${text}`)
         }
       }
       await engine.verify(() => ({}))
@@ -424,11 +429,11 @@ t.test('every statement walks an index and stops at its limit, before and after 
   t.ok(seen.size > 20, `${seen.size} statements`)
 })
 
-t.test('while the store answers, statements wait for a connection for as long as it takes', async (t) => {
+t.test('while the store answers, statements wait for a connection without a limit', async (t) => {
   const pool = new ConnectionPool({ connectionString: await sharedDatabase() })
   t.teardown(() => pool.close())
   const since = performance.now()
   const statements = Array.from({ length: 400 }, () => pool.query({ text: 'select pg_sleep(0.12)' }))
   t.equal((await Promise.all(statements)).length, 400)
-  t.ok(performance.now() - since > TIMEOUT_MS, 'longer than for a store that is away')
+  t.ok(performance.now() - since > TIMEOUT_MS, 'longer than the limit for a store that does not answer')
 })

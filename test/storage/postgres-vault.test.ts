@@ -1,4 +1,4 @@
-/** A vault in PostgreSQL, open in several processes' worth of engines at once. */
+/** A vault in PostgreSQL that several engines have open, as several servers do. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,7 +34,10 @@ import { type OwnServer, query, startPostgres } from './postgres-server.js'
 const server = await startPostgres()
 t.teardown(() => server.stop())
 
-/** A new vault, open as often as asked; `sql` gives the rows of a statement, behind its back. */
+/**
+ * Creates a vault and opens it `count` times. `sql` runs a statement without the engines' knowledge and returns its
+ * rows.
+ */
 async function openVaults(t: Test, count: number, clock?: Clock, notices: string[] = []) {
   const address = await server.createDatabase()
   const key = createKey()
@@ -52,7 +55,7 @@ async function openVaults(t: Test, count: number, clock?: Clock, notices: string
   return { address, apps, one, two, key, sql, open }
 }
 
-/** As {@link tryAsk}; of an error its code. */
+/** Like {@link tryAsk}, but returns the code of an error. */
 const ask: typeof tryAsk = (...asked) =>
   tryAsk(...asked).catch((error) => {
     if (error instanceof CofferError) return error.code
@@ -60,7 +63,7 @@ const ask: typeof tryAsk = (...asked) =>
   })
 
 const token = (id: string, number = '4242424242424242') => ({ id, type: 'card', data: { number } })
-/** What the store is sent during `work`, by the names of statements: one list for each time. */
+/** Runs `work` and returns the names of the statements that it sent, with one list for each round trip. */
 async function sentBy<T>(work: () => Promise<T>) {
   const sent: string[][] = []
   const isOwn = new AsyncLocalStorage<boolean>()
@@ -73,7 +76,7 @@ async function sentBy<T>(work: () => Promise<T>) {
   return { result, sent }
 }
 
-/** Sends lines such as `GET /tokens`, as `coffer serve` answers them. */
+/** Answers requests such as `GET /tokens`, like `coffer serve`. */
 function serve(app: App, key = '') {
   const answer = createVaultAnswerer({}, { control: new ControlState(app), prefix: 'svc' })
   return (line: string, body?: object) => {
@@ -93,7 +96,7 @@ const createApp = (app: App, permissions: string[], more = {}) =>
 
 const pause = (ms = 20) => new Promise((resolve) => setTimeout(resolve, ms))
 
-t.test('a GET is one round trip, and the refusal of what was taken away elsewhere too', async (t) => {
+t.test('a GET takes one round trip, and is refused once another server has removed its right', async (t) => {
   const { one, two } = await openVaults(t, 2)
   await ask(one, 'token create', token('kept'))
   const rules = (transform: string) => [
@@ -105,8 +108,8 @@ t.test('a GET is one round trip, and the refusal of what was taken away elsewher
   const post = () =>
     sentBy(() => send('POST /tokens', { type: 'card', data: { number: '5555555555554444' } }))
   /**
-   * A server that logs for a tenant for the first time changes its record, which the next request reads. A statement that
-   * units share is counted for the first of them.
+   * The first log record of a tenant on a server changes the tenant's record, which the next request reads again. A
+   * statement that several units share counts for the first of them.
    */
   const settled = async (ask: typeof get, name: string) => {
     for (let left = 10; ; left--) {
@@ -123,18 +126,22 @@ t.test('a GET is one round trip, and the refusal of what was taken away elsewher
   await change({ rules: rules('redact') })
   const redacted = await get()
   t.equal(redacted.result.status, 200)
-  t.notMatch(redacted.result.body, '4242', 'though the first answer was judged by the rule of before')
+  t.notMatch(redacted.result.body, '4242', 'the second answer uses the new rule')
   t.ok(redacted.sent.length > 1)
   t.strictSame((await settled(get, 'get')).sent, [['get']])
   await change({ rules: [], permissions: ['token:create'] })
   t.equal((await get()).result.status, 403)
   await change({ rules: rules('reveal') })
-  t.equal((await get()).result.status, 200, 'granted elsewhere, where this server knows of a refusal')
+  t.equal(
+    (await get()).result.status,
+    200,
+    'a right that another server granted overrides a remembered refusal',
+  )
   await ask(two, 'app delete', { id: app.id })
   t.equal((await get()).result.status, 401)
 })
 
-t.test('code that runs on one server loses the rights that are taken away on another', async (t) => {
+t.test('code that runs on one server loses the rights that another server removes', async (t) => {
   const { one, two } = await openVaults(t, 2)
   await ask(one, 'token create', token('kept'))
   const runs = steerRuns(one)
@@ -164,10 +171,10 @@ t.test('code that runs on one server loses the rights that are taken away on ano
   await ask(two, 'app delete', { id: invoker.id })
   for (const run of four) run.end()
   await one.background.idle()
-  t.match(runs.counts(), { started: 0 }, 'the fifth run, which waited, does not start')
+  t.match(runs.counts(), { started: 0 }, 'the fifth run, which waited, is not started')
 })
 
-t.test('races through different servers end as some order would have them', async (t) => {
+t.test('races through different servers have the same result as some sequence', async (t) => {
   const { apps } = await openVaults(t, 3)
   const all = <T>(work: (app: App, index: number) => Promise<T>) => Promise.all(apps.map(work))
   for (let round = 0; round < 2; round++) {
@@ -185,7 +192,7 @@ t.test('races through different servers end as some order would have them', asyn
       }),
     )
     t.equal(gone, undefined)
-    t.ok(changed === 'not_found' || changed.id === id, 'updated before, or not there any more')
+    t.ok(changed === 'not_found' || changed.id === id, 'the update ran before the deletion or found no token')
     t.equal(await ask(apps[1]!, 'token get', { id }), 'not_found')
     const invited = await ask(apps[0]!, 'invite create', { email: `ada-${round}@example.com` })
     const { link } = await ask(apps[0]!, 'invite outbox', { id: invited.id })
@@ -197,7 +204,7 @@ t.test('races through different servers end as some order would have them', asyn
   }
 })
 
-t.test('a set of containers that gets a token on another server meanwhile is not removed', async (t) => {
+t.test('a set of containers that gets a token on another server during its removal is kept', async (t) => {
   const clock = { now: Date.now() }
   const { one, two } = await openVaults(t, 2, () => clock.now)
   const rule = { priority: 1, container: '/x/', transform: 'mask', permissions: ['token:read'] }
@@ -208,7 +215,7 @@ t.test('a set of containers that gets a token on another server meanwhile is not
     t.match(await ask(two, 'token create', { id, type: 'token', data: id, containers: ['/x/y/'] }), { id })
   }
   const remove = (id: string) => ask(two, 'token delete', { id })
-  /** Examines the sets on the first server. Before its unit of work commits, the second one does something else. */
+  /** Examines the sets on the first server. Before its unit commits, the second server runs `meanwhile`. */
   const examine = async (meanwhile?: () => Promise<void>) => {
     let other = meanwhile
     const write: typeof one.store.write = (work, durability) =>
@@ -220,7 +227,7 @@ t.test('a set of containers that gets a token on another server meanwhile is not
         return result
       }, durability)
     await new ContainerSets({ ...one.store, write }).examineAll()
-    t.equal(other, undefined, 'there was something to change')
+    t.equal(other, undefined, 'the removal had a set to change')
   }
   const listed = async () => {
     const { data, pagination } = await ask(two, 'token list', {}, app.key)
@@ -230,7 +237,11 @@ t.test('a set of containers that gets a token on another server meanwhile is not
   await create('first')
   await remove('first')
   await examine(() => create('second'))
-  t.match(await stored(), { unused_since: clock.now }, 'marked, because both were at the same time')
+  t.match(
+    await stored(),
+    { unused_since: clock.now },
+    'the set is marked as unused, because both servers examined it at once',
+  )
   clock.now += 3 * 60_000
   await examine()
   t.strictSame(await stored(), SET, 'the mark is removed, because a token has the set')
@@ -248,19 +259,19 @@ t.test('a set of containers that gets a token on another server meanwhile is not
   await examine()
   clock.now += 3 * 60_000
   await examine()
-  t.equal(await stored(), undefined, 'nothing else happens, and it is removed')
+  t.equal(await stored(), undefined, 'without another change the set is removed')
   await create('fourth')
   t.strictSame(await listed(), [['fourth'], 1])
 })
 
-t.test('a tenant that is deleted while others write to it leaves nothing', async (t) => {
+t.test('a tenant that is deleted while others write to it leaves no rows', async (t) => {
   const { apps, sql } = await openVaults(t, 3)
   const as = { reveal: false, tenant: 'other' }
   await ask(apps[0]!, 'tenant create', { name: 'other' })
   const { number } = await apps[0]!.tenant('other')
   const input = { name: 'app', type: 'private', permissions: ['token:create'] }
   const { key } = (await apps[0]!.ask({ operation: 'app create', input, as })).result as { key: string }
-  // Each as often as it can, until it is refused for good.
+  // Each writer repeats its request until it is refused for a missing key or tenant.
   let hasFailed = false
   const write = async (app: App, name: string) => {
     for (let count = 0; !hasFailed; count++) {
@@ -275,20 +286,20 @@ t.test('a tenant that is deleted while others write to it leaves nothing', async
     hasFailed = true
     return { status: error.code }
   })
-  t.equal(status, 204, 'they are quicker than it is, and it gets its turn')
+  t.equal(status, 204, 'the deletion succeeds although writes are faster')
   await Promise.all(writers)
   for (const app of apps)
     t.equal(
       await ask(app, 'token create', token('late'), key),
       'unauthenticated',
-      'nothing is written after it',
+      'nothing is written after the deletion',
     )
   for (const app of apps) await app.close()
   for (const table of ['rows', 'keys', 'waiting'])
     t.strictSame(await sql(`select * from coffer_${table} where tenant = $1`, number), [])
 })
 
-t.test('the others leave a key alone that a server has claimed, until its lease ends', async (t) => {
+t.test('a key that one server has claimed is not claimed by others until its lease ends', async (t) => {
   const clock = { now: Date.now() }
   const { one, two } = await openVaults(t, 2, () => clock.now)
   const search = registry.find('token search')!
@@ -296,7 +307,7 @@ t.test('the others leave a key alone that a server has claimed, until its lease 
     perform(host, await host.owner({ reveal: false }), search, {}, 'trace', { idempotencyKey: 'key' }).catch(
       ({ code }: CofferError) => code,
     )
-  // It dies when it has claimed the key.
+  // The server dies after it has claimed the key.
   await new Promise<void>((resolve) => {
     const take = async (...args: Parameters<App['claims']['take']>) => {
       await one.claims.take(...args)
@@ -313,7 +324,7 @@ t.test('the others leave a key alone that a server has claimed, until its lease 
   t.match(await searchBy(two), { status: 200, isReplayed: true })
 })
 
-t.test('a run in the background of another server has not ended', async (t) => {
+t.test('an asynchronous run of another server is not taken as ended', async (t) => {
   const clock = { now: Date.now() }
   const { one, two } = await openVaults(t, 2, () => clock.now)
   const { number, owner_id } = await one.tenant()
@@ -331,7 +342,7 @@ t.test('a run in the background of another server has not ended', async (t) => {
 })
 
 t.test(
-  'upkeep without a leader: an expiry is logged once, and the mail of one that died is sent',
+  'without a leader, servers log each expiry exactly once and send the mail of a server that died',
   async (t) => {
     const clock = { now: Date.now() }
     const { apps, one, two } = await openVaults(t, 3, () => clock.now)
@@ -340,7 +351,7 @@ t.test(
       await ask(one, 'token create', { ...token(`short-${count}`), expires_at })
     clock.now += 2000
     let purged = 0
-    // A server passes over what another has claimed, so it may take a second look.
+    // A server skips rows that another server has claimed, so it may need a second pass.
     for (let look = 0; look < 20 && purged < 12; look++)
       for (const count of await Promise.all(apps.map((app) => app.sweep()))) purged += count
     t.equal(purged, 12)
@@ -365,14 +376,14 @@ t.test(
     })
     const deliver = () => queue.resume().then(() => queue.settle())
     await deliver()
-    t.strictSame(sent, [], 'the first has claimed it')
+    t.strictSame(sent, [], 'the first server has claimed the mail')
     clock.now += 5 * 60_000 + 1
     await deliver()
-    t.strictSame(sent, ['ada@example.com'], 'which has died')
+    t.strictSame(sent, ['ada@example.com'], 'the first server has died')
   },
 )
 
-t.test('several servers deliver each event once, and that of one that died after its lease', async (t) => {
+t.test('several servers deliver each event once, and events of a dead server after its lease', async (t) => {
   const clock = { now: Date.parse('2030-01-15T12:00:00Z') }
   const { apps, one, two } = await openVaults(t, 3, () => clock.now)
   const receiver = await startReceiver()
@@ -388,7 +399,7 @@ t.test('several servers deliver each event once, and that of one that died after
     for (let count = 0; count < 10; count++) {
       const made = await ask(app, 'token create', { id: `tok-${index}-${count}`, type: 'token', data: 'x' })
       t.ok(made.id, String(made))
-      // All look for what is due, as they do every 30 s.
+      // All servers look for due deliveries, as they do every 30 s.
       await Promise.all(apps.map((each) => each.deliveries.resume()))
     }
   }
@@ -398,7 +409,7 @@ t.test('several servers deliver each event once, and that of one that died after
   const expected = apps.flatMap((_, index) => Array.from({ length: 10 }, (_, at) => `tok-${index}-${at}`))
   t.strictSame(delivered(), expected.sort(), 'each once')
   const { publicKey } = await one.signer()
-  t.equal((await two.signer()).publicKey, publicKey, 'all sign with one key')
+  t.equal((await two.signer()).publicKey, publicKey, 'all servers sign with one key')
   t.ok(receiver.received.every((each) => isSigned(each, publicKey)))
   receiver.state.answer = () => {}
   await ask(one, 'token create', { id: 'left', type: 'token', data: 'x' })
@@ -406,22 +417,22 @@ t.test('several servers deliver each event once, and that of one that died after
   receiver.state.answer = (response) => response.end()
   await two.deliveries.resume()
   await two.deliveries.settle()
-  t.equal(receiver.received.length, 31, 'the first has claimed it')
+  t.equal(receiver.received.length, 31, 'the first server has claimed the delivery')
   clock.now += 60_001
   await two.deliveries.resume()
   await two.deliveries.settle()
-  t.equal(receiver.received.length, 32, 'which says nothing more')
+  t.equal(receiver.received.length, 32, 'the first server does not report an error')
   const { data } = await ask(two, 'webhook deliveries', { id, size: 100 })
   t.ok(data.every(({ state }: { state: string }) => state === 'sent'))
 })
 
-t.test('what a server that was killed has logged goes into the chain of another', async (t) => {
+t.test('log records of a killed server go into the chain of another server', async (t) => {
   const { sql, one } = await openVaults(t, 1)
   const { number } = await one.tenant()
   await ask(one, 'token create', token('left'))
   const { count } = await one.store.verifyLogs(number)
   let reads = 0
-  /** Reads, and asks the database, until it has that many rows. */
+  /** Repeats a read and the query `text` until the number of rows satisfies `isSo`. */
   const until = async (text: string, isSo: (rows: number) => boolean) => {
     for (let left = 400; left > 0; left--, await pause()) {
       t.equal((await ask(one, 'token get', { id: 'left' })).id, 'left')
@@ -430,14 +441,14 @@ t.test('what a server that was killed has logged goes into the chain of another'
     }
     t.fail(text)
   }
-  // As left behind by a server that is no more, a minute ago.
+  // Simulates rows of a server that died a minute ago.
   const leave = 'update coffer_waiting set chain = 77, written = written - 60000000 returning id'
   await until(leave, (rows) => rows > 0)
   await until('select id from coffer_waiting where chain = 77', (rows) => rows === 0)
   t.strictSame(await one.store.verifyLogs(number), { count: count + reads })
 })
 
-t.test('servers whose key slot is left go on, and those whose slot is gone do not', async (t) => {
+t.test('servers whose key slot remains keep working, and servers without one stop', async (t) => {
   const notices: string[] = []
   const { apps, one, two, address, key, sql, open } = await openVaults(t, 2, undefined, notices)
   const tokens = (app: App) => ask(app, 'token list')
@@ -468,18 +479,18 @@ t.test('servers whose key slot is left go on, and those whose slot is gone do no
   const set = (text: string, raised: number) =>
     sql('update coffer_state set header = $1, generation = $2', text, Number(generation) + raised)
   await set(header.replace(/\d{4}-\d\d-\d\d/g, '1999-01-01'), 1)
-  t.equal(await tokens(one), 'unavailable', 'a slot that was altered')
+  t.equal(await tokens(one), 'unavailable', 'a changed slot')
   await set(header, 1 + 2 ** 30)
   t.equal(await tokens(one), 'unavailable', 'another history of the vault')
   await set(header, 2)
-  t.equal((await tokens(one)).pagination.total_items, 1, 'back by itself')
+  t.equal((await tokens(one)).pagination.total_items, 1, 'it works again by itself')
   await changeKeySlots(locate(address), key.choose, { added: next.create, choose: () => [] })
   notices.length = 0
   for (const app of [two, two]) t.equal(await tokens(app), 'unavailable')
-  t.equal(notices.filter((text) => reason.test(text)).length, 1, 'its operator is told, once')
+  t.equal(notices.filter((text) => reason.test(text)).length, 1, 'the operator is notified once')
 })
 
-t.test('every key of a store is changed at once, and nobody goes on by the old ones', async (t) => {
+t.test('all keys of a store are changed at once, and servers refuse the old keys', async (t) => {
   const { apps, address, key, one, two, sql, open } = await openVaults(t, 2)
   const numbers = ['4242424242424242', '5555555555554444']
   for (const [index, number] of numbers.entries())
@@ -499,14 +510,14 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
   await setSealed(Buffer.concat([sealed, sealed]))
   await t.rejects(rekey(), { code: 'vault_damaged' })
   await setSealed(sealed)
-  t.equal((await ask(one, 'token get', { id: 't-1' })).id, 't-1', 'as it was')
+  t.equal((await ask(one, 'token get', { id: 't-1' })).id, 't-1', 'the token is unchanged')
   await two.maintenance().compact()
-  // This has its log record wait for its chain, if all goes as quickly as it should.
+  // The log record of this update usually waits for its chain.
   await ask(one, 'token update', { id: 't-0', metadata: { more: 'yes' } })
   const logged = async (app: App) =>
     (await ask(app, 'log list', { entity_id: 't-0' })).pagination.total_items as number
   const count = await logged(one)
-  // More than are read at once, some of them large: they do not open, and stay as they are.
+  // More batches than one read takes, some of them large. They cannot be decrypted, and stay unchanged.
   const strange = await sql(
     "insert into coffer_waiting select 1, decode(md5(n::text), 'hex'), 77, n, convert_to(repeat('x', case when n % 600 = 0 then 900000 else 9 end), 'UTF8')" +
       ' from generate_series(1, 1200) n returning id, written, sealed',
@@ -520,7 +531,7 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
   t.equal(await during, 'unavailable')
   const after = new Set(hexes(await rows()))
   const same = hexes(before).filter((hex) => after.has(hex))
-  t.strictSame(same, [], 'every row has another id and another seal')
+  t.strictSame(same, [], 'every row has a new id and a new seal')
   for (const app of apps) t.equal(await ask(app, 'token list'), 'unavailable')
   const left = 'delete from coffer_waiting where chain = 77 returning id, written, sealed'
   const byPlace = (found: { written: number }[]) => found.toSorted((a, b) => a.written - b.written)
@@ -531,14 +542,14 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
   t.match(found, { id: 't-0', fingerprint, data: { number: numbers[0] } })
   t.strictSame((await app.maintenance().verify()).findings, [])
   t.equal((await app.tenant('other')).name, 'other')
-  t.equal(await logged(app), count + 1, 'and the list above')
+  t.equal(await logged(app), count + 1, 'the log has the update and the list above')
   const both = await Promise.allSettled([rekey(), rekey()])
   const failed = both.flatMap((each) => (each.status === 'rejected' ? [each.reason.code] : []))
   t.ok(failed.every((code) => ['conflict', 'unavailable'].includes(code)) && failed.length < 2, `${failed}`)
   t.strictSame((await (await open()).maintenance().verify()).findings, [])
 })
 
-t.test("another vault in the place of one that is open is none of its servers' own", async (t) => {
+t.test('a server notices that its vault was replaced by another vault', async (t) => {
   const { address, sql, one: app } = await openVaults(t, 1)
   await ask(app, 'token create', token('before'))
   await app.maintenance().compact()
@@ -551,7 +562,7 @@ t.test("another vault in the place of one that is open is none of its servers' o
   t.strictSame((await other.maintenance().verify()).findings, [])
 })
 
-t.test('a list of chains as it was before the second of them is noticed', async (t) => {
+t.test('an older list of chains, without the second chain, is noticed', async (t) => {
   const { sql, one, two } = await openVaults(t, 2)
   const { number } = await one.tenant()
   const isWhole = async () => (await one.store.verifyLogs(number)).brokenAt === undefined
@@ -568,14 +579,14 @@ t.test('a list of chains as it was before the second of them is noticed', async 
     [ofBoth, true],
   ]) {
     await sql('update coffer_rows set sealed = $2, rev = $3 where id = $1', id, sealed, rev)
-    // Also what servers remember is read again.
+    // Lets servers read their cached records again.
     await sql('update coffer_state set changes = changes + 1')
     t.equal(await isWhole(), expected)
   }
 })
 
 t.test(
-  'a copy of a whole store may take as long as it takes, and may lose its session at the end',
+  'a copy of a whole store has no time limit, and succeeds even if it loses its session at the end',
   async (t) => {
     const { address, sql } = await openVaults(t, 1)
     const pool = new ConnectionPool(parseStoreAddress(address).connection)
@@ -593,11 +604,11 @@ t.test(
       return times
     })
     t.strictSame(seen, ['0', '0'])
-    t.strictSame(await pool.using(read), ['30s', '30s'], 'and the pool goes on')
+    t.strictSame(await pool.using(read), ['30s', '30s'], 'the pool still works')
   },
 )
 
-t.test('neither the tables nor the files of the database disclose anything', async (t) => {
+t.test('neither the tables nor the files of the database contain secrets', async (t) => {
   const { sql, one: app } = await openVaults(t, 1)
   const number = '4000056655665556'
   const [id, value, container, name] = ['needle-1', 'needle-2', 'needle-3', 'Needle 4']
@@ -626,7 +637,7 @@ t.test('neither the tables nor the files of the database disclose anything', asy
   }
 })
 
-t.test('verifying finds what was changed behind our back', async (t) => {
+t.test('verification finds changes of the tables that the engine did not make', async (t) => {
   const { sql, one: app } = await openVaults(t, 1)
   for (const id of ['one', 'two']) await ask(app, 'token create', token(id))
   await app.maintenance().compact()
@@ -652,14 +663,14 @@ t.test('verifying finds what was changed behind our back', async (t) => {
   t.match((await findings()).join(), /does not open/)
 })
 
-t.test('a vault whose creation was cut short anywhere is created by the next try, whole', async (t) => {
+t.test('a vault whose creation was interrupted is created completely by the next attempt', async (t) => {
   const { send } = Connection.prototype
   t.teardown(() => Object.assign(Connection.prototype, { send }))
   let isWhole = false
   for (let answered = 0; !isWhole; answered++) {
     const address = await server.createDatabase()
     let left = answered
-    // The statements arrive, and their answer does not.
+    // The statements are executed, but their answer is lost.
     Connection.prototype.send = async function (statements) {
       const results = await send.call(this, statements)
       if (left-- === 0) throw new CofferError('unavailable', 'The store does not answer.')
@@ -676,7 +687,7 @@ t.test('a vault whose creation was cut short anywhere is created by the next try
     const key = createKey()
     const create = () => createVault(locate(address), 'first', key.create)
     const opened = await openVault(locate(address), lost.choose).catch((error: CofferError) => error.code)
-    // The answer to the last statement was lost: there is a vault, and its key file.
+    // Only the answer to the last statement was lost, so the vault and its key file exist.
     if (typeof opened !== 'string') {
       await opened.close()
       await t.rejects(create(), { code: 'conflict' })
@@ -690,7 +701,7 @@ t.test('a vault whose creation was cut short anywhere is created by the next try
   }
 })
 
-t.test('a store that has lost its header is damaged, and no new vault takes its place', async (t) => {
+t.test('a store without its header is reported as damaged, and no new vault replaces it', async (t) => {
   const { address, one, key, sql } = await openVaults(t, 1)
   await ask(one, 'token create', token('kept'))
   const count = async () => (await sql('select count(*) as rows from coffer_rows'))[0].rows
@@ -708,12 +719,16 @@ t.test('a store that has lost its header is damaged, and no new vault takes its 
   const { id, header, generation, changes, times } = state
   await sql('insert into coffer_state values ($1, $2, $3, $4, $5)', id, header, generation, changes, times)
   const app = await openVault(locate(address), key.choose)
-  t.match(await ask(app, 'token get', { id: 'kept' }), { id: 'kept' }, 'with its header all is there')
+  t.match(
+    await ask(app, 'token get', { id: 'kept' }),
+    { id: 'kept' },
+    'with its header, the vault is complete again',
+  )
   await app.close()
 })
 
 t.test(
-  'of many who create a vault in one store at once, one does, and the others are told that it exists',
+  'if many create a vault in one store at once, one succeeds and the others report that it exists',
   async (t) => {
     const address = await server.createDatabase()
     const keys = Array.from({ length: 6 }, createKey)
@@ -728,7 +743,7 @@ t.test(
   },
 )
 
-/** Ways in which the database is away, or takes connections and never answers; each gives what ends it. */
+/** Ways in which a database is unreachable or never answers. Each returns a function that ends it. */
 const AWAY: Record<string, (proxy: CuttingProxy, own: OwnServer) => Promise<() => unknown>> = {
   'was killed': async (_, own) => {
     await own.kill()
@@ -765,13 +780,13 @@ for (const [cause, begin] of Object.entries(AWAY))
       )
     await isAnswered()
     const end = await begin(proxy, own)
-    // A process of the database may outlive its server for a moment, and still answers.
+    // A backend process may outlive its server for a moment and still answer.
     for (let left = 200; left > 0 && (await send('GET /readyz')).status === 200; left--) await pause()
     for (const which of ['on connections that were open', 'on new ones']) {
       const began = performance.now()
       for (const [index, answer] of (await sendAll()).entries())
         t.match(answer, { status: 503, headers: { 'retry-after': '1' } }, `${lines[index]}, ${which}`)
-      t.ok(performance.now() - began < 5 * TIMEOUT_MS, `waited for no longer than it should, ${which}`)
+      t.ok(performance.now() - began < 5 * TIMEOUT_MS, `answered within the limit, ${which}`)
       t.equal((await send('GET /healthz')).status, 200)
     }
     await end()
@@ -779,7 +794,7 @@ for (const [cause, begin] of Object.entries(AWAY))
     await isAnswered()
   })
 
-/** Ways in which the database of `address` still answers reads, and takes no log record; each gives what ends it. */
+/** Ways in which a database answers reads but stores no log record. Each returns a function that ends it. */
 const UNWRITABLE: Record<string, { why: RegExp; begin(address: string): Promise<() => Promise<unknown>> }> = {
   'the database is read-only': {
     why: /read-only/,
@@ -791,7 +806,7 @@ const UNWRITABLE: Record<string, { why: RegExp; begin(address: string): Promise<
         await client.query('set default_transaction_read_only = off')
         await client.query(`alter database ${name} set default_transaction_read_only = ${value}`)
         const others = 'from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()'
-        // Waits for their end: until then the server may use a session of before, or one that is ending.
+        // Waits until the sessions have ended, because the server may still use old ones.
         await client.query(`select pg_terminate_backend(pid, 10000) ${others}`, [name])
         await client.end()
       }
@@ -837,6 +852,6 @@ for (const [cause, { why, begin }] of Object.entries(UNWRITABLE))
     for (let left = 20; left > 0; left--) t.equal((await read()).status, 503, 'each one')
     await end()
     for (let left = 500; left > 0 && (await send('GET /readyz')).status !== 200; left--) await pause()
-    t.match(await read(), { status: 200, body: /4242424242424242/ }, 'back by itself')
-    t.ok((await countLogs()) >= before + revealed, 'what was revealed is logged')
+    t.match(await read(), { status: 200, body: /4242424242424242/ }, 'it works again by itself')
+    t.ok((await countLogs()) >= before + revealed, 'every revealed token is logged')
   })

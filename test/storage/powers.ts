@@ -1,4 +1,7 @@
-/** Powers for engines under test: the product's ciphers under fixed keys, and randomness and time that a test can repeat. */
+/**
+ * Keys, random bytes and clocks for engines under test. They use the product's ciphers with fixed keys, and are
+ * repeatable.
+ */
 import sodium from 'libsodium-wrappers'
 import { createKeyring } from '../../src/crypto/keyring.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
@@ -7,7 +10,7 @@ import type { Header } from '../../src/storage/vault-file.js'
 
 await sodium.ready
 
-/** Bytes that look random and are the same in every run: BLAKE2b of a counter under `seed`. */
+/** Bytes that look random and are equal in every run: BLAKE2b of a counter and `seed`. */
 export function repeatableRandom(seed = 'random'): RandomSource {
   let counter = 0
   return {
@@ -20,12 +23,12 @@ export function repeatableRandom(seed = 'random'): RandomSource {
   }
 }
 
-/** Keys of one vault; equal for equal `vault`. */
+/** The keys of a vault, equal for equal `vault`. */
 export function engineKeys(random: RandomSource = repeatableRandom(), vault = 'vault'): EngineKeys {
   return createKeyring(nativePrimitives, random, sodium.crypto_generichash(32, `key/${vault}`, null)).engine
 }
 
-/** A header as the keyring would make it; its mac is not the engine's to check. */
+/** A header like the keyring's. Engines do not check its mac. */
 export function testHeader(note = ''): Header {
   return {
     format: 1,
@@ -37,7 +40,7 @@ export function testHeader(note = ''): Header {
   }
 }
 
-/** A clock that the test turns. */
+/** A clock that the test sets. */
 export function createClock(start = 1_000): Clock & { set(time: number): void } {
   let time = start
   return Object.assign(() => time, {
@@ -47,7 +50,7 @@ export function createClock(start = 1_000): Clock & { set(time: number): void } 
   })
 }
 
-/** Digest of `text`, as ids (16 bytes) and keys (8) are. */
+/** A digest of `text` with the length of an id (16 bytes) or a key (8 bytes). */
 export function digest(text: string, length: 8 | 16): Uint8Array {
   return sodium.crypto_generichash(16, text, null).slice(0, length)
 }

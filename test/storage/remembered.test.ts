@@ -1,6 +1,6 @@
 /**
- * What a store remembers between works, on a disk that fails now and then: never anything but what a store reads that
- * remembers nothing.
+ * A store that caches between works, on a disk that sometimes fails. It always reads what a store without a cache
+ * reads.
  */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -29,10 +29,10 @@ const unit = fc.record({
   durability: fc.constantFrom('now', 'soon'),
 })
 const act = fc.record({
-  /** Works that come together share a frame. */
+  /** Units that run at once share a frame. */
   units: fc.array(unit, { maxLength: 3 }),
   after: fc.constantFrom('nothing', 'nothing', 'compact', 'reopen'),
-  /** The disk fails so many steps later, if there are so many. */
+  /** The disk fails after this number of steps, if the act takes that many. */
   faultIn: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
 })
 
@@ -60,7 +60,7 @@ async function run(t: Test, writer: StoreWriter, { does, tenant, id }: Step): Pr
   }
 }
 
-/** Everything there is, as one text. */
+/** The whole content as one text. */
 async function readAll(reader: StoreReader): Promise<string> {
   const all: unknown[] = []
   for (const tenant of TENANTS) {
@@ -72,13 +72,13 @@ async function readAll(reader: StoreReader): Promise<string> {
   return JSON.stringify(all)
 }
 
-/** @throws what is neither the disk's failure nor that of the work itself */
+/** Accepts failures of the disk and of the work. @throws every other error */
 function expectFailure(error: unknown): void {
   const isExpected = error instanceof CofferError ? error.code === 'storage_failed' : `${error}` === 'undone'
   if (!isExpected) throw error
 }
 
-t.test('what is remembered is what is there, whatever is done, undone, or fails', async (t) => {
+t.test('a cached store reads what is stored after any changes, rollbacks and failures', async (t) => {
   let faults = 0
   const property = fc.asyncProperty(fc.array(act, { minLength: 2, maxLength: 10 }), async (acts) => {
     const files = new FakeFiles()
@@ -108,18 +108,18 @@ t.test('what is remembered is what is there, whatever is done, undone, or fails'
       files.fault = undefined
       if (files.failed !== undefined) faults++
       if (after === 'reopen') await reopen()
-      // The sync of what was written `soon` may come between two reads.
+      // The sync of a write with the durability `soon` may run between two reads.
       const readAnew = () => createSealedStore(engine, keyring).read(readAll)
       const [earlier, remembered, later] = [await readAnew(), await store.read(readAll), await readAnew()]
       t.ok([earlier, later].includes(remembered), `${remembered} of ${earlier} and ${later}`)
       const written = await createSealedStore(engine, keyring).write(readAll)
-      t.equal(await store.write(readAll), written, 'a writer sees what is not synced too')
-      // After some failures an engine refuses to write until it is opened anew.
+      t.equal(await store.write(readAll), written, 'a writer sees unsynced changes too')
+      // After some failures an engine refuses to write until it is opened again.
       const isUsable = files.failed === undefined || (await engine.flush().then(() => true, expectFailure))
       if (!isUsable) await reopen()
     }
     await store.close()
-    t.strictSame(files.openFiles, [], 'no descriptor is left')
+    t.strictSame(files.openFiles, [], 'every descriptor is closed')
   })
   await fc.assert(property, { numRuns: 150 })
   t.ok(faults > 20, `the disk failed ${faults} times`)

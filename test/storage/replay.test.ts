@@ -1,6 +1,6 @@
 /**
- * Idempotency keys on a disk that stops at every step, torn or with its power cut: after a restart the same request makes
- * the token, or gives the one that was made, never another.
+ * Idempotency keys on a disk that stops at every step, with torn writes or power cuts. After a restart, the same
+ * request creates the token or returns the first one. It never creates a second token.
  */
 import t from 'tap'
 import { createKeyring } from '../../src/crypto/keyring.js'
@@ -26,7 +26,7 @@ async function openApp(files: FakeFiles, make: typeof openFileEngine, seed: stri
   const header = testHeader()
   const keys = engineKeys(repeatableRandom(`${seed} engine`))
   const shape = { files, directory: '/vault', header, keys, random, clock: () => 1_900_000_000_000 }
-  // A server flushes when it closes, so that more steps follow.
+  // A server flushes when it closes, which adds steps.
   const options: FileEngineOptions = { ...shape, notice: () => {}, role: 'server' }
   const keyring = createKeyring(primitives, random, Uint8Array.from(rootKey))
   return createApp({ engine: await make(options), keyring, random, header, primitives })
@@ -44,7 +44,7 @@ async function countTokens(app: App): Promise<number> {
   return (result as { pagination: { total_items: number } }).pagination.total_items
 }
 
-t.test('wherever the disk stops, the same request with the same key made one token', async (t) => {
+t.test('a request repeated after a crash at any step creates one token', async (t) => {
   const disk = new FakeFiles()
   const first = await openApp(disk, createFileEngine, 'first')
   await createFirstTenant(first, 'default')
@@ -74,11 +74,15 @@ t.test('wherever the disk stops, the same request with the same key made one tok
         const again = await createToken(next, 'key')
         if (made !== undefined) {
           acknowledged++
-          t.equal(again.id, made.id, `${title}: what was acknowledged is answered again`)
+          t.equal(again.id, made.id, `${title}: an acknowledged token is returned again`)
         }
         if (again.isReplayed !== true) redone++
         t.match(await createToken(next, 'key'), { isReplayed: true, id: again.id }, title)
-        t.match(await createToken(next, 'before'), { isReplayed: true }, `${title}: an older answer stays`)
+        t.match(
+          await createToken(next, 'before'),
+          { isReplayed: true },
+          `${title}: an earlier answer is still replayed`,
+        )
         t.equal(await countTokens(next), 2, `${title}: one token`)
         await next.close()
       }

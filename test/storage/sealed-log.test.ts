@@ -1,4 +1,7 @@
-/** The log as blocks: found as a list of records would be, and proven whatever somebody with every key but one does. */
+/**
+ * The log as blocks. Searches give the results of a list of records. Verification finds changes by an attacker with
+ * all keys except that of the chain.
+ */
 import fc from 'fast-check'
 import t from 'tap'
 import type { RecordKeys } from '../../src/crypto/ports.js'
@@ -82,7 +85,7 @@ function meets(record: LogRecord, where: Condition): boolean {
   return values[field] === value
 }
 
-/** Records that differ in everything that is asked for. */
+/** Makes records that differ in every searched field. */
 function makeRecords(time: number, count: number, spread: number, serial: number): LogRecord[] {
   return Array.from({ length: count }, (_, index) => {
     const number = (serial + index) * 7
@@ -96,7 +99,7 @@ function makeRecords(time: number, count: number, spread: number, serial: number
   })
 }
 
-/** In memory, where the test says which chain a commit adds to. */
+/** A store in memory. The test selects the chain to which a commit appends. */
 async function openWithChains() {
   const chain = { next: 1 }
   const vault = await openInMemory(2, (engine) => {
@@ -107,7 +110,7 @@ async function openWithChains() {
   return { ...vault, chain, reopen: async () => {} }
 }
 
-/** The records of a page, of a list in which those of one moment are in the order of their chains. */
+/** A page of a list in which records of the same time have the order of their chains. */
 function pageOf(
   model: readonly { chain: number; record: LogRecord }[],
   find: Step & { do: 'find' },
@@ -134,7 +137,7 @@ for (const isMerged of [false, true])
           if (one.do === 'reopen') await vault.reopen()
           if (one.do === 'flush' && 'files' in vault) await vault.engine.flush()
           if (one.do === 'log') {
-            // The clock of one process may go back.
+            // The clock of a single process may go back.
             vault.clock.set(vault.clock() + Math.max(isMerged ? 0 : -3, one.by) * SECOND)
             const records = makeRecords(vault.clock(), one.count, one.spread, serial)
             serial += one.count
@@ -161,7 +164,7 @@ for (const isMerged of [false, true])
     },
   )
 
-t.test('a chain that is gone is missed, with every row of it or with one', async (t) => {
+t.test('verification reports a chain if one or all of its rows are missing', async (t) => {
   const lose = async (names: readonly string[]) => {
     const vault = await openWithChains()
     for (const chain of [2, 3]) {
@@ -191,7 +194,7 @@ function agree(found: unknown, expected: unknown, about: unknown): void {
 
 // ---------------------------------------------------------------- retention
 
-t.test('drops whole blocks that are old enough, and the chain proves the rest', async (t) => {
+t.test('old blocks are dropped as a whole, and the chain still verifies the rest', async (t) => {
   const vault = await openOnDisk()
   const begin = vault.clock()
   const records: LogRecord[] = []
@@ -206,9 +209,9 @@ t.test('drops whole blocks that are old enough, and the chain proves the rest', 
   const all = () => vault.store.read((reader) => reader.find('log', 1, { page: 1, size: 10_000 }))
   const { records: kept, total } = await all()
   t.equal(kept.length, total)
-  t.strictSame(kept.toReversed(), records.slice(-total), 'the newest are as they were')
-  t.ok(total >= 1000, 'all that are younger')
-  t.ok(total < 1000 + BLOCK_RECORDS, `and less than a block more: ${total}`)
+  t.strictSame(kept.toReversed(), records.slice(-total), 'the newest records are unchanged')
+  t.ok(total >= 1000, 'all younger records are kept')
+  t.ok(total < 1000 + BLOCK_RECORDS, `and less than one block of older ones: ${total}`)
   t.strictSame(await vault.store.verifyLogs(1), { count: total })
   const of = (entity: string) =>
     vault.store.read((reader) =>
@@ -228,14 +231,17 @@ type Stored = RecordOf['log_block']
 
 interface Tools {
   read<T extends Stored>(id: string): Promise<T>
-  /** As the barrier would seal it. */
+  /** Puts a record, sealed as the barrier does it. */
   put(record: Stored): Promise<void>
   remove(id: string): Promise<void>
-  /** The row's sealed bytes, to be put back as they are. */
+  /** Saves the sealed row. Returns a function that puts it back. */
   save(id: string): Promise<() => Promise<void>>
 }
 
-/** A vault with 503 records in 15 blocks and a tail, tampered with by somebody who has its keys but the chain's. */
+/**
+ * Makes a vault with 503 records in 15 blocks and a tail. Lets an attacker without the chain's key change it. Returns
+ * the result of verifying it.
+ */
 async function verifyAfter(tamper: (tools: Tools) => Promise<void>) {
   const vault: LogVault = await openInMemory()
   await append(vault, makeRecords(vault.clock(), 500, 20, 0))
@@ -270,7 +276,7 @@ async function verifyAfter(tamper: (tools: Tools) => Promise<void>) {
 
 const block = (number: number) => `1/block/${number}`
 
-t.test('finds what was done to it', async (t) => {
+t.test('verification finds every change of the log', async (t) => {
   t.strictSame(await verifyAfter(async () => undefined), { count: 503 }, 'nothing')
   const edit = (number: number, change: (block: LogBlockRecord) => LogBlockRecord) =>
     verifyAfter(async ({ read, put }) => put(change(await read<LogBlockRecord>(block(number)))))
@@ -282,27 +288,31 @@ t.test('finds what was done to it', async (t) => {
   const second = BLOCK_RECORDS + 1
   const last = 15 * BLOCK_RECORDS + 1
   const cases: [string, () => Promise<unknown>, number][] = [
-    ['a record was changed', () => editItems((items) => items.with(4, strange)), second],
-    ['a record was dropped', () => editItems((items) => items.toSpliced(4, 1)), second],
-    ['a record was put in', () => editItems((items) => [...items, items[0]!]), second],
-    ['two were exchanged', () => editItems((items) => items.with(2, items[5]!).with(5, items[2]!)), second],
-    ['two blocks were exchanged', () => verifyAfter(exchangeBlocks), 1],
-    ['what a record says of its actor was changed', () => edit(0, forgeShape), 1],
-    ['a block is gone', () => verifyAfter(({ remove }) => remove(block(1))), second],
+    ['a changed record', () => editItems((items) => items.with(4, strange)), second],
+    ['a removed record', () => editItems((items) => items.toSpliced(4, 1)), second],
+    ['an inserted record', () => editItems((items) => [...items, items[0]!]), second],
     [
-      'the tail was changed',
+      'two exchanged records',
+      () => editItems((items) => items.with(2, items[5]!).with(5, items[2]!)),
+      second,
+    ],
+    ['two exchanged blocks', () => verifyAfter(exchangeBlocks), 1],
+    ['a changed actor of a record', () => edit(0, forgeShape), 1],
+    ['a missing block', () => verifyAfter(({ remove }) => remove(block(1))), second],
+    [
+      'a changed tail',
       () => editHead((head) => ({ ...head, tail: { ...head.tail, items: [strange] } })),
       last,
     ],
-    ['the head is gone', () => verifyAfter(({ remove }) => remove('1/head')), 1],
+    ['a missing head', () => verifyAfter(({ remove }) => remove('1/head')), 1],
     [
-      'the head forgets the tail',
+      'a head without the tail',
       () => editHead((head, { value }) => ({ ...head, value, tail: { shapes: [], items: [] } })),
       last,
     ],
-    ['the head forgets the first block', () => verifyAfter(forgetFirst), 14 * BLOCK_RECORDS + 1],
-    ['a block was added', () => verifyAfter(addBlock), 504],
-    ['a block was put back as it was before', () => verifyAfter(putBack), 1],
+    ['a head without the first block', () => verifyAfter(forgetFirst), 14 * BLOCK_RECORDS + 1],
+    ['an added block', () => verifyAfter(addBlock), 504],
+    ['a block replaced by its older version', () => verifyAfter(putBack), 1],
   ]
   for (const [title, run, brokenAt] of cases) t.match(await run(), { brokenAt }, title)
 })
@@ -335,7 +345,7 @@ async function putBack({ read, put, save }: Tools): Promise<void> {
 
 // ---------------------------------------------------------------- durability
 
-t.test('what a read logs is found at once, stored before long, and gone with a deleted tenant', async (t) => {
+t.test('the log record of a read is found at once, synced soon and removed with its tenant', async (t) => {
   const vault = await openOnDisk(2)
   const total = async (tenant: number) =>
     (await vault.store.read((reader) => reader.find('log', tenant, { page: 1, size: 1 }))).total
@@ -344,7 +354,7 @@ t.test('what a read logs is found at once, stored before long, and gone with a d
   t.strictSame([await total(1), await total(2)], [1, 1])
   const steps = vault.files.steps
   await append(vault, [logRecord('c', vault.clock())], { durability: 'soon' })
-  t.equal(vault.files.steps, steps, 'without touching the disk')
+  t.equal(vault.files.steps, steps, 'without a step of the disk')
   await vault.store.write((writer) => writer.removeTenant(2))
   await t.rejects(total(2), { code: 'not_found' })
   await vault.reopen()
@@ -353,11 +363,11 @@ t.test('what a read logs is found at once, stored before long, and gone with a d
   await vault.store.close()
 })
 
-t.test('a reader that is behind the writer does not change what the writer goes on from', async (t) => {
+t.test('a reader with older rows does not change the state that the writer continues from', async (t) => {
   let waits: (() => Promise<void>) | undefined
   const vault = await openInMemory(1, (engine) => {
     const read = engine.read.bind(engine)
-    // As a store of several servers does: a reader sees the rows of when it began, and waits for each answer.
+    // Like a store of several servers: a reader sees the rows of its start, and waits for each answer.
     engine.read = async (work) => {
       if (waits === undefined) return read(work)
       const past = engine.fork(await engine.save(), vault.clock, () => true)
@@ -406,7 +416,7 @@ t.test('a reader that is behind the writer does not change what the writer goes 
 
 // ---------------------------------------------------------------- in memory
 
-t.test('entries that wait for a chain leave no plaintext in memory of ours', async (t) => {
+t.test('entries that wait for a chain leave no plaintext in memory', async (t) => {
   const plains: Uint8Array[] = []
   const keys = {
     index: { digest: () => new Uint8Array(16) },

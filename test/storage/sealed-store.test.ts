@@ -9,10 +9,10 @@ import { newKeyring, newTenant } from './log-vault.js'
 const START = Date.parse('2030-01-01T00:00:00Z')
 const keyring = newKeyring()
 
-/** What an engine is given of a row. */
+/** The parts of a row that an engine receives. */
 type Given = Pick<Row, 'kind' | 'id' | 'keys' | 'sealed'>
 
-/** An engine that keeps what was put into it, and can be made to give back something else. */
+/** Wraps an engine. Keeps what was put, and can return other rows. */
 function watch(engine: Engine) {
   const drafts: Given[] = []
   const forge: { row?: (row: Row) => Row } = {}
@@ -35,7 +35,7 @@ function watch(engine: Engine) {
   return { drafts, forge, engine: changed(engine, { write: write as Engine['write'] }) }
 }
 
-/** The object with other methods. */
+/** Returns the object with some methods replaced. */
 function changed<T extends object>(object: T, methods: Partial<T>): T {
   return new Proxy(object, {
     get: (_, name) => {
@@ -73,21 +73,21 @@ function token(id: string, change: Partial<TokenRecord> = {}): TokenRecord {
   }
 }
 
-t.test('a record comes back as it was put, found by each of its look-ups', async (t) => {
+t.test('a stored record is found by each of its look-ups', async (t) => {
   const { store } = await open(t)
   await store.write(async (writer) => writer.insert('token', 1, token('one'), { search: ['Ada Lovelace'] }))
   const find = (where: object) =>
     store.read(async (reader) => (await reader.find('token', 1, { where, page: 1, size: 5 } as never)).total)
   t.same(await store.read((reader) => reader.get('token', 1, 'one')), token('one'))
   t.equal(await find({ field: 'folded.Customer', value: 'ada' }), 1, 'metadata by its lower-cased value')
-  t.equal(await find({ field: 'entry.Customer', value: 'Ada' }), 1, 'and by its value')
+  t.equal(await find({ field: 'entry.Customer', value: 'Ada' }), 1, 'and by its exact value')
   t.equal(await find({ field: 'entry.Customer', value: 'ada' }), 0)
   t.equal(await find({ field: 'search', value: 'ada lovelace' }), 1, 'a search index')
   t.equal(await find({ field: 'ancestor', value: '/a/' }), 1, 'a container above')
   t.equal(await find({ and: [{ field: 'type', value: 'token' }, { not: { ids: ['one'] } }] }), 0)
 })
 
-t.test('nothing that reaches an engine can be read or guessed from its keys', async (t) => {
+t.test('rows and keys that reach an engine reveal nothing', async (t) => {
   const { store, drafts } = await open(t)
   await store.write(async (writer) => {
     await writer.insert('token', 1, token('same'))
@@ -97,7 +97,7 @@ t.test('nothing that reaches an engine can be read or guessed from its keys', as
   for (const { sealed, keys, id } of [first, second])
     for (const bytes of [sealed, keys, id])
       t.notMatch(Buffer.from(bytes).toString('latin1'), /plain secret|same|Ada|ada/)
-  t.not(Buffer.compare(first.id, second.id), 0, 'one id has two row ids in two tenants')
+  t.not(Buffer.compare(first.id, second.id), 0, 'the same id has different row ids in two tenants')
   const split = (keys: Uint8Array) =>
     Array.from({ length: keys.length / 8 }, (_, at) =>
       Buffer.from(keys.subarray(8 * at, 8 * at + 8)).toString('hex'),
@@ -106,11 +106,11 @@ t.test('nothing that reaches an engine can be read or guessed from its keys', as
   t.same(
     split(first.keys).filter((key) => split(second.keys).includes(key)),
     [],
-    'no key is shared by two tenants',
+    'two tenants share no key',
   )
 })
 
-t.test('a row under another id, or an older version of it, does not open', async (t) => {
+t.test('a row under another id, or an older version of a row, cannot be decrypted', async (t) => {
   const { store, forge } = await open(t)
   await store.write(async (writer) => {
     await writer.insert('token', 1, token('one'))
@@ -126,14 +126,14 @@ t.test('a row under another id, or an older version of it, does not open', async
   const get = (id: string) => store.write((writer) => writer.get('token', 1, id))
   forge.row = (row) => (row.kind === 3 ? { ...row, sealed: older!.sealed } : row)
   await t.rejects(get('one'), { code: 'vault_damaged' }, 'an older version')
-  // The revision too is that of the other row, so that the id alone tells them apart.
+  // The forged row also has the revision of the other row, so only the id differs.
   forge.row = (row) => (row.kind === 3 ? { ...row, sealed: older!.sealed, rev: older!.rev } : row)
   await t.rejects(get('two'), { code: 'vault_damaged' }, 'another row')
   delete forge.row
   t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'newer' })
 })
 
-t.test('an id is given once, until its token expired or was removed', async (t) => {
+t.test('an id can be used again only after its token expired or was removed', async (t) => {
   const { store, clock } = await open(t)
   const insert = (change: Partial<TokenRecord> = {}, expires?: number) =>
     store.write(async (writer) =>
@@ -154,7 +154,7 @@ t.test('an id is given once, until its token expired or was removed', async (t) 
 })
 
 t.test(
-  'a record is cached for its counter, tenant and kind, and no more of them than there may be',
+  'records are cached by counter, tenant and kind, and their number never exceeds the limit',
   async (t) => {
     const cache = new RecordCache()
     const record = { id: 'a', permissions: [] } as unknown as RecordOf['application']
@@ -171,12 +171,16 @@ t.test(
   },
 )
 
-t.test('a tenant that is removed takes everything along, and its keys are gone', async (t) => {
+t.test('removing a tenant removes its records and its keys', async (t) => {
   const { store } = await open(t)
   await store.write(async (writer) => writer.insert('token', 1, token('one')))
   const before = await store.write((writer) => writer.fingerprint(1, 'text'))
   t.match(before, /^[1-9A-HJ-NP-Za-km-z]{43,44}$/)
-  t.not(await store.write((writer) => writer.fingerprint(2, 'text')), before, 'unrelated in another tenant')
+  t.not(
+    await store.write((writer) => writer.fingerprint(2, 'text')),
+    before,
+    'the new tenant has another fingerprint',
+  )
   await store.write((writer) => writer.removeTenant(1))
   await t.rejects(
     store.read((reader) => reader.get('token', 1, 'one')),

@@ -1,6 +1,6 @@
 /**
- * Segments of every awkward size, and what reading them costs: rows, postings and ids across block borders, blocks
- * opened by one look-up, memory bounded by the cache.
+ * Segments of awkward sizes and the cost of reading them: rows, postings and ids across block borders, the blocks
+ * that a look-up reads, and the memory of the cache.
  */
 import t, { type Test } from 'tap'
 import { BoundedMap } from '../../src/bounded-map.js'
@@ -20,7 +20,10 @@ const ALL = digest('all', 8)
 const keyOf = (name: string) => digest(`key ${name}`, 8)
 const idOf = (number: number) => digest(`id ${number}`, 16)
 
-/** Row `number`, with keys by its divisors: every row has `all`, every third `3`, … and one key of its own. */
+/**
+ * Row `number` has a key for each of its divisors: every row has `all`, every third `3`, and so on. It also has a
+ * unique key.
+ */
 function rowOf(number: number): Row {
   const keys = [
     ALL,
@@ -52,7 +55,7 @@ function makeSSTable(rows: readonly Row[], blocks = 500): { live: LiveSSTable; f
 
 const rowsUpTo = (count: number) => Array.from({ length: count }, (_, number) => rowOf(number))
 
-/** Seeking finds the same rows as searching. */
+/** Searches a table, and asserts that seeking finds the same rows. */
 function searchFor(live: LiveSSTable, where?: Where, now = 5): number[] {
   const shape = { kind: 3, tenant: 1, all: ALL, page: 1, size: 1 } as const
   const query: Query = where === undefined ? shape : { ...shape, where }
@@ -119,13 +122,13 @@ function checkSSTable(t: Test, rows: number): void {
 }
 
 for (const rows of [1, 2, 31, 32, 33, 128, 129, 512, 513, 682, 683, 2048, 2049, 5000]) {
-  t.test(`a table of ${rows} rows gives back every row and counts exactly`, (t) => {
+  t.test(`a table of ${rows} rows returns and counts every row`, (t) => {
     checkSSTable(t, rows)
     t.end()
   })
 }
 
-t.test('ids with an equal first half are told apart, also across a block border', (t) => {
+t.test('ids with the same first half are distinguished, also across a block border', (t) => {
   const twin = (number: number) => {
     const id = Buffer.alloc(16, 0x80)
     id.writeUInt32BE(number, 12)
@@ -142,7 +145,7 @@ t.test('ids with an equal first half are told apart, also across a block border'
   t.end()
 })
 
-t.test('a damaged block of ids is reported to those who need it, and costs nobody else a row', (t) => {
+t.test('a damaged block of ids is reported only by reads that need it, and loses no other row', (t) => {
   const { live, files } = makeSSTable(rowsUpTo(5000), 0)
   const { sstable } = live
   const { start } = sstable.footer.sections[IDS]!
@@ -159,12 +162,12 @@ t.test('a damaged block of ids is reported to those who need it, and costs nobod
         return false
       }
     })
-    t.equal(found.length, 5000 - 683, 'all but those of one block and the first id after them')
+    t.equal(found.length, 5000 - 683, 'all except those of one block and the first id after it')
   }
   t.end()
 })
 
-t.test('one get in a fresh process opens at most one block a table and one more', async (t) => {
+t.test('one get in a new process reads at most one block a table and one more', async (t) => {
   const files = new FakeFiles()
   const options = diskOptions(files)
   const first = await createFileEngine(options)
@@ -182,7 +185,7 @@ t.test('one get in a fresh process opens at most one block a table and one more'
     const before = files.reads
     const row = await engine.read((reader) => reader.get(3, 1, idOfName(name)))
     t.equal(row === undefined, name === 'none')
-    // A footer and a block of ids of each table, a block of rows, and the record.
+    // Two reads for each table, a footer and a block of ids, and then a block of rows and the record.
     t.ok(files.reads - before <= 2 * sstables + 2, `${files.reads - before} reads`)
     await engine.close()
   }

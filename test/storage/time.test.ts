@@ -1,4 +1,7 @@
-/** What is kept of the clock outlives flushing, reopening and a death; a server that runs while it jumps keeps to it too. */
+/**
+ * The stored state of the clock survives flushes, reopening and crashes. A running server also notices a jump of its
+ * clock.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +19,7 @@ const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 const START = Date.parse('2030-01-15T12:00:00Z')
 
-t.test('a jump is a day forward or minutes back, and it is outlived in an hour', async (t) => {
+t.test('a jump is a day forward or minutes back, and ends after an hour', async (t) => {
   const steady: Times = { time: START, last: START, since: 0, until: 0 }
   const cases: [number, boolean, number][] = [
     [0, false, 0],
@@ -28,14 +31,18 @@ t.test('a jump is a day forward or minutes back, and it is outlived in an hour',
   for (const [by, isJump, until] of cases)
     t.strictSame(clockStatus(steady, START + by), { isJump, purgeBefore: START + until }, `by ${by}`)
   const none = { time: 0, last: 0, since: 0, until: 0 }
-  t.match(clockStatus(none, START), { isJump: false }, 'a vault that is new')
+  t.match(clockStatus(none, START), { isJump: false }, 'a new vault has no jump')
   const jumped = advanceTimes(steady, START + 2 * DAY)
   t.strictSame(jumped, { time: START + 2 * DAY, last: START + 2 * DAY, since: START + 2 * DAY, until: START })
   const almost = START + 2 * DAY + HOUR - 1
   t.strictSame(clockStatus(jumped, almost), { isJump: false, purgeBefore: START })
   t.strictSame(clockStatus(jumped, almost + 1), { isJump: false, purgeBefore: almost + 1 })
   const again = clockStatus(jumped, START + 4 * DAY)
-  t.strictSame(again, { isJump: true, purgeBefore: START + 2 * DAY }, 'what was over before is over')
+  t.strictSame(
+    again,
+    { isJump: true, purgeBefore: START + 2 * DAY },
+    'the time until which records may be purged is kept',
+  )
   t.equal(advanceTimes(jumped, START + 2 * DAY + HOUR).since, 0)
   t.match(advanceTimes(jumped, START), { last: START, since: START, until: 0 }, 'back again')
   t.equal(describeAhead(START + 5 * MINUTE, START), undefined)
@@ -43,7 +50,7 @@ t.test('a jump is a day forward or minutes back, and it is outlived in an hour',
   t.match(describeAhead(START + 5 * HOUR, START), / 5 hours ahead/)
 })
 
-t.test('a jump is remembered by the log and by state', async (t) => {
+t.test('a jump is kept by the log and by the state', async (t) => {
   const clock = createClock(START)
   const notices: string[] = []
   const notice = (text: string) => void notices.push(text)
@@ -52,7 +59,7 @@ t.test('a jump is remembered by the log and by state', async (t) => {
   let engine = await createFileEngine(optionsFor(files))
   const reopen = async (isFlushed: boolean): Promise<FileEngine> => {
     if (isFlushed) await engine.flush()
-    // As after a kill: nothing is closed.
+    // Nothing is closed, as after a kill.
     files = files.afterCrash(false)
     return openFileEngine(optionsFor(files))
   }
@@ -77,13 +84,13 @@ t.test('a jump is remembered by the log and by state', async (t) => {
     t.equal(await state(), 'jumped')
     await engine.write((writer) => writer.put(draftOf({ name: `${name} back` })))
     engine = await reopen(isFlushed)
-    t.equal(await state(), 'settling', 'a clock that went back is remembered too')
+    t.equal(await state(), 'settling', 'a clock that went back is kept too')
     t.match(notices.splice(0), [/23 hours ahead of the clock/])
     await engine.write((writer) => writer.storeTime({ isTrusted: true }))
     t.equal(await state(), 'steady')
     await engine.flush()
     engine = await reopen(isFlushed)
-    t.equal(await state(), 'steady', 'who vouches for the clock ends it')
+    t.equal(await state(), 'steady', 'confirming the clock ends the jump')
     t.strictSame(notices, [])
     clock.set(clock() + 2 * DAY)
     await engine.write((writer) => writer.storeTime({ isTrusted: true }))
@@ -107,15 +114,15 @@ t.test('a server whose clock jumps while it runs purges an hour later', async (t
     await ask('token create', { id, type: 'token', data: id, expires_at })
   }
   now += 2 * HOUR
-  t.equal(await app.sweep(), 1, 'time that passes is no jump')
+  t.equal(await app.sweep(), 1, 'time that passes is not a jump')
   now += 200 * DAY
   t.equal(await app.sweep(), 0)
-  t.equal((await ask('token list', {})).data.length, 0, 'hidden at once')
+  t.equal((await ask('token list', {})).data.length, 0, 'expired tokens are hidden at once')
   now += 30 * MINUTE
   t.equal(await app.sweep(), 0)
   now -= 200 * DAY
   t.equal(await app.sweep(), 0)
-  t.equal((await ask('token get', { id: 'long' })).id, 'long', 'a jump that is taken back costs nothing')
+  t.equal((await ask('token get', { id: 'long' })).id, 'long', 'a jump that is reversed loses nothing')
   now += 200 * DAY
   t.equal(await app.sweep(), 0)
   now += HOUR
@@ -123,6 +130,6 @@ t.test('a server whose clock jumps while it runs purges an hour later', async (t
   await app.close()
   now -= DAY
   const again = await openVault(place, key.choose)
-  t.match(notices, [/23 hours ahead|24 hours ahead|1 days ahead/], 'said when it starts')
+  t.match(notices, [/23 hours ahead|24 hours ahead|1 days ahead/], 'the server reports it when it starts')
   await again.close()
 })

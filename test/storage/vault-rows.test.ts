@@ -1,4 +1,4 @@
-/** What is copied counts only once it was read again and is what was sent. */
+/** A copy counts only after it was read back and equals what was sent. */
 import t from 'tap'
 import type { Row } from '../../src/storage/engine.js'
 import { copyAndVerify } from '../../src/storage/vault-rows.js'
@@ -10,7 +10,7 @@ const rows: Row[] = ['a', 'b', 'c'].map((name, index) => ({
   ...{ expires: 0, keys: digest('all', 8), sealed: Buffer.from(name) },
 }))
 
-/** Copies the rows to where they become `changed`. */
+/** Copies the rows to a store that returns them as `changed`. */
 function copy(changed: (rows: Row[]) => Row[], progress = (_: number, __: number) => {}) {
   const there: Row[] = []
   async function* sent() {
@@ -27,7 +27,7 @@ function copy(changed: (rows: Row[]) => Row[], progress = (_: number, __: number
   return copyAndVerify({ count: 3, rows: sent }, target, mac, progress)
 }
 
-t.test('what arrived is told, in whatever order it is', async (t) => {
+t.test('a copy returns the number and digest of its rows, in any order', async (t) => {
   const steps: number[][] = []
   const turned = (all: Row[]) => all.toReversed().map((row) => ({ ...row, keys: new Uint8Array(0) }))
   const arrived = await copy(turned, (...step) => steps.push(step))
@@ -36,7 +36,7 @@ t.test('what arrived is told, in whatever order it is', async (t) => {
   t.strictSame(steps, [[3, 3]])
 })
 
-t.test('anything else is refused', async (t) => {
+t.test('a copy that differs from what was sent is refused', async (t) => {
   const changes = [{ seq: 9 }, { rev: 9 }, { expires: 9 }, { tenant: 2 }, { sealed: Buffer.from('x') }]
   for (const changed of [
     (all: Row[]) => all.slice(1),

@@ -20,7 +20,7 @@ import { nodeFiles } from '../../src/storage/node-files.js'
 
 const key = (byte: number) => createMac(nativePrimitives, new Uint8Array(32).fill(byte))
 
-/** A vault's directory, and what both sides need to meet there. */
+/** A directory of a vault, with the options that both sides need to connect. */
 function place(t: Test, name = 'v'): ConnectOptions {
   const root = mkdtempSync(join(tmpdir(), 'coffer-handover-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))
@@ -33,10 +33,14 @@ function place(t: Test, name = 'v'): ConnectOptions {
 
 const echo = async (message: unknown) => ({ echo: message })
 
-t.test('a command is answered by the owner of the vault, message after message', async (t) => {
+t.test('the owner of the vault answers a command, message after message', async (t) => {
   const options = place(t)
   const listener = await serveVaultSocket(options, echo)
-  t.equal(statSync(join(options.directory, 'socket')).mode & 0o777, 0o600, 'the socket is the owner’s alone')
+  t.equal(
+    statSync(join(options.directory, 'socket')).mode & 0o777,
+    0o600,
+    'only the owner can use the socket',
+  )
   const peer = await connectToVault(options)
   const other = await connectToVault(options)
   const messages = [{ word: 'ä', deep: [1, null] }, 'x'.repeat(3_000_000)]
@@ -51,7 +55,7 @@ t.test('a command is answered by the owner of the vault, message after message',
   t.equal(await connectToVault(options), undefined, 'nobody listens any more')
 })
 
-t.test('who does not hold the key is not listened to, and does not listen', async (t) => {
+t.test('a client without the key is not heard, and a server without the key gets no message', async (t) => {
   const options = place(t)
   const asked: unknown[] = []
   const listener = await serveVaultSocket(options, async (message) => asked.push(message))
@@ -65,14 +69,14 @@ t.test('who does not hold the key is not listened to, and does not listen', asyn
       socket.resume()
     })
   }
-  t.same(asked, [], 'nothing they said was heard')
+  t.same(asked, [], 'none of its messages was handled')
   const peer = await connectToVault(options)
-  t.ok(peer, 'who holds the key is listened to as before')
+  t.ok(peer, 'a client with the key is still served')
   peer?.close()
   await listener.close()
 })
 
-t.test('the socket of an owner that died leads nowhere and is taken over', async (t) => {
+t.test('the socket of a dead owner does not answer and is taken over', async (t) => {
   const options = place(t)
   writeFileSync(join(options.directory, 'socket'), join(tmpdir(), 'coffer-no-such-socket'), { mode: 0o600 })
   t.equal(await connectToVault(options), undefined)
@@ -111,7 +115,7 @@ t.test(
   },
 )
 
-t.test('closing answers what arrived, and a question asked later is refused', async (t) => {
+t.test('closing answers the questions that arrived, and refuses later ones', async (t) => {
   const options = place(t)
   let finish: (() => void) | undefined
   const listener = await serveVaultSocket(options, async () => {
@@ -130,7 +134,7 @@ t.test('closing answers what arrived, and a question asked later is refused', as
   await t.rejects(peer?.ask('late') ?? Promise.resolve(), { code: 'unavailable' })
 })
 
-t.test('a server that answers nobody any more is not waited for, but a slow one is', async (t) => {
+t.test('a server that answers nobody is not waited for, but a slow server is', async (t) => {
   const found = place(t)
   let probes = 0
   const options = Object.defineProperty({ ...found, probeMs: 5 }, 'limitMs', {
@@ -149,9 +153,9 @@ t.test('a server that answers nobody any more is not waited for, but a slow one 
   const asked = peer!.ask('slow')
   while (probes < 5) await new Promise(setImmediate)
   finish()
-  t.equal(await asked, 'done', 'its answer may take long')
+  t.equal(await asked, 'done', 'a slow answer arrives')
 
-  // As one that is stopped: the system accepts connections for it, and it says nothing.
+  // Like a stopped process: the system accepts connections for it, but it sends nothing.
   const [socket, silent] = ['socket', 'silent'].map((name) => join(options.directory, name)) as [
     string,
     string,

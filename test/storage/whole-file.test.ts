@@ -1,4 +1,4 @@
-/** A file gets its name when it is whole: at whatever step the process or the machine dies, or the disk fails. */
+/** A file gets its name only when it is complete, even if the process, the machine or the disk fails at any step. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ function createPlace(t: Test): string {
   return place
 }
 
-t.test('a part of a file is never found under its name', async (t) => {
+t.test('an incomplete file is never found under its name', async (t) => {
   const works = {
     new: (files: Files) => writeNew(files, '/home/file', TEXT, 'n'),
     over: (files: Files) => writeOver(files, '/home/file', TEXT, 'n'),
@@ -33,7 +33,7 @@ t.test('a part of a file is never found under its name', async (t) => {
     const whole = createDisk()
     work(whole)
     t.equal(textOf(whole, '/home/file'), String(TEXT))
-    t.equal(whole.contents().size, 1, 'no temporary name is left')
+    t.equal(whole.contents().size, 1, 'no temporary file is left')
     for (let at = 1; at <= whole.steps; at++)
       for (const code of ['stop', 'ENOSPC'] as const)
         for (const isPowerCut of [false, true]) {
@@ -46,7 +46,7 @@ t.test('a part of a file is never found under its name', async (t) => {
             isDone = false
           }
           const title = `${name}, ${code} at step ${at}${isPowerCut ? ', power cut' : ''}`
-          t.strictSame(files.openFiles.length > 0 && code !== 'stop', false, `${title}: it is closed`)
+          t.strictSame(files.openFiles.length > 0 && code !== 'stop', false, `${title}: every file is closed`)
           const left = files.afterCrash(isPowerCut)
           const found = textOf(left, '/home/file')
           t.ok(found === String(TEXT) || (found === undefined && !isDone), `${title}: ${found}`)
@@ -60,7 +60,7 @@ t.test('a part of a file is never found under its name', async (t) => {
   }
 })
 
-t.test('no file is replaced by a new one, also if it came meanwhile', async (t) => {
+t.test('an existing file is not replaced, even if it appeared during the write', async (t) => {
   const files = createDisk()
   files.plant('/home/file', Buffer.from('precious'))
   t.throws(() => writeNew(files, '/home/file', TEXT, 'n'), { code: 'conflict', message: /exists already/ })
@@ -73,7 +73,7 @@ t.test('no file is replaced by a new one, also if it came meanwhile', async (t) 
   t.equal(files.contents().size, 1)
 })
 
-t.test('a file system without hard links has it too', async (t) => {
+t.test('a file system without hard links gives the same guarantees', async (t) => {
   for (const code of ['EPERM', 'ENOTSUP']) {
     const files = createDisk()
     files.link = (_, to) => {
@@ -88,7 +88,7 @@ t.test('a file system without hard links has it too', async (t) => {
   }
 })
 
-t.test('on a real disk it is private, and a name as long as names may be has room', async (t) => {
+t.test('on a real disk the file is private, and its name may have the maximum length', async (t) => {
   const place = createPlace(t)
   const files = nodeFiles()
   const path = join(place, 'n'.repeat(255))

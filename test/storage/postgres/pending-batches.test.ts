@@ -11,7 +11,7 @@ t.test('entries of reads are one batch for each tenant, until these batches are 
   for (const tenant of [1, 2, 1]) batches.addRead(entry(tenant))
   const closed = batches.closeReads()
   t.strictSame(sizes(closed), ['1: 2', '2: 1'])
-  t.equal(closed[0]!.entries[0]!.time, 5, 'dated by the clock')
+  t.equal(closed[0]!.entries[0]!.time, 5, 'the time is that of the clock')
   batches.addRead(entry())
   t.strictSame(sizes(batches.closeReads()), ['1: 2', '2: 1', '1: 1'])
   batches.removeReads(2)
@@ -26,7 +26,7 @@ t.test('an entry of a read is never added to a batch that is older than a commit
   t.strictSame(sizes(batches.closeReads()), ['1: 1', '1: 1'])
 })
 
-t.test('each batch has a name of its own and is later than those before', async (t) => {
+t.test('each batch has a unique name and a later time than the batches before', async (t) => {
   const batches = open()
   const made = Array.from({ length: 50 }, () => batches.addCommit([entry()])[0]!)
   t.equal(new Set(made.map(({ id }) => Buffer.from(id).toString('hex'))).size, 50)
@@ -34,7 +34,7 @@ t.test('each batch has a name of its own and is later than those before', async 
   t.ok(batches.nextMoment() > made.at(-1)!.written)
 })
 
-t.test('the oldest batch is the oldest that is not stored, of reads and of commits', async (t) => {
+t.test('the oldest batch is the oldest unstored one, of reads or of commits', async (t) => {
   const batches = open()
   t.equal(batches.oldest, undefined)
   const [commit] = batches.addCommit([entry()])

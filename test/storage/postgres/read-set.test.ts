@@ -12,14 +12,14 @@ const key = (id: number, kind = KIND) => ({ kind, tenant: 1, id: new Uint8Array(
 const found = (id: number, rev: number, kind = KIND) => ({ ...name(id, kind), rev }) as FoundRow
 
 const open = (mode: Plan['mode'] = 'change') => new ReadSet(mode, new Set([CACHED]))
-/** As `action id was`. */
+/** Formats preconditions as `action id was`. */
 const list = (reads: Pick<ReadSet, 'preconditions'>) =>
   [...reads.preconditions.values()].map(({ action, id, was }) =>
     [action === CHECK ? 'row' : action === COUNT ? 'key' : action, id[0], was].join(' '),
   )
 
 t.test('a read has one statement for rows that are not cached, other plans have any number', async (t) => {
-  /** Whether each statement may be sent: `c` reads cached rows, `r` others. Then what the set says of moments. */
+  /** `c` reads cached rows, `r` other rows. The second text says which of the statements may be sent. */
   const table: [Plan['mode'], string, string, hasMoment: boolean, spansMoments: boolean][] = [
     ['read', '', '', false, false],
     ['read', 'c', 'y', false, false],
@@ -68,19 +68,19 @@ t.test('cached rows and rows of a log are no preconditions, and are still read o
   t.strictSame(list(reads), [])
 })
 
-t.test('a row that was not found is known, and a row that is changed is read again', async (t) => {
+t.test('a missing row is remembered, and a row that changes is read again', async (t) => {
   const reads = open()
   t.notOk(reads.hasRow(name(1)))
   reads.addRow(name(1), undefined)
   t.ok(reads.hasRow(name(1)))
   reads.forget(name(1))
   t.notOk(reads.hasRow(name(1)))
-  t.strictSame(list(reads), [], 'its change is compared instead')
+  t.strictSame(list(reads), [], 'the change itself is compared instead')
   reads.requireRevision(name(1), 5)
   t.strictSame(list(reads), ['row 1 5'])
 })
 
-t.test('numbers of rows are taken by kind, once', async (t) => {
+t.test('numbers of rows are returned by kind, once', async (t) => {
   const reads = open()
   reads.addRow(name(1), found(1, 10))
   for (const kind of [KIND, 3]) reads.addCount(key(kind, kind), 0)

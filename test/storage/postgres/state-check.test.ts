@@ -30,11 +30,11 @@ t.test('a commit requires the counter only if cached records were used', async (
   const check = new StateCheck(state(5))
   t.strictSame(check.expected, { generation: 1, changes: -1 })
   check.accept(state(6))
-  t.equal(check.useCache(), 6, 'that of the last answer')
+  t.equal(check.useCache(), 6, 'the counter of the last answer')
   t.strictSame(check.expected, { generation: 1, changes: 6 })
 })
 
-t.test('cached records that no answer has confirmed need a statement of their own', async (t) => {
+t.test('cached records that no answer has confirmed need an own statement', async (t) => {
   const check = new StateCheck(state(5))
   t.notOk(check.needsConfirmation)
   check.useCache()

@@ -14,7 +14,7 @@ function filled() {
   return writes
 }
 
-t.test('changes are found by the beginning of their names until they are sent', async (t) => {
+t.test('changes are found by a prefix of their names until they are sent', async (t) => {
   const writes = filled()
   const table: [prefix: string, isFound: boolean][] = [
     ['', true],
@@ -30,18 +30,18 @@ t.test('changes are found by the beginning of their names until they are sent', 
   t.notOk(writes.hasUnsentWith(''))
 })
 
-t.test('changes are taken in their order, of one kind or all, once', async (t) => {
+t.test('changes of one kind or of all kinds are taken once, in order', async (t) => {
   const writes = filled()
   writes.add(createChange(INSERT, name(3)))
   const taken = (kind?: number) => [...writes.take(kind).values()].map(({ id }) => id[0])
   t.strictSame(taken(1), [1, 3])
   t.strictSame(taken(1), [])
-  // The pending entries of chain 2 are no row of kind 2.
+  // The pending entries of chain 2 do not count as a row of kind 2.
   t.strictSame(taken(2), [2])
   t.strictSame(taken(), [0])
 })
 
-t.test('pending log entries are no changed rows', async (t) => {
+t.test('pending log entries do not count as changed rows', async (t) => {
   const writes = new WriteSet()
   writes.addPending(pending, true)
   t.notOk(writes.hasChangedRows())
