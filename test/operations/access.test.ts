@@ -1,4 +1,4 @@
-/** Access rules against a reference written from the sentences of the specification, and what transforms let through. */
+/** Compares access rules with an independent reference, and checks which data the transforms show. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Rule, RuleCondition } from '../../src/domain/access/access.js'
@@ -22,7 +22,7 @@ interface Page {
   pagination: { total_items: number }
 }
 
-/** Strictest first. */
+/** The strictest transform comes first. */
 const TRANSFORMS = ['redact', 'mask', 'reveal'] as const
 
 const segments = fc.array(fc.constantFrom('a', 'b', 'ab'), { maxLength: 3 })
@@ -64,7 +64,7 @@ const ofSession: fc.Arbitrary<Granted> = fc
   .map(([some, more, permissions]) => ({ rules: [...some, ...more] as Rule[], permissions }))
 const tokens = fc.array(fc.tuple(fc.constantFrom('card', 'note'), containers), { minLength: 1, maxLength: 8 })
 
-/** What the sentences of the specification say, one container after another. */
+/** The reference: decides for one container after another. */
 function decide(
   grants: Granted,
   permission: Permission,
@@ -91,12 +91,12 @@ function decide(
   return strictest(decided)
 }
 
-/** All must grant, and the strictest holds. */
+/** Every decision must grant access. The strictest transform is used. */
 function strictest(decided: readonly (Transform | undefined)[]): Transform | undefined {
   return decided.includes(undefined) ? undefined : TRANSFORMS.find((each) => decided.includes(each))
 }
 
-/** What a reader is shown of the data `secret` under the mask `masked`. */
+/** The properties that a reader gets for the data `secret` with the mask `masked`. */
 const shownUnder = (transform: Transform) =>
   transform === 'redact' ? {} : { data: transform === 'reveal' ? 'secret' : 'masked' }
 
@@ -125,7 +125,7 @@ async function createSession({ createApplication, askAs }: TestVault, own: Grant
 }
 
 for (const [holder, create] of Object.entries(HOLDERS))
-  t.test(`${holder}: rules decide as the specification says, whatever they are`, async (t) => {
+  t.test(`${holder}: rules decide as the reference does, for random rules and containers`, async (t) => {
     const counts = { denied: 0, allowed: 0 }
     const property = async (own: Granted, authorizer: Granted, tokens: [kind: string, string[]][]) => {
       const held = holder === 'application' ? [own] : [own, authorizer]
@@ -192,11 +192,11 @@ for (const [holder, create] of Object.entries(HOLDERS))
     t.ok(counts.denied > 100 && counts.allowed > 10, JSON.stringify(counts))
   })
 
-/** Letters that nothing else in the vault is written with, so that one of them anywhere is a leak. */
+/** Letters that occur nowhere else in the vault, so each of them in a response is a leak. */
 const SECRET = 'жщшюядфгцэ'
 const GRANTED: Record<Transform, string> = { redact: '', mask: SECRET.slice(-2), reveal: SECRET }
 
-t.test('no answer holds a character of data beyond what its transform grants', async (t) => {
+t.test('no response contains more of the data than the transform grants', async (t) => {
   const { app, ask, textOf, createApplication } = await openTestVault()
   const token = {
     type: 'token',
@@ -245,7 +245,7 @@ t.test('no answer holds a character of data beyond what its transform grants', a
       if (most !== '' && text.includes(most)) shown++
     }
   }
-  t.ok(shown >= 14, `what is granted is shown (${shown} times)`)
+  t.ok(shown >= 14, `granted data is shown (${shown} times)`)
   const logs = await textOf(() => app.owner({ reveal: true }), 'log list', { size: 1000 })
-  t.notMatch(logs, /[жщшюядфгцэ]/, 'the log holds none of it')
+  t.notMatch(logs, /[жщшюядфгцэ]/, 'the log contains no data')
 })

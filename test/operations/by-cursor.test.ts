@@ -1,4 +1,4 @@
-/** Lists by cursor, while tokens are created, changed and deleted between their pages. */
+/** Lists by cursor, while tokens are created, changed and deleted between two pages. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'
@@ -13,7 +13,7 @@ interface Page {
 
 interface Token {
   id: string
-  /** In the order of creation. */
+  /** Position in the order of creation. */
   at: number
   type: string
   container: string
@@ -51,11 +51,11 @@ const granted: Pick<Rule, 'priority' | 'transform' | 'permissions'> = {
   permissions: ['token:read', 'token:search'],
 }
 
-/** What a rule shows. */
+/** An access rule, with the tokens that it shows. */
 interface Restriction {
   rule: Rule
   shows(token: Token): boolean
-  /** A filter by a container on which no rule grants anything is refused. */
+  /** Whether the rule grants anything on the container. Otherwise a filter by the container is refused. */
   takes(container: string): boolean
 }
 
@@ -75,7 +75,7 @@ const created = fc.record({
   container: fc.constantFrom(...CONTAINERS),
   team: fc.constantFrom(...TEAMS),
 })
-/** `last` is the token that the cursor stands on. */
+/** `last` is the token that the cursor points to. */
 const changed = fc.record({ do: fc.constantFrom('delete', 'rename', 'delete last'), at: fc.nat() })
 const plan = fc.record({
   before: fc.array(created, { minLength: 4, maxLength: 14 }),
@@ -88,7 +88,7 @@ const plan = fc.record({
 
 type Plan = typeof plan extends fc.Arbitrary<infer P> ? P : never
 
-t.test('each token that stays is in one page, and none that was created meanwhile', async (t) => {
+t.test('each remaining token is in one page, and no page has a token created meanwhile', async (t) => {
   const property = async (planned: Plan) => {
     const { before, between, filter, sizes, isSearch, restriction } = planned
     const { container } = filter.input
@@ -156,7 +156,7 @@ t.test('each token that stays is in one page, and none that was created meanwhil
   await fc.assert(fc.asyncProperty(plan, property), { numRuns: 80 })
 })
 
-t.test('a cursor is opened only as it was given, by whoever is of its tenant', async (t) => {
+t.test('a cursor is accepted only unchanged and only in its tenant', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const other = await vault.createTenant('other')
@@ -178,7 +178,7 @@ t.test('a cursor is opened only as it was given, by whoever is of its tenant', a
   const near = [cursor.slice(2), `${cursor}00`, cursor.toUpperCase(), ` ${cursor}`]
   for (const start of ['0'.repeat(cursor.length), '../x', ...near]) await refused(start)
   t.notMatch(cursor, Buffer.from('token-').toString('hex'))
-  t.not(await first(), cursor, 'which tells nobody where it stands')
+  t.not(await first(), cursor, 'two cursors of the same position differ')
   const { key } = await vault.createApplication('private', { permissions: ['token:read'] })
   t.match(await vault.askAs(key, 'token list-after', { start: cursor }), {
     data: [{ id: 'token-1' }, { id: 'token-0' }],

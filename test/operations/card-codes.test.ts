@@ -1,4 +1,4 @@
-/** The code of a card ends: reads decide it, and the sweep erases it. */
+/** The code of a card expires: reads hide it, and the sweep erases it. */
 import t from 'tap'
 import { openTestVault, START, setSetting, type TestVault } from '../support/test-vault.js'
 
@@ -6,7 +6,7 @@ const HOUR_MS = 60 * 60 * 1000
 const NUMBER = '4242424242424242'
 const withCode = (cvc: string) => ({ type: 'card', data: { number: NUMBER, cvc } })
 
-/** The code that the owner sees at a time, whatever the sweep has done. */
+/** Returns the code that the owner reads at a time, whether or not the sweep has run. */
 async function codeAt({ ask, clock }: TestVault, id: string, ms: number): Promise<string | undefined> {
   const { now } = clock
   clock.now = ms
@@ -21,7 +21,7 @@ const listTimers = async ({ app }: TestVault) => {
   return app.store.read(async (reader) => (await reader.find('code_timer', number, query)).records)
 }
 
-t.test('a read decides, and the sweep erases, with all that the card has besides', async (t) => {
+t.test('a read hides an expired code, and the sweep erases the code and nothing else', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   const search_indexes = ['{{ data.number | last4 }}']
@@ -36,14 +36,14 @@ t.test('a read decides, and the sweep erases, with all that the card has besides
   const logged = async () => (await ask('log list', { size: 1 })).pagination.total_items
   const before = await logged()
   t.equal(await app.sweep(), 2)
-  t.equal(await logged(), before, 'no record of it')
+  t.equal(await logged(), before, 'the sweep logs nothing for it')
   t.equal(await codeAt(vault, 'card', clock.now - 1), undefined, 'erased')
   t.equal(await codeAt(vault, 'other', clock.now - 1), undefined)
   const { data: _, ...card } = await ask('token get', { id: 'card' })
   const { data: __, _extras: ___, ...rest } = made
-  t.strictSame(card, rest, 'it was not modified')
+  t.strictSame(card, rest, 'the card does not count as modified')
   const other = await ask('token get', { id: 'other' })
-  t.strictSame(other, { ...changed, data: { number: NUMBER } }, 'nor the other again')
+  t.strictSame(other, { ...changed, data: { number: NUMBER } }, 'the other card is not modified again')
   for (const [query, ids] of [
     ['data:4242', ['card']],
     [`fingerprint:${made.fingerprint}`, ['other', 'card']],
@@ -57,12 +57,16 @@ t.test('a read decides, and the sweep erases, with all that the card has besides
     )
   t.equal(await app.sweep(), 0)
   clock.now += 2 * HOUR_MS
-  await t.rejects(ask('token get', { id: 'card' }), { code: 'not_found' }, 'its own expiry is as it was')
+  await t.rejects(
+    ask('token get', { id: 'card' }),
+    { code: 'not_found' },
+    'the expiry of the card has not changed',
+  )
   t.equal(await app.sweep(), 1)
 })
 
 t.test(
-  'a code that is given again, taken away or never deleted outlives the timer of the one before',
+  'a timer has no effect on a code that was given later, and a code that is removed or kept forever needs none',
   async (t) => {
     const vault = await openTestVault()
     const { app, ask, clock } = vault
@@ -79,7 +83,7 @@ t.test(
     await ask('token update', { id: 'gone', data: { cvc: null } })
     await ask('token delete', { id: 'deleted' })
     await ask('token update', { id: 'kept', metadata: { a: 'b' } })
-    t.equal((await listTimers(vault)).length, 2, 'those of before were removed')
+    t.equal((await listTimers(vault)).length, 2, 'timers of replaced codes are removed')
     clock.now += 2.5 * HOUR_MS
     await app.sweep()
     for (const [id, code] of [
@@ -97,11 +101,15 @@ t.test(
     t.equal(await codeAt(vault, 'kept', clock.now), '111')
     await ask('token update', { id: 'kept', data: { cvc: '112' } })
     clock.now += 3 * HOUR_MS
-    t.equal(await codeAt(vault, 'kept', clock.now), undefined, 'the setting counts when a code is given')
+    t.equal(
+      await codeAt(vault, 'kept', clock.now),
+      undefined,
+      'a code uses the setting at the time when it is given',
+    )
   },
 )
 
-t.test('a code of a vault from before stays, until its card is written', async (t) => {
+t.test('a code from an earlier version is kept until its card is written', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   await ask('token create', { id: 'old', ...withCode('123') })
@@ -116,7 +124,7 @@ t.test('a code of a vault from before stays, until its card is written', async (
   t.equal(await codeAt(vault, 'old', clock.now + HOUR_MS), undefined)
 })
 
-t.test('the end of a code is an event, and no update', async (t) => {
+t.test('the expiry of a code sends an event and does not count as an update', async (t) => {
   const { app, ask, clock } = await openTestVault()
   const url = 'https://example.com/events'
   const events = ['token.created', 'token.updated', 'token.property.expired']
@@ -132,13 +140,13 @@ t.test('the end of a code is an event, and no update', async (t) => {
   t.equal(await app.sweep(), 2)
   t.equal(await app.sweep(), 0)
   const [newest, ...others] = await listed()
-  t.equal(others.length, 1, 'nothing tells of the token intent')
+  t.equal(others.length, 1, 'no event is about the token intent')
   const { event } = newest!.payload as { event: { type: string; data: object } }
   t.equal(event.type, 'token.property.expired')
   t.strictSame(event.data, { token: { id: 'card', property_name: 'cvc' }, actor: { type: 'system' } })
 })
 
-t.test('the code of a token intent is erased, or goes with its intent', async (t) => {
+t.test('the code of a token intent is erased, or deleted with its intent', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   const create = async () => (await ask('intent create', withCode('123'))).id
@@ -158,11 +166,11 @@ t.test('the code of a token intent is erased, or goes with its intent', async (t
   t.strictSame(await data(), { number: NUMBER }, 'erased')
   t.strictSame(await ask('intent get', { id: ended }), made)
   clock.now += 23 * HOUR_MS + 1
-  t.equal(await app.sweep(), 1, 'its own end is as it was')
+  t.equal(await app.sweep(), 1, 'the expiry of the intent has not changed')
   await t.rejects(ask('intent get', { id: ended }), { code: 'not_found' })
 })
 
-t.test('an update, or a deletion, between the end of a code and the sweep', async (t) => {
+t.test('an update or a deletion between the expiry of a code and the sweep is kept', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   for (const id of ['again', 'changed', 'deleted']) await ask('token create', { id, ...withCode('123') })
@@ -178,7 +186,7 @@ t.test('an update, or a deletion, between the end of a code and the sweep', asyn
   t.equal(await codeAt(vault, 'again', clock.now - 1), undefined)
 })
 
-t.test('many cards lose their codes in one sweep', async (t) => {
+t.test('one sweep erases the codes of many cards', async (t) => {
   const vault = await openTestVault()
   const payload = Array.from({ length: 450 }, () => withCode('123'))
   await vault.ask('token tokenize', { payload })
@@ -190,7 +198,7 @@ t.test('many cards lose their codes in one sweep', async (t) => {
       t.strictSame(data, { number: NUMBER })
 })
 
-t.test('cards are kept in the result of react-async without codes', async (t) => {
+t.test('the result of react-async stores cards without codes', async (t) => {
   const { app, ask } = await openTestVault()
   t.teardown(() => app.close())
   const token = { id: 'made', ...withCode('123'), mask: { code: '{{ data.cvc }}' } }
@@ -208,7 +216,7 @@ t.test('cards are kept in the result of react-async without codes', async (t) =>
   t.notMatch(JSON.stringify({ raw, tokens }), /"(?:123|456)"/)
 })
 
-t.test('the answer of a reactor that has a code elsewhere is kept until the code ends', async (t) => {
+t.test('the result of a reactor with a code in another place is kept until the code expires', async (t) => {
   const { app, ask, clock } = await openTestVault()
   t.teardown(() => app.close())
   const code = 'module.exports = async ({ args }) => ({ raw: args })'
@@ -237,10 +245,10 @@ t.test('the answer of a reactor that has a code elsewhere is kept until the code
   const late = await start({ code: "{{ token: card | json: '$.data.cvc' }}" })
   clock.now += HOUR_MS
   await app.background.idle()
-  await t.rejects(ask('reactor result', late), { code: 'not_found' }, 'the code ended before the run')
+  await t.rejects(ask('reactor result', late), { code: 'not_found' }, 'the code expired before the run')
 })
 
-t.test('the same of an answer that is kept for an idempotency key', async (t) => {
+t.test('an answer kept for an idempotency key with a code elsewhere expires with the code', async (t) => {
   const { app, clock, ask } = await openTestVault()
   t.teardown(() => app.close())
   const code = 'module.exports = async ({ args }) => ({ raw: args })'

@@ -5,7 +5,7 @@ import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault, START, type TestVault } from '../support/test-vault.js'
 
 const HOUR_MS = 60 * 60 * 1000
-/** A shared store removes a set so long after it was found unused. */
+/** A shared store removes a set this long after the set was found unused. */
 const LEASE_MS = 2 * 60_000
 
 const GRANTED = '/granted/'
@@ -23,7 +23,7 @@ const setsOf = async ({ app }: TestVault) => {
   return records.map(({ containers }) => containers.join(' ')).sort()
 }
 
-/** Sweeps as a server does, until no set is left that could be removed. */
+/** Sweeps like a server until no more sets can be removed. */
 async function sweepAll({ app, clock }: TestVault): Promise<void> {
   await app.sweep()
   clock.now += LEASE_MS
@@ -33,7 +33,7 @@ async function sweepAll({ app, clock }: TestVault): Promise<void> {
 const create = (vault: TestVault, id: string, containers: string[], more: object = {}) =>
   vault.ask('token create', { id, type: 'token', data: id, containers, ...more })
 
-/** Adds sets of `application` below the operations, because that is fast. */
+/** Adds sets of `application` without operations, to save time. */
 const fill = ({ app }: TestVault, application: string, count: number) =>
   app.store.write(async (writer) => {
     for (let number = 0; number < count; number++) {
@@ -43,7 +43,7 @@ const fill = ({ app }: TestVault, application: string, count: number) =>
     }
   })
 
-t.test('a set is stored once, whatever the order and repetitions of its containers', async (t) => {
+t.test('a set is stored once, for any order and repetition of its containers', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const sets = [['/b/', '/a/'], ['/a/', '/b/', '/a/'], ['/a/'], ['/a/', '/b/']]
@@ -53,7 +53,7 @@ t.test('a set is stored once, whatever the order and repetitions of its containe
   t.strictSame(await setsOf(vault), ['/a/', '/a/ /b/'])
 })
 
-t.test('a set is removed after its last token, however that ends', async (t) => {
+t.test('a set is removed after its last token is deleted, moved or expired', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   t.teardown(() => app.close())
@@ -73,7 +73,7 @@ t.test('a set is removed after its last token, however that ends', async (t) => 
   t.strictSame(await setsOf(vault), stored)
   await sweepAll(vault)
   const used = ['/both/', '/expired/', '/kept/', '/replaced/', '/target/']
-  t.strictSame(await setsOf(vault), used, 'those of no token are gone')
+  t.strictSame(await setsOf(vault), used, 'sets without a token are removed')
   clock.now += HOUR_MS
   await create(vault, 'replaced', ['/anew/'])
   await sweepAll(vault)
@@ -81,19 +81,19 @@ t.test('a set is removed after its last token, however that ends', async (t) => 
 })
 
 t.test(
-  'sets of earlier versions stay while a token has them, and are removed by vault compact',
+  'sets of earlier versions are kept while a token has them, and are removed by vault compact',
   async (t) => {
     const vault = await openTestVault()
     const { app, ask, askAs, clock, createApplication } = vault
     t.teardown(() => app.close())
     await create(vault, 'used', [`${GRANTED}used/`])
     await app.store.write(async (writer) => {
-      // Without the application that added them, and of tokens that were deleted long ago.
+      // Sets without the application that added them. Their tokens were deleted long ago.
       for (const containers of [['/old/1/'], ['/old/2/', '/old/3/']])
         await writer.insert('containers', 1, { id: containerSetId(containers), containers })
     })
     await app.sweep()
-    t.equal((await setsOf(vault)).length, 3, 'a sweep examines only the sets that it knows of')
+    t.equal((await setsOf(vault)).length, 3, 'a sweep examines only the sets that are listed for it')
     for (let times = 0; times < 2; times++) {
       await app.examineContainers()
       clock.now += LEASE_MS
@@ -105,7 +105,7 @@ t.test(
   },
 )
 
-t.test('nothing is removed while the clock is in doubt', async (t) => {
+t.test('no set is removed while the clock is in doubt', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   t.teardown(() => app.close())
@@ -114,7 +114,7 @@ t.test('nothing is removed while the clock is in doubt', async (t) => {
   clock.now += 48 * HOUR_MS
   await ask('token delete', { id: 'other' })
   await sweepAll(vault)
-  t.strictSame(await setsOf(vault), ['/a/'], 'the token that seems to have expired may come back')
+  t.strictSame(await setsOf(vault), ['/a/'], 'a token that seems expired may become valid again')
   clock.now += 2 * HOUR_MS
   await create(vault, 'later', ['/b/'])
   await sweepAll(vault)
@@ -147,7 +147,7 @@ t.test('a set that gets a token again is not removed', async (t) => {
     t.strictSame(await listed(), [['second'], 1], when)
     await ask('token delete', { id: 'second' })
   }
-  // Tokens come and go at the same time as the sets are examined.
+  // Tokens are created and deleted while the sets are examined.
   const names = Array.from({ length: 60 }, (_, at) => `token-${at}`)
   await Promise.all(
     names.map(async (id, at) => {
@@ -164,7 +164,7 @@ t.test('a set that gets a token again is not removed', async (t) => {
   t.strictSame(await setsOf(vault), [`${GRANTED} ${GRANTED}shared/`])
 })
 
-t.test('an application adds so many sets and no more', async (t) => {
+t.test('an application adds sets up to its limit', async (t) => {
   for (const [type, most] of [
     ['public', 1_000],
     ['private', 10_000],
@@ -183,7 +183,7 @@ t.test('an application adds so many sets and no more', async (t) => {
       t.match(error, { code: 'validation', status: 400 }, why)
       const [message] = error.errors.containers
       t.match(message, most.toLocaleString('en'))
-      t.match(message, /delete tokens/, 'says what to do')
+      t.match(message, /delete tokens/, 'the message says what to do')
     }
     await refusal(askAs(key, 'token create', wanted('more')), `${type}: create`)
     await refusal(askAs(key, 'token update', { id: last.id, containers: ['/more/'] }), `${type}: update`)
@@ -204,7 +204,7 @@ t.test('an application adds so many sets and no more', async (t) => {
   }
 })
 
-t.test('a list decides by the sets of now, whoever changes them', async (t) => {
+t.test('a list uses the current sets, also if another server changed them', async (t) => {
   const vault = await openTestVault()
   const { app, ask, askAs, createApplication } = vault
   t.teardown(() => app.close())

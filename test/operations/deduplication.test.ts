@@ -1,4 +1,4 @@
-/** Deduplication, and whom it tells of a token that they may not read. */
+/** Deduplication, and when its answer reveals a token that the caller may not read. */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -40,7 +40,7 @@ async function open() {
 
 type Opened = Awaited<ReturnType<typeof open>>
 
-/** Every way to ask for deduplication, with what it answers about a token. */
+/** Every way to request deduplication. Each function returns what the answer shows of the token. */
 const WAYS: Record<string, (vault: Opened, key: string) => Promise<Shown>> = {
   create: async ({ askAs }, key) => await askAs(key, 'token create', { ...wanted, deduplicate_token: true }),
   tokenize: async ({ askAs }, key) => {
@@ -65,31 +65,32 @@ const WAYS: Record<string, (vault: Opened, key: string) => Promise<Shown>> = {
   },
 }
 
-t.test('deduplication answers with a token of others, unless a setting keeps it from that', async (t) => {
+t.test('deduplication answers with tokens of other callers unless a setting forbids it', async (t) => {
   for (const [way, ask] of Object.entries(WAYS))
     for (const who of ['page', 'backend', 'session'] as const) {
       const vault = await open()
       const key = vault.keys[who]
       const told = await ask(vault, key)
-      t.strictSame([told.id, isDuplicate(told)], ['original', true], `${way} by ${who}: told by default`)
+      t.strictSame([told.id, isDuplicate(told)], ['original', true], `${way} by ${who}: revealed by default`)
       const hidden = ['data', 'mask', 'metadata', 'search_indexes', 'fingerprint_expression']
       t.notOk(
         hidden.some((name) => name in told),
-        'without what only readers may see',
+        'only readers may see these properties',
       )
       await setSetting(vault.app, 'deduplicate.reveals_existing', 'false')
       const made = await ask(vault, key)
-      t.not(made.id, 'original', `${way} by ${who}: not told`)
+      t.not(made.id, 'original', `${way} by ${who}: not revealed`)
       t.notOk(isDuplicate(made))
-      // A second token would tell as well, if it were not a duplicate of the first where the caller may read that.
+      // For a caller who may read the first token, a second token must be its duplicate. Otherwise the answer reveals
+      // the original.
       const again = await ask(vault, key)
-      t.equal(isDuplicate(again), who !== 'page', `${way} by ${who}: its own is a duplicate`)
+      t.equal(isDuplicate(again), who !== 'page', `${way} by ${who}: the caller's own token is a duplicate`)
       if (who !== 'page') t.equal(again.id, made.id)
       await vault.app.close()
     }
 })
 
-t.test('unlinking tells nobody whether tokens are linked that they may not delete', async (t) => {
+t.test('unlinking refuses linked and unlinked tokens alike if the caller may not delete them', async (t) => {
   const { app, ask, statusOf, createApplication } = await openTestVault()
   t.teardown(() => app.close())
   const permissions: Permission[] = ['token:delete', 'token:read']
@@ -104,7 +105,7 @@ t.test('unlinking tells nobody whether tokens are linked that they may not delet
   }
 })
 
-t.test('a duplicate becomes the child of a token only for a caller who may read it', async (t) => {
+t.test('a duplicate becomes a child only if the caller may read it', async (t) => {
   const { app, ask, statusOf, keys } = await open()
   t.teardown(() => app.close())
   await ask('token create', { id: 'parent', type: 'token', data: 'parent', containers: [OWN] })

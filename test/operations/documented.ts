@@ -1,4 +1,7 @@
-/** Every call, the permissions it requires, and one valid and several invalid inputs for it: from the specification, not from the registry. */
+/**
+ * All calls, the permissions that they require, and one valid and several invalid inputs of each. Written by hand, so
+ * that it is independent of the registry.
+ */
 import { formatRequest } from '../../src/client/format-request.js'
 import type { ApplicationType, Permission } from '../../src/domain/access/permissions.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -9,7 +12,7 @@ import { registry } from '../../src/operations/all.js'
 import { handlerOf } from '../support/service.js'
 import type { TestVault } from '../support/test-vault.js'
 
-/** The calls of a noun that is created, listed, read, replaced and deleted. */
+/** The calls of a noun that can be created, listed, read, replaced and deleted. */
 const crudCalls = (path: string, noun: string) => ({
   [`${noun}:create`]: [`POST ${path}`],
   [`${noun}:read`]: [`GET ${path}`, `GET ${path}/{id}`],
@@ -20,7 +23,7 @@ const KEYS = '/applications/{application_id}/keys'
 const INVITATIONS = '/tenants/self/invitations'
 const LINK = '/tokens/{parent_id}/children/{child_id}'
 
-/** Calls by the permissions that they require, with a space between several; a key may recur in another object. */
+/** Calls by the permissions that they require, separated by spaces. A key may recur in another object. */
 const CALLS: Record<string, string[]>[] = [
   {
     '': [
@@ -64,14 +67,14 @@ const CALLS: Record<string, string[]>[] = [
   { 'token:use reactor:invoke': ['GET /reactors/{id}/results/{request_id}'] },
 ]
 
-/** Every call and the permissions that it requires. */
+/** Every call with the permissions that it requires. */
 export const NEEDED: Record<string, Permission[]> = Object.fromEntries(
   CALLS.flatMap(Object.entries<string[]>).flatMap(([permissions, calls]) =>
     calls.map((call) => [call, permissions.split(' ').filter(Boolean) as Permission[]]),
   ),
 )
 
-/** The calls for which one of their permissions is enough. */
+/** The calls that require only one of their permissions. */
 export const NEEDS_ONE = [
   'POST /reactors/{id}/react',
   'POST /reactors/{id}/react-async',
@@ -84,7 +87,7 @@ export const NEEDS_ONE = [
   'GET /webhooks/event-types',
 ]
 
-/** The calls that take the key of an application of this type, and no session. */
+/** The calls that only the key of an application of this type may make, and no session. */
 export const ONLY_FOR: Record<string, ApplicationType> = {
   'POST /sessions': 'public',
   'POST /sessions/authorize': 'private',
@@ -92,24 +95,27 @@ export const ONLY_FOR: Record<string, ApplicationType> = {
 
 export type Input = Record<string, unknown>
 
-/** How a request is made, and spoiled: inputs that are laid over the good one. `$name` is the id of something that `populate` (`matrix.test.ts`) has made. */
+/**
+ * How to make a valid request of a call and how to make it invalid: inputs that are merged into the good one. `$name`
+ * stands for the id of a record that `populate` (`matrix.test.ts`) has made.
+ */
 export interface FaultyInputs {
-  /** Default: each parameter of the path is the id of what `populate` has made of the noun. */
+  /** Default: each parameter of the path is the id of a record of the noun that `populate` has made. */
   good?: Input
-  /** Each wrong in itself, whatever is stored. */
+  /** Each of these is invalid, whatever is stored. */
   input?: Input[]
-  /** Default, of a path with parameters: an id for the last one that nobody has. */
+  /** Default for a path with parameters: an unknown id as its last parameter. */
   missing?: Input
-  /** Right, but refused: by the containers of the caller's rules, or by its type. */
+  /** Valid, but forbidden by the containers of the caller's rules or by the caller's type. */
   forbidden?: Input
   conflict?: Input
 }
 
-/** Each wrong by another rule: of its schema, or of the check that comes after it. */
+/** Each input below violates another rule of the schema or of the check after it. */
 const PAGE = [{ size: 0 }]
 const CREATE = { type: 'token', data: 'new', containers: ['/open/'] }
 const WRONG_TOKENS = [
-  // No text can be made of it.
+  // This object cannot be converted to a text.
   { type: { toString: 1 } },
   { type: 'card', data: { number: '1' } },
   { mask: '{{ data | no_such_filter }}' },
@@ -257,13 +263,13 @@ function manyTokens(): Input {
   return Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`a${at}`, `{{ token-${at} }}`]))
 }
 
-/** Answers requests over HTTP, without a socket. */
+/** Answers requests without a socket. */
 export function serve({ app }: TestVault): Handler {
   const service = { host: app, registry, authenticate, version: '0.0.0', bodyLimitBytes: 16_384 }
   return handlerOf(completeService(service))
 }
 
-/** What a request has besides its input; `filler` follows the body, and `suffix` the address. */
+/** The parts of a request besides its input. `filler` follows the body, and `suffix` follows the address. */
 export type Sent = { key: string | undefined; type?: string; filler?: string; suffix?: string }
 
 export function toRequest(

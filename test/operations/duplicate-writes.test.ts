@@ -1,4 +1,4 @@
-/** A conversion of a token intent changes a duplicate only for a caller who may update that token. */
+/** A conversion of a token intent changes a duplicate only if the caller may update that token. */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault } from '../support/test-vault.js'
@@ -6,7 +6,7 @@ import { openTestVault } from '../support/test-vault.js'
 const CONTAINER = '/victims/'
 const VICTIM = { name: 'Ada', ssn: '078-05-1120' }
 const FINGERPRINT = 'customer 42'
-/** Null removes the property of the token that it is merged into. */
+/** Null removes the property from the token into which the data is merged. */
 const ATTACK = { name: 'Mallory', ssn: null }
 
 interface Answer {
@@ -20,7 +20,7 @@ async function open() {
   const vault = await openTestVault()
   const { ask } = vault
   const about = { data: VICTIM, containers: [CONTAINER], metadata: { owner: 'Ada' } }
-  // Both have the fingerprint that the attack asks for, by expressions of their own.
+  // Both tokens have the fingerprint of the attack, through their own expressions.
   await ask('token create', {
     id: 'other-1',
     type: 'token',
@@ -29,7 +29,7 @@ async function open() {
   })
   const createIntent = async (data: unknown = ATTACK) =>
     (await ask('intent create', { type: 'token', data })) as { id: string }
-  /** The token request that turns a new intent into a duplicate of the victim. */
+  /** A token request that makes a new intent a duplicate of the victim. */
   const attack = async (data?: unknown) => ({
     token_intent_id: (await createIntent(data)).id,
     deduplicate_token: true,
@@ -42,7 +42,7 @@ async function open() {
   return { ...vault, attack, createIntent, keyWith }
 }
 
-/** Asks for the token as the application of the key. */
+/** Ways to request the token with the key of an application. */
 const WAYS: Record<string, (vault: Vault, key: string, request: object) => Promise<Answer>> = {
   create: async ({ askAs }, key, request) => await askAs(key, 'token create', request as never),
   tokenize: async ({ askAs }, key, request) =>
@@ -64,7 +64,7 @@ async function createReactor({ ask }: Vault, application?: { id: string }) {
   return (await ask('reactor create', { name: 'r', formula: { id }, application })) as { id: string }
 }
 
-/** What the owner sees of the victim, without the log of this question. */
+/** Reads the victim as the owner, without logging the read. */
 async function victimOf({ ask }: Vault) {
   const { data, metadata, modified_at } = await ask('token get', { id: 'other-1' })
   return { data, metadata, isModified: modified_at !== undefined }
@@ -77,7 +77,7 @@ async function logsOf({ ask }: Vault) {
   return data.map(({ operation }) => operation)
 }
 
-t.test('without token:update a conversion answers with its duplicate and changes nothing', async (t) => {
+t.test('without token:update a conversion returns its duplicate and changes nothing', async (t) => {
   for (const [way, ask] of Object.entries(WAYS)) {
     const vault = await open()
     const key = await vault.keyWith('token:create', 'token:read')
@@ -114,7 +114,7 @@ t.test('null in an intent removes no property of a token that the caller may not
   t.strictSame(await victimOf(vault), UNCHANGED)
 })
 
-t.test('a session changes only the tokens that its rules name', async (t) => {
+t.test('a session changes only tokens that its rules include', async (t) => {
   const vault = await open()
   const { app, ask, askAs, attack, createApplication } = vault
   t.teardown(() => app.close())
@@ -140,7 +140,7 @@ t.test('a session changes only the tokens that its rules name', async (t) => {
 })
 
 t.test(
-  'a reactor that tokenizes its argument updates with the rights of its application or caller',
+  'a reactor that tokenizes its argument updates with the rights of its application or its caller',
   async (t) => {
     const vault = await open()
     const { app, askAs, attack, createApplication, keyWith } = vault
@@ -152,16 +152,20 @@ t.test(
     }
     const unbound = await createReactor(vault)
     const unchanged = { id: 'other-1', _extras: { deduplication_behavior: 'read_existing' } }
-    t.match(await react(unbound.id, invoking), unchanged, 'as the caller')
+    t.match(await react(unbound.id, invoking), unchanged, 'with the rights of the caller')
     const maker = await createApplication('private', { permissions: ['token:create', 'token:read'] })
     const bound = await createReactor(vault, maker)
     const updating = await keyWith('reactor:invoke', 'token:update')
-    t.match(await react(bound.id, updating), unchanged, 'as the application, whatever the caller may do')
+    t.match(
+      await react(bound.id, updating),
+      unchanged,
+      "with the rights of the application, whatever the caller's rights are",
+    )
     t.strictSame(await victimOf(vault), UNCHANGED)
     const updater = await createApplication('private', { permissions: ['token:update'] })
     const changing = await createReactor(vault, updater)
     const changed = { id: 'other-1', _extras: { deduplication_behavior: 'update_existing' } }
-    t.match(await react(changing.id, invoking), changed, 'an application that may update')
+    t.match(await react(changing.id, invoking), changed, 'with an application that may update')
     t.strictSame((await victimOf(vault)).data, { ...VICTIM, name: 'Grace' })
   },
 )
@@ -181,7 +185,7 @@ t.test('an expression that the caller chose makes no duplicate of a token', asyn
   t.not(made.id, 'card-1', 'a new token')
   t.equal(made._extras?.deduplicated, false)
   t.strictSame((await ask('token get', { id: 'card-1' })).data, card.data)
-  // The expression of this token yields nothing for the data of the intent.
+  // The expression of this token has no result for the data of the intent.
   const of = { type: 'token', containers: [CONTAINER] }
   await ask('token create', { id: 'named', ...of, data: { n: 'x' }, fingerprint_expression: '{{ data.n }}' })
   const { id } = await createIntent({ m: 'y' })

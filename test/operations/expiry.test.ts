@@ -1,4 +1,7 @@
-/** The end of tokens: gone from reads at once, from the disk with the next sweep, from the log and the usage report never. */
+/**
+ * Expired tokens disappear from reads at once and from the disk with the next sweep. The log and the usage report
+ * keep them.
+ */
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { ownerCaller } from '../../src/framework/caller/caller.js'
@@ -7,7 +10,7 @@ import { openTestVault, START, setSetting } from '../support/test-vault.js'
 const HOUR_MS = 60 * 60 * 1000
 const soon = new Date(START + HOUR_MS).toISOString()
 
-t.test('an expired token is purged with its links, and the log says that it expired', async (t) => {
+t.test('an expired token is purged with its links, and its expiry is logged', async (t) => {
   const { app, ask, clock } = await openTestVault()
   for (const id of ['short', 'again', 'other', 'third'])
     await ask('token create', { id, type: 'token', data: id, ...(/t$|n$/.test(id) && { expires_at: soon }) })
@@ -15,10 +18,10 @@ t.test('an expired token is purged with its links, and the log says that it expi
     const [parent_id, child_id] = link.split(' ')
     await ask('token link', { parent_id, child_id })
   }
-  t.equal(await app.sweep(), 0, 'nothing is over yet')
+  t.equal(await app.sweep(), 0, 'nothing has expired yet')
   clock.now += HOUR_MS
-  t.equal((await ask('token list')).pagination.total_items, 2, 'gone from reads at once')
-  t.equal((await app.store.read((reader) => reader.findExpired(9))).length, 2, 'but still on the disk')
+  t.equal((await ask('token list')).pagination.total_items, 2, 'reads hide it at once')
+  t.equal((await app.store.read((reader) => reader.findExpired(9))).length, 2, 'the disk still has it')
   await ask('token create', { id: 'again', type: 'token', data: 'new' })
   t.equal(await app.sweep(), 1)
   t.strictSame(await app.store.read((reader) => reader.findExpired(9)), [])
@@ -38,7 +41,7 @@ t.test('an expired token is purged with its links, and the log says that it expi
   })
 })
 
-t.test('a token intent lives as long as the setting says, and its expiry is logged', async (t) => {
+t.test('a token intent expires after the time of the setting, and its expiry is logged', async (t) => {
   const { app, ask, clock } = await openTestVault()
   for (const wrong of ['0h', '49h', '90m'])
     await t.rejects(setSetting(app, 'token_intents.ttl', wrong), /whole hours from 1h to 48h/, wrong)
@@ -55,7 +58,7 @@ t.test('a token intent lives as long as the setting says, and its expiry is logg
   t.match(data[0], { message: 'Token intent expired', entity_type: 'token_intent', actor_type: 'system' })
 })
 
-t.test('of two conversions of an intent at the same time one wins', async (t) => {
+t.test('one of two concurrent conversions of an intent succeeds', async (t) => {
   const { app, ask, settle } = await openTestVault()
   const { id } = await ask('intent create', { type: 'token', data: 'once' })
   const owner = async () => ownerCaller(1, app.createUuid(), { reveal: false })
@@ -64,7 +67,7 @@ t.test('of two conversions of an intent at the same time one wins', async (t) =>
   t.equal((await ask('token list')).pagination.total_items, 1)
 })
 
-t.test('a sweep reaches every tenant, and many tokens', async (t) => {
+t.test('a sweep purges expired tokens of every tenant', async (t) => {
   const vault = await openTestVault()
   await vault.createTenant('second')
   const card = { type: 'card', data: { number: '4242424242424242' }, expires_at: soon }
@@ -79,7 +82,7 @@ t.test('a sweep reaches every tenant, and many tokens', async (t) => {
   t.equal(first.data.filter(({ message }) => message === 'Token expired').length, 450)
 })
 
-t.test('after a jump of the clock no log is dropped for an hour', async (t) => {
+t.test('no log record is dropped for an hour after a jump of the clock', async (t) => {
   const { app, ask, clock } = await openTestVault()
   await ask('config set', { name: 'logs.keep', value: '2d' })
   await ask('token tokenize', { payload: Array.from({ length: 100 }, (_, index) => `text ${index}`) })
@@ -91,7 +94,7 @@ t.test('after a jump of the clock no log is dropped for an hour', async (t) => {
   await app.sweep()
   t.equal(await count(), before)
   clock.now += 1
-  // Over PostgreSQL the entries are in blocks, which can be dropped, a moment after their commit.
+  // PostgreSQL puts entries into blocks, which can be dropped, shortly after their commit.
   for (let tries = 0; (await count()) >= before - 50; tries++) {
     if (tries === 100) throw new Error(`${await count()} of ${before} records are left`)
     await setTimeout(20)
@@ -99,7 +102,7 @@ t.test('after a jump of the clock no log is dropped for an hour', async (t) => {
   }
 })
 
-t.test('the last creation of a type stays known, whichever token was purged or made anew', async (t) => {
+t.test('the usage report keeps the last creation of a type after a purge or a new creation', async (t) => {
   const { app, ask, clock } = await openTestVault()
   t.teardown(() => app.close())
   const dateIn = (ms: number) => new Date(clock.now + ms).toISOString().replace('Z', '+00:00')

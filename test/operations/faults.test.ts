@@ -1,10 +1,10 @@
-/** Of an input all faults are answered, and those of a patch after the containers that it is about. */
+/** A response names all faults of an input. Faults of a patch come after the check of its containers. */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault } from '../support/test-vault.js'
 import type { Input } from './documented.js'
 
-t.test('what a patch makes of a token is judged after the containers that it has and gets', async (t) => {
+t.test('access to old and new containers of a token is checked before the patch is validated', async (t) => {
   const { app, ask, askAs, createApplication } = await openTestVault()
   t.teardown(() => app.close())
   for (const id of ['open', 'closed'])
@@ -18,7 +18,7 @@ t.test('what a patch makes of a token is judged after the containers that it has
   await t.rejects(patch({ id: 'closed' }), { code: 'forbidden' })
 })
 
-/** Operation, input, and every property that is complained of. */
+/** Operation, input, and every property that the response names. */
 const COMPLAINTS: [name: string, input: Input, paths: string][] = [
   [
     'token create',
@@ -77,7 +77,7 @@ const COMPLAINTS: [name: string, input: Input, paths: string][] = [
   ['reactor react', { id: 'unknown', args: { a: '{{', b: ['{{ x | nope }}'] } }, 'args.a args.b[0]'],
 ]
 
-t.test('all complaints about an input come in one answer, up to a hundred', async (t) => {
+t.test('a response names up to a hundred faults of an input', async (t) => {
   const { app, textOf } = await openTestVault()
   t.teardown(() => app.close())
   const complaintsOf = async (name: string, input: Input) => {

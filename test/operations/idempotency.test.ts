@@ -1,4 +1,4 @@
-/** Idempotency keys: what is kept of an answer and when it goes, requests at once, and deaths between units of work. */
+/** Idempotency keys: stored answers and their end, concurrent requests, and crashes between units of work. */
 import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { Host } from '../../src/framework/host.js'
@@ -31,7 +31,7 @@ async function open(t: Test) {
   return { ...vault, repeat, kept, countTokens }
 }
 
-t.test('of requests at once with one key one runs; the others are refused or get its answer', async (t) => {
+t.test('concurrent requests with the same key run once; others are refused or get the answer', async (t) => {
   const { repeat, countTokens } = await open(t)
   const token = { type: 'token', data: 'x' }
   const asked = await Promise.allSettled(Array.from({ length: 30 }, () => repeat('token create', token)))
@@ -45,10 +45,10 @@ t.test('of requests at once with one key one runs; the others are refused or get
   t.equal(await countTokens(), 1)
   t.match(await repeat('token create', token), { isReplayed: true }, 'the claim has ended')
   await t.rejects(repeat('token create', { ...token, id: '?' }, 'fails'), { code: 'validation' })
-  t.match(await repeat('token create', token, 'fails'), { status: 201 }, 'after a failure too')
+  t.match(await repeat('token create', token, 'fails'), { status: 201 }, 'the claim ends after a failure too')
 })
 
-t.test('without the claim, as between servers of a store, the kept record refuses the second', async (t) => {
+t.test('without a claim, as between two servers, the stored record refuses the second request', async (t) => {
   const { app, repeat, countTokens } = await open(t)
   const token = { type: 'token', data: 'x' }
   const unclaimed = () => repeat('token create', token, 'key', { host: { ...app, claims: createClaims() } })
@@ -57,7 +57,7 @@ t.test('without the claim, as between servers of a store, the kept record refuse
   for (const each of asked) if (each.status === 'rejected') t.match(each.reason, { code: 'conflict' })
 })
 
-t.test('an answer is given again to the byte, whatever changed, and kept without secrets', async (t) => {
+t.test('a replay is identical to the first answer despite changes, and no secret is stored', async (t) => {
   const { repeat, ask, kept, clock } = await open(t)
   const input = {
     type: 'token',
@@ -82,10 +82,10 @@ t.test('an answer is given again to the byte, whatever changed, and kept without
   for (const secret of ['secret', 'my-own-key', key.slice('key_'.length), 'key_'])
     t.notOk(text.includes(secret), secret)
   clock.now += DAY_MS
-  t.same(await kept(), [], 'not a day longer for being changed')
+  t.same(await kept(), [], 'a change does not keep the answer for longer than a day')
 })
 
-t.test('an answer about more tokens than a row has fields for goes with any of them', async (t) => {
+t.test('an answer about more tokens than fit into one row is deleted with any of them', async (t) => {
   const { ask, repeat, kept, countTokens } = await open(t)
   const payload = Array.from({ length: 1000 }, (_, at) => `value ${at}`)
   const { result } = await repeat('token tokenize', { payload })
@@ -93,25 +93,25 @@ t.test('an answer about more tokens than a row has fields for goes with any of t
   t.same((await repeat('token tokenize', { payload })).result, result)
   t.equal(await countTokens(), 1000)
   await ask('token delete', { id: (result as string[])[901] })
-  t.same(await kept(), [], 'every part of it')
+  t.same(await kept(), [], 'every part is deleted')
   await repeat('token tokenize', { payload })
   t.equal(await countTokens(), 1999)
 })
 
-t.test('what an answer is about takes it along: nothing is left on the disk', async (t) => {
+t.test('deleting a record also deletes the answers about it from the disk', async (t) => {
   const { ask, app, clock, repeat, kept, createApplication } = await open(t)
   const soon = new Date(START + 60_000).toISOString()
   await repeat('token tokenize', { payload: { type: 'token', data: 'x', expires_at: soon } })
   t.equal((await kept()).length, 1)
   clock.now += 60_000
   await app.sweep()
-  t.same(await kept(), [], 'a token that expired')
+  t.same(await kept(), [], 'after the token expired')
   const { id, key } = await createApplication('private', { permissions: permissionsOf('private') })
   await repeat('token tokenize', { payload: 'x' }, 'key', { as: key })
   await repeat('token search', { query: '' }, 'key', { as: key })
   t.equal((await kept()).length, 2)
   await ask('app delete', { id })
-  t.same(await kept(), [], 'the application that asked')
+  t.same(await kept(), [], 'after the application that asked was deleted')
   await repeat('token tokenize', { payload: 'x' })
   clock.now += DAY_MS
   await app.sweep()
@@ -119,7 +119,7 @@ t.test('what an answer is about takes it along: nothing is left on the disk', as
   t.same(expired, [], 'the sweeper purges an answer after 24 hours')
 })
 
-t.test('an answer that is too large to be kept is refused, and nothing is done', async (t) => {
+t.test('a request whose answer is too large to store is refused without effect', async (t) => {
   const { repeat, countTokens, kept } = await open(t)
   const data = 'x'.repeat(3 * 1024 * 1024)
   const large = { type: 'token', data: `${data}${data}`, mask: '{{ data }}' }
@@ -130,7 +130,7 @@ t.test('an answer that is too large to be kept is refused, and nothing is done',
   t.match(await repeat('token create', { type: 'token', data }), { isReplayed: true })
 })
 
-t.test('what the code of a reactor made takes its answer along, and what it deleted does not', async (t) => {
+t.test('an answer of reactor code is deleted with what the code created and had not deleted', async (t) => {
   const { ask, repeat, kept, createApplication } = await open(t)
   const application = await createApplication('private', { permissions: permissionsOf('private') })
   const code = `module.exports = async ({ svc }) => {
@@ -146,7 +146,7 @@ t.test('what the code of a reactor made takes its answer along, and what it dele
   t.same(await kept(), [])
 })
 
-/** A host that dies at its unit of work `at`, before or after the commit. */
+/** A host that crashes at its unit of work number `at`, before or after the commit. */
 function dying(host: Host, at: number, isCommitted: boolean): { host: Host; isDead(): boolean } {
   let count = 0
   const write: Host['store']['write'] = async (work, durability) => {
@@ -160,7 +160,7 @@ function dying(host: Host, at: number, isCommitted: boolean): { host: Host; isDe
   }
 }
 
-t.test('a death between any two units of work leaves what was done and its answer, or neither', async (t) => {
+t.test('a crash between two units of work leaves both the change and its answer, or neither', async (t) => {
   const { app, ask, repeat, countTokens } = await open(t)
   const code = `module.exports = async ({ args }) => ({ raw: 1, tokenize: ['a', { type: 'token', data: args.x }] })`
   const formula = await ask('formula create', { name: 'f', type: 'private', code })
@@ -183,10 +183,13 @@ t.test('a death between any two units of work leaves what was done and its answe
         const { host, isDead } = dying(app, at, isCommitted)
         const first = await repeat(name, { ...input }, key, { host }).catch(() => undefined)
         const { result } = await repeat(name, { ...input }, key)
-        if (first !== undefined)
-          t.same(result, first.result, `${key}: what was acknowledged is answered again`)
-        t.same((await repeat(name, { ...input }, key)).result, result, `${key}: and again`)
-        t.equal((await count()) - before, made, `${key}: it was done once`)
+        if (first !== undefined) t.same(result, first.result, `${key}: the acknowledged answer is replayed`)
+        t.same(
+          (await repeat(name, { ...input }, key)).result,
+          result,
+          `${key}: a second repetition has the same answer`,
+        )
+        t.equal((await count()) - before, made, `${key}: the change was made once`)
         if (!isDead()) break
       }
 })

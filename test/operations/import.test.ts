@@ -1,4 +1,4 @@
-/** `token import` by the batch: what is created, refused and noted of a run. */
+/** Batches of `token import`: which rows are created or refused, and what is recorded of a run. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { RowResult } from '../../src/operations/token/import.js'
@@ -14,7 +14,7 @@ async function open() {
   return { vault, send, count }
 }
 
-t.test('each row of a batch is created, deduplicated or refused by itself', async (t) => {
+t.test('each row of a batch is created, deduplicated or refused independently', async (t) => {
   const { vault, send, count } = await open()
   t.teardown(() => vault.app.close())
   const rows = [
@@ -41,10 +41,10 @@ t.test('each row of a batch is created, deduplicated or refused by itself', asyn
   const conversions = await send({
     rows: [{ token_intent_id, id: 'first-id' }, { token_intent_id }, { token_intent_id }],
   })
-  t.same(statuses(conversions), ['refused', 'created', 'refused'], 'an intent stays if its row is refused')
+  t.same(statuses(conversions), ['refused', 'created', 'refused'], 'an intent is kept if its row is refused')
 })
 
-t.test('the first refused row ends a batch that stops, and a rehearsal leaves nothing', async (t) => {
+t.test('the first refused row ends a batch in stop mode, and a dry run leaves nothing', async (t) => {
   const { vault, send, count } = await open()
   t.teardown(() => vault.app.close())
   const rows = [row('a'), row('b', { id: 'x-1' }), row(null), row('c')]
@@ -54,7 +54,7 @@ t.test('the first refused row ends a batch that stops, and a rehearsal leaves no
   t.equal(await count(), 2)
 })
 
-t.test('a batch of a run is performed once, however often it is sent', async (t) => {
+t.test('a batch of a run is performed once, even if it is sent several times', async (t) => {
   const { vault, send, count } = await open()
   t.teardown(() => vault.app.close())
   const run = randomUUID()
@@ -82,7 +82,7 @@ t.test('a batch of a run is performed once, however often it is sent', async (t)
   t.equal(await count(), 4)
 })
 
-t.test('rows need the permission on their containers', async (t) => {
+t.test('rows need the permission for their containers', async (t) => {
   const { vault } = await open()
   t.teardown(() => vault.app.close())
   const rules = [{ priority: 1, container: '/a/', transform: 'mask', permissions: ['token:create'] }] as const

@@ -18,7 +18,7 @@ const members = async ({ ask }: TestVault, tenant?: string) => (await ask('membe
 const mailOf = ({ ask }: TestVault, id: string, tenant?: string) =>
   ask('invite outbox', { id }, tenant) as Promise<OutboxLetter>
 
-/** The secret in the newest mail of the invitation. */
+/** Returns the secret of the newest mail of the invitation. */
 async function secretOf(vault: TestVault, id: string, tenant?: string): Promise<string> {
   return new URL((await mailOf(vault, id, tenant)).link ?? 'x:').searchParams.get('token') ?? ''
 }
@@ -26,7 +26,7 @@ async function secretOf(vault: TestVault, id: string, tenant?: string): Promise<
 const accept = ({ app }: TestVault, secret: string, names = {}) =>
   acceptInvitation(app, { secret, names, traceId: 'trace' })
 
-/** Why the link is dead, if it is. */
+/** Returns why the link is invalid, or `accepted`. */
 const outcomeOf = (work: Promise<unknown>) =>
   work.then(
     () => 'accepted',
@@ -36,7 +36,7 @@ const outcomeOf = (work: Promise<unknown>) =>
     },
   )
 
-t.test('who accepts is a member, the invitation is gone, the link is dead', async (t) => {
+t.test('accepting makes a member, deletes the invitation and invalidates the link', async (t) => {
   const vault = await open(t)
   const { id } = await invite(vault)
   const secret = await secretOf(vault, id)
@@ -58,19 +58,19 @@ t.test('who accepts is a member, the invitation is gone, the link is dead', asyn
   t.equal(await outcomeOf(accept(vault, secret)), 'used')
   await t.rejects(inspectLink(vault.app, secret), { code: 'not_found', status: 410 })
   await t.rejects(vault.ask('invite get', { id }), { code: 'not_found' })
-  t.equal((await mailOf(vault, id)).link, undefined, 'the secret is kept no more')
+  t.equal((await mailOf(vault, id)).link, undefined, 'the secret is no longer stored')
   t.match((await vault.ask('log list', {})).data.slice(0, 2), [
     { entity_type: 'member', operation: 'create', message: 'Member created', actor_id: userId },
     { entity_type: 'invitation', operation: 'update', message: 'Invitation accepted', actor_type: 'user' },
   ])
 })
 
-t.test('a role is that of the invitation; changing it is logged, by JSON or JSON patch', async (t) => {
+t.test('a member gets the role of the invitation, and each change of the role is logged', async (t) => {
   const vault = await open(t)
   const { id: invited } = await vault.ask('invite create', { email: 'ada@example.com', role: 'READ_ONLY' })
   await vault.ask('invite resend', { id: invited })
   const { id, role } = await accept(vault, await secretOf(vault, invited))
-  t.equal(role, 'READ_ONLY', 'sent again or not')
+  t.equal(role, 'READ_ONLY', 'also after the invitation was sent again')
   const editor = await vault.createApplication('management', { permissions: ['tenant:member:update'] })
   const handle = createHandler(vault.app)
   const put = async (type: string | undefined, body: unknown) => {
@@ -88,23 +88,23 @@ t.test('a role is that of the invitation; changing it is logged, by JSON or JSON
   t.match(logs.data[0], { operation: 'update', message: 'Member updated', actor_id: editor.id })
 })
 
-t.test('a present member is not invited again, whatever their capitals; a removed one is', async (t) => {
+t.test('a present member cannot be invited again in any spelling, and a removed member can', async (t) => {
   const vault = await open(t)
   const [first, second] = [await invite(vault), await invite(vault)]
   const spare = await secretOf(vault, second.id)
   await accept(vault, await secretOf(vault, first.id))
   await t.rejects(invite(vault, 'ADA@example.com'), { code: 'conflict', status: 409 })
   await t.rejects(vault.ask('invite resend', { id: second.id }), { code: 'conflict' })
-  t.equal(await outcomeOf(accept(vault, spare)), 'member', 'another link of theirs changes nothing')
+  t.equal(await outcomeOf(accept(vault, spare)), 'member', 'another link of the member changes nothing')
   const [member] = await members(vault)
   await vault.ask('member delete', { id: member!.id })
   t.equal((await members(vault)).length, 1)
-  t.equal(await outcomeOf(accept(vault, spare)), 'accepted', 'the second invitation was not used')
+  t.equal(await outcomeOf(accept(vault, spare)), 'accepted', 'the second invitation was not used before')
   const [again] = await members(vault)
   t.not(again!.id, member!.id)
 })
 
-t.test('a person is one user in all tenants, and forgotten with the last', async (t) => {
+t.test('a person is one user in all tenants, and is deleted with the last membership', async (t) => {
   const vault = await open(t)
   const other = await vault.createTenant('other')
   await accept(vault, await secretOf(vault, (await invite(vault)).id), { first_name: 'Ada' })
@@ -116,7 +116,7 @@ t.test('a person is one user in all tenants, and forgotten with the last', async
   t.match(
     there!.user,
     { email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' },
-    'what is known stays',
+    'known names are kept',
   )
   t.equal(there!.tenant_id, other)
   const userOf = () => vault.app.store.read((reader) => reader.get('user', 0, here!.user.id))
@@ -126,7 +126,7 @@ t.test('a person is one user in all tenants, and forgotten with the last', async
   t.equal(await userOf(), undefined)
 })
 
-t.test('a tenant that is deleted takes its people, mail and links along', async (t) => {
+t.test('deleting a tenant deletes its members, mail and links', async (t) => {
   const vault = await open(t)
   await vault.createTenant('other')
   const joined = await secretOf(vault, (await invite(vault, 'ada@example.com', 'other')).id, 'other')
@@ -138,11 +138,11 @@ t.test('a tenant that is deleted takes its people, mail and links along', async 
   await vault.app.store.read(async (reader) => {
     t.equal(await reader.get('user', 0, member!.user.id), undefined)
     t.equal((await reader.find('link', 0, { page: 1, size: 1 })).total, 0)
-    t.equal((await reader.find('user', 0, { page: 1, size: 1 })).total, 1, 'the owner stays')
+    t.equal((await reader.find('user', 0, { page: 1, size: 1 })).total, 1, 'the owner is kept')
   })
 })
 
-t.test('a link is kept as a hash; its secret is in the mail, in no result and in no log', async (t) => {
+t.test('the secret of a link is only in the mail, and its hash is stored', async (t) => {
   const vault = await open(t)
   const invitation = await invite(vault)
   const secret = await secretOf(vault, invitation.id)
@@ -156,7 +156,7 @@ t.test('a link is kept as a hash; its secret is in the mail, in no result and in
   t.match(JSON.stringify(stored[0]), /"link":"[0-9a-f]{64}"/)
 })
 
-t.test('the secret of a link does not begin as an option does', (t) => {
+t.test('the secret of a link cannot begin like an option', (t) => {
   const draws = [0xfb, 0xf8, 0x00]
   const secret = randomSecret({ bytes: (count) => new Uint8Array(count).fill(draws.shift()!) })
   t.equal(secret, 'A'.repeat(43))

@@ -1,6 +1,6 @@
 /**
- * Every operation for every kind of caller, with every fault and pair of faults (decisions 2), and with what another
- * tenant has: the rows are generated from the registry, what they expect from `documented.ts`.
+ * Performs every operation as every kind of caller, with every fault, every pair of faults and ids of another tenant.
+ * The requests are generated from the registry, and the expected statuses from `documented.ts`.
  */
 
 import t, { type Test } from 'tap'
@@ -35,7 +35,7 @@ const TYPES: ApplicationType[] = ['public', 'private', 'management']
 
 // ---------------------------------------------------------------- callers
 
-/** A key and what may be done with it; without `permissions` it is no key at all. */
+/** A key and its rights. Without `permissions` the key is invalid. */
 interface Holder {
   name: string
   key?: string
@@ -80,7 +80,7 @@ async function createHolders(vault: TestVault): Promise<Holder[]> {
   return [...holders, ...(await createSessions(vault))]
 }
 
-/** Of a public application and authorized by a private one, both of which may do all that their types may. */
+/** Sessions of a public application, authorized by a private one. Both have all permissions of their types. */
 async function createSessions({ createApplication, askAs }: TestVault): Promise<Holder[]> {
   const page = await createApplication('public', { permissions: permissionsOf('public') })
   const backend = await createApplication('private', { permissions: permissionsOf('private') })
@@ -98,7 +98,7 @@ async function createSessions({ createApplication, askAs }: TestVault): Promise<
   return [await create('session, not authorized', []), ...sessions]
 }
 
-/** Whether the documentation lets the holder call `route`. */
+/** Whether the documentation allows the holder to call `route`. */
 function mayCall(route: string, { permissions = [], type }: Holder): boolean {
   const needed = NEEDED[route] ?? []
   const held = needed.filter((permission) => permissions.includes(permission))
@@ -111,9 +111,9 @@ function mayCall(route: string, { permissions = [], type }: Holder): boolean {
 interface Side {
   name: string
   keys: Record<'tokens' | 'rest', { all: string; none: string }> & { public: string }
-  /** What `$name` stands for in inputs. */
+  /** The ids that replace `$name` in inputs. */
   ids: Record<string, string>
-  /** Texts that are nobody else's: drawn ids, keys, fingerprints. */
+  /** Texts that only this tenant has: random ids, keys, fingerprints. */
   own: string[]
 }
 
@@ -194,7 +194,7 @@ async function openTwo(t: Test) {
   return { vault, handler: serve(vault), ours, theirs }
 }
 
-/** All that the owner can see of a tenant. Its log is left out, for looking writes to it. */
+/** Everything that the owner can read of a tenant, except its log, because reading adds to it. */
 async function describe({ ask }: TestVault, { name: tenant }: Side): Promise<string> {
   const seen: unknown[] = [await ask('token children', { parent_id: 'open' }, tenant)]
   for (const { name, endpoint } of registry.routed)
@@ -205,7 +205,7 @@ async function describe({ ask }: TestVault, { name: tenant }: Side): Promise<str
 
 // ---------------------------------------------------------------- the rows
 
-/** What is answered where nothing comes before it, in the order in which faults count. */
+/** The status of each fault. If a request has several faults, the first one in this order is answered. */
 const STATUSES = {
   key: 401,
   permission: 403,
@@ -227,16 +227,16 @@ interface World {
   holders: Holder[]
 }
 
-/** A request, what is said of it, and the status that it has; `passes`: neither 401 nor 403. */
+/** A request, its description and its expected status. `passes`: neither 401 nor 403. */
 interface Row {
   about: string
   input: Input
-  /** `owner`: of the vault, without a request. */
+  /** `owner`: the owner of the vault, without HTTP. */
   sent: Sent | 'owner'
   status: number | 'passes' | 'any'
 }
 
-/** What makes the path unreadable, if it ends in an id, or else the query. */
+/** Makes the path invalid if it ends in an id, and otherwise the query. */
 const unreadableIn = ({ endpoint }: RoutedOperation) => (endpoint.path.endsWith('}') ? '%zz' : '?%zz')
 
 const isRouted = (definition: RegisteredOperation): definition is RoutedOperation =>
@@ -251,7 +251,7 @@ function keysOf({ access: { permissions, keyOf } }: RoutedOperation, { keys }: S
 const fill = (input: Input, { ids }: Side): Input =>
   JSON.parse(JSON.stringify(input).replaceAll(/\$([a-z]+)/g, (_, name) => ids[name]!))
 
-/** What fits the schema, about something that is not there. */
+/** An input that fits the schema and names nothing that exists. */
 function sampleFor({ input, endpoint }: RegisteredOperation, id = 'unknown'): Input {
   const path = (endpoint?.parameters ?? []).map((name) => [name, id])
   return { ...(sampleOf(input) as Input), ...Object.fromEntries(path) }
@@ -259,7 +259,7 @@ function sampleFor({ input, endpoint }: RegisteredOperation, id = 'unknown'): In
 
 function* rowsOfHolders(definition: RegisteredOperation, { holders }: World): Generator<Row> {
   const input = sampleFor(definition)
-  // Whoever may call it is told so before the tenant is gone, and with it the keys of those who come next.
+  // A request that succeeded would delete the tenant with the keys of the next holders.
   const suffix = definition.name === 'tenant delete' ? '?%zz' : ''
   for (const holder of holders) {
     const { key, permissions, name: about } = holder
@@ -269,7 +269,7 @@ function* rowsOfHolders(definition: RegisteredOperation, { holders }: World): Ge
   }
 }
 
-/** The faults that the operation can have, in their order. */
+/** The possible faults of the operation, in order. */
 function faultsOf(definition: RoutedOperation): Fault[] {
   const faulty = faultyInputsOf(definition)
   const { access } = definition
@@ -281,7 +281,7 @@ function faultsOf(definition: RoutedOperation): Fault[] {
   })
 }
 
-/** A request with `faults`; `wrong` is the one input fault of them, if any. */
+/** A request with `faults`. `wrong` is its input fault, if it has one. */
 function rowOf(
   definition: RoutedOperation,
   side: Side,
@@ -306,7 +306,7 @@ function rowOf(
   }
 }
 
-/** Of two faults the earlier one is answered. */
+/** If a request has two faults, the earlier one is answered. */
 function* rowsOfFaults(definition: RoutedOperation, { ours }: World): Generator<Row> {
   const faults = faultsOf(definition)
   for (const [at, first] of faults.entries())
@@ -317,7 +317,9 @@ function* rowsOfFaults(definition: RoutedOperation, { ours }: World): Generator<
     }
 }
 
-/** The id of each thing that the other tenant has, in each place; and lists, filtered by such ids. */
+/**
+ * Requests with the id of each record of the other tenant in each place, and lists that are filtered by these ids.
+ */
 function* rowsOfOthers(definition: RoutedOperation, { ours, theirs }: World): Generator<Row> {
   const {
     endpoint,
@@ -328,7 +330,7 @@ function* rowsOfOthers(definition: RoutedOperation, { ours, theirs }: World): Ge
   const own = fill(good, ours)
   const all: Sent = { key: keysOf(definition, ours).all }
   const places = new Set([...endpoint.parameters, ...Object.keys(missing ?? {})])
-  // The rest of the input is our own, so that nothing but the foreign id can be what is refused.
+  // The rest of the input is valid, so only the foreign id can be refused.
   for (const place of places)
     for (const [what, id] of Object.entries(theirs.ids))
       for (const sent of keyOf === undefined ? [all, 'owner' as const] : [all])
@@ -372,7 +374,7 @@ async function ask({ vault, handler }: World, definition: RegisteredOperation, {
 
 // ---------------------------------------------------------------- the tests
 
-t.test('every operation is documented, and takes what is documented', async (t) => {
+t.test('every operation is documented and requires the documented permissions', async (t) => {
   for (const { route, access } of registry.routed) {
     const { permissions, isAnyEnough = false, keyOf } = access
     t.equal(keyOf, ONLY_FOR[route!], route!)
@@ -383,7 +385,7 @@ t.test('every operation is documented, and takes what is documented', async (t) 
   t.ok(types.every((type) => TYPES.includes(type)))
 })
 
-/** Reading these leaves no trace; a deleted tenant takes its log along. */
+/** Reading these is not logged. Deleting a tenant deletes its log. */
 const UNLOGGED = [
   ...['app key list', 'app list', 'app permissions', 'app whoami', 'formula list', 'invite list'],
   ...['log entity-types', 'log list', 'member list', 'member roles', 'proxy list', 'reactor list'],
@@ -391,18 +393,18 @@ const UNLOGGED = [
   ...['tenant usage', 'webhook event-types', 'webhook list'],
 ]
 
-t.test('every operation on an entity writes a record; lists of other things than tokens none', async (t) => {
+t.test('operations on entities and lists of tokens are logged, and other lists are not', async (t) => {
   const unlogged = registry.routed.filter(({ log }) => log === undefined).map(({ name }) => name)
   t.same([...unlogged, 'reactor logs'].sort(), UNLOGGED)
 })
 
-t.test('each row of the matrix is answered as documented, and tells nothing of another tenant', async (t) => {
+t.test('each request is answered as documented, and reveals nothing of another tenant', async (t) => {
   const two = await openTwo(t)
   const world: World = { ...two, holders: await createHolders(two.vault) }
   const { vault, ours, theirs } = world
   t.notOk(
     ours.own.some((text) => theirs.own.includes(text)),
-    'fingerprints of equal data are unrelated too',
+    'fingerprints of equal data differ between tenants',
   )
   await describe(vault, theirs)
   const before = await describe(vault, theirs)
@@ -442,7 +444,7 @@ t.test('each row of the matrix is answered as documented, and tells nothing of a
   }
 })
 
-t.test('what another tenant has is not told by what can be created', async (t) => {
+t.test('creating records does not reveal what another tenant has', async (t) => {
   const { vault, ours, theirs } = await openTwo(t)
   const shared = { type: 'token', data: 'only there', deduplicate_token: true }
   await vault.ask('token create', shared, 'other')
@@ -452,7 +454,7 @@ t.test('what another tenant has is not told by what can be created', async (t) =
   t.match(await vault.askAs(ours.keys.rest.all, 'tenant update', { name: 'other' }), { name: 'other' })
 })
 
-t.test('a deleted tenant takes everything along, and its neighbour stays', async (t) => {
+t.test('deleting a tenant deletes all its records and no records of another tenant', async (t) => {
   const { vault, ours, theirs } = await openTwo(t)
   const before = await describe(vault, ours)
   const [reader, manager] = [theirs.keys.tokens.all, theirs.keys.rest.all]
@@ -462,6 +464,10 @@ t.test('a deleted tenant takes everything along, and its neighbour stays', async
   await t.rejects(vault.ask('tenant get', {}, 'other'), { code: 'not_found' })
   t.equal(await describe(vault, ours), before)
   await vault.createTenant('other')
-  t.match(await vault.ask('token list', {}, 'other'), { data: [] }, 'a new tenant of the same name is empty')
+  t.match(
+    await vault.ask('token list', {}, 'other'),
+    { data: [] },
+    'a new tenant with the same name is empty',
+  )
   t.match((await vault.ask('log list', {}, 'other')).data[0], { message: 'Tenant created' })
 })

@@ -1,4 +1,4 @@
-/** The operations of the vault's owner: what they log, and that they answer what they declare. */
+/** The operations of the vault's owner: what they log, and that their results match their declarations. */
 import t from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { List } from '../../src/framework/page.js'
@@ -7,17 +7,17 @@ import { registry } from '../../src/operations/all.js'
 import { createVaultHome } from '../cli/home.js'
 import { checkOutput, openTestVault } from '../support/test-vault.js'
 
-t.test('a handler that an application reaches all the same gets nothing of the vault', async (t) => {
+t.test('an operation of the owner that an application reaches by mistake is forbidden', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const { key } = await vault.createApplication('management', { permissions: ['tenant:read'] })
   const open = { ...registry.find('vault verify')!, audience: undefined }
   const caller = await authenticate(vault.app, key)
-  // biome-ignore lint/suspicious/noExplicitAny: a declaration as a mistake would make it
+  // biome-ignore lint/suspicious/noExplicitAny: simulates a wrong declaration
   await t.rejects(perform(vault.app, caller, open as any, {}, 'trace'), { code: 'forbidden' })
 })
 
-t.test('what changes something is logged for the tenant acted in; what reads or fails is not', async (t) => {
+t.test('changes are logged in their tenant; reads and failures are not', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const other = await vault.createTenant('other')
@@ -43,7 +43,7 @@ t.test('what changes something is logged for the tenant acted in; what reads or 
   ])
 })
 
-t.test('what is about the vault works where the chosen tenant, or every tenant, is gone', async (t) => {
+t.test('operations on the vault work if the chosen tenant or all tenants are deleted', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const ask = (operation: string, input = {}) =>
@@ -62,7 +62,7 @@ t.test('what is about the vault works where the chosen tenant, or every tenant, 
   t.equal(((await ask('tenant list')).result as unknown[]).length, 1)
 })
 
-t.test('what has no command is no command', async (t) => {
+t.test('internal operations are not commands', async (t) => {
   const home = await createVaultHome(t)
   const internal = registry.operations.filter(({ cli }) => cli?.isInternal === true)
   t.ok(internal.length > 0)
@@ -72,7 +72,7 @@ t.test('what has no command is no command', async (t) => {
   }
 })
 
-t.test('key slots and keys that are changed are logged too, and every answer is as declared', async (t) => {
+t.test('changes of key slots and keys are logged, and every result matches its declaration', async (t) => {
   const home = await createVaultHome(t)
   const ask = async (name: string, words: readonly string[] = [], options = {}) => {
     const result = await home.json([...name.split(' '), ...words, '--quiet'], options)

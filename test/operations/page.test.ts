@@ -8,7 +8,7 @@ import { openTestVault, permissionsOf, requireOperation } from '../support/test-
 const MIB = 1024 * 1024
 const TOKENS = 18
 const isOverPostgres = process.env.COFFER_TEST_ENGINE === 'postgres'
-/** The rules of all, with numbers for which little has to be made. */
+/** The usual limits, but smaller, so that the tests need little data. */
 const SMALL: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MIB }
 
 const vault = await openTestVault()
@@ -46,23 +46,23 @@ const LARGE_LISTS: [string, Record<string, unknown>][] = [
   ['token children', { parent_id: 'parent' }],
 ]
 
-t.test('a page beyond its limit in UTF-8 is refused and not logged; a smaller one is answered', async (t) => {
-  t.equal(LOCAL_LIMITS.maxBytes, 16 * MIB, 'where nobody says less')
+t.test('a page whose UTF-8 exceeds the limit is refused and not logged; a smaller one is sent', async (t) => {
+  t.equal(LOCAL_LIMITS.maxBytes, 16 * MIB, 'the default limit')
   for (const [name, input] of LARGE_LISTS) {
     const before = await countLogs()
     const { code, status, errors } = await refusalOf(ask(name, { ...input, size: TOKENS }))
     t.same([code, status], ['validation', 400], name)
     t.same(errors, { size: ['ask for a smaller size; this page exceeds the limit of 1 MiB'] })
-    t.equal(await countLogs(), before, 'what was refused was not read')
+    t.equal(await countLogs(), before, 'a refused page logs no read')
     const list = (await ask(name, { ...input, size: 15 })) as List
     t.equal(list.pagination.total_items, TOKENS)
     t.equal(list.data.length, 15)
     t.equal(list.data[0]?.data, data)
-    t.equal(await countLogs(), before + 15, 'each of these was')
+    t.equal(await countLogs(), before + 15, 'every returned token is logged')
   }
 })
 
-t.test('what counts is what is answered, not what is kept', async (t) => {
+t.test('the limit applies to the returned data and not to the stored data', async (t) => {
   const before = await countLogs()
   const list = (await askAs(masked.key, 'token list', { size: 100 })) as List
   t.equal(list.data.length, TOKENS + 1)
@@ -72,7 +72,7 @@ t.test('what counts is what is answered, not what is kept', async (t) => {
   t.equal(search.data.length, TOKENS + 1)
 })
 
-t.test('a page of one is answered, whatever its size', async (t) => {
+t.test('a page with one record is returned, whatever its size', async (t) => {
   await ask('token create', { id: 'huge', type: 'token', data: 'x'.repeat(2 * MIB) })
   for (const input of [{ size: 1 }, { id: ['huge'], size: 100 }]) {
     const list = (await ask('token list', input)) as List
@@ -83,19 +83,19 @@ t.test('a page of one is answered, whatever its size', async (t) => {
   await ask('token delete', { id: 'huge' })
 })
 
-t.test('what is removed while a large page is read is not on it, and nothing fails', async (t) => {
+t.test('a record that is deleted while a large page is read is left out without an error', async (t) => {
   const listing = askAs(masked.key, 'token list', { size: 100 }) as Promise<List>
   await ask('token delete', { id: 'large-1' })
   const { data: items, pagination } = await listing
-  // Over PostgreSQL the two have connections of their own, so either may come first.
+  // Over PostgreSQL both have their own connections, so either may come first.
   const totals = isOverPostgres ? [TOKENS, TOKENS + 1] : [TOKENS + 1]
-  t.ok(totals.includes(pagination.total_items), 'the number is that of the moment when it was asked')
+  t.ok(totals.includes(pagination.total_items), 'the total is that of the moment of the request')
   t.ok([TOKENS, TOKENS + 1].includes(items.length))
   const again = (await askAs(masked.key, 'token list', { size: 100 })) as List
   t.same([again.data.length, again.pagination.total_items], [TOKENS, TOKENS])
 })
 
-t.test('lists of code, of what runs it, and of the log are refused as well', async (t) => {
+t.test('the limit applies to lists of formulas, reactors and log records too', async (t) => {
   const tooLarge = { code: 'validation', errors: { size: [/^ask for a smaller size/] } }
   const code = `module.exports = async () => ({}) //${'x'.repeat(255 * 1024)}`
   for (let count = 0; count < 10; count++) {

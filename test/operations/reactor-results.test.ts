@@ -1,6 +1,6 @@
 /**
- * Results of runs that go on after their call: over stops, kills and power cuts, and beyond the limits. The runs are those
- * of a runtime that the test tells when to end.
+ * Results of asynchronous runs, across stops, kills and power cuts, and beyond the limits. The test decides when the
+ * runs end.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -25,14 +25,14 @@ interface PendingRun {
   end(run: ReactorRun | Error): void
 }
 
-/** A vault on a disk that the test may kill, with runs that it ends. */
+/** A vault on a disk in memory. The test can kill its process, and ends its runs. */
 class World {
   readonly #root = random.bytes(32)
   #files = new FakeFiles()
   #disk: 'new' | 'used' = 'new'
   now = START
   app!: App
-  /** Runs that the runtime has and that have not ended. */
+  /** Runs in the runtime that have not ended. */
   runs: PendingRun[] = []
 
   async open(): Promise<void> {
@@ -75,7 +75,7 @@ class World {
     await this.open()
   }
 
-  /** What the process was about to do is lost; what it does afterwards touches a disk that nobody reads. */
+  /** Loses the pending work of the process. Its later writes go to a disk that nobody reads. */
   async kill(isPowerCut: boolean): Promise<void> {
     const dead = this.app
     const { runs } = this
@@ -110,7 +110,7 @@ class World {
 const runOf = (outcome: ReactorOutcome): ReactorRun => ({ outcome, console: [], durationMs: 1, memoryMiB: 1 })
 const failure = new CofferError('reactor_failed', 'failed', { status: 418 })
 
-/** How a run ends, and what its result then is. */
+/** The ways in which a run ends, each with its result. */
 const ENDINGS: [ReactorRun | Error, { status: number; body: unknown }][] = [
   [runOf({ kind: 'result', raw: { a: 1 } }), { status: 200, body: { raw: { a: 1 } } }],
   [
@@ -143,20 +143,20 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   wait,
 )
 
-/** What is known of a run that was acknowledged. */
+/** An acknowledged run, as far as the test knows it. */
 interface Known {
   at: number
   ended?: { status: number; body: unknown }
 }
 
-t.test('a result is all of what react would have answered, or interrupted, and stays so', async (t) => {
+t.test('a result is the complete answer of react or interrupted, and does not change', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
       const world = new World()
       await world.open()
       const reactor = await world.create()
       const known = new Map<string, Known>()
-      /** Of the process, in the order in which they were started. */
+      /** Runs of the process, in the order of their start. */
       let waiting: string[] = []
       const interrupt = () => {
         for (const id of waiting) known.get(id)!.ended = INTERRUPTED
@@ -183,7 +183,7 @@ t.test('a result is all of what react would have answered, or interrupted, and s
           await world.stop()
           interrupt()
         } else if (each.do === 'wait') {
-          // No run lasts for two days.
+          // A run never takes two days.
           const oldest = Math.min(...waiting.map((id) => known.get(id)!.at))
           if (!(world.now + each.hours * HOUR - oldest > 47 * HOUR)) world.now += each.hours * HOUR
         }
@@ -200,7 +200,7 @@ t.test('a result is all of what react would have answered, or interrupted, and s
   )
 })
 
-t.test('a run that is cut short while it ends is whole or interrupted', async (t) => {
+t.test('a run that is interrupted while it ends has a complete result or is interrupted', async (t) => {
   for (let delay = 0; delay < 40; delay++) {
     const world = new World()
     await world.open()
@@ -213,12 +213,12 @@ t.test('a run that is cut short while it ends is whole or interrupted', async (t
     await world.kill(true)
     const after = await world.ask('reactor result', { id: reactor, request_id: id })
     if (seen.status === 404) t.ok([DONE[1].status, 500].includes(after.status), `${delay}: ${after.status}`)
-    else t.strictSame(after, seen, `${delay}: what was seen stays`)
+    else t.strictSame(after, seen, `${delay}: a result that was read does not change`)
     await world.app.close()
   }
 })
 
-t.test('1,000 runs of an application wait, then 429; a few run at a time', async (t) => {
+t.test('an application can have 1,000 waiting runs and then gets 429; a few run at once', async (t) => {
   const world = new World()
   await world.open()
   const reactor = await world.create()
@@ -230,7 +230,7 @@ t.test('1,000 runs of an application wait, then 429; a few run at a time', async
   const { body: other } = await world.ask('app create', application)
   const as = { key: (other as { key: string }).key }
   const asked = await world.app.ask({ operation: 'reactor react-async', input: { id: reactor }, as })
-  t.equal(asked.status, 202, 'another application is not in their way')
+  t.equal(asked.status, 202, 'another application is not limited by it')
   world.runs[0]!.end(DONE[0])
   while (world.app.background.has(ids[0]!)) await new Promise(setImmediate)
   t.match(await world.ask('reactor react-async', { id: reactor }), { status: 202 })
@@ -242,7 +242,7 @@ t.test('1,000 runs of an application wait, then 429; a few run at a time', async
   await world.app.close()
 })
 
-t.test('a run that is refused leaves no claim', async (t) => {
+t.test('a refused run leaves no claim', async (t) => {
   const world = new World()
   await world.open()
   const { createUuid, claims } = world.app
@@ -258,7 +258,7 @@ t.test('a run that is refused leaves no claim', async (t) => {
   await world.app.close()
 })
 
-t.test('runs that wait keep a limited amount of data in memory', async (t) => {
+t.test('waiting runs keep a limited amount of data in memory', async (t) => {
   const world = new World()
   await world.open()
   const reactor = await world.create()

@@ -21,7 +21,7 @@ async function createFormula(code: string, more: Json = {}): Promise<Json & { id
   return await ask('formula create', formulaBody(code, more))
 }
 
-/** A reactor of a new formula with this code. */
+/** Creates a reactor with a new formula of this code. */
 async function createReactor(code: string, formulaMore: Json = {}, more: Json = {}): Promise<string> {
   const { id } = await createFormula(code, formulaMore)
   const reactor = await ask('reactor create', { name: 'a reactor', formula: { id }, ...more })
@@ -36,21 +36,25 @@ const logsOf = async (entity_id: string) => (await ask('log list', { entity_id }
 const ECHO =
   'module.exports = async ({ args, configuration, svc }) => ({ raw: { args, configuration, svc } })'
 
-t.test('official formulas are seen and used by every tenant, and stay official', async (t) => {
+t.test('every tenant can read and use official formulas, and they stay official', async (t) => {
   const official = await createFormula(ECHO, { type: 'official', name: 'Official echo' })
   const other = await createTenant('other')
   t.match(await ask('formula list', {}, other), { data: [{ id: official.id, type: 'official' }] })
   const mine = await createFormula(ECHO)
-  await t.rejects(ask('formula get', { id: mine.id }, other), { code: 'not_found' }, 'private ones are not')
+  await t.rejects(
+    ask('formula get', { id: mine.id }, other),
+    { code: 'not_found' },
+    'private formulas are visible only in their tenant',
+  )
   const reactor = await ask('reactor create', { name: 'r', formula: { id: official.id } }, other)
-  await t.rejects(ask('formula delete', { id: official.id }), { code: 'conflict' }, 'it is used elsewhere')
+  await t.rejects(ask('formula delete', { id: official.id }), { code: 'conflict' }, 'another tenant uses it')
   await ask('reactor delete', { id: reactor.id }, other)
   const error = await refusalOf(ask('formula update', { id: official.id, ...formulaBody('y') }))
   t.match(error.errors, { type: ['must stay official'] })
   await ask('formula delete', { id: official.id })
 })
 
-t.test('undeclared arguments are stripped where the vault says so', async (t) => {
+t.test('undeclared arguments are removed if the setting says so', async (t) => {
   const id = await createReactor(ECHO, { request_parameters: [{ name: 'a.b', type: 'string' }] })
   const args = { a: { b: 'x', c: 1 }, d: 2 }
   t.match(await react(id, args), { raw: { args } })
@@ -59,7 +63,7 @@ t.test('undeclared arguments are stripped where the vault says so', async (t) =>
   await setSetting(app, 'reactors.undeclared_args', undefined)
 })
 
-t.test('the client has every method, and acts for the bound application until that is gone', async (t) => {
+t.test('the client has every method and acts for the bound application until that is deleted', async (t) => {
   const code = `module.exports = async ({ svc }) => {
     const made = await svc.tokens.create({ type: 'token', data: { ssn: '123456789' }, searchIndexes: ['{{ data.ssn }}'], mask: { ssn: '{{ data.ssn | reveal_last: 4 }}' }, containers: ['/pii/'] })
     const child = await svc.tokens.createChild(made.id, { type: 'token', data: 'child', containers: ['/pii/'] })
@@ -94,10 +98,14 @@ t.test('the client has every method, and acts for the bound application until th
   })
   t.match((await logsOf(raw.made.id)).at(-1), { operation: 'create', actor_id: bound.id })
   await ask('app delete', { id: bound.id })
-  await t.rejects(react(id), { code: 'reactor_failed', errors: { error: [/null/] } }, 'it is unbound')
+  await t.rejects(
+    react(id),
+    { code: 'reactor_failed', errors: { error: [/null/] } },
+    'the reactor is no longer bound',
+  )
 })
 
-t.test('an application that expired may do nothing in a reactor either', async (t) => {
+t.test('an expired application has no rights in a reactor', async (t) => {
   const expires_at = '2030-01-15T12:00:01Z'
   const bound = await createApplication('private', { permissions: ['token:create'], expires_at })
   const create = 'svc.tokens.create({ type: "token", data: 1 }).then(() => "made", (e) => e.status)'
@@ -108,7 +116,7 @@ t.test('an application that expired may do nothing in a reactor either', async (
   t.same(await react(id), { raw: 403 })
 })
 
-t.test('runs are kept for the owner, bounded, and go with the reactor', async (t) => {
+t.test('a limited number of runs is kept for the owner and deleted with the reactor', async (t) => {
   const code = `module.exports = async ({ args }) => {
     console.log("got", args.n)
     if (args.n % 2) throw new Error("odd")
@@ -135,7 +143,7 @@ t.test('runs are kept for the owner, bounded, and go with the reactor', async (t
   t.equal(left.total, 0)
 })
 
-t.test('the client goes by the prefix of the server, and limits by the settings of the vault', async (t) => {
+t.test('the client is named after the prefix of the server, and the settings limit runs', async (t) => {
   const other = await openTestVault()
   t.teardown(() => other.app.close())
   await setSetting(other.app, 'reactors.time_limit_ms', '700')
@@ -166,7 +174,7 @@ t.test('the client goes by the prefix of the server, and limits by the settings 
   await t.rejects(
     run('module.exports = async () => { for (;;); }'),
     { message: /100 ms/ },
-    'from the next run on',
+    'from the next run',
   )
 })
 
@@ -177,7 +185,7 @@ const limited = await openTestVault()
 t.teardown(() => limited.app.close())
 const revealed = await limited.createApplication('private', { rules: [{ ...rule, container: '/' }] })
 
-/** What the code's `raw` is, when it is run as an application that is shown everything. */
+/** Returns the `raw` of the code, run for an application that sees all data. */
 async function run(body: string): Promise<unknown> {
   const code = `module.exports = async ({ svc }) => { ${body} }`
   const reactor = { name: 'r', code, application: { id: revealed.id } }
@@ -185,7 +193,7 @@ async function run(body: string): Promise<unknown> {
   return (await limited.askAs(revealed.key, 'reactor react', { id })).raw
 }
 
-t.test('an answer of the client has at most 4 MiB of UTF-8; what is refused was not read', async (t) => {
+t.test('an answer to the client has at most 4 MiB of UTF-8; a refused read is not logged', async (t) => {
   const readsOf = async (entity_id: string) =>
     (await limited.ask('log list', { entity_id })).data.filter(({ operation }) => operation === 'read').length
   const data = '漢'.repeat(MIB / 2)
@@ -207,7 +215,7 @@ t.test('an answer of the client has at most 4 MiB of UTF-8; what is refused was 
   t.equal(await readsOf('beyond'), 0)
 })
 
-t.test('what the client is given and what the code returns is counted in UTF-8', async (t) => {
+t.test('arguments of the client and results of the code are measured in UTF-8', async (t) => {
   const created = await run(`
     const create = (length) => svc.tokens.create({ type: 'token', data: '漢'.repeat(length) })
     return { raw: [(await create(${Math.floor(MIB / 3) - 50})).type, await create(${MIB} - 100).catch(String)] }`)
@@ -220,10 +228,14 @@ t.test('what the client is given and what the code returns is counted in UTF-8',
     errors: { error: [message] },
   })
   const quotes = '"'.repeat(MIB / 2 - 1)
-  t.equal(await run(`return { raw: '"'.repeat(${MIB / 2 - 1}) }`), quotes, 'also what is escaped twice')
+  t.equal(
+    await run(`return { raw: '"'.repeat(${MIB / 2 - 1}) }`),
+    quotes,
+    'also for text that is escaped twice',
+  )
 })
 
-t.test('arguments are bounded together with what their tokens hold', async (t) => {
+t.test('the limit of arguments includes the data of their tokens', async (t) => {
   const code = 'module.exports = async ({ args }) => ({ raw: args.a.length })'
   const { id } = await limited.ask('reactor create', { name: 'r', code })
   const payload = Array.from({ length: 6 }, (_, at) => `{{ part-${at} }}`)
@@ -240,5 +252,5 @@ t.test('arguments are bounded together with what their tokens hold', async (t) =
     rules: [{ ...rule, container: '/elsewhere/' }],
   })
   const asking = limited.askAs(key, 'token detokenize', { payload })
-  await t.rejects(asking, { code: 'forbidden' }, 'who may not read tokens does not learn their size')
+  await t.rejects(asking, { code: 'forbidden' }, 'a caller who may not read tokens does not learn their size')
 })

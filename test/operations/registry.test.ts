@@ -1,4 +1,6 @@
-/** The declarations of operations: what the compiler cannot see of them, and what is made of their schemas. */
+/**
+ * Checks of the declarations of operations that the compiler cannot make, and of what is derived from their schemas.
+ */
 import t from 'tap'
 import { isControl } from '../../src/framework/declaration.js'
 import { mayRunOffline } from '../../src/framework/operation.js'
@@ -9,7 +11,7 @@ import { ALL_SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { loadNounOf, loadOperation } from '../../src/operations/load.js'
 
-/** The only operations that callers with permissions perform and that have no route. */
+/** The only operations without a route that callers with permissions can perform. */
 const COMMANDS_ALONE = [
   'token find',
   'token import',
@@ -44,13 +46,13 @@ function findFaults(definition: RegisteredOperation): string[] {
     'only PATCH has another usual content type':
       types === undefined || types[0] === 'application/json' || endpoint?.method === 'PATCH',
     'content types need a body': types === undefined || endpoint?.takesBody === true,
-    'it has no route, and is not known as a command alone':
+    'it has no route, and is not listed in COMMANDS_ALONE':
       endpoint !== undefined || access.owner !== undefined || COMMANDS_ALONE.includes(name),
     'an operation of the owner has a route of the API':
       access.owner === undefined || endpoint === undefined || isControl(definition),
     'the control plane is for the owner': !isControl(definition) || access.owner !== undefined,
     'a status needs a route': http?.status === undefined || endpoint !== undefined,
-    'a path parameter is no required string of its input': parameters.every(
+    'a path parameter is not a required string of its input': parameters.every(
       (parameter) => properties[parameter]?.type === 'string' && required.includes(parameter),
     ),
     'a query parameter has no type': Object.values(endpoint?.query ?? {}).every(({ type }) => type),
@@ -63,7 +65,7 @@ function findFaults(definition: RegisteredOperation): string[] {
   return [...Object.keys(checks).filter((fault) => !checks[fault]), ...findSchemaFaults(input, 'input')]
 }
 
-/** Limits that a schema lacks, and required properties that it does not have. */
+/** Returns the limits that a schema lacks, and required properties that it does not declare. */
 function findSchemaFaults(schema: Schema, where: string): string[] {
   if (schema.type === 'array') {
     const bound = Number.isInteger(schema.maxItems) ? [] : [`${where} has no maxItems`]
@@ -82,12 +84,12 @@ function findSchemaFaults(schema: Schema, where: string): string[] {
   ]
 }
 
-t.test('the declarations have no fault, and each has a name and a route of its own', async (t) => {
+t.test('all declarations are correct, and each has a unique name and route', async (t) => {
   const taken = new Set<string>()
   for (const operation of registry.operations) {
     const { name, cli: { form } = {}, endpoint, noun, group } = operation
     t.same(findFaults(operation), [], name)
-    if (form !== undefined) t.ok(taken.has(form.command), `${name} is a form of a command before it`)
+    if (form !== undefined) t.ok(taken.has(form.command), `${name} is a form of an earlier command`)
     const { groups = {} } = registry.nouns.find((each) => each.name === noun) ?? {}
     t.ok(group === undefined || Object.hasOwn(groups, group), `${name} is in a group`)
     // Two paths that differ only in the names of their parameters match the same requests.
@@ -99,7 +101,7 @@ t.test('the declarations have no fault, and each has a name and a route of its o
   }
 })
 
-t.test('a number is read from text that spells one, else left for validation to refuse', async (t) => {
+t.test('the text of a number is read as a number, and other text is left for validation', async (t) => {
   const integer = { type: 'integer' } as const
   const cases: [Schema, string, unknown][] = [
     [integer, '-3', -3],

@@ -1,6 +1,6 @@
 /**
- * Rights are decided when they are used: by each call of code, and before code starts. The runs are those of a runtime that
- * the test tells what to call and when to end.
+ * Rights are checked when they are used: at each call of code, and before code starts. The test decides what the runs
+ * call and when they end.
  */
 import t, { type Test } from 'tap'
 import type { ReactorOutcome } from '../../src/framework/ports/reactors.js'
@@ -20,9 +20,9 @@ type Vault = Awaited<ReturnType<typeof open>>
 type Application = Awaited<ReturnType<Vault['createApplication']>>
 interface Cast {
   vault: Vault
-  /** It invokes the reactor. */
+  /** The application that invokes the reactor. */
   invoker: Application
-  /** The reactor acts as it. */
+  /** The application to which the reactor is bound. */
   bound: Application
   reactor: string
 }
@@ -41,7 +41,10 @@ async function cast(t: Test, of: object = {}): Promise<Cast> {
 
 const update = (app: Application, grants: object) => ({ id: app.id, name: 'changed', ...grants })
 
-/** What happens during a run; the statuses of a call of its client before and after it, and of its answer. */
+/**
+ * A change during a run, with the status of a later call of the client and the status of the answer. Before the
+ * change, both are 200.
+ */
 const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: number][] = [
   ['nothing', async () => undefined, 200, 200],
   ['an unrelated application', ({ vault }) => vault.createApplication('private', READ), 200, 200],
@@ -76,7 +79,7 @@ const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: 
     401,
   ],
   [
-    'the caller may not invoke reactors any more',
+    'the caller loses the right to invoke reactors',
     ({ vault, invoker }) => vault.ask('app update', update(invoker, READ)),
     403,
     403,
@@ -107,7 +110,7 @@ const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: 
   ],
 ]
 
-t.test('a call of code has the rights of its moment, and so has the answer', async (t) => {
+t.test('a call of code and the answer have the rights of their moment', async (t) => {
   for (const [name, change, call, answer] of CHANGES)
     await t.test(name, async (t) => {
       const played = await cast(t)
@@ -122,7 +125,7 @@ t.test('a call of code has the rights of its moment, and so has the answer', asy
     })
 })
 
-t.test('permissions that the reactor itself has can be withdrawn from a run too', async (t) => {
+t.test('permissions of the reactor itself can be removed from a run too', async (t) => {
   const runtime = { permissions: ['token:read', 'token:search'] }
   const { vault, invoker, reactor } = await cast(t, { application: undefined, runtime })
   const answering = vault.askAs(invoker.key, 'reactor react', { id: reactor })
@@ -136,7 +139,7 @@ t.test('permissions that the reactor itself has can be withdrawn from a run too'
   await t.rejects(answering, { code: 'unauthenticated' })
 })
 
-t.test('a run of the owner calls nothing as an application that is gone', async (t) => {
+t.test('code of a run of the owner cannot call as a deleted application', async (t) => {
   const { vault, bound, reactor } = await cast(t)
   const answering = vault.ask('reactor react', { id: reactor })
   const run = await vault.runs.next()
@@ -147,7 +150,7 @@ t.test('a run of the owner calls nothing as an application that is gone', async 
   t.same(await answering, { raw: 'done' })
 })
 
-t.test('the result of a run is tokenized only for callers that still exist', async (t) => {
+t.test('the result of a run is tokenized only if its caller still exists', async (t) => {
   const tokenizing: ReactorOutcome = { kind: 'result', tokenize: { made: 'x' } }
   for (const who of ['bound', 'invoker'] as const) {
     const played = await cast(t)
@@ -157,12 +160,12 @@ t.test('the result of a run is tokenized only for callers that still exist', asy
     await vault.ask('app delete', { id: played[who].id })
     run.end(tokenizing)
     await t.rejects(answering, { code: 'unauthenticated' }, who)
-    t.equal((await vault.ask('token list', {})).data.length, 1, 'nothing was created')
+    t.equal((await vault.ask('token list', {})).data.length, 1, 'no token was created')
     t.match(await vault.ask('reactor logs', { id: reactor }), [{ outcome: 'unauthenticated', status: 401 }])
   }
 })
 
-t.test('a session that has ended ends the rights of its runs', async (t) => {
+t.test('the end of a session ends the rights of its runs', async (t) => {
   const { vault, reactor } = await cast(t)
   const front = await vault.createApplication('public', { permissions: ['token:create'] })
   const back = await vault.createApplication('private', INVOKE)
@@ -193,12 +196,12 @@ t.test('a session that has ended ends the rights of its runs', async (t) => {
 const LATER: [string, (cast: Cast) => Promise<unknown>, stored: number | undefined][] = [
   ['the caller is deleted', ({ vault, invoker }) => vault.ask('app delete', { id: invoker.id }), 401],
   [
-    'the caller may not invoke reactors any more',
+    'the caller loses the right to invoke reactors',
     ({ vault, invoker }) => vault.ask('app update', update(invoker, READ)),
     403,
   ],
   [
-    'the caller may not use the token of the arguments any more',
+    'the caller loses the right to use the token of the arguments',
     ({ vault, invoker }) =>
       vault.ask(
         'app update',
@@ -209,7 +212,7 @@ const LATER: [string, (cast: Cast) => Promise<unknown>, stored: number | undefin
   ['the reactor is deleted', ({ vault, reactor }) => vault.ask('reactor delete', { id: reactor }), undefined],
 ]
 
-t.test('a run that waits does not start for a caller that may not invoke it any more', async (t) => {
+t.test('a waiting run does not start after its caller has lost the right to invoke it', async (t) => {
   for (const [name, change, stored] of LATER)
     await t.test(name, async (t) => {
       const played = await cast(t)
@@ -219,14 +222,14 @@ t.test('a run that waits does not start for a caller that may not invoke it any 
         const given = await vault.askAs(invoker.key, 'reactor react-async', { id: reactor, args })
         return (given as { asyncReactorRequestId: string }).asyncReactorRequestId
       }
-      // Four runs of a caller at once: the fifth waits.
+      // A caller has four runs at once, so the fifth waits.
       for (let count = 0; count < 4; count++) await start()
       const last = await start()
       const runs = await Promise.all([1, 2, 3, 4].map(() => vault.runs.next()))
       await change(played)
       for (const run of runs) run.end()
       await vault.app.background.idle()
-      t.same(vault.runs.counts(), { asked: 5, started: 0 }, 'it was not started')
+      t.same(vault.runs.counts(), { asked: 5, started: 0 }, 'the run did not start')
       const record = await vault.app.store.read(async (reader) => reader.get('reactor_result', 1, last))
       t.equal(record?.ended?.error?.status, stored)
       if (stored !== 403) return
@@ -236,7 +239,7 @@ t.test('a run that waits does not start for a caller that may not invoke it any 
     })
 })
 
-t.test('a list is refused in the middle if its caller is gone', async (t) => {
+t.test('a list that is being read is refused if its caller is deleted', async (t) => {
   const { vault, bound } = await cast(t)
   const data = 'x'.repeat(200 * 1024)
   for (let count = 0; count < 3; count++) await vault.ask('token create', { type: 'token', data })

@@ -1,4 +1,4 @@
-/** What GET answers is a body for PUT, and its part that PATCH takes is a patch: neither changes anything. */
+/** The body of GET is a valid body of PUT, and a part of it is a valid body of PATCH. Neither changes anything. */
 import t, { type Test } from 'tap'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Handler } from '../../src/http/handler.js'
@@ -28,7 +28,7 @@ const withApplication = async (vault: TestVault) => ({
   application: { id: (await vault.createApplication('private', { permissions: ['token:read'] })).id },
 })
 
-/** By noun: things that have each attribute at least once. A noun with PUT or PATCH must be here. */
+/** Records of each noun that together have each attribute. Every noun with PUT or PATCH must be here. */
 const MAKE: Record<string, Make[]> = {
   app: [
     made('app create', { name: 'a', type: 'private', permissions: ['token:read', 'token:create'] }),
@@ -105,11 +105,11 @@ const MAKE: Record<string, Make[]> = {
   ],
 }
 
-/** Attributes of bodies that answers have under another name, and what a PUT of an answer therefore removes. */
+/** Attributes that responses name differently, and attributes that a PUT of a response therefore removes. */
 const RENAMED: Record<string, { given: string[]; lost: string[] }> = {
   proxy: { given: ['application'], lost: ['application_id'] },
 }
-/** Attributes that only bodies have. */
+/** Attributes that only request bodies have. */
 const NOT_SHOWN: Record<string, string[]> = { token: ['deduplicate_token'] }
 
 interface World {
@@ -117,7 +117,7 @@ interface World {
   ask(line: string, body?: unknown, type?: string): Promise<{ status: number; body: Json }>
 }
 
-/** The caller may do everything, and sees data as it is. */
+/** The caller has all permissions and sees data unmasked. */
 async function open(t: Test): Promise<World> {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
@@ -145,7 +145,7 @@ async function open(t: Test): Promise<World> {
   }
 }
 
-/** The thing, as GET answers it; a member has no GET of its own. */
+/** Returns the record as GET answers it. A member has no GET, so it is read from the list. */
 async function read({ ask }: World, { endpoint }: RoutedOperation, id: string): Promise<Json> {
   const path = endpoint.path.replace('{id}', id)
   const hasOwn = registry.routed.some(
@@ -163,7 +163,7 @@ function without(thing: Json, names: readonly string[] = []): Json {
 
 const withMethod = (method: string) => registry.routed.filter(({ endpoint }) => endpoint.method === method)
 
-t.test('a PUT of what GET answered changes nothing', async (t) => {
+t.test('a PUT of the body of GET changes nothing', async (t) => {
   const all = withMethod('PUT')
   t.ok(all.length >= 7, `${all.length} operations`)
   for (const operation of all) {
@@ -177,19 +177,19 @@ t.test('a PUT of what GET answered changes nothing', async (t) => {
       for (const property of Object.keys(before)) shown.add(property)
       const { status, body } = await world.ask(`PUT ${endpoint.path.replace('{id}', id)}`, before)
       t.equal(status, 200, `${name}: ${JSON.stringify(body)}`)
-      t.strictSame(without(body), without(before, lost), `${name} answers the same`)
+      t.strictSame(without(body), without(before, lost), `${name} has the same response`)
       t.strictSame(
         without(await read(world, operation, id)),
         without(before, lost),
-        `${name} stores the same`,
+        `${name} stores the same record`,
       )
     }
     const missing = Object.keys(endpoint.body).filter((property) => !shown.has(property))
-    t.strictSame(missing, [], `${name}: each attribute was there`)
+    t.strictSame(missing, [], `${name}: each attribute occurred`)
   }
 })
 
-t.test('a PATCH with the part of what GET answered that it takes changes nothing', async (t) => {
+t.test('a PATCH with the patchable part of the body of GET changes nothing', async (t) => {
   const all = withMethod('PATCH')
   t.ok(all.length >= 3, `${all.length} operations`)
   for (const operation of all) {
@@ -206,9 +206,13 @@ t.test('a PATCH with the part of what GET answered that it takes changes nothing
       const path = endpoint.path.replace('{id}', id)
       const { status, body } = await world.ask(`PATCH ${path}`, patch, http?.body?.types?.[0])
       t.equal(status, endpoint.success, `${name}: ${JSON.stringify(body)}`)
-      t.strictSame(without(await read(world, operation, id)), without(before), `${name} stores the same`)
+      t.strictSame(
+        without(await read(world, operation, id)),
+        without(before),
+        `${name} stores the same record`,
+      )
     }
     const missing = Object.keys(endpoint.body).filter((property) => !shown.has(property))
-    t.strictSame(missing, [], `${name}: each attribute was there`)
+    t.strictSame(missing, [], `${name}: each attribute occurred`)
   }
 })

@@ -1,4 +1,4 @@
-/** Searches by data for callers who are not shown it. What else a search finds, the cases of `token-search.json` show. */
+/** Searches by data for callers who may not see the data. `token-search.json` has the cases of other searches. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'
@@ -10,7 +10,7 @@ interface Token {
   fingerprint: string
 }
 
-/** Pairs of tokens that differ in their data alone, one pair for each of the containers. */
+/** Creates pairs of tokens that differ only in their data, one pair for each set of containers. */
 async function createTwins({ ask }: TestVault, containers: readonly string[][]): Promise<Token[]> {
   const twins: Token[] = []
   for (const [index, set] of containers.entries())
@@ -21,7 +21,7 @@ async function createTwins({ ask }: TestVault, containers: readonly string[][]):
   return twins
 }
 
-t.test('with search.masked_data false nobody learns of data that they are not shown', async (t) => {
+t.test('with search.masked_data false no caller learns of data that the caller may not see', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const { app, ask, askAs, createApplication } = vault
@@ -42,24 +42,24 @@ t.test('with search.masked_data false nobody learns of data that they are not sh
     const input = { query, size: 100 }
     const answer = as === '' ? await ask('token search', input) : await askAs(as, 'token search', input)
     const { data, pagination } = answer as { data: Token[]; pagination: { total_items: number } }
-    t.equal(pagination.total_items, data.length, `the total of ${query} tells no more`)
+    t.equal(pagination.total_items, data.length, `the total of ${query} does not reveal more`)
     return data.map(({ id }) => id)
   }
-  t.equal((await find('data:left')).length, 6, 'true is what it is when nobody said')
+  t.equal((await find('data:left')).length, 6, 'the default is true')
   await setSetting(app, 'search.masked_data', 'false')
   t.strictSame(await find('data:left'), ['left-1', 'left-0'])
-  t.equal((await find('NOT data:left')).length, 10, 'of what is hidden, none is told apart')
+  t.equal((await find('NOT data:left')).length, 10, 'hidden tokens cannot be distinguished')
   t.strictSame(await find(`fingerprint:${twins[4]!.fingerprint}`), ['left-1', 'left-0'])
-  t.strictSame(await find('data:left', plain.key), [], 'plain permissions show masks')
+  t.strictSame(await find('data:left', plain.key), [], 'plain permissions show masked data')
   t.equal((await find('!data:left', plain.key)).length, 12)
-  t.equal((await find('data:left', '')).length, 6, 'the owner may see everything')
+  t.equal((await find('data:left', '')).length, 6, 'the owner may see all data')
   const page = await createApplication('public', { permissions: ['token:create'] })
   const backend = await createApplication('private', { rules: [rule(1, '/', 'reveal')] })
   const { session_key, nonce } = await askAs(page.key, 'session create')
   const conditions = [{ attribute: 'id', operator: 'starts_with', value: 'left' }]
   const conditional = { priority: 1, conditions, transform: 'reveal', permissions }
   await askAs(backend.key, 'session authorize', { nonce, rules: [conditional] })
-  t.strictSame(await find('data:left', session_key), [], 'a rule about ids says nothing of containers')
+  t.strictSame(await find('data:left', session_key), [], 'a rule about ids grants nothing on containers')
   t.equal((await find('NOT data:left', session_key)).length, 6)
   for (const input of [{ query: 'data:left' }, { query: `fingerprint:${twins[4]!.fingerprint}` }]) {
     const { data } = await askAs(key, 'token search-after', input)
@@ -97,5 +97,5 @@ t.test('with search.masked_data false nobody learns of data that they are not sh
     }
   })
   await fc.assert(property, { numRuns: 150 })
-  t.ok(told > 20, `${told} twins whose data is shown were told apart`)
+  t.ok(told > 20, `${told} twins with visible data were distinguished`)
 })

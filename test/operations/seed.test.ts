@@ -1,4 +1,4 @@
-/** Seeds: known data, chosen keys, and writing a tenant down. */
+/** Seeds: known data, chosen keys, and the export of a tenant. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { openTestVault as openLibraryVault, type Seed, startServer } from '../../src/index.js'
@@ -37,7 +37,7 @@ const FULL: Seed = {
   tenants: [{ name: 'second', tokens: [{ id: 'card-1', type: 'token', data: 1 }] }],
 }
 
-t.test('everything in a seed is there, and logged as if it had been created by hand', async (t) => {
+t.test('a seed creates everything in it, and logs it like manual creation', async (t) => {
   const vault = await openLibraryVault({ seed: FULL })
   t.teardown(() => vault.stop())
   t.same(vault.keys, { backend: KEY })
@@ -62,7 +62,7 @@ t.test('everything in a seed is there, and logged as if it had been created by h
   t.equal((await vault.fetch('/tokens/card-1', { headers })).status, 200)
 })
 
-t.test('errors name their places, all of them at once, and nothing is written', async (t) => {
+t.test('all errors of a seed are reported with their places, and nothing is written', async (t) => {
   const { ask } = await openTestVault()
   const seed = {
     applications: [
@@ -112,7 +112,7 @@ t.test('errors name their places, all of them at once, and nothing is written', 
   }
 })
 
-t.test('chosen keys stay in memory and on this machine', async (t) => {
+t.test('chosen keys are accepted only in memory and on this machine', async (t) => {
   await t.rejects(startServer({ seed: FULL, addresses: ['0.0.0.0'] }), { code: 'usage', message: /loopback/ })
   const open = await startServer({ addresses: ['0.0.0.0'] })
   const message = /seed\.applications\[0\]\.key: .*only in a vault in memory/
@@ -124,7 +124,7 @@ t.test('chosen keys stay in memory and on this machine', async (t) => {
   await near.stop()
 })
 
-t.test('the three seeds of the package apply, without a key in them, and as they are exported', async (t) => {
+t.test('the three seeds of the package have no key, and are equal to their export', async (t) => {
   for (const name of ['empty', 'payments', 'people']) {
     t.notMatch(JSON.stringify(fixture(name)), /key_/)
     const vault = await openLibraryVault({ seed: fixture(name) })
@@ -139,7 +139,7 @@ t.test('the three seeds of the package apply, without a key in them, and as they
   }
 })
 
-t.test('an export is masked, made up or in the clear, and never has keys', async (t) => {
+t.test('an export has masked, synthetic or plain data, and never keys', async (t) => {
   const vault = await openLibraryVault({ seed: FULL })
   t.teardown(() => vault.stop())
   const exported = async (input: object, reveal: boolean) => {
@@ -153,14 +153,14 @@ t.test('an export is masked, made up or in the clear, and never has keys', async
   t.notOk('data' in masked.tokens![1]!)
   const made = JSON.stringify(await exported({ synthesize: true }, false))
   t.notMatch(made, /4242424242424242|Ring 7/)
-  t.equal(JSON.stringify(await exported({ synthesize: true }, true)), made, 'the same again')
+  t.equal(JSON.stringify(await exported({ synthesize: true }, true)), made, 'a second export is equal')
   const { tenants: _, applications, ...rest } = FULL
   const clear = await exported({}, true)
   t.match(clear, rest)
   t.match(clear.applications, [{ name: applications![0]!.name }])
 })
 
-t.test('tokens are generated, the same data for the same seed', async (t) => {
+t.test('generated tokens are equal for equal seeds', async (t) => {
   const vault = await openLibraryVault()
   t.teardown(() => vault.stop())
   const dataOf = async (seed: number) => {

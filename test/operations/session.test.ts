@@ -1,4 +1,7 @@
-/** What of keys and sessions the cases of `fixtures/operations` cannot show: what is stored, purged, limited and explained. */
+/**
+ * Properties of keys and sessions beyond the cases of `fixtures/operations`: what is stored, purged, limited and
+ * explained.
+ */
 import t from 'tap'
 import type { SessionRecord } from '../../src/domain/records/records.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -27,7 +30,7 @@ async function readSessions({ app }: TestVault): Promise<SessionRecord[]> {
   return app.store.read(async (store) => (await store.find('session', 0, { page: 1, size: 10 })).records)
 }
 
-t.test('of key and nonce only keyed hashes are kept, and nothing once the session has expired', async (t) => {
+t.test('keys and nonces are stored as keyed hashes, and an expired session leaves none', async (t) => {
   const vault = await open()
   const { app, clock, backend, askAs, create } = vault
   const { session_key, nonce } = await create()
@@ -39,11 +42,11 @@ t.test('of key and nonce only keyed hashes are kept, and nothing once the sessio
   t.not(record?.id, record?.nonce)
   clock.now += 3 * 60_000
   t.same(await readSessions(vault), [], 'an expired session is not found')
-  t.equal(await app.sweep(), 1, 'and is purged')
+  t.equal(await app.sweep(), 1, 'an expired session is purged')
   t.equal(await app.sweep(), 0)
 })
 
-t.test('an application has so many live sessions and no more', async (t) => {
+t.test('an application has live sessions up to the limit', async (t) => {
   const vault = await open()
   const { app, clock, page, backend, askAs, create } = vault
   const { nonce } = await create()
@@ -97,7 +100,7 @@ t.test('keys, nonces and links are compared by the vault, in constant time', asy
   await counting('a link', 1, () => inspectLink(host, new URL(link).searchParams.get('token')!))
 })
 
-t.test('a session ends with its tenant, at once', async (t) => {
+t.test('deleting a tenant ends its sessions at once', async (t) => {
   const { app, ask, create } = await open()
   const { session_key } = await create()
   await authenticate(app, session_key)
@@ -105,7 +108,7 @@ t.test('a session ends with its tenant, at once', async (t) => {
   await t.rejects(authenticate(app, session_key), { code: 'unauthenticated' })
 })
 
-t.test('an explanation says which condition failed, of the session and of its authorizer', async (t) => {
+t.test('an explanation names the failed condition of the session and of its authorizer', async (t) => {
   const { app, ask, askAs, backend, create } = await open()
   await ask('token create', { id: 'card-1', type: 'token', data: 'x', containers: ['/a/'] })
   const { session_key, nonce } = await create()
@@ -126,7 +129,7 @@ t.test('an explanation says which condition failed, of the session and of its au
   ])
 })
 
-t.test('servers to try out begin with sessions beyond their authorizer, unless that was set', async (t) => {
+t.test('trial servers start with sessions beyond their authorizer unless the setting is set', async (t) => {
   const { app, ask } = await openTestVault()
   const read = async () => (await ask('config get', { name: 'sessions.beyond_authorizer' })).value
   t.equal(await read(), false, 'the default of a vault')
@@ -137,7 +140,7 @@ t.test('servers to try out begin with sessions beyond their authorizer, unless t
   t.equal(await read(), false)
 })
 
-t.test('a key that was checked is not looked up again, and nothing like it is taken for it', async (t) => {
+t.test('a checked key is not looked up again, and a similar key is refused', async (t) => {
   const { app, page, createApplication, createTenant } = await open()
   const refused = { code: 'unauthenticated' }
   const first = await authenticate(app, page.key)
@@ -158,12 +161,12 @@ t.test('a key that was checked is not looked up again, and nothing like it is ta
   await t.rejects(authenticate(app, theirs.key), refused, 'a deleted tenant')
 })
 
-/** As HTTP requests authenticate: what is remembered of a key is used if nothing that it depends on has changed. */
+/** Authenticates twice like HTTP requests: the remembered key is used if no record that it depends on has changed. */
 const authenticateTwice = async (app: TestVault['app'], key: string) => {
   for (let round = 0; round < 2; round++) await authenticate(app, key, { allowsCached: true })
 }
 
-t.test('after the grace time an old key is refused, whatever is remembered of it', async (t) => {
+t.test('after the grace time an old key is refused, even if it was remembered', async (t) => {
   const { app, clock, ask, askAs, backend } = await open()
   const { id, key: old } = backend
   const refused = { code: 'unauthenticated' }
@@ -171,7 +174,7 @@ t.test('after the grace time an old key is refused, whatever is remembered of it
   const renewed = await ask('app regenerate-with-grace', { id, grace: '1h' })
   const expires_at = '2030-01-15T13:00:00.000+00:00'
   t.match(renewed, { key: /^key_/, keys: [{ key: renewed.key }, { expires_at }] })
-  t.notOk(renewed.keys[0]?.expires_at, 'the new key stays')
+  t.notOk(renewed.keys[0]?.expires_at, 'the new key does not expire')
   t.match(await ask('app key list', { application_id: id }), [{ id: renewed.keys[0]!.id }, { expires_at }])
   for (const key of [old, renewed.key!]) await authenticateTwice(app, key)
   clock.now += 3_600_000 - 1
@@ -181,7 +184,11 @@ t.test('after the grace time an old key is refused, whatever is remembered of it
   await t.rejects(authenticate(app, old, { allowsCached: true }), refused)
   await t.rejects(askAs(old, 'app whoami'), refused)
   await authenticateTwice(app, renewed.key!)
-  t.match(await ask('app key list', { application_id: id }), { length: 1 }, 'before it is purged')
+  t.match(
+    await ask('app key list', { application_id: id }),
+    { length: 1 },
+    'the old key is hidden before it is purged',
+  )
 
   const about = { entity_id: id, entity_type: 'application' }
   t.equal(await app.sweep(), 1)
@@ -195,7 +202,7 @@ t.test('after the grace time an old key is refused, whatever is remembered of it
   await authenticateTwice(app, renewed.key!)
 })
 
-t.test('the application alone says when a key expires, if the record of the key does not', async (t) => {
+t.test('a key without an expiry of its own expires at the time in its application', async (t) => {
   const { app, clock, ask, backend } = await open()
   const { id, key } = backend
   await ask('app regenerate-with-grace', { id, grace: '1h' })
@@ -210,7 +217,7 @@ t.test('the application alone says when a key expires, if the record of the key 
 })
 
 t.test(
-  'a key in its grace time is revoked earlier by itself, by regenerate, and with its application',
+  'a key in its grace time can be revoked earlier by deleting it, by regenerating, and with its application',
   async (t) => {
     const { app, clock, ask, backend, createApplication } = await open()
     const refused = { code: 'unauthenticated' }
@@ -224,7 +231,7 @@ t.test(
     t.same(
       fourth.keys.map((key) => key.expires_at),
       [undefined, '2030-01-22T12:00:00.000+00:00', '2030-01-15T13:00:00.000+00:00'],
-      'a key that expires earlier already keeps its time',
+      'a key that expires earlier keeps its time',
     )
     await authenticateTwice(app, second.key!)
     await ask('app regenerate', { id })
@@ -238,7 +245,7 @@ t.test(
   },
 )
 
-t.test('a grace time is a duration of at most 7 days, and keys in it count', async (t) => {
+t.test('a grace time is at most 7 days, and keys in their grace time count', async (t) => {
   const { ask, clock, createApplication } = await open()
   const { id } = await createApplication('private', { permissions: ['token:read'] })
   for (const grace of ['8d', '169h', '0h', '1', '', '2030-01-16', '-1h'])
@@ -256,7 +263,7 @@ t.test('a grace time is a duration of at most 7 days, and keys in it count', asy
   t.match(await ask('app key list', { application_id: id }), { length: 2 }, 'expired keys do not count')
 })
 
-t.test('a record names the trace of its request, and a caller whose tenant is gone is told so', async (t) => {
+t.test('a log record names the trace of its request, and callers of deleted tenants get 401', async (t) => {
   const { app, ask } = await open()
   const owner = await app.owner({ reveal: false })
   await perform(

@@ -1,4 +1,4 @@
-/** The budget of a request: what its expressions may take together, and that others have their turn meanwhile. */
+/** The work limit of a request's expressions, and the turns of other requests meanwhile. */
 import t from 'tap'
 import { Budget } from '../../src/domain/expression/budget.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -18,7 +18,7 @@ const TEXTS = /5,000 expressions of 256 KiB/
 const tokens = (count: number, mask: string) =>
   Array.from({ length: count }, () => ({ type: 'token', data: 'x', mask }))
 
-/** Calls `seen` in each turn of the event loop until `work` is done. */
+/** Calls `seen` in each turn of the event loop until `work` ends. */
 async function eachTurn(work: Promise<unknown>, seen: () => void): Promise<void> {
   let isOver = false
   const next = () => {
@@ -34,7 +34,7 @@ async function eachTurn(work: Promise<unknown>, seen: () => void): Promise<void>
 await ask('token create', { id: 'abc', type: 'token', data: 'x' })
 await ask('token create', { id: 'long', type: 'token', data: 'x'.repeat(990_000) })
 
-t.test('expressions that take too much together are refused, and the refusal names the limit', async (t) => {
+t.test("a request whose expressions exceed a limit together is refused with the limit's name", async (t) => {
   const list = <T>(length: number, make: (at: number) => T) => Array.from({ length }, (_, at) => make(at))
   const ofToken = (token: number) => {
     return { type: 'token', data: 'x', search_indexes: list(6, (at) => `${token}-${at}{{ data }}`) }
@@ -58,7 +58,7 @@ t.test('expressions that take too much together are refused, and the refusal nam
   })
 })
 
-t.test('requests in progress at one time take one turn of the event loop together', async (t) => {
+t.test('concurrent requests share one turn of the event loop', async (t) => {
   const stepsByTurn = [0]
   const request = async () => {
     const budget = new Budget(app.turns)
@@ -74,7 +74,7 @@ t.test('requests in progress at one time take one turn of the event loop togethe
   t.ok(Math.max(...stepsByTurn) <= 2 * 1_300_000, `${Math.max(...stepsByTurn)} steps`)
 })
 
-t.test('patches do not let a token grow beyond the values of one request', async (t) => {
+t.test('patches cannot let a token grow beyond the values of one request', async (t) => {
   const members = (from: number) =>
     Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`${from + index}`, 0]))
   const { id } = (await ask('token create', { type: 'token', data: members(0) })) as { id: string }
@@ -85,7 +85,7 @@ t.test('patches do not let a token grow beyond the values of one request', async
   await ask('token update', { id, metadata: { a: 'b' } })
 })
 
-t.test('a request of the usual kind is not too much', async (t) => {
+t.test('a usual request is below the limit', async (t) => {
   const usual = tokens(1000, "{{ data | reveal_last: 4 }} of {{ data | split: '-' | first }}")
   t.equal(((await ask('token tokenize', { payload: usual })) as unknown[]).length, 1000)
   const copies = Array.from({ length: 15 }, () => '{{ long }}')
@@ -94,7 +94,7 @@ t.test('a request of the usual kind is not too much', async (t) => {
   await t.resolves(ask('token create', { type: 'token', data: text, mask: '{{ data | reveal_last: 4 }}' }))
 })
 
-t.test('other requests have their turn between tokens and between expressions', async (t) => {
+t.test('other requests get turns between tokens and between expressions', async (t) => {
   const turnsDuring = async (work: Promise<unknown>) => {
     let turns = 0
     await eachTurn(work, () => turns++)
@@ -107,7 +107,7 @@ t.test('other requests have their turn between tokens and between expressions', 
   t.ok((await turnsDuring(ask('token create', one))) >= 3, 'between the expressions of a mask')
 })
 
-t.test('a list costs as much as there are sets of containers, not the square of it', async (t) => {
+t.test('the cost of a list grows with the number of container sets and not its square', async (t) => {
   const rules = [
     { priority: 1, container: '/sets/', transform: 'mask' as const, permissions: ['token:read' as const] },
   ]
