@@ -1,15 +1,15 @@
-/** `--all` prints all pages of every list, whatever else its command does. */
+/** `--all` prints all pages of every list. */
 import t from 'tap'
 import { hasCommand } from '../../src/cli/command-tree.js'
 import { isPaged } from '../../src/framework/page.js'
 import { registry } from '../../src/operations/all.js'
 import { createVaultHome, type Home, testVault } from './home.js'
 
-/** Arguments of the lists that need some. */
+/** Required arguments of lists. */
 const ARGS: Readonly<Record<string, readonly string[]>> = { 'token children': ['parent'] }
 const PAGED = registry.operations.filter((each) => hasCommand(each) && isPaged(each.input))
 
-/** A vault with two or more of everything that has a list. */
+/** A vault with at least two records of everything that has a list. */
 async function fill(home: Home): Promise<void> {
   const make = async (line: string, ...bodies: object[]) => {
     for (const body of bodies) await home.json(line, { stdin: JSON.stringify(body) })
@@ -52,7 +52,7 @@ t.test('every list prints all of its pages, as a table, as JSON and as lines', a
   }
 })
 
-testVault('one delivery is printed whole, with --all too', async (t, home) => {
+testVault('one delivery is printed completely, with and without --all', async (t, home) => {
   await fill(home)
   const [delivery] = (await home.json('webhook deliveries --all')).data
   t.equal((await home.json(['webhook', 'deliveries', delivery.id, '--all'])).id, delivery.id)

@@ -12,7 +12,7 @@ const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
 
 t.setTimeout(400_000)
 
-t.test('streams that are closed, empty, full or left early', async (t) => {
+t.test('a command ends well if a stream is closed, empty, full or closed early', async (t) => {
   const machine = await createMachine(t)
   const body = JSON.stringify({ type: 'token', data: 'x'.repeat(200_000), mask: '{{ data }}', id: 'large' })
   t.equal((await machine.coffer(['token', 'create', '--output', 'id'], body)).code, 0)
@@ -30,10 +30,10 @@ t.test('streams that are closed, empty, full or left early', async (t) => {
   ] as const)
     t.match(await machine.bash(`coffer ${line}`), expected, line)
   const { code } = await waitFor(machine.start(['token', 'list', '--output', 'id']))
-  t.equal(code, 0, 'a standard input that nobody closes is not waited for')
+  t.equal(code, 0, 'the command does not wait for a standard input that stays open')
 })
 
-t.test('a command of tokens reads one part of the bundle, and no standard input', async (t) => {
+t.test('a command of tokens loads one part of the bundle and does not read standard input', async (t) => {
   const machine = await createMachine(t)
   const stdin = CARD.replace('{', '{"id":"one",')
   t.equal((await machine.coffer(['token', 'create', '--output', 'id'], stdin)).code, 0)
@@ -66,11 +66,11 @@ t.test('a command of tokens reads one part of the bundle, and no standard input'
     t.same(JSON.parse(readFileSync(found, 'utf8')), expected, line)
   }
   const bundle = readFileSync(new URL('../../coffer.cjs', import.meta.url), 'utf8')
-  t.notMatch(bundle, 'schema with key or id', 'the compiler of ajv stays at home')
-  t.notMatch(bundle, 'lockdown(', 'and so does ses')
+  t.notMatch(bundle, 'schema with key or id', 'the compiler of ajv is not loaded')
+  t.notMatch(bundle, 'lockdown(', 'ses is not loaded')
 })
 
-t.test('a signal ends a command at once, also one that draws or waits for its reader', async (t) => {
+t.test('a signal ends a command at once, also while it draws or waits for its reader', async (t) => {
   const machine = await createMachine(t)
   const dataOf = (at: number) => (at === 7 ? 'x'.repeat(300_000) : 'y')
   const tokens = Array.from({ length: 20 }, (_, at) => ({
@@ -85,7 +85,7 @@ t.test('a signal ends a command at once, also one that draws or waits for its re
     ['ndjson', 'SIGINT'],
     ['csv', 'SIGTERM'],
   ] as const) {
-    // Nobody reads, so that the pipe is full before the end.
+    // Nobody reads, so the pipe fills up before the output ends.
     const child = machine.start(['token', 'list', '--all', '--output', output])
     child.stdout?.pause()
     await new Promise((resolve) => child.stdout?.once('readable', resolve))
@@ -99,7 +99,7 @@ t.test('a signal ends a command at once, also one that draws or waits for its re
   t.match(await machine.coffer(['token', 'list', '--size', '1', '--output', 'id']), { code: 0, stderr: /^$/ })
 })
 
-t.test('a signal ends a command that waits for more of its input', async (t) => {
+t.test('a signal ends a command that waits for more input', async (t) => {
   const machine = await createMachine(t)
   const end = async (child: ChildProcess) => {
     const ended = waitFor(child)
@@ -114,7 +114,7 @@ t.test('a signal ends a command that waits for more of its input', async (t) => 
   execFileSync('mkfifo', [pipe])
   for (const line of ['seed apply pipe', 'token import pipe']) {
     const child = machine.start(line.split(' '))
-    // A writer that writes nothing. It opens once the command reads.
+    // A writer that writes nothing. It opens when the command reads.
     const writer = await openFile(pipe, 'w')
     await end(child)
     await writer.close()
@@ -123,12 +123,12 @@ t.test('a signal ends a command that waits for more of its input', async (t) => 
   child.stdin!.on('error', () => {})
   child.stdin!.write('{"type":"token","data":"a"}\n'.repeat(2001))
   const state = join(machine.place, 'state')
-  // Its first line names the run.
+  // The first line of the file names the run.
   while (!existsSync(state) || readFileSync(state, 'utf8').split('\n').length <= 2001) await pause(10)
   t.match(await end(child), /Interrupted after 2,000 rows/)
 })
 
-t.test('a server that answers leaves no core dump, or doctor says that it cannot help it', async (t) => {
+t.test('a server never writes a core dump, or doctor says that it cannot prevent one', async (t) => {
   const machine = await createMachine(t)
   const most = 'ulimit -c $(ulimit -Hc)'
   const words = `'${process.execPath}' '${PROGRAM}' serve --ephemeral --port 0 --log none`
@@ -145,16 +145,16 @@ t.test('a server that answers leaves no core dump, or doctor says that it cannot
     (await machine.bash(`${line}; '${process.execPath}' '${PROGRAM}' doctor`)).stdout
   const isSpoken = (await findings(most)).includes('ulimit -c 0')
   if (limits !== undefined) t.equal(/^Max core file size +0 +0 /m.test(limits), !isSpoken)
-  // A handler of dumps, which no limit holds for, gets no memory.
+  // Core dump handlers ignore the limit, so the filter must exclude all memory.
   t.match(filter ?? '0', /^0+$/)
   const bare = 'mkdir -p bin; export PATH=$PWD/bin'
-  // Where the system allows none at all, there is nothing to say.
+  // If the system allows no core dumps, the server says nothing.
   const { stdout } = await machine.bash('ulimit -Hc')
   t.equal((await findings(`${bare}; ${most}`)).includes('ulimit -c 0'), stdout.trim() !== '0')
   t.notMatch(await findings(`${bare}; ulimit -c 0`), 'ulimit')
 })
 
-t.test('a command beside a server that is stopped ends after 10 s, and says what to do', async (t) => {
+t.test('a command ends after 10 s and says what to do if the server is stopped', async (t) => {
   const machine = await createMachine(t)
   const server = machine.start(['serve', '--port', '0', '--log', 'none'])
   const ended = waitFor(server)
@@ -176,8 +176,8 @@ t.test('a command beside a server that is stopped ends after 10 s, and says what
   await ended
 })
 
-/** A share of the kills that every run can afford; `npm run test:soak` does it at length. */
-t.test('servers and commands that are killed lose nothing that they acknowledged', async (t) => {
+/** A short run of the kills. `npm run test:soak` runs it for longer. */
+t.test('servers and commands that are killed lose nothing acknowledged', async (t) => {
   const { kills, acknowledged, faults } = await killCommands(4_000)
   t.comment(JSON.stringify({ kills, acknowledged }))
   t.strictSame(faults, [])

@@ -1,4 +1,6 @@
-/** `vault copy --skip-damaged`: what can be read of a damaged vault becomes a vault that works, and what is lost is told. */
+/**
+ * `vault copy --skip-damaged` makes a working vault of the readable part of a damaged one, and reports what is lost.
+ */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -6,7 +8,7 @@ import { createVaultHome, ruleOf } from './home.js'
 
 const SECRET = 'secret-of-token'
 
-/** Five tokens, two links and an application, all in the log unless `isFlushed`. */
+/** Five tokens, two links and an application. All are in the log unless `isFlushed`. */
 async function createBench(t: Test, isFlushed = false) {
   const home = await createVaultHome(t)
   for (let index = 1; index <= 5; index++)
@@ -18,7 +20,7 @@ async function createBench(t: Test, isFlushed = false) {
   const rules = [1, 2].map((priority) => ruleOf('reveal', { priority, container: `/c${priority}/` }))
   const { key } = await home.createApp({ rules })
   if (isFlushed) await home.json(['vault', 'compact'])
-  /** Commands in the copy. */
+  /** Runs commands in the copy. */
   const after = async (line: string) => (await home.json(`${line} --vault new`)) as never
   return { home, vault: join(home.place, '.coffer'), key, after }
 }
@@ -29,7 +31,7 @@ function breakByte(path: string, at: number): void {
   writeFileSync(path, bytes)
 }
 
-/** Where each frame of the log begins. */
+/** The offset of each frame of the log. */
 function framesOf(vault: string): { path: string; starts: number[] } {
   const path = join(vault, readdirSync(vault).find((name) => name.startsWith('journal-'))!)
   const bytes = readFileSync(path)
@@ -52,7 +54,7 @@ async function copy({ home, vault }: Awaited<ReturnType<typeof createBench>>) {
   return { report: JSON.parse(stdout), stderr }
 }
 
-t.test('a young vault with one broken byte: nearly all is readable, and becomes a vault again', async (t) => {
+t.test('nearly everything in a new vault with one damaged byte is copied', async (t) => {
   const bench = await createBench(t)
   const { home, vault, key, after } = bench
   const { path, starts } = framesOf(vault)
@@ -83,11 +85,15 @@ t.test('a young vault with one broken byte: nearly all is readable, and becomes 
   const asKey = { env: { COFFER_API_KEY: key } }
   t.match(await home.json('token list --vault new', asKey), { pagination: { total_items: 2 } })
   await home.json('token create --vault new', { stdin: '{"id":"tok-3","type":"token","data":"anew"}' })
-  t.match(await after('token children tok-1'), children, 'no old link leads to it')
-  t.match(await home.run(['vault', 'copy', '--skip-damaged', '--to', vault]), { code: 5 }, 'over no vault')
+  t.match(await after('token children tok-1'), children, 'no old link points to it')
+  t.match(
+    await home.run(['vault', 'copy', '--skip-damaged', '--to', vault]),
+    { code: 5 },
+    'an existing vault is not overwritten',
+  )
 })
 
-t.test('broken tables give what can be read, and records that others need are made anew', async (t) => {
+t.test('the readable part of damaged tables is copied, and missing required records are made', async (t) => {
   const bench = await createBench(t, true)
   const { vault, after, home, key } = bench
   const folder = join(vault, 'segments')
@@ -106,7 +112,11 @@ t.test('broken tables give what can be read, and records that others need are ma
         env: { COFFER_API_KEY: key },
       })
       if (token === 0)
-        t.equal(code, settings + application + api_key === 0 ? 0 : 4, 'a key works, or it is told')
+        t.equal(
+          code,
+          settings + application + api_key === 0 ? 0 : 4,
+          'a key is accepted, or the loss is reported',
+        )
       totals.push(5 - token)
     }
     rmSync(join(home.place, 'new'), { recursive: true })
@@ -115,7 +125,7 @@ t.test('broken tables give what can be read, and records that others need are ma
   t.ok(totals.length > 6 && totals.every((count) => count >= 4), `${totals}`)
 })
 
-t.test('without state or head', async (t) => {
+t.test('a vault without its state or its log head is copied', async (t) => {
   const young = await createBench(t)
   for (const name of readdirSync(young.vault))
     if (name === 'state' || name.startsWith('head-')) rmSync(join(young.vault, name))

@@ -1,4 +1,4 @@
-/** `-` is standard input or output, or it is refused. No command reads or makes a file that is named `-`. */
+/** `-` means standard input or output, or is refused. No command reads or creates a file with the name `-`. */
 import { readdirSync } from 'node:fs'
 import type { Command } from 'commander'
 import t from 'tap'
@@ -8,10 +8,10 @@ import { registry } from '../../src/operations/all.js'
 import { createHome, type Home, testVault } from './home.js'
 
 const TAKES_FILE = /<(?:file|directory)>/
-/** They read standard input. */
+/** Flags and variables that read standard input. */
 const READ = ['--file', '--seed', '--tls-cert', '--tls-key', '--ca']
 
-/** The commands of all nouns, with their words. */
+/** The commands of every noun, with their words. */
 function listLeaves(command: Command, words: readonly string[]): [words: readonly string[], Command][] {
   if (command.commands.length === 0) return [[words, command]]
   return command.commands.flatMap((child) => listLeaves(child, [...words, child.name()]))
@@ -42,7 +42,7 @@ t.test('every flag that takes a file refuses -, unless it reads standard input',
   }
 })
 
-testVault('files that are arguments are not named - either, and standard input is read', async (t, home) => {
+testVault('a file argument cannot be -, except for standard input', async (t, home) => {
   const before = readdirSync(home.place)
   for (const [line, message] of [
     ['vault backup -', '<file> cannot be -'],

@@ -23,10 +23,10 @@ testVault('a healthy vault passes every check', async (t, home) => {
   const { code, stdout } = await home.run('doctor', { columns: 100 })
   t.match({ code, stdout }, { code: 0, stdout: /^check +state +found/ })
   const isAdvised = /^\S+ +(warning|wrong) /m.test(stdout)
-  t.equal(stdout.split('\n')[0]!.includes('advice'), isAdvised, 'no empty column')
+  t.equal(stdout.split('\n')[0]!.includes('advice'), isAdvised, 'there is no empty column')
 })
 
-testVault('what is wrong is named, with what to do, and the exit code is 1', async (t, home) => {
+testVault('a failed check names the problem and a remedy, and the exit code is 1', async (t, home) => {
   const vault = join(home.place, '.coffer')
   const examine = async (options: object = {}) => {
     const { code, stdout, stderr } = await home.run('doctor', options)
@@ -50,7 +50,7 @@ testVault('what is wrong is named, with what to do, and the exit code is 1', asy
   t.equal((await home.run('doctor')).code, 0)
 })
 
-testHome('without a vault, or with one that does not open, the other checks are made', async (t, home) => {
+testHome('the other checks run without a vault or with one that cannot be opened', async (t, home) => {
   t.match(await home.run('doctor'), {
     code: 1,
     stdout: /^\[{"check":"node","state":"ok".*},{"check":"vault",[^}]*}\]\n$/,
@@ -65,7 +65,7 @@ testHome('without a vault, or with one that does not open, the other checks are 
 
 const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }
 
-t.test('what holds reactor code is said, and what to do about what does not', async (t) => {
+t.test('the confinement of reactor code is reported, with a remedy for what is missing', async (t) => {
   const [best = ''] = listWrappers(node, false).filter((words) => words.includes('--user'))
   const whole = { wrapper: best.split(' '), descriptorLimiter: ['/usr/bin/prlimit'] }
   const [state, found] = judgeSandbox(describeSandbox(whole, { ...node, version: '25.0.0' }))
@@ -79,19 +79,19 @@ t.test('what holds reactor code is said, and what to do about what does not', as
   ])
 })
 
-testVault('all that vault status says of the confinement is in doctor', async (t, home) => {
+testVault('doctor reports every part of the confinement that vault status reports', async (t, home) => {
   const { reactor_sandbox } = await home.json('vault status')
   const { found } = ((await home.json('doctor')) as Finding[]).find(({ check }) => check === 'sandbox')!
   for (const name of Object.keys(reactor_sandbox)) t.ok(found.includes(name.replaceAll('_', ' ')), name)
 })
 
-t.test('other systems are asked for nothing, and what does not work here is not used', async (t) => {
+t.test('unavailable tools of confinement are not used, and other systems are not probed', async (t) => {
   t.same(await findConfinement({ ...node, platform: 'darwin' }, '/guest.mjs', ['setpriv']), { wrapper: [] })
   t.same((await findConfinement(node, import.meta.filename, ['no-such-tool --net', ''])).wrapper, [])
   t.same((await findConfinement(node, '/no/such/guest.mjs', [''])).wrapper, [])
 })
 
-t.test('who has bundles that are theirs alone stays the user they are', async (t) => {
+t.test('a user with private bundles keeps its identity', async (t) => {
   const root = { ...node, isRoot: true }
   t.ok(listWrappers(root, false).some((words) => words.includes('--reuid 65534')))
   t.notOk(listWrappers(root, true).some((words) => words.includes('--reuid')))

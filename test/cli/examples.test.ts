@@ -1,4 +1,4 @@
-/** Runs every example of every help page, each in a folder of its own with the demo vault that `npm start` makes. */
+/** Runs every example of every help page in its own folder, with the demo vault of `npm start`. */
 import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import { runProcess } from './fake-process.js'
 t.setTimeout(500_000)
 
 const AT_ONCE = 4
-/** Its examples need a server with a control plane, and its key: they have a test of their own. */
+/** The examples of this command need a server with a control plane, and have their own test. */
 const NEEDS_CONTROLS = 'control'
 const MAX_MS = 20_000
 
@@ -24,10 +24,10 @@ const place = mkdtempSync(join(tmpdir(), 'coffer-examples-'))
 t.teardown(() => rmSync(place, { recursive: true, force: true }))
 const PATH = createPath(place)
 
-/** A command alone: words, or text between apostrophes, that no shell changes. */
+/** A single command that a shell does not change: words, or text between apostrophes. */
 const ALONE = /^coffer((?: (?:'[^']*'|[^\s'"\\|&;<>$`(){}*?!~#]+))*)$/
 
-/** Runs one line as a person pastes it into a new folder with the demo vault; in this process if it needs no shell. */
+/** Runs one line in a new folder with the demo vault. Runs it in this process if it needs no shell. */
 async function run(line: string, folder: string, more: Record<string, string> = {}) {
   const [, alone] = ALONE.exec(line) ?? []
   if (alone !== undefined) {
@@ -40,12 +40,12 @@ async function run(line: string, folder: string, more: Record<string, string> = 
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  // With what it left in the background, which would keep its output open for ever.
+  // Also ends background processes of the line, which would keep its output open.
   const killing = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), MAX_MS)
   return waitFor(child).finally(() => clearTimeout(killing))
 }
 
-/** What `npm start` runs, in a new folder. */
+/** Starts the server of `npm start` in a new folder. */
 async function startDemo(folder: string) {
   mkdirSync(folder)
   const words = [PROGRAM, 'serve', '--demo', '--port', '0']
@@ -55,7 +55,7 @@ async function startDemo(folder: string) {
   return { server, ended }
 }
 
-t.test('every example of every help page runs', async (t) => {
+t.test('every example of every help page succeeds', async (t) => {
   const demo = join(place, 'demo')
   const { server, ended } = await startDemo(demo)
   server.kill('SIGTERM')
@@ -78,14 +78,14 @@ t.test('every example of every help page runs', async (t) => {
       const { code, stdout, stderr } = await run(line, folder)
       t.equal(code, 0, `${line}\n${stdout.slice(0, 300)}${stderr}`)
       t.notMatch(line, /\n/, 'an example is one line')
-      t.notMatch(stderr, /^(warning|Ignored):/m, `${line} warns of nothing`)
+      t.notMatch(stderr, /^(warning|Ignored):/m, `${line} prints no warning`)
       rmSync(folder, { recursive: true, force: true })
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, work))
 })
 
-t.test('every example of the control plane runs where `npm start` runs', async (t) => {
+t.test('every example of the control plane succeeds on the server of `npm start`', async (t) => {
   const folder = join(place, 'control')
   const { server, ended } = await startDemo(folder)
   t.teardown(() => {

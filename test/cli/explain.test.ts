@@ -1,4 +1,4 @@
-/** `--explain`: which rule decides, what would be answered, and that nothing is done. */
+/** `--explain` shows which rule decides and what the answer would be, and performs nothing. */
 import t, { type Test } from 'tap'
 import type { Explanation } from '../../src/framework/caller/explain.js'
 import { createVaultHome, ruleOf } from './home.js'
@@ -15,7 +15,7 @@ async function open(t: Test) {
   return { home, app, explain }
 }
 
-t.test('says which rule decides and which were passed over', async (t) => {
+t.test('--explain shows which rule decides and which rules were skipped', async (t) => {
   const { app, explain } = await open(t)
   const { sees, ...explanation } = await explain('token get card')
   t.same(explanation, {
@@ -46,7 +46,7 @@ t.test('says which rule decides and which were passed over', async (t) => {
   ])
 })
 
-t.test('says what a refusal would be, and why', async (t) => {
+t.test('--explain shows how and why a request would be refused', async (t) => {
   const { home, explain } = await open(t)
   const update = await explain('token update note --metadata a=b')
   t.match(update, { outcome: { status: 403 }, permissions: [{ permission: 'token:update', is_held: false }] })
@@ -61,13 +61,17 @@ t.test('says what a refusal would be, and why', async (t) => {
   })
   t.notOk('decided_by' in refused.decisions[0])
   const list = await home.json(['token', 'list', '--explain-as', cards.id])
-  t.match(list.decisions[0], { container: '/general/high/', decided_by: undefined }, 'why it is hidden')
+  t.match(
+    list.decisions[0],
+    { container: '/general/high/', decided_by: undefined },
+    'why the container is hidden',
+  )
   t.match(list.decisions[1], { container: '/pci/high/', decided_by: {} })
   t.equal(list.sees.pagination.total_items, 1)
   t.equal((await home.run('token get note --explain-as nobody')).code, 3)
 })
 
-t.test('says it in sentences, unless JSON is asked for', async (t) => {
+t.test('--explain prints sentences unless JSON is requested', async (t) => {
   const { home, app } = await open(t)
   const show = async (line: string, more = '') =>
     (await home.run(`${line} --explain-as ${app.id} -o table${more}`)).stdout
@@ -78,7 +82,7 @@ t.test('says it in sentences, unless JSON is asked for', async (t) => {
 ${who} token:read on /pci/high/? Yes, with the transform mask: rule 1 “cards” grants it.
 `,
   )
-  t.match(await show('token get card'), /^Number|XXXXXXXXXXXX4242/m, 'and shows the answer')
+  t.match(await show('token get card'), /^Number|XXXXXXXXXXXX4242/m, 'the answer is shown too')
   t.equal(
     await show('token delete card'),
     `Allowed: token delete would be answered with 204.
@@ -96,7 +100,7 @@ May narrow do token:read on /general/high/? No: no rule and no permission grants
   t.equal(
     await show('token get nobody'),
     'Refused (404): There is no token with this id.\n',
-    'what has no decision',
+    'a refusal without a decision',
   )
   t.match(await show('token create --type none --data x'), /^Refused \(40[03]\): /)
   t.match(
@@ -107,11 +111,11 @@ May narrow do token:read on /general/high/? No: no rule and no permission grants
   t.notMatch(
     await show('token get card', ' --fields outcome'),
     /Allowed/,
-    'chosen fields are shown as they are',
+    'selected fields are printed as they are',
   )
 })
 
-t.test('does nothing: no token, no log record, no deletion', async (t) => {
+t.test('--explain creates no token, logs nothing and deletes nothing', async (t) => {
   const { home, explain } = await open(t)
   const count = async () => {
     const status = await home.json('vault status')
@@ -124,7 +128,7 @@ t.test('does nothing: no token, no log record, no deletion', async (t) => {
   t.same(await count(), before)
 })
 
-t.test('the owner, a key, and an expired key', async (t) => {
+t.test('--explain works for the owner, a key and an expired key', async (t) => {
   const { home, app } = await open(t)
   const owner = await home.json('token get note --explain')
   t.match(owner, { caller: { type: 'user' }, decisions: [{ decided_by: 'owner' }], outcome: { status: 200 } })
@@ -134,9 +138,9 @@ t.test('the owner, a key, and an expired key', async (t) => {
     caller: { id: app.id },
     decisions: [{ decided_by: { priority: 2 }, transform: 'reveal' }],
   })
-  t.notOk(JSON.stringify(asKey).includes('secret text'), 'data is masked on every screen')
+  t.notOk(JSON.stringify(asKey).includes('secret text'), 'data is masked')
   const refused = await home.run('token get note --explain --reveal', { env })
-  t.match(refused, { code: 2, stdout: '' }, 'which the log would not have')
+  t.match(refused, { code: 2, stdout: '' }, 'the log would lack the reveal')
   const unknown = { COFFER_API_KEY: 'key_1111111111111111111111' }
   const wrong = await home.json('token get note --explain', { env: unknown })
   t.match(wrong, { outcome: { status: 401 }, decisions: [] })

@@ -1,4 +1,4 @@
-/** Runs the command line in this process, with streams that are strings, or a terminal with a person at it. */
+/** Runs the command line in this process, with strings as its streams or with a simulated terminal and person. */
 import { PassThrough, Readable, Writable } from 'node:stream'
 import type { ProcessLike } from '../../src/cli/context.js'
 import type { OutputStream, Terminal } from '../../src/cli/output/terminal.js'
@@ -10,21 +10,21 @@ export interface Run {
   env?: Record<string, string>
   cwd?: string
   clock?: () => number
-  /** Of Node. */
+  /** The version of Node. */
   version?: string
-  /** The server that `--url` reaches; left out, sockets. */
+  /** The server that `--url` reaches. Default: real sockets. */
   fetch?: Fetch
-  /** The width of the terminal that all three streams are; left out, they are pipes. */
+  /** The width of a terminal that all three streams are. Default: pipes. */
   columns?: number
-  /** What the person at that terminal types once each question is drawn, in this order. */
+  /** The keys that the person types after each question is drawn, in order. */
   answers?: readonly Answer[]
-  /** Sends an interrupt once this text is printed. */
+  /** Sends an interrupt after this text was printed. */
   interruptAt?: string
-  /** Sends an interrupt once this is aborted, or as soon as somebody listens for it. */
+  /** Sends an interrupt when this signal aborts, or as soon as a listener is added. */
   interrupt?: AbortSignal
-  /** WebhookEvent all that is printed, as it comes. */
+  /** Receives all printed text as it comes. */
   watch?(text: string): void
-  /** The code that every write to standard output fails with. */
+  /** The code with which every write to standard output fails. */
   stdoutFailure?: string
   stderrFailure?: string
 }
@@ -37,7 +37,7 @@ export interface Outcome {
   stderr: string
 }
 
-/** `main` is passed in, so that a test chooses what it runs. */
+/** `main` is a parameter, so each test chooses the program that it runs. */
 export async function runProcess(
   main: (process: ProcessLike) => Promise<number>,
   run: Run,
@@ -83,7 +83,7 @@ export async function runProcess(
 const createKeyboard = (isTTY = true) =>
   Object.assign(new PassThrough(), { isTTY, setRawMode: () => undefined })
 
-/** Types what stands with a question when it is drawn, and goes on to the next. */
+/** Types the keys for each question after the question is drawn. */
 export function answerInTurn(input: Readable, answers: readonly Answer[]): (text: string) => void {
   const left = [...answers]
   let drawn = ''
@@ -93,12 +93,12 @@ export function answerInTurn(input: Readable, answers: readonly Answer[]): (text
     if (question === undefined || !drawn.includes(question)) return
     left.shift()
     drawn = ''
-    // Once the question is drawn it listens.
+    // The program reads keys only after the question is drawn.
     setImmediate(() => (input as PassThrough).write(keys))
   }
 }
 
-/** What is printed, without colours and the movements of the cursor. */
+/** Returns printed text without colours and cursor movements. */
 export function withoutStyle(text: string): string {
   return text.replace(/\u001b\[[\d;?]*[A-Za-z]/g, '')
 }
@@ -106,11 +106,11 @@ export function withoutStyle(text: string): string {
 export interface FakeOutput extends Writable {
   isTTY: boolean
   columns: number | undefined
-  /** Everything written so far. */
+  /** All text until now. */
   text: string
 }
 
-/** `failure`: the code that every write fails with. `watch`: told all that is written. */
+/** `failure`: the code with which every write fails. `watch` receives all written text. */
 export function createOutput({
   isTTY = false,
   columns,
@@ -141,7 +141,9 @@ export interface FakeTerminal extends Terminal {
   stderr: FakeOutput
 }
 
-/** A terminal of `columns`, or without them a pipe; no colours, not quiet, and nobody to ask unless `mayPrompt`. */
+/**
+ * A terminal of `columns`, or a pipe without them. It has no colours and is not quiet. Questions need `mayPrompt`.
+ */
 export function createTerminal(
   options: { columns?: number; stdout?: OutputStream } & Partial<
     Pick<Terminal, 'colour' | 'quiet' | 'mayPrompt'>

@@ -1,4 +1,4 @@
-/** Filters of lists refuse values that nothing can have. */
+/** Filters of lists refuse values that no record can have. */
 import t from 'tap'
 import type { RegisteredOperation } from '../../src/framework/registry.js'
 import type { Schema } from '../../src/framework/schema.js'
@@ -18,7 +18,7 @@ function knownValuesOf(schema: Schema): readonly string[] {
   return 'enum' in member && member.enum !== undefined ? member.enum : suggestions
 }
 
-/** The filters with known values of an operation that answers with a page or only filters. */
+/** The filters with known values of an operation that returns a page or has only filters. */
 function filtersOf({ name, input, positionals }: RegisteredOperation): Filter[] {
   const { properties = {} } = input
   const isList = 'page' in properties || 'start' in properties
@@ -32,9 +32,9 @@ function filtersOf({ name, input, positionals }: RegisteredOperation): Filter[] 
     .filter(({ values }) => values.length > 0)
 }
 
-testVault('every filter whose values are known refuses another value', async (t, home) => {
+testVault('every filter with known values refuses other values', async (t, home) => {
   await home.createToken({ id: 'parent' })
-  // A form of a command is chosen by a flag of its own.
+  // A flag of its own selects the form of a command.
   const isCommand = ({ cli }: RegisteredOperation) => cli?.form === undefined && !cli?.isInternal
   const filters = registry.operations.filter(isCommand).flatMap(filtersOf)
   t.ok(filters.length >= 8, `${filters.length} filters`)
@@ -53,7 +53,7 @@ testVault('every filter whose values are known refuses another value', async (t,
   }
 })
 
-testVault('of several types each is checked, and only --types takes several', async (t, home) => {
+testVault('--types takes several types and checks each, and --type takes one', async (t, home) => {
   const { stderr } = await home.run('token list --types card,tokn')
   t.match(stderr, /^error: --types must be one of token, card, .*, not "tokn"; did you mean token\?\n$/)
   t.equal((await home.run('token list --types card,token')).code, 0)
@@ -63,7 +63,7 @@ testVault('of several types each is checked, and only --types takes several', as
   t.match(await home.run('invite list --status pending'), { code: 2, stderr: 'did you mean PENDING?' })
 })
 
-t.test('a list that suggests values for a filter says whether others are possible', async (t) => {
+t.test('a list that suggests values for a filter says whether other values are possible', async (t) => {
   for (const definition of registry.operations) {
     const { properties = {} } = definition.input
     if (!('page' in properties || 'start' in properties)) continue

@@ -1,4 +1,4 @@
-/** The first screen and all help: the terminal never breaks a word, and other help that a text refers to exists. */
+/** Help: terminals never break its words, and help that a text refers to exists. */
 import t from 'tap'
 import { main } from '../../src/cli/main.js'
 import { measureWidth } from '../../src/cli/output/display.js'
@@ -7,9 +7,9 @@ import { runProcess } from './fake-process.js'
 
 const TOPICS = ['flags', 'access-rules', 'search', 'expressions', 'exit-codes', 'environment']
 const TERMINAL_COMMANDS = ['init', 'serve', 'mcp', 'doctor', 'completion', 'scan', 'profile']
-/** Wide enough that no line is wrapped. */
+/** No line is wrapped at this width. */
 const UNWRAPPED = 400
-/** A command, JSON, a rule or an expression: people paste it as one line. */
+/** A command, JSON, a rule or an expression. Each stays on one line, because people paste it. */
 const PASTED = /^ *(\$ |\{|id=|container=)/
 
 const nouns = [...new Set(registry.operations.map(({ noun }) => noun))]
@@ -32,15 +32,15 @@ async function print(words: readonly string[], columns: number): Promise<string>
 
 const wordsOf = (text: string) => text.split(/\s+/).filter((word) => word !== '')
 
-/** Lines that the terminal would break, and that are more than one word. */
+/** Lines of several words that are too long for the terminal. */
 function findLong(text: string, columns: number): string[] {
   const isLong = (line: string) => measureWidth(line) > columns
   return text.split('\n').filter((line) => isLong(line) && !PASTED.test(line) && wordsOf(line).length > 1)
 }
 
 for (const columns of [40, 60, 80])
-  t.test(`no word is broken at ${columns} columns`, async (t) => {
-    // Help of a verb names paths of HTTP requests, which need more than 40 columns.
+  t.test(`no word of help is broken at ${columns} columns`, async (t) => {
+    // Help of a verb contains paths of HTTP requests, which need more than 40 columns.
     const all = columns < 60 ? screens : [...screens, ...verbs]
     for (const words of all) {
       const about = `coffer ${words.join(' ')}`
@@ -69,7 +69,7 @@ t.test('help refers only to help and commands that exist', async (t) => {
   }
   t.ok(
     TOPICS.every((topic) => referred.has(topic)),
-    'each topic is referred to',
+    'every topic is referred to',
   )
   for (const topic of referred) t.not(await print(['help', topic], 80), '', topic)
 })

@@ -1,4 +1,4 @@
-/** A throw-away home for tests of the command line: a directory, its environment, and the program run in it. */
+/** A temporary home for tests of the command line: a directory, its environment, and the program running in it. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,24 +8,24 @@ import type { ContainerRule } from '../../src/domain/access/access.js'
 import { type Outcome, type Run, runProcess } from './fake-process.js'
 
 export interface Home {
-  /** The directory commands run in; a vault is in `.coffer` below it. */
+  /** The working directory of commands. The vault is in its `.coffer`. */
   place: string
   env: Record<string, string>
-  /** Runs `coffer` with these words; a line is split at spaces. */
+  /** Runs `coffer` with these words. A line is split at spaces. */
   run(line: string | readonly string[], options?: Omit<Run, 'words'>): Promise<Outcome>
-  /** The same, for what must succeed: its standard output as JSON. */
+  /** Runs a command that must succeed, and returns its standard output as JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for
   json(line: string | readonly string[], options?: Omit<Run, 'words'>): Promise<any>
-  /** Creates a token: of the type `token` and with the data `x`, unless told otherwise. */
+  /** Creates a token. The defaults are the type `token` and the data `x`. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   createToken(draft?: object, options?: Omit<Run, 'words'>): Promise<any>
-  /** Creates an application, private unless told otherwise. */
+  /** Creates an application. The default type is private. */
   createApp(draft: object): Promise<{ id: string; key: string }>
   /** Writes a file into the home and returns its path. */
   write(name: string, content: string | Uint8Array, mode?: number): string
 }
 
-/** An empty home, gone when the test ends. */
+/** Creates an empty home. It is removed when the test ends. */
 export function createHome(t: Test): Home {
   const place = mkdtempSync(join(tmpdir(), 'coffer-home-'))
   t.teardown(() => rmSync(place, { recursive: true, force: true }))
@@ -53,22 +53,22 @@ export function createHome(t: Test): Home {
   }
 }
 
-/** A home with a vault that opens with its key file. */
+/** Creates a home with a vault that opens with its key file. */
 export async function createVaultHome(t: Test): Promise<Home> {
   const home = createHome(t)
   await home.json(['init'])
   return home
 }
 
-/** A test in an empty home. */
+/** Runs a test in an empty home. */
 export const testHome = (title: string, run: (t: Test, home: Home) => Promise<void>) =>
   t.test(title, async (t) => run(t, createHome(t)))
 
-/** A test in a home with a vault. */
+/** Runs a test in a home with a vault. */
 export const testVault = (title: string, run: (t: Test, home: Home) => Promise<void>) =>
   t.test(title, async (t) => run(t, await createVaultHome(t)))
 
-/** An access rule for all containers, unless told otherwise. */
+/** An access rule, by default for all containers. */
 export const ruleOf = (
   transform: ContainerRule['transform'],
   more: Partial<ContainerRule> = {},

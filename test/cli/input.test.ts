@@ -14,7 +14,7 @@ function open({ cwd = '/nowhere', stdin = [] as Iterable<unknown> } = {}) {
   return new InputReader({ cwd: () => cwd, stdin: Readable.from(stdin) })
 }
 
-t.test('a value is itself, a file, standard input, or itself behind a second @', async (t) => {
+t.test('a value is its text, @FILE, - for standard input, or a text after @@', async (t) => {
   const cwd = t.testdir({ 'value.txt': 'from a file\n', '@odd': 'odd', two: 'x\n\n', bom: '\ufeffx\r\n' })
   const input = open({ cwd, stdin: [Buffer.from('from '), Buffer.from('stdin\r\n')] })
   for (const [source, text] of [
@@ -31,10 +31,10 @@ t.test('a value is itself, a file, standard input, or itself behind a second @',
     ['-', 'from stdin'],
   ] as const)
     t.equal(await input.readValue(source, '--data'), text, source)
-  t.equal(await input.readFile('bom', '--file'), '\ufeffx\r\n', 'unless the text is wanted as it stands')
+  t.equal(await input.readFile('bom', '--file'), '\ufeffx\r\n', 'the text can be read unchanged')
 })
 
-t.test('standard input is read once, and both who want it are named', async (t) => {
+t.test('standard input is read once, and an error names both flags that need it', async (t) => {
   const input = open({ stdin: ['{}'] })
   t.equal(input.isStdinTaken, false)
   t.equal(await input.readFile('-', '--file'), '{}')
@@ -44,7 +44,7 @@ t.test('standard input is read once, and both who want it are named', async (t) 
   await t.rejects(input.readDescriptor(0, '--passphrase-fd'), { code: 'usage', message: /--passphrase-fd/ })
 })
 
-t.test('what is too large is refused where it stands, without being read to its end', async (t) => {
+t.test('an input that is too large is refused without reading it to its end', async (t) => {
   const cwd = t.testdir({ fits: 'x'.repeat(VALUE_LIMIT_BYTES), large: 'x'.repeat(VALUE_LIMIT_BYTES + 1) })
   const input = open({ cwd })
   t.equal((await input.readValue('@fits', '--data')).length, VALUE_LIMIT_BYTES)
@@ -59,7 +59,7 @@ t.test('what is too large is refused where it stands, without being read to its 
   t.ok(produced < 2000, `${produced} KiB were asked for`)
 })
 
-t.test('what cannot be read is told by its flag and its file', async (t) => {
+t.test('an input that cannot be read is reported with its flag and file', async (t) => {
   const cwd = t.testdir({ directory: {}, binary: NOT_UTF8 })
   const input = open({ cwd })
   for (const [source, code, message] of [
@@ -76,7 +76,7 @@ t.test('what cannot be read is told by its flag and its file', async (t) => {
   await t.rejects(reading, { code: 'usage', message: /standard input\) could not be read \(ECONNRESET\)/ })
 })
 
-t.test('a secret is the first line of a file that is its owner alone', async (t) => {
+t.test('a secret is the first line of a file that only its owner can access', async (t) => {
   const cwd = t.testdir({
     ...{ lines: 'pass phrase \r\nsecond\n', bare: 'bare', bom: '\ufeffx\n', empty: '', blank: '\nx' },
     ...{ fits: `${'x'.repeat(SECRET_LIMIT_BYTES)}\n`, over: 'x'.repeat(SECRET_LIMIT_BYTES + 1) },
@@ -105,7 +105,7 @@ t.test('a secret is the first line of a file that is its owner alone', async (t)
     await t.rejects(read(name), { code, message }, name)
 })
 
-t.test('a secret file that others may touch is refused, whoever they are', async (t) => {
+t.test('a secret file that others can access is refused for every user', async (t) => {
   const cwd = t.testdir({ key: 'sesame\n' })
   const input = open({ cwd })
   for (const mode of [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o666]) {
@@ -121,7 +121,7 @@ t.test('a secret file that others may touch is refused, whoever they are', async
   }
 })
 
-t.test('a named pipe is read until its writer has closed it', async (t) => {
+t.test('a named pipe is read until its writer closes it', async (t) => {
   const cwd = t.testdir()
   execFileSync('mkfifo', [join(cwd, 'pipe')])
   const input = open({ cwd })
@@ -133,7 +133,7 @@ t.test('a named pipe is read until its writer has closed it', async (t) => {
   }
 })
 
-t.test('a secret comes through a descriptor, which stays open', async (t) => {
+t.test('a secret can be read from a descriptor, which stays open', async (t) => {
   const cwd = t.testdir({ key: 'sesame\nmore' })
   const descriptor = openSync(join(cwd, 'key'), 'r')
   t.equal(await open().readDescriptor(descriptor, '--passphrase-fd'), 'sesame')
@@ -145,7 +145,7 @@ t.test('a secret comes through a descriptor, which stays open', async (t) => {
   })
 })
 
-t.test('the buffers that a secret came in are wiped', async (t) => {
+t.test('buffers that contained a secret are overwritten', async (t) => {
   const buffers = [Buffer.from('ses'), Buffer.from('ame\nmore')]
   t.equal(await open({ stdin: buffers }).readDescriptor(0, '--api-key-stdin'), 'sesame')
   t.ok(buffers.every((buffer) => buffer.every((byte) => byte === 0)))
@@ -153,7 +153,7 @@ t.test('the buffers that a secret came in are wiped', async (t) => {
 
 const SECRET = 'secret-value'
 
-testVault('a misspelled property is named with the nearest one, and is no error', async (t, home) => {
+testVault('a misspelled property is reported with the nearest name, and is not an error', async (t, home) => {
   const body = { type: 'token', data: 'x', maks: SECRET, metdata: { a: SECRET }, '\u001b[2Jq': SECRET }
   const stdin = JSON.stringify(body)
   const made = await home.run('token create', { stdin })
@@ -165,14 +165,18 @@ testVault('a misspelled property is named with the nearest one, and is no error'
   t.match(missing, { code: 2, stderr: /"dta"; did you mean data\?[\s\S]*--data/ })
   t.match((await home.run('token create --quiet', { stdin })).stderr, /^warning: Ignored: .*"maks"/)
   const inner = '{"type":"token","data":{"dta":1},"metadata":{"dta":"1"}}'
-  t.equal((await home.run('token create', { stdin: inner })).stderr, '', 'of maps and data nothing is told')
+  t.equal(
+    (await home.run('token create', { stdin: inner })).stderr,
+    '',
+    'unknown properties of maps and data are not reported',
+  )
   const { id, key: _, ...app } = await home.createApp({ permissions: ['token:read'] })
   const update = (body: object) => home.run(['app', 'update', id], { stdin: JSON.stringify(body) })
-  t.same((await update(app)).stderr, '', 'nor of what an answer has')
+  t.same((await update(app)).stderr, '', 'properties of responses are not reported')
   t.match(await update({ ...app, nmae: 'x' }), { code: 0, stderr: /"nmae"; did you mean name\?/ })
 })
 
-testVault('bodies and rows are told of once for each name, and of ten names at most', async (t, home) => {
+testVault('unknown properties of bodies and rows are reported once, at most ten names', async (t, home) => {
   const line = '{"type":"token","data":1,"maks":"x"}\n'
   const names = Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`name-${at}`, 1]))
   for (const verb of ['create', 'import'])
@@ -185,7 +189,7 @@ testVault('bodies and rows are told of once for each name, and of ten names at m
     }
 })
 
-t.test('a slip of one letter is near in short names too', async (t) => {
+t.test('a name with one wrong letter is suggested, also for short names', async (t) => {
   const names = ['data', 'mask', 'id', 'containers']
   for (const [text, name] of [
     ['dta', 'data'],

@@ -1,4 +1,4 @@
-/** Settings, invitations and the outbox, as the vault's owner works with them on the command line. */
+/** Settings, invitations and the outbox on the command line, as the vault's owner. */
 import type { Test } from 'tap'
 import { startMailServer } from '../delivery/server.js'
 import { CERTIFICATE } from '../http/certificate.js'
@@ -16,10 +16,10 @@ async function startServer(t: Test, settings: Parameters<typeof startMailServer>
   return server
 }
 
-/** The link that a notice ends with. */
+/** The link at the end of a notice. */
 const linkIn = (text: string) => /Link: (\S+)/.exec(text)?.[1] ?? ''
 
-testVault('who invites sees where the mail went and the link, which the invited accepts', async (t, home) => {
+testVault('inviting prints the link and where the mail went, and the link is accepted', async (t, home) => {
   const { code, stdout, stderr } = await home.run(invite)
   t.equal(code, 0)
   const { id } = JSON.parse(stdout)
@@ -30,7 +30,7 @@ testVault('who invites sees where the mail went and the link, which the invited 
   const [, mailId] = /coffer invite outbox (\S+)/.exec(stderr)!
   const letter = await home.json(['invite', 'outbox', mailId!])
   t.match(letter, { id: mailId, invitation_id: id, to: 'ada@example.com', state: 'outbox', link, text: link })
-  t.same(await home.json(['invite', 'outbox', id]), letter, 'by its invitation too')
+  t.same(await home.json(['invite', 'outbox', id]), letter, 'found by its invitation too')
   const list = await home.json('invite outbox')
   t.same([list.pagination.total_items, list.data[0].id, 'text' in list.data[0]], [1, mailId, false])
   const member = await home.json(['invite', 'accept', link, '--first-name', 'Ada'])
@@ -42,7 +42,7 @@ testVault('who invites sees where the mail went and the link, which the invited 
 })
 
 testVault(
-  'who invites an address again is told of its other invitation, and both links work',
+  'inviting an address again reports its other invitation, and both links are accepted',
   async (t, home) => {
     const first = await home.run(invite)
     t.notMatch(first.stderr, 'another pending invitation')
@@ -52,15 +52,19 @@ testVault(
       'warning: This address has another pending invitation, and the links of both work. Delete the other one: ' +
       `coffer invite delete ${id}. To send an invitation again, use coffer invite resend instead.\n`
     t.same([again.code, again.stderr], [0, warning])
-    t.equal((await home.run(second)).stderr.includes('warning'), false, 'of another address nothing is told')
-    t.equal((await home.json('invite list')).pagination.total_items, 3, 'as the interface allows')
+    t.equal((await home.run(second)).stderr.includes('warning'), false, 'no report for another address')
+    t.equal((await home.json('invite list')).pagination.total_items, 3, 'the API allows several invitations')
     const grants = { type: 'management', permissions: ['tenant:invitation:create'] }
     const env = { COFFER_API_KEY: (await home.createApp(grants)).key }
-    t.same((await home.run(invite, { env })).stderr, '', 'a caller that may not list invitations is not told')
+    t.same(
+      (await home.run(invite, { env })).stderr,
+      '',
+      'no report for a caller that may not list invitations',
+    )
   },
 )
 
-testVault('the token alone is a link too, and may come on standard input', async (t, home) => {
+testVault('a link can be given as its token alone, also on standard input', async (t, home) => {
   const link = linkIn((await home.run(invite)).stderr)
   const token = new URL(link).searchParams.get('token')!
   t.equal((await home.run('invite accept nonsense')).code, 2)
@@ -68,7 +72,7 @@ testVault('the token alone is a link too, and may come on standard input', async
   t.match(await home.json('invite accept', { stdin: `${token}\n` }), { role: 'ADMIN' })
 })
 
-testVault('a mail is printed as text to people, and an empty outbox says what to do', async (t, home) => {
+testVault('a mail is printed as text on a terminal, and an empty outbox says what to do', async (t, home) => {
   const read = (more = '') => home.run(`invite outbox${more} -o table`)
   t.match((await read()).stderr, 'coffer invite create')
   const { id } = await home.json(invite)
@@ -83,7 +87,7 @@ testVault('a mail is printed as text to people, and an empty outbox says what to
     t.equal((await read(more)).code, code, more)
 })
 
-testVault('everything happens in the tenant that was chosen', async (t, home) => {
+testVault('all commands act in the selected tenant', async (t, home) => {
   await home.json('tenant create staging')
   await home.json('tenant use staging')
   await home.json(['invite', 'accept', linkIn((await home.run(invite)).stderr)])
@@ -96,7 +100,7 @@ testVault('everything happens in the tenant that was chosen', async (t, home) =>
     t.equal((await home.json(line)).pagination.total_items, count, line)
 })
 
-testVault('with a mail server the mail is sent before the command ends', async (t, home) => {
+testVault('with a mail server, the mail is sent before the command ends', async (t, home) => {
   const server = await startServer(t)
   await home.json(['config', 'set', 'mail.url', `smtp://localhost:${server.port}`])
   await home.json('config set public_url https://vault.example.com/')
@@ -104,15 +108,15 @@ testVault('with a mail server the mail is sent before the command ends', async (
   t.equal(stderr, `The mail was sent to localhost:${server.port}.\n`)
   const { key } = await home.createApp({ type: 'management', permissions: ['tenant:invitation:create'] })
   const asApplication = await home.run(second, { env: { COFFER_API_KEY: key } })
-  t.match(asApplication, { code: 0, stderr: /^$/ }, 'who is not the owner is told nothing of the mail')
+  t.match(asApplication, { code: 0, stderr: /^$/ }, 'only the owner is told about the mail')
   t.equal(server.received.map(({ to }) => to).join(), 'ada@example.com,eve@example.com')
   const text = server.received[0]?.text.replaceAll('=\r\n', '')
   t.match(text, 'https://vault.example.com/invitations/accept?token=3D')
   const [sent] = (await home.json('invite outbox')).data
-  t.notOk('link' in sent, 'the secret of a mail that was sent is not kept')
+  t.notOk('link' in sent, 'the secret of a sent mail is not stored')
 })
 
-testVault('a mail that cannot be sent says so, and goes with the next', async (t, home) => {
+testVault('a failed mail is reported, and is sent together with the next one', async (t, home) => {
   const now = Date.now()
   await home.json('config set mail.url smtp://localhost:1', { clock: () => now })
   const { code, stdout, stderr } = await home.run(invite, { clock: () => now })
@@ -126,7 +130,7 @@ testVault('a mail that cannot be sent says so, and goes with the next', async (t
   t.equal(server.received.map(({ to }) => to).join(), 'ada@example.com,eve@example.com')
 })
 
-testVault('settings are set, shown, and forgotten', async (t, home) => {
+testVault('settings can be set, shown and removed', async (t, home) => {
   const names = (await home.json('config list')).map(({ name }: { name: string }) => name)
   t.ok(names.includes('mail.url') && names.includes('reactors.undeclared_args'))
   const name = 'tokens.included_monthly_active'
@@ -142,7 +146,7 @@ testVault('settings are set, shown, and forgotten', async (t, home) => {
     t.equal((await home.run(`config ${words}`)).code, 2, words)
 })
 
-testVault('password and link of a mail are on disk only sealed', async (t, home) => {
+testVault('the password and the links of mails are encrypted on disk', async (t, home) => {
   const server = await startServer(t, { user: { name: 'ada', password: PASSWORD } })
   const url = `smtp://ada:${PASSWORD}@localhost:${server.port}`
   home.write('ca.pem', CERTIFICATE)

@@ -1,10 +1,10 @@
-/** Keys of applications on the command line: what is said about them, and a grace time for old ones. */
+/** Keys of applications on the command line: their messages, and the grace time of old keys. */
 import { testVault } from './home.js'
 
 const HOUR_MS = 3_600_000
 const NOW = Date.parse('2030-01-15T12:00:00Z')
 
-testVault('regenerate says what becomes of the old keys, before and after', async (t, home) => {
+testVault('regenerate says before and after what happens to the old keys', async (t, home) => {
   await home.createApp({ name: 'shop', permissions: ['token:read'] })
   const no = [['Go on?', 'n\r']] as const
   const refused = await home.run('app regenerate shop', { columns: 200, answers: no })
@@ -27,7 +27,7 @@ testVault('regenerate says what becomes of the old keys, before and after', asyn
   t.notMatch(wrong.stderr, 'Go on?')
 })
 
-testVault('in a vault on disk, an old key works until its grace time is over', async (t, home) => {
+testVault('in a vault on disk, an old key is accepted until its grace time ends', async (t, home) => {
   const { key: old, id } = await home.createApp({ permissions: ['token:read'] })
   const at = (ms: number) => ({ clock: () => NOW + ms })
   const { key } = await home.json(`app regenerate ${id} --grace 1h --yes`, at(0))
@@ -41,7 +41,7 @@ testVault('in a vault on disk, an old key works until its grace time is over', a
   })
 })
 
-testVault('--grace takes what its own operation takes, and several applications', async (t, home) => {
+testVault('--grace refuses flags that its operation lacks, and takes several apps', async (t, home) => {
   for (const name of ['a', 'b']) await home.createApp({ name, permissions: ['token:read'] })
   for (const [line, message] of [
     ['app regenerate a --grace 1h --curl', '--curl does not go with --grace.'],
@@ -64,7 +64,7 @@ testVault('--grace takes what its own operation takes, and several applications'
   t.match(await home.json('app key list b'), { length: 4 })
 })
 
-testVault('the end of a session may be a duration', async (t, home) => {
+testVault('the end of a session can be a duration', async (t, home) => {
   const browser = await home.createApp({ type: 'public', permissions: ['token:create'] })
   const shop = await home.createApp({ permissions: ['token:read'] })
   const at = (minutes: number, key: string) => ({

@@ -1,6 +1,6 @@
 /**
- * Kills of the real program: a server under commands, and commands that rekey, fold or write, each ended by SIGKILL at some
- * moment; a command after each must work. Knows how to run it; for how long is the caller's.
+ * Kills the real program: servers that answer commands, and commands that rekey, compact or write. A command after
+ * each kill must succeed. The caller decides for how long.
  */
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -8,28 +8,28 @@ import { once } from 'node:events'
 import { createMachine, type Ended, waitFor } from '../support/process.js'
 
 export interface CommandKills {
-  /** Processes that were killed while they ran, by what they did. */
+  /** Number of processes that were killed while they ran, by command. */
   kills: Record<string, number>
   acknowledged: number
-  /** Whatever must not be. */
+  /** Violations of the promises of the vault. */
   faults: string[]
 }
 
 const VICTIMS = ['serve', 'rekey', 'compact', 'create'] as const
 type Victim = (typeof VICTIMS)[number]
 
-/** How long a server, and the first of each other kind, runs at most before it is killed. */
+/** Servers and the first process of each other kind are killed after this time at the latest. */
 const FIRST_LIMIT_MS = 250
-/** How much longer the next of a kind runs that was killed, so that the end of its work is reached as well. */
+/** The next process of a killed kind runs longer by this time, so that kills also reach the end of its work. */
 const LONGER_MS = 100
-/** Rounds at most beyond the time given, for a kind that ended each time before it was killed. */
+/** Number of additional rounds for kinds that always ended before they were killed. */
 const MORE_ROUNDS = 80
 const COMMANDS_AT_ONCE = 3
-/** One call of tokenize: so many that to rekey takes a while. */
+/** Number of values in one call of tokenize. The large number makes rekey slow. */
 const FILLED = 1000
 const UNAVAILABLE = 9
 
-/** Kills for `limitMs` and until each kind was killed once, in turn, then looks at what is left. */
+/** Kills for `limitMs`, and until each kind was killed once. Then checks the vault. */
 export async function killCommands(limitMs: number): Promise<CommandKills> {
   const deadline = Date.now() + limitMs
   const machine = await createMachine()
@@ -37,7 +37,7 @@ export async function killCommands(limitMs: number): Promise<CommandKills> {
   const faults: string[] = []
   const sure = new Set<string>()
   const maybe = new Set<string>()
-  /** How long the next of each kind runs at most before it is killed: found on the machine that the test runs on. */
+  /** The time after which the next process of each kind is killed. Adapted to the speed of the machine. */
   const limits = new Map<Victim, number>()
 
   const complain = (what: string, { code, signal, stderr }: Ended) =>
@@ -85,7 +85,10 @@ export async function killCommands(limitMs: number): Promise<CommandKills> {
     await Promise.all(commands)
   }
 
-  /** Nothing that was acknowledged is missing, nothing else is there, and all of it verifies. */
+  /**
+   * Checks that exactly the acknowledged tokens and perhaps the interrupted ones exist, and that the vault and the
+   * log verify.
+   */
   const judge = async (): Promise<void> => {
     const { ok } = JSON.parse(await expect(['vault', 'verify']))
     const { is_whole: isWhole } = JSON.parse(await expect(['log', 'verify']))

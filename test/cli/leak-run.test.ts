@@ -7,7 +7,7 @@ import type { Outcome, Run } from './fake-process.js'
 import { testHome } from './home.js'
 
 const PASSPHRASE = 'Tr0ub4dor & 3 wörter'
-/** Data of every type, none of whose masks shows it whole; `wrong` is what nobody takes. */
+/** Data of every type, whose masks hide a part of it. `wrong` is invalid for the type. */
 const DATA = {
   card: { number: '4000056655665556', expiration_month: 12, expiration_year: 2031, cvc: '7391' },
   bank: { routing_number: '021000021', account_number: '98765432109876543' },
@@ -26,7 +26,7 @@ const SECRETS = [
   ['Wilhelmina Ångström', 'line one\n"quoted"\t\\ back', PASSPHRASE],
 ].flat()
 
-/** Tells to what sockets of this process connect, other than to a path. */
+/** Records the addresses to which sockets of this process connect, except paths. */
 function watchConnections(t: Test): string[] {
   const reached: string[] = []
   const { connect } = Socket.prototype
@@ -41,7 +41,7 @@ function watchConnections(t: Test): string[] {
   return reached
 }
 
-testHome('no secret is in a file of the vault, an output, an error or a temporary file', async (t, home) => {
+testHome('no file, output or error contains a secret', async (t, home) => {
   const reached = watchConnections(t)
   const temporary = join(home.place, 'tmp')
   mkdirSync(temporary)
@@ -81,7 +81,7 @@ testHome('no secret is in a file of the vault, an output, an error or a temporar
   const search = await run(['token', 'search', '--query', 'type:bank'])
   t.equal(search.code, 0, search.stderr)
 
-  // What fails, each with a secret in what is refused.
+  // Failing commands with a secret in the refused input.
   const bodies = [
     '{"type":"card","data":{"number":"4111111111111112"}}',
     '{"type":"card","data":{"4111111111111112":1,"number":"4000056655665556"}}',
@@ -142,10 +142,10 @@ testHome('no secret is in a file of the vault, an output, an error or a temporar
   const files = (await Promise.all(trees)).flat()
   t.ok(files.length > 8, `${files.length} files`)
   t.same(findLeaks(secrets, [...printed, ...files]), [])
-  t.same(reached, [], 'no command connects to anything')
+  t.same(reached, [], 'no command opens a connection')
 
   const { stdout } = await home.run('token get json-token --reveal', { env: { COFFER_KEY_FILE: keyFile } })
   const found = findLeaks(secrets, [{ name: 'revealed', bytes: Buffer.from(stdout) }])
   const shown = [...new Set(found.map(({ secret }) => secret))].sort()
-  t.same(shown, ['Wilhelmina Ångström', 'patched-secret-value'], 'what is asked for is found')
+  t.same(shown, ['Wilhelmina Ångström', 'patched-secret-value'], 'requested data is found')
 })

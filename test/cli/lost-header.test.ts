@@ -1,10 +1,10 @@
-/** A vault that has lost `vault.json`: every command says so, and none touches what is left. */
+/** A vault without `vault.json`: every command reports it, and no command changes the remaining files. */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { createVaultHome, testHome, testVault } from './home.js'
 
-/** The contents of each file below a directory, but of locks. */
+/** The contents of each file below a directory, except locks. */
 function readAll(directory: string): Record<string, string> {
   const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort()
   const files = names.filter((name) => !statSync(join(directory, name)).isDirectory() && name !== 'lock')
@@ -56,21 +56,21 @@ testVault('no command creates, replaces or removes files of a vault without vaul
       /Put vault\.json back from any copy of this directory\..*`coffer vault restore BACKUP --vault NEW`/,
       line,
     )
-    t.equal(stderr.trimEnd().split('\n').length, 1, `${line}: it is said once`)
+    t.equal(stderr.trimEnd().split('\n').length, 1, `${line}: reported once`)
     t.strictSame(readAll(vault), before, line)
   }
   t.match(await home.run('doctor'), { code: 1, stdout: /but no vault\.json/ })
   const named = readdirSync(home.place).filter((name) => /second|another|recovered|tokens/.test(name))
-  t.same(named, [], 'nothing was written elsewhere either')
+  t.same(named, [], 'no other file was written')
 
   await home.json('vault restore whole.backup --vault new')
   renameSync(join(home.place, 'new/vault.json'), join(vault, 'vault.json'))
   t.equal(readFileSync(join(vault, 'vault.json'), 'utf8'), readFileSync(join(home.place, 'header'), 'utf8'))
   const { data } = await home.json('token list')
-  t.same(data.map(({ id }: { id: string }) => id).sort(), ['card-1', 'card-2'], 'the advice works')
+  t.same(data.map(({ id }: { id: string }) => id).sort(), ['card-1', 'card-2'], 'the advice succeeds')
 })
 
-testVault('each file that a vault cannot do without is enough to refuse a new one', async (t, home) => {
+testVault('each essential file of a vault is enough to refuse a new vault there', async (t, home) => {
   await home.createToken()
   await home.json('vault compact')
   const vault = join(home.place, '.coffer')
@@ -85,7 +85,7 @@ testVault('each file that a vault cannot do without is enough to refuse a new on
   t.ok(names.length >= 4, names.join(' '))
 })
 
-testVault('a vault above is not used in the place of one that has lost its header', async (t, home) => {
+testVault('a vault in a parent folder does not replace one that has lost its header', async (t, home) => {
   await home.createToken({ id: 'of-the-outer' })
   const inner = join(home.place, 'inner')
   mkdirSync(inner)
@@ -98,10 +98,10 @@ testVault('a vault above is not used in the place of one that has lost its heade
   })
 })
 
-testHome('a creation that was interrupted is begun again, and is not taken for a vault', async (t, home) => {
+testHome('an interrupted creation is repeated and is not taken for a vault', async (t, home) => {
   const { key_file } = await home.json('init')
   const vault = join(home.place, '.coffer')
-  // As a kill before the last step leaves it.
+  // A kill before the last step leaves these files.
   renameSync(join(vault, 'vault.json'), join(vault, 'being-created'))
   writeFileSync(join(vault, 'segments', 'left'), 'half a table')
   t.match(await home.run('token list'), { code: 6, stderr: /has not ended.*coffer init --vault/ })
@@ -109,10 +109,10 @@ testHome('a creation that was interrupted is begun again, and is not taken for a
   t.not(again.key_file, key_file)
   await home.createToken({ id: 'first' })
   const left = Object.keys(readAll(vault)).map((name) => name.replace(/-.*/, ''))
-  t.same(left, ['head', 'journal', 'state', 'vault.json'], 'nothing of before is left')
+  t.same(left, ['head', 'journal', 'state', 'vault.json'], 'no old file is left')
 })
 
-testHome('files of somebody else in the directory of a new vault stay', async (t, home) => {
+testHome('other files in the directory of a new vault are kept', async (t, home) => {
   const project = join(home.place, 'project')
   mkdirSync(join(project, 'segments'), { recursive: true, mode: 0o700 })
   writeFileSync(join(project, 'segments', 'one.ts'), 'code')
@@ -128,7 +128,7 @@ testHome('files of somebody else in the directory of a new vault stay', async (t
   t.equal(readFileSync(join(project, 'parts', 'one.ts'), 'utf8'), 'code')
 })
 
-t.test('a demo vault whose list of keys is missing is not advised away', async (t) => {
+t.test('the advice for a demo vault without its list of keys keeps the vault', async (t) => {
   const home = await createVaultHome(t)
   mkdirSync(join(home.place, '.coffer-demo'))
   const { code, stderr } = await home.run('serve --demo --port 0')

@@ -1,4 +1,4 @@
-/** Commands for several ids, and for several bodies. */
+/** Commands with several ids or several bodies. */
 import t from 'tap'
 import type { Fetch } from '../../src/client/http-client.js'
 import { openTestVault } from '../../src/index.js'
@@ -7,11 +7,11 @@ import { createHome, type Home, testVault } from './home.js'
 const BODIES = ['one', 'two', 'three']
   .map((id) => `{"id":"${id}","type":"token","data":"d-${id}"}\n`)
   .join('')
-/** A command of several ids has ended at one that there is not. */
+/** The exit code of a command for several ids, one of which does not exist. */
 const stopped = /no-such: .*\(done before: 1; not done: no-such and 1 after it\)/
 const ids = async (home: Home) => (await home.run('token list --output id')).stdout
 
-testVault('NDJSON on standard input or in a file creates each, under the flags of all', async (t, home) => {
+testVault('NDJSON from standard input or a file creates each line with the same flags', async (t, home) => {
   const create = (more: string, stdin = '') => home.run(`token create${more}`, { stdin })
   const made = await create(' --metadata a=b --fields id,metadata', `${BODIES}\n`)
   t.equal(made.stdout, ['one', 'two', 'three'].map((id) => `{"id":"${id}","metadata":{"a":"b"}}\n`).join(''))
@@ -19,11 +19,15 @@ testVault('NDJSON on standard input or in a file creates each, under the flags o
   const apps = await home.run('app create --file apps.ndjson --permission token:create --output id')
   t.equal(apps.stdout.trim().split('\n').length, 2)
   const body = '{"type":"token","data":1}\n'
-  t.equal((await create('', '{"type":\n"token","data":{\n}\n}')).code, 0, 'one body may have lines')
+  t.equal(
+    (await create('', '{"type":\n"token","data":{\n}\n}')).code,
+    0,
+    'a single body may have several lines',
+  )
   t.equal((await create('', `${body}${body}`)).code, 0)
 })
 
-testVault('the first line that is refused ends the command, whatever is wrong with it', async (t, home) => {
+testVault('the first refused line ends the command, whatever the reason', async (t, home) => {
   const good = (id: string) => `{"id":"${id}","type":"token","data":1}`
   for (const [bad, reason] of [
     ['{"type":"token","data":}', 'the JSON is refused at line 3, column 24: expected a JSON value'],
@@ -39,14 +43,14 @@ testVault('the first line that is refused ends the command, whatever is wrong wi
     t.ok(code > 0, bad)
     t.match(stderr, `error: line 3: ${reason}`, bad)
     t.match(stderr, /\(done before: 1; not done: line 3 and 1 after it\)\n$/, bad)
-    t.equal(await ids(home), 'first\n', 'the lines before it are stored, those after it are not')
+    t.equal(await ids(home), 'first\n', 'the lines before it are stored and the lines after it are not')
     await home.run('token delete first --yes')
   }
   const { stderr } = await home.run('token create', { stdin: `${good('abc')}\n{"type":"token"}\n` })
-  t.match(stderr, /\(done before: 1; not done: line 2\)/, 'the last line')
+  t.match(stderr, /\(done before: 1; not done: line 2\)/, 'the last line is refused')
 })
 
-testVault('a name that cannot be found is met in its turn', async (t, home) => {
+testVault('a name that does not exist is reported after the ids before it are done', async (t, home) => {
   for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
   const stderr =
     /^error: frnt: No app "frnt". Did you mean "front".*\(done before: 1; not done: frnt and 1 after it\)/
@@ -54,7 +58,7 @@ testVault('a name that cannot be found is met in its turn', async (t, home) => {
   t.equal((await home.json('app list')).pagination.total_items, 1)
 })
 
-testVault('an answer that cannot be printed counts as done', async (t, home) => {
+testVault('a change whose answer cannot be printed counts as done', async (t, home) => {
   const stdin = BODIES
   const { stderr } = await home.run('token create', { stdin, stdoutFailure: 'ENOSPC' })
   t.match(
@@ -64,7 +68,7 @@ testVault('an answer that cannot be printed counts as done', async (t, home) => 
   t.equal(await ids(home), 'one\n')
 })
 
-testVault('a verb that takes an id takes several, and lines of standard input', async (t, home) => {
+testVault('a verb with an id takes several ids, also as lines of standard input', async (t, home) => {
   await home.run('token create', { stdin: BODIES + BODIES.replace(/"id":"/g, '"id":"gone-') })
   const asked = { columns: 100, answers: [['Go on?', 'n\n']] } as const
   for (const [line, expected, options] of [
@@ -93,7 +97,7 @@ testVault('a verb that takes an id takes several, and lines of standard input', 
     t.match(await home.run(`token ${line}`, options), expected, line)
 })
 
-testVault('names stand for several ids too', async (t, home) => {
+testVault('names can replace several ids', async (t, home) => {
   for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
   const { stdout } = await home.run('app get back front --fields name')
   t.equal(stdout, '{"name":"back"}\n{"name":"front"}\n')
@@ -103,7 +107,7 @@ testVault('names stand for several ids too', async (t, home) => {
   t.equal((await home.json('app list')).pagination.total_items, 0)
 })
 
-testVault('an interrupt tells how many are done, and where to go on', async (t, home) => {
+testVault('an interrupt reports how many are done and how to continue', async (t, home) => {
   const all = Array.from({ length: 250 }, (_, at) => `many-${at}`)
   const rows = all.map((id) => `{"id":"${id}","type":"token","data":"x"}\n`).join('')
   for (const output of ['table', 'json']) {
@@ -122,7 +126,7 @@ testVault('an interrupt tells how many are done, and where to go on', async (t, 
   }
 })
 
-t.test('an interrupted request to a server may have been performed, and is told so', async (t) => {
+t.test('an interrupted request to a server is reported as possibly performed', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
   const home = createHome(t)

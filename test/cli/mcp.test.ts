@@ -1,4 +1,4 @@
-/** `coffer mcp`, driven by the official client over standard input and output. */
+/** `coffer mcp`, used by the official client over standard input and output. */
 import t, { type Test } from 'tap'
 import { startDestination } from '../parity/destination.js'
 import { type AgentOptions, connectAgent } from '../support/agent.js'
@@ -22,7 +22,7 @@ async function open(t: Test, { words = [], ...more }: Partial<AgentOptions> = {}
   return { home, key: key as string, rules, destination, connect, ...agent }
 }
 
-t.test('an agent has the tools that its permissions allow, with schemas and hints', async (t) => {
+t.test('an agent gets the tools that its permissions allow, with schemas and hints', async (t) => {
   const { client, rules } = await open(t)
   t.match(rules, [{ transform: 'mask', container: '/' }])
   const { tools } = await client.listTools()
@@ -41,7 +41,7 @@ t.test('an agent has the tools that its permissions allow, with schemas and hint
   for (const { name, description } of tools) t.ok((description ?? '').length > 10, name)
 })
 
-t.test('every tool answers, and errors are those of the terminal', async (t) => {
+t.test('every tool answers, with the same errors as the terminal', async (t) => {
   const { client, call, home, destination } = await open(t)
   const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
   const reactor = await home.json(['reactor', 'create', '--name', 'hello', '--code', code])
@@ -87,10 +87,10 @@ t.test('every tool answers, and errors are those of the terminal', async (t) => 
   await t.rejects(call('nothing'), /no tool/)
   const log = await home.json('log list --size 100')
   const own = log.data.filter(({ actor_type }: { actor_type: string }) => actor_type === 'application')
-  t.ok(own.length > 10, 'everything is in the log, with the application')
+  t.ok(own.length > 10, 'every call is logged with the application')
 })
 
-t.test('options narrow the tools, and wrong ones are refused, as is a key that reveals', async (t) => {
+t.test('options restrict the tools; wrong options and keys that reveal data are refused', async (t) => {
   const { home, key, connect } = await open(t)
   const list = async (...words: string[]) => {
     const { client } = await connect({ words })
@@ -134,7 +134,7 @@ t.test('other commands reach the vault between calls, and several calls run at o
   t.equal((await home.json('token list')).pagination.total_items, 8)
 })
 
-t.test('a person confirms calls where they are to, seeing where they go', async (t) => {
+t.test('a person confirms calls that require it, and sees their destination', async (t) => {
   const asked: string[] = []
   let isAllowed = true
   const person = (message: string) => {
@@ -144,7 +144,7 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   const { call, destination, home, connect } = await open(t, { words: ['--confirm'], person })
   await call('token_create', CARD)
   await call('token_get', { id: 'card-1' })
-  t.same(asked, [], 'a new token needs no consent')
+  t.same(asked, [], 'a new token needs no confirmation')
   t.match(await home.json('log reveals card-1'), { count: 0, use_count: 0 })
   const input = { target: `${destination.url}/echo`, body: { n: '{{ card-1 | json: "$.number" }}' } }
   t.equal((await call('proxy_call', input)).data.res.statusCode, 200)
@@ -153,10 +153,14 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   t.notMatch(asked.join(), NUMBER)
   isAllowed = false
   t.match(await call('proxy_call', input), { isError: true, text: /did not allow/ })
-  t.equal((await call('proxy_call', { ...input, dry_run: true })).isError, false, 'needs no consent')
+  t.equal(
+    (await call('proxy_call', { ...input, dry_run: true })).isError,
+    false,
+    'a dry run needs no confirmation',
+  )
   const hidden = { id: 'no\u202ene', dry_run: true }
   t.match(await call('reactor_react', hidden), { text: /did not allow/ }, 'needs it')
-  t.match(asked[2], 'no\\u202ene', 'nothing in a question is invisible, or changes what is seen of it')
+  t.match(asked[2], 'no\\u202ene', 'a question shows invisible characters')
   const padding = 'x'.repeat(5000)
   await call('reactor_react', { args: { padding }, more: padding, id: 'the-reactor' })
   t.match(asked[3], /the-reactor/, 'no other member hides what the call acts on')
@@ -168,11 +172,11 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   t.match(await home.json('log reveals card-1'), uses)
   const mute = await connect({ words: ['--confirm', '--allow-net', new URL(destination.url).host] })
   const outcome = await mute.call('proxy_call', input).catch(() => ({ isError: true }))
-  t.equal(outcome.isError, true, 'a client that cannot ask cannot call')
+  t.equal(outcome.isError, true, 'a client without confirmations cannot call')
   t.match(await home.json('log reveals card-1'), uses)
 })
 
-t.test('a server performs the tools, in no-reveal mode that it confirms', async (t) => {
+t.test('a server performs the tools after it has confirmed no-reveal mode', async (t) => {
   const { home, key, destination, connect } = await open(t)
   await home.createToken(CARD)
   const stop = new AbortController()
@@ -208,7 +212,7 @@ t.test('a server performs the tools, in no-reveal mode that it confirms', async 
   await serving
 })
 
-t.test('help topics are resources, and two prompts say how', async (t) => {
+t.test('help topics are resources, and two prompts explain the tools', async (t) => {
   const { client } = await open(t)
   const { resources } = await client.listResources()
   t.equal(resources.map(({ name }) => name).join(), 'expressions,access-rules,search')
@@ -227,7 +231,7 @@ t.test('help topics are resources, and two prompts say how', async (t) => {
   await t.rejects(read('vault_file', {}))
 })
 
-t.test('what was asked before standard input ended is answered', async (t) => {
+t.test('requests that were sent before standard input ended are answered', async (t) => {
   const home = await createVaultHome(t)
   const { key } = await home.json('app create --agent helper')
   const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'p', version: '1' } }

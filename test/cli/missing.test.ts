@@ -1,4 +1,4 @@
-/** Errors about what does not exist: every command names the noun and the id that it was given. */
+/** Errors about missing records: every command names the noun and the given id. */
 import t from 'tap'
 import type { CommandContext } from '../../src/cli/context.js'
 import { explainMissing } from '../../src/cli/missing.js'
@@ -12,13 +12,13 @@ import { testVault } from './home.js'
 const UUID = '1ec69f2a-3f0c-4f5e-8d6d-0f4c7f3a2b10'
 const CARD = '4242424242424242'
 
-/** Their paths take no id of a record, or the id of a record that the command does not read. */
+/** Operations whose paths contain no id, or the id of a record that the command does not read. */
 const OTHERS = ['session authorize']
 
 const takesId = (definition: RoutedOperation) =>
   definition.endpoint.parameters.length > 0 && !isControl(definition) && !OTHERS.includes(definition.name)
 
-t.test('every operation that takes an id names it, the noun, and what to run next', async (t) => {
+t.test('every operation with an id names it, the noun, and the next command', async (t) => {
   const { ask } = await openTestVault()
   const named = (input: Input): Input => JSON.parse(JSON.stringify(input).replaceAll(/\$[a-z]+/g, 'nope'))
   const context = { config: {} } as CommandContext
@@ -27,7 +27,7 @@ t.test('every operation that takes an id names it, the noun, and what to run nex
   for (const definition of definitions) {
     const { name } = definition
     const { good } = faultyInputsOf(definition)
-    // A parent and its child differ.
+    // The ids of a parent and its child must differ.
     const ids = Object.fromEntries(
       definition.endpoint.parameters.map((parameter, at) => [parameter, `nope${at || ''}`]),
     )
@@ -90,7 +90,7 @@ testVault('an id that may be a secret is not repeated', async (t, home) => {
     )
 })
 
-testVault('programs get what the API says', async (t, home) => {
+testVault('programs get the text of the API', async (t, home) => {
   const { code, stderr } = await home.run('token get nope --json')
   t.equal(code, 3)
   t.equal(JSON.parse(stderr).detail, 'There is no token with this id.')

@@ -1,4 +1,4 @@
-/** Names, beginnings of ids and durations where ids and dates are asked for; tokens in tables. */
+/** Names, prefixes of ids and durations in place of ids and dates, and tokens in tables. */
 import { cpSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -16,7 +16,7 @@ const B = '11112222-1111-4111-8111-111111111111'
 const C = 'deadbeef-1111-4111-8111-111111111111'
 const D = 'deadbef0-1111-4111-8111-111111111111'
 
-t.test('a name is the id of the one thing that has it', async (t) => {
+t.test('a name stands for the id of the only record with the name', async (t) => {
   const things = [
     { id: A, name: 'Hello' },
     { id: B, name: 'greet' },
@@ -60,7 +60,7 @@ testVault('commands take names of applications, formulas, reactors and members',
   for (const name of ['support', made.id.slice(0, 8)])
     t.equal((await home.json(`app get ${name}`)).id, made.id)
   t.equal((await home.json('app list --id support')).data.length, 1)
-  t.same((await home.json('app list --id suport')).data, [], 'a filter may name what there is not')
+  t.same((await home.json('app list --id suport')).data, [], 'a filter may name a missing record')
   t.equal((await home.json('app key list support')).length, 1)
   t.match(await home.json('token list --explain-as support'), { caller: { id: made.id } })
   const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
@@ -80,10 +80,10 @@ testVault('commands take names of applications, formulas, reactors and members',
   for (const name of ['Staging', staging.id.slice(0, 8)])
     t.equal((await home.json(['tenant', 'get', '--tenant', name])).id, staging.id)
   const refused = await home.run('app get support', { env: { COFFER_API_KEY: made.key } })
-  t.equal(refused.code, 4, 'a caller that may not list gives ids')
+  t.equal(refused.code, 4, 'a caller that may not list must give ids')
 })
 
-t.test('a duration is a date from now on, or before now', async (t) => {
+t.test('a duration is a date after now or before now', async (t) => {
   for (const [text, ms] of [
     ['90s', 90_000],
     ['15m', 900_000],
@@ -111,12 +111,12 @@ t.test('a duration is a date from now on, or before now', async (t) => {
   const authorize = ['session', 'authorize', '--nonce', '-', '--permission', 'token:read', '--expires-at']
   const asBackend = { env: backend, clock: () => now, stdin: nonce }
   t.match((await home.run([...authorize, '25h'], asBackend)).stderr, /at most 24 hours ahead/)
-  t.equal((await home.run([...authorize, '2h'], asBackend)).code, 0, 'of a session too')
+  t.equal((await home.run([...authorize, '2h'], asBackend)).code, 0, 'also for a session')
   const later = { clock: () => now + 7_200_000 }
   t.equal((await home.json('log list --start-date 1h', later)).pagination.total_items, 0)
 })
 
-testVault('an error of a date says that a duration is accepted', async (t, home) => {
+testVault('the error of a date says that durations are accepted', async (t, home) => {
   const create = ['token', 'create', '--file', home.write('body.json', '{"type":"token","data":"x"}')]
   for (const [words, message] of [
     [
@@ -133,10 +133,10 @@ testVault('an error of a date says that a duration is accepted', async (t, home)
   ] as const)
     t.match(await home.run(words), { code: 2, stderr: message }, words.join(' '))
   const body = await home.run('token create', { stdin: '{"type":"token","data":"x","expires_at":"2h"}' })
-  t.match(body, { code: 2, stderr: /; --expires-at also takes a duration from now: 2h\n$/ }, 'of a body too')
+  t.match(body, { code: 2, stderr: /; --expires-at also takes a duration from now: 2h\n$/ }, 'also in a body')
 })
 
-testVault('--vault names a vault or its directory; a key file beside it is found', async (t, home) => {
+testVault('--vault names a vault or its parent, and finds a key file beside it', async (t, home) => {
   const { vault, key_file } = await home.json('init --vault other')
   for (const directory of ['.', '.coffer', 'other'])
     t.equal((await home.run(['token', 'list', '--vault', directory])).code, 0, directory)
@@ -148,14 +148,14 @@ testVault('--vault names a vault or its directory; a key file beside it is found
   t.match(status, { vault, directory: join(home.place, 'demo/.coffer-demo/vault') })
   rmSync(join(home.place, '.coffer'), { recursive: true })
   const used = await home.json('vault status', elsewhere)
-  t.equal(used.vault, vault, 'without another, the demo vault is used')
+  t.equal(used.vault, vault, 'the demo vault is used if there is no other vault')
   const told = 'This is the demo vault in .coffer-demo. Create yours: coffer init\n'
-  t.equal((await home.run('token list', elsewhere)).stderr, told, 'and told of')
+  t.equal((await home.run('token list', elsewhere)).stderr, told, 'the demo vault is reported')
   t.equal((await home.run('token list --quiet', elsewhere)).stderr, '')
   t.equal((await home.run('token list --vault .coffer-demo', elsewhere)).stderr, '')
 })
 
-testVault('who stands in a vault is told how to name it', async (t, home) => {
+testVault('a command that runs inside a vault says how to name it', async (t, home) => {
   await home.json('vault copy --to other')
   rmSync(join(home.place, '.coffer'), { recursive: true })
   const vault = join(home.place, 'other')
@@ -166,7 +166,7 @@ testVault('who stands in a vault is told how to name it', async (t, home) => {
   }
 })
 
-testVault('short flags and words that people try', async (t, home) => {
+testVault('short flags and common synonyms are accepted', async (t, home) => {
   const print = async (line: string) => (await home.run(line)).stdout
   for (const [words, same] of [
     ['token get -h', 'token get --help'],
@@ -200,14 +200,14 @@ const ROWS = [
   { id: 'card-1', type: 'card', data: { number: CARD } },
 ]
 
-testVault('a table shows the digits that one looks for, at every width', async (t, home) => {
+testVault('a table shows the useful digits at every width', async (t, home) => {
   for (const row of ROWS) await home.createToken(row)
   for (const columns of [60, 80, 100]) {
     const { stdout } = await home.run('token list', { columns })
     for (const line of stdout.split('\n')) t.ok(measureWidth(line) <= columns, line)
     const shown = ['visa •••• 4242', 'amex •••• 0005', '021000021 •••• 7890', 'XXX-XX-1120', '(no mask)']
     for (const text of [...shown, 'Ada', '/pii/low/']) t.match(stdout, text, `${columns} columns`)
-    t.notMatch(stdout, '/pci/high/', 'the usual ones of a type say nothing')
+    t.notMatch(stdout, '/pci/high/', 'the default containers of a type are not shown')
     t.match(stdout, /^card-1 +card +visa •••• 4242 .*\d s ago$/m)
   }
   t.match((await home.run('token list --reveal', { columns: 80 })).stdout, `visa ${CARD}`)
@@ -230,7 +230,7 @@ testVault('a table shows the digits that one looks for, at every width', async (
   t.match(wide.stdout, '"number":"XXXXXXXXXXXX4242"')
 })
 
-t.test('an age has the longest unit that fits, and is a date for what is old or ahead', async (t) => {
+t.test('an age has its longest unit, and an old or future time is a date', async (t) => {
   const now = Date.parse('2030-03-01T00:00:00Z')
   for (const [date, age] of [
     ['2030-02-28T23:59:59.500+00:00', '0 s ago'],
@@ -246,7 +246,7 @@ t.test('an age has the longest unit that fits, and is a date for what is old or 
   t.match(summarizeTokens([redacted], now).rows, [{ shows: '(redacted)', containers: /^$/ }])
 })
 
-testVault('a table of things that can expire says when, if one of them does', async (t, home) => {
+testVault('a table of records that can expire shows when, if one of them does', async (t, home) => {
   const now = Date.now()
   const table = async (line: string, more = {}) =>
     (await home.run(line, { columns: 120, clock: () => now, ...more })).stdout
@@ -262,16 +262,16 @@ testVault('a table of things that can expire says when, if one of them does', as
   t.match(await table('token list --wide'), `${at.slice(0, 19)}Z`)
   t.match(await table('app list'), / ends +private .* in 2 h$/m)
   t.match((await home.run('token list -o csv')).stdout, /^"id",.*"expires_at"$/m)
-  t.match(await table('token list', { columns: 40 }), /^ends .* in 2 h$/m, 'on a narrow terminal too')
+  t.match(await table('token list', { columns: 40 }), /^ends .* in 2 h$/m, 'also on a narrow terminal')
 })
 
-t.test('ids are shortened as far as they differ; those that somebody chose are not', async (t) => {
+t.test('random ids are shortened as far as they differ, and chosen ids are not', async (t) => {
   const near = UUID.replace('0f4c', '0f4d')
   const short = ['1ec69a3f-0f4c', '1ec69a3f-0f4d', 'customer-42', '2ec69a3f']
   t.same(shortenIds([UUID, near, 'customer-42', UUID.replace('1e', '2e')]), short)
 })
 
-testVault('the beginning of an id stands for a token wherever an id does', async (t, home) => {
+testVault('the prefix of an id can replace the id of a token', async (t, home) => {
   const short = UUID.slice(0, 8)
   for (const id of [UUID, 'card-1']) await home.createToken({ id })
   await home.json(`token link card-1 ${short}`)
@@ -286,22 +286,22 @@ testVault('the beginning of an id stands for a token wherever an id does', async
   const countRecords = async () => (await home.json(`log list ${UUID}`)).pagination.total_items
   const before = await countRecords()
   t.match(await home.run(`token get ${short}`, asReader), { code: 0 })
-  t.equal(await countRecords(), before + 1, 'one read is one record')
+  t.equal(await countRecords(), before + 1, 'one read makes one log record')
   const app = await home.createApp({ name: 'front', permissions: ['token:read', 'token:search'] })
   const [key] = await home.json('app key list front')
   t.equal((await home.json(`app key get front ${key.id.slice(0, 8)}`)).id, key.id)
   const env = { COFFER_API_KEY: app.key }
-  t.equal((await home.json(`token get ${short}`, { env })).id, UUID, 'for an application too')
+  t.equal((await home.json(`token get ${short}`, { env })).id, UUID, 'also for an application')
   await home.createToken({ id: UUID.replace('0f4c', '0f4d') })
   const twice = await home.run(`token get ${short}`)
   t.match(twice, { code: 2, stderr: /stands for 2 of: coffer token list\. Give an id/ })
   await home.createToken({ id: short })
-  t.equal((await home.json(`token get ${short}`)).id, short, 'a whole id goes first')
+  t.equal((await home.json(`token get ${short}`)).id, short, 'a complete id is preferred')
   t.equal((await home.run(`token delete ${UUID.slice(0, 13)} --yes`)).code, 0)
   t.equal((await home.run(`token get ${UUID}`)).code, 3)
 })
 
-testVault('data has a mark for masked and one for the clear, for applications too', async (t, home) => {
+testVault('data is marked as masked or plaintext, for applications too', async (t, home) => {
   await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
   const get = (more = '', env = {}) =>
     home.run(`token get card-1 --fields data${more}`, { columns: 100, env })

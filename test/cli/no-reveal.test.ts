@@ -1,4 +1,4 @@
-/** No-reveal mode of the command line: what it refuses, what it hides, and who turns it off. */
+/** No-reveal mode of the command line: what it refuses and hides, and who can turn it off. */
 import t, { type Test } from 'tap'
 import { createHandler } from '../support/service.js'
 import { openTestVault } from '../support/test-vault.js'
@@ -18,7 +18,7 @@ async function open(t: Test) {
   return { home, key }
 }
 
-/** What `doctor` says of the mode. */
+/** The line of `doctor` about the mode. */
 const findMode = async (home: Home, more = '') =>
   (await home.json(`doctor${more}`)).find(({ check }: { check: string }) => check === 'no_reveal').found
 
@@ -50,7 +50,7 @@ const REFUSED = [
   'control page',
 ]
 
-t.test('what gives data, keys or answers to guesses is refused with a reason and exit code 4', async (t) => {
+t.test('commands that reveal data, keys or guesses are refused with a reason and code 4', async (t) => {
   const { home, key } = await open(t)
   for (const line of REFUSED) {
     const { code, stdout, stderr } = await home.run(line, MODE)
@@ -59,13 +59,17 @@ t.test('what gives data, keys or answers to guesses is refused with a reason and
     t.notMatch(stdout + stderr, NUMBER)
   }
   t.match(await home.run('token detokenize', { ...MODE, stdin: '"{{ card-1 }}"' }), { code: 4, stdout: /^$/ })
-  t.equal((await home.run('app list --fields name -o value')).stdout, 'reader\n', 'nothing was created')
+  t.equal(
+    (await home.run('app list --fields name -o value')).stdout,
+    'reader\n',
+    'no application was created',
+  )
   t.equal((await home.run('token get card-1 --reveal --no-reveal')).code, 4, 'the flag')
-  t.match((await home.run('token get card-1 --reveal')).stdout, NUMBER, 'without the mode it is shown')
+  t.match((await home.run('token get card-1 --reveal')).stdout, NUMBER, 'without the mode the data is shown')
   t.match((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
 })
 
-t.test('an application whose rules reveal sees masked data, and nobody sees fingerprints', async (t) => {
+t.test('an application with reveal rules sees masked data, and no caller sees fingerprints', async (t) => {
   const { home, key } = await open(t)
   const env = { ...MODE.env, COFFER_API_KEY: key }
   for (const verb of ['get card-1', 'list', 'list --after', 'search type:card', 'export -']) {
@@ -93,7 +97,7 @@ t.test('deliveries to webhooks are shown without fingerprints', async (t) => {
   t.match(JSON.stringify(await home.json('webhook deliveries')), 'fingerprint"')
 })
 
-t.test('a duplicate is not told', async (t) => {
+t.test('a duplicate is not reported', async (t) => {
   const { home } = await open(t)
   const stdin = JSON.stringify({ type: 'card', data: { number: NUMBER }, deduplicate_token: true })
   t.equal((await home.json('token create', { stdin, ...MODE }))._extras.deduplicated, false)
@@ -101,7 +105,7 @@ t.test('a duplicate is not told', async (t) => {
   t.not(id, 'card-1')
 })
 
-t.test('reactor results and stored answers are without what was put in', async (t) => {
+t.test('reactor results and stored answers do not contain token data', async (t) => {
   const { home } = await open(t)
   const react = (argument: string, more: string[] = [], mode: object = MODE) =>
     home.run(['reactor', 'react', 'echo', '--args', `a=${argument}`, ...more], mode)
@@ -114,7 +118,7 @@ t.test('reactor results and stored answers are without what was put in', async (
   t.match((await react(used, once)).stdout, 'withheld', 'the stored answer of a run without the mode')
 })
 
-t.test('the setting of the vault holds for all; a person on a terminal takes it back', async (t) => {
+t.test('the setting of the vault applies to all callers, and a person can remove it', async (t) => {
   const { home, key } = await open(t)
   await home.json('config set no_reveal true')
   const reveal = () => home.run('token get card-1 --reveal')
@@ -131,7 +135,7 @@ t.test('the setting of the vault holds for all; a person on a terminal takes it 
   t.match((await reveal()).stdout, NUMBER)
 })
 
-t.test('a profile turns it on, and doctor says what did', async (t) => {
+t.test('a profile can turn the mode on, and doctor shows what turned it on', async (t) => {
   const { home } = await open(t)
   await home.run('profile set agent no-reveal true')
   for (const env of [{}, { COFFER_NO_REVEAL: '0' }])
@@ -141,10 +145,10 @@ t.test('a profile turns it on, and doctor says what did', async (t) => {
   for (const line of ['init --vault other --starter-apps', 'serve --starter-apps', 'serve --demo'])
     t.equal((await home.run(line, MODE)).code, 4, line)
   const served = await home.run('serve --port 0 -o json', { ...MODE, interruptAt: 'reactor_sandbox' })
-  t.notMatch(served.stdout, 'page_url', 'the page could do what is refused')
+  t.notMatch(served.stdout, 'page_url', 'the page could do what the mode refuses')
 })
 
-t.test('a server is asked for the mode, and not believed without it', async (t) => {
+t.test('a server must confirm the mode, or it is not used', async (t) => {
   const { app, ask, createApplication } = await openTestVault()
   t.teardown(() => app.close())
   await ask('token create', CARD)

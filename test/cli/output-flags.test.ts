@@ -1,4 +1,4 @@
-/** Every command keeps its output flags, or refuses them before it does anything. */
+/** Every command obeys its output flags or refuses them before it does anything. */
 import { readdirSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { hasCommand } from '../../src/cli/command-tree.js'
@@ -10,7 +10,7 @@ import type { Schema } from '../../src/framework/schema.js'
 import { registry } from '../../src/operations/all.js'
 import { createHome, type Home, testHome, testVault } from './home.js'
 
-/** `result`: the schema of what it prints; undefined if it prints text of its own, or nothing. */
+/** `result`: the schema of the printed result, or undefined if the command prints other text or nothing. */
 interface Command {
   name: string
   words: readonly string[]
@@ -36,14 +36,14 @@ const COMMANDS: readonly Command[] = [
   })),
 ]
 
-/** Runs it where there is no vault, so that a command that goes on fails with another code or makes a file. */
+/** Runs a command without a vault, so a command that does not stop fails with another code or creates a file. */
 async function refuse(t: Test, home: Home, words: readonly string[], message: RegExp): Promise<void> {
   const { code, stdout, stderr } = await home.run([...words, '--yes'])
   t.match({ code, stdout, stderr }, { code: 2, stdout: '', stderr: message }, words.join(' '))
-  t.same(readdirSync(home.place), [], 'nothing was made')
+  t.same(readdirSync(home.place), [], 'no file was created')
 }
 
-t.test('every command refuses what it cannot print, before it does anything', async (t) => {
+t.test('a command refuses an impossible output format before it does anything', async (t) => {
   const home = createHome(t)
   const find = (isWanted: (command: Command) => boolean) => COMMANDS.filter(isWanted)
   const results = find(({ printsText }) => !printsText)
@@ -69,7 +69,7 @@ function propertiesOf({ result }: Command): object {
   return (item.type === 'object' && item.properties) || {}
 }
 
-testVault('a refused format changes nothing, whether a flag or a variable sets it', async (t, home) => {
+testVault('a refused format changes nothing, also if a variable sets it', async (t, home) => {
   const { id, key } = await home.createApp({ name: 'one', permissions: ['token:create', 'token:read'] })
   const twoFields = { COFFER_OUTPUT: 'value', COFFER_FIELDS: 'id,name' }
   for (const [line, options] of [
@@ -83,14 +83,14 @@ testVault('a refused format changes nothing, whether a flag or a variable sets i
   ] as const)
     t.match(await home.run(line, options), { code: 2, stdout: '', stderr: /field/ }, line)
   const env = { COFFER_API_KEY: key }
-  t.equal((await home.json('app whoami', { env })).id, id, 'its key is as it was')
+  t.equal((await home.json('app whoami', { env })).id, id, 'the key has not changed')
   const { data } = await home.json('app list')
   t.match(data, [{ name: 'one', keys: [{ id: /./ }] }])
   t.same([data.length, data[0].keys.length], [1, 1])
   t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
-testVault('fields for all commands do not hide a key that is shown once', async (t, home) => {
+testVault('fields that are set for all commands do not hide a key that is shown once', async (t, home) => {
   const env = { COFFER_FIELDS: 'id,name' }
   const { id, key } = await home.createApp({ name: 'one', permissions: ['token:read'] })
   for (const line of ['app regenerate one --yes', 'app key create one'])
@@ -99,8 +99,12 @@ testVault('fields for all commands do not hide a key that is shown once', async 
       stderr: 'COFFER_FIELDS leaves out key, which is shown only once. Say what to print: --fields id,key\n',
     })
   t.equal((await home.json('app whoami', { env: { COFFER_API_KEY: key } })).id, id)
-  t.same(await home.json('app get one', { env }), { id, name: 'one' }, 'no key is shown there')
-  t.same(Object.keys(await home.json('app regenerate one --yes --fields id', { env })), ['id'], 'as asked')
+  t.same(await home.json('app get one', { env }), { id, name: 'one' }, 'the output has no key')
+  t.same(
+    Object.keys(await home.json('app regenerate one --yes --fields id', { env })),
+    ['id'],
+    'fields of this command are respected',
+  )
 })
 
 testVault('a change whose answer cannot be printed says what was done and what to do', async (t, home) => {

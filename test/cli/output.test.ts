@@ -35,13 +35,13 @@ async function print(result: unknown, options: Partial<PrintOptions>, terminal: 
   return { out: shown.stdout.text, err: shown.stderr.text }
 }
 
-t.test('a table is the default on a terminal, and JSON everywhere else', async (t) => {
+t.test('the default is a table on a terminal, and JSON everywhere else', async (t) => {
   t.equal(chooseFormat(createTerminal({ columns: 80 }), undefined), 'table')
   t.equal(chooseFormat(createTerminal(), undefined), 'json')
   t.equal(chooseFormat(createTerminal(), 'csv'), 'csv')
 })
 
-t.test('every format prints the answer, and nothing that a terminal would execute', async (t) => {
+t.test('every format prints the answer without control characters', async (t) => {
   const list = listOf([card, hostile], 57)
   const one = listOf([card])
   const number = ['data.number']
@@ -72,7 +72,7 @@ t.test('every format prints the answer, and nothing that a terminal would execut
   await t.rejects(print(card, { format: 'value' }), { code: 'usage', message: /prints one field/ })
 })
 
-t.test('a stream is printed as its items come, and ends with its reader', async (t) => {
+t.test('a stream is printed item by item, and ends when its reader closes it', async (t) => {
   const seen: string[] = []
   const terminal = createTerminal()
   async function* list() {
@@ -91,7 +91,7 @@ t.test('a stream is printed as its items come, and ends with its reader', async 
   }
 })
 
-t.test('notices tell of an empty answer and the place of a page', async (t) => {
+t.test('notices report an empty answer and the number of a page', async (t) => {
   const hints = { done: 'Deleted.', empty: 'No tokens.' }
   const page = Array.from({ length: 20 }, () => ({ id: 'x' }))
   const columns = ['id']
@@ -109,7 +109,7 @@ t.test('notices tell of an empty answer and the place of a page', async (t) => {
   t.equal((await print(undefined, {}, createTerminal({ columns: 80, quiet: true }))).err, '')
 })
 
-t.test('a piped table is whole, aligned and without colours, however long', async (t) => {
+t.test('a piped table is complete, aligned and without colours at any length', async (t) => {
   t.equal(
     (await print(listOf(items), {})).out,
     [
@@ -124,12 +124,12 @@ t.test('a piped table is whole, aligned and without colours, however long', asyn
   const long = `a${' '.repeat(100_000)}b`
   const rows = Array.from({ length: 1000 }, (_, at) => ({ id: 'x', data: at === 50 ? long : 'y', type: 't' }))
   const { out } = await print(rows, { columns: ['id', 'data', 'type'] })
-  t.ok(out.includes(`${long}  t\n`), 'the value is whole')
-  t.ok(out.length < 100_000 + 1001 * 300, 'and widens no other row')
-  t.equal(out.split('\n')[1000], out.split('\n')[1], 'the end is aligned as the start')
+  t.ok(out.includes(`${long}  t\n`), 'the value is not cut')
+  t.ok(out.length < 100_000 + 1001 * 300, 'a long value widens no other row')
+  t.equal(out.split('\n')[1000], out.split('\n')[1], 'the last row is aligned like the first')
 })
 
-t.test('a table fits any terminal, or is a list of fields', async (t) => {
+t.test('a table fits every terminal, or becomes a list of fields', async (t) => {
   for (let columns = 1; columns <= 130; columns++) {
     const { out, err } = await print(listOf(items), {}, columns)
     const isTable = out.startsWith('id  ')
@@ -145,7 +145,7 @@ t.test('a table fits any terminal, or is a list of fields', async (t) => {
   t.match(narrow, { out: `id:   ${ID}\ntype: card\ndata:\n${data}\n${second}`, err: /^(?!.*cut)/s })
 })
 
-t.test('times have seconds in a table, and are whole elsewhere', async (t) => {
+t.test('times have seconds in a table, and are complete elsewhere', async (t) => {
   const at = '2030-08-27T02:23:57.123+00:00'
   const item = { created_at: at, data: at, expires_at: 'soon' }
   const { out } = await print([item], { columns: ['created_at', 'data', 'expires_at'] }, 200)
@@ -153,7 +153,7 @@ t.test('times have seconds in a table, and are whole elsewhere', async (t) => {
   t.match((await print(item, {}, 40)).out, `created_at: ${at}\n`)
 })
 
-t.test('one object is a line a field, its text untouched but for what is unseen', async (t) => {
+t.test('an object is one line for each field, with only invisible characters escaped', async (t) => {
   const code = 'module.exports = async () => {\r\n\treturn {}\n}'
   const object = { id: ID, none: null, gone: undefined, list: ['a\u0007', 'b'], mixed: [1, 'x'], code }
   const lines = ['module.exports = async () => {', '  return {}', '}'].map((line) => `  ${line}\n`)
@@ -161,7 +161,7 @@ t.test('one object is a line a field, its text untouched but for what is unseen'
   t.equal(out, `id:    ${ID}\nnone:  null\nlist:  a\\u{7}, b\nmixed: [1,"x"]\ncode:\n${lines.join('')}`)
 })
 
-t.test('colours are there when they are wanted', async (t) => {
+t.test('colours are printed if they are requested', async (t) => {
   const terminal = () => createTerminal({ columns: 80, colour: { stdout: true, stderr: true } })
   const { out } = await print(listOf([hostile]), { columns: ['id', 'type'] }, terminal())
   t.equal(out, '\u001b[1mid\u001b[22m  \u001b[1mtype\u001b[22m\nh   to\\u{1b}[31mken\n')
@@ -180,7 +180,7 @@ const problem: Problem = {
   },
 }
 
-t.test('a problem is told in words, nothing of it twice', async (t) => {
+t.test('a problem is printed in words without repetition', async (t) => {
   const interrupted = { type: 'urn:coffer:problem:interrupted', detail: 'Nothing was changed.', errors: {} }
   const type = ['must be card']
   const luhn = '  data.number: must pass the Luhn check\n  data.number: must be 12 to 19 digits\n'
@@ -212,7 +212,7 @@ t.test('a problem is told in words, nothing of it twice', async (t) => {
   }
 })
 
-t.test('notices and warnings are folded around what is pasted; --quiet silences notices', async (t) => {
+t.test('notices and warnings are wrapped except commands, and --quiet hides notices', async (t) => {
   const terminal = createTerminal({ columns: 32 })
   await printNotice(terminal, 'Other users may read it. Run `chmod 700 /a/b` first, then again.')
   await printNotice(terminal, 'There is no vault here. Create one: coffer init --vault /a/b')
@@ -236,7 +236,7 @@ what is long
   t.equal(file.stderr.text.split('\n').length, 2, 'a file has no width')
 })
 
-t.test('a failure to print is a failure, but for notices and warnings, which nobody waits for', async (t) => {
+t.test('an error of standard output is a failure, but one of a notice or warning is not', async (t) => {
   const full = { ...createTerminal(), stderr: createOutput({ failure: 'ENOSPC' }) }
   await printNotice(full, 'What was done.')
   await printWarning(full, 'What was ignored.')

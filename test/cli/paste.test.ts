@@ -1,4 +1,4 @@
-/** Pastes the commands of docs/cli.md into every shell that is installed, in a pseudo-terminal, and compares what they print. */
+/** Pastes the commands of docs/cli.md into every installed shell in a pseudo-terminal, and compares their output. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ const expected = settle(blocks.map(({ output = '' }) => output).join(''))
 
 for (const [shell, line] of Object.entries(SHELLS)) {
   const skip = isInstalled('script') && isInstalled(shell) ? false : `${shell} or script is not installed`
-  t.test(`the commands paste into ${shell}`, { skip }, async (t) => {
+  t.test(`the commands of docs/cli.md can be pasted into ${shell}`, { skip }, async (t) => {
     const place = mkdtempSync(join(tmpdir(), 'coffer-paste-'))
     t.teardown(() => rmSync(place, { recursive: true, force: true }))
     const child = startProgram('script', ['-qfec', `stty cols 110 -echo; ${line}`, '/dev/null'], {
@@ -34,7 +34,7 @@ for (const [shell, line] of Object.entries(SHELLS)) {
     child.stdin.write(`${commands}exit\n`)
     const { stdout } = await ended
     t.ok(expected.length > 20 && blocks.every(({ output }) => output !== undefined))
-    // A shell echoes what is pasted before, after or amid its prompts; what the program prints stands on lines.
+    // A shell echoes pasted text between its prompts. The program prints whole lines.
     const lines = settle(withoutStyle(stdout).replaceAll('\r\n', '\n').replaceAll('\r', '\n'))
     let from = 0
     for (const wanted of expected) {

@@ -1,4 +1,4 @@
-/** What config.json remembers: profiles, which are settings under a name, and the tenant of a vault. */
+/** The contents of config.json: profiles, which are named settings, and the selected tenant of each vault. */
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
@@ -14,19 +14,19 @@ async function open(t: Test) {
   return { home, key, id }
 }
 
-t.test('a profile acts as the application whose key it holds, where it is named or chosen', async (t) => {
+t.test('a named or selected profile acts as the application of its key', async (t) => {
   const { home, id } = await open(t)
-  t.equal((await home.run('app whoami')).code, 3, 'no profile counts yet')
+  t.equal((await home.run('app whoami')).code, 3, 'no profile is selected')
   t.equal((await home.json('app whoami --profile support')).id, id)
   t.equal((await home.json('app whoami', { env: { COFFER_PROFILE: 'support' } })).id, id)
   await home.run('profile use support')
   t.equal((await home.json('app whoami')).id, id)
-  t.equal((await home.run('app list')).code, 4, 'with its permissions alone')
+  t.equal((await home.run('app list')).code, 4, 'only with the permissions of the application')
   await home.run('profile use')
   t.equal((await home.run('app whoami')).code, 3)
 })
 
-t.test('a flag goes before the environment, and that before the profile', async (t) => {
+t.test('a flag overrides the environment, and the environment overrides the profile', async (t) => {
   const { home } = await open(t)
   await home.run('profile set lines output ndjson')
   await home.run('profile set lines fields id')
@@ -36,10 +36,10 @@ t.test('a flag goes before the environment, and that before the profile', async 
   t.equal((await home.run('token list', { env })).stdout, '{"type":"token"}\n')
   t.equal((await home.run('token list --output id', { env })).stdout, 'note\n')
   const failed = await home.run('token get nobody')
-  t.equal(JSON.parse(failed.stderr).status, 404, 'failures are told in the format of the profile too')
+  t.equal(JSON.parse(failed.stderr).status, 404, 'failures have the format of the profile too')
 })
 
-t.test('keys are shown to nobody, and the file is its owner’s alone', async (t) => {
+t.test('keys are never shown, and the file is private', async (t) => {
   const { home, key } = await open(t)
   await home.run('profile set support tenant default')
   const listed = await home.run('profile list')
@@ -57,7 +57,7 @@ t.test('keys are shown to nobody, and the file is its owner’s alone', async (t
   t.match(exposed.stderr, 'Other processes can see the arguments of a command')
 })
 
-t.test('what is no profile, and what no profile holds, is refused', async (t) => {
+t.test('invalid profiles and unknown settings are refused', async (t) => {
   const { home } = await open(t)
   for (const [line, stderr] of [
     ['token list --profile nobody', 'There is no profile "nobody"'],
@@ -73,7 +73,7 @@ t.test('what is no profile, and what no profile holds, is refused', async (t) =>
   t.match((await home.run('token list')).stderr, 'contains "nonsense", which is not a setting of profiles')
 })
 
-t.test('deleting the chosen profile leaves none chosen, and the rest of the file as it was', async (t) => {
+t.test('deleting the selected profile selects none and keeps the rest of the file', async (t) => {
   const { home } = await open(t)
   await home.run('profile set other output json')
   await home.run('profile use support')
@@ -82,7 +82,7 @@ t.test('deleting the chosen profile leaves none chosen, and the rest of the file
   t.same(await home.json('profile list'), [{ name: 'other', is_used: false, settings: { output: 'json' } }])
 })
 
-testVault('the path in a profile is where it was when it was set', async (t, home) => {
+testVault('a relative path in a profile is resolved when it is set', async (t, home) => {
   for (const setting of ['key-file', 'passphrase-file', 'modules']) {
     const { settings } = await home.json(['profile', 'set', 'p', setting, '../path'])
     t.equal(settings[setting], resolve(home.place, '../path'))
@@ -92,19 +92,19 @@ testVault('the path in a profile is where it was when it was set', async (t, hom
   t.equal((await home.json('profile set here tenant a/b')).settings.tenant, 'a/b')
 })
 
-/** The names of the tenants, each with whether it is used. */
+/** The names of the tenants, and whether each is selected. */
 const list = async (home: Home) =>
   (await home.json('tenant list')).map(({ name, is_used }: Record<string, unknown>) => [name, is_used])
 
-testVault('a tenant is created, listed, chosen, and acted in by everything after', async (t, home) => {
+testVault('a tenant is created, listed, selected, and used by later commands', async (t, home) => {
   const staging = await home.json('tenant create Staging')
   t.match(staging, { id: String, name: 'Staging', owner_id: String, settings: {} })
-  t.notOk('keys' in staging || 'number' in staging, 'its keys are shown to nobody')
+  t.notOk('keys' in staging || 'number' in staging, 'keys are never shown')
   t.same(await list(home), [
     ['Staging', false],
     ['default', true],
   ])
-  t.equal((await home.json('tenant use staging')).id, staging.id, 'whatever the case')
+  t.equal((await home.json('tenant use staging')).id, staging.id, 'upper and lower case are equal')
   t.same(await list(home), [
     ['Staging', true],
     ['default', false],
@@ -114,12 +114,16 @@ testVault('a tenant is created, listed, chosen, and acted in by everything after
   t.equal((await home.json('vault status')).tenant.name, 'Staging')
   t.equal((await home.json('token list --tenant default')).pagination.total_items, 0)
   const env = { COFFER_TENANT: 'default' }
-  t.equal((await home.json('token list', { env })).pagination.total_items, 0, 'the environment goes first')
+  t.equal(
+    (await home.json('token list', { env })).pagination.total_items,
+    0,
+    'the environment overrides the selection',
+  )
   t.equal((await home.json('token list')).pagination.total_items, 1)
   t.equal(statSync(join(home.place, 'config', 'coffer', 'config.json')).mode & 0o777, 0o600)
 })
 
-testVault('the choice is kept beside whatever the file holds, and for one vault alone', async (t, home) => {
+testVault('the selection keeps other contents of the file, and is for one vault', async (t, home) => {
   const path = join(home.place, 'config', 'coffer', 'config.json')
   writeFileSync(path, '{"theme":"dark","tenants":{"other-vault":"x"}}')
   await home.json('tenant create staging')
@@ -139,7 +143,7 @@ testVault('the choice is kept beside whatever the file holds, and for one vault 
   }
 })
 
-testVault('refuses a name that is taken, empty or unknown', async (t, home) => {
+testVault('a name that is taken, empty or unknown is refused', async (t, home) => {
   for (const [words, code] of [
     [['create', 'DEFAULT'], 5],
     [['create', 'a\nb'], 2],
@@ -154,20 +158,20 @@ testVault('refuses a name that is taken, empty or unknown', async (t, home) => {
   t.match(await home.run('token list --tenant staging'), several)
 })
 
-testVault('where nobody types its name a tenant is deleted by --yes, its choice too', async (t, home) => {
+testVault('without a terminal, --yes deletes a tenant and its selection', async (t, home) => {
   await home.json('tenant create staging')
   await home.json('tenant use staging')
   await home.createToken()
   const app = await home.createApp({ permissions: ['token:read'] })
   t.match(await home.run('tenant delete'), { code: 2, stderr: /--yes/ })
-  t.equal((await home.json('token list')).pagination.total_items, 1, 'nothing was changed')
+  t.equal((await home.json('token list')).pagination.total_items, 1, 'nothing was deleted')
   await home.json('tenant delete --yes')
   t.equal((await home.json('tenant get')).name, 'default')
   t.equal((await home.run('app whoami', { env: { COFFER_API_KEY: app.key } })).code, 4)
   t.same(await list(home), [['default', true]])
 })
 
-testVault('a person types the name of the tenant that is to go', async (t, home) => {
+testVault('a person types the name of the tenant to delete', async (t, home) => {
   const type = (answer: string) =>
     home.run('tenant delete', {
       columns: 100,
@@ -185,7 +189,7 @@ testVault('a person types the name of the tenant that is to go', async (t, home)
   t.match(await home.run('token list'), { code: 3, stderr })
 })
 
-testVault('an application deletes its own tenant, whichever was chosen', async (t, home) => {
+testVault('an application deletes its own tenant, whichever tenant is selected', async (t, home) => {
   await home.json('tenant create staging')
   const words = ['app', 'create', '--name', 'a', '--type', 'management', '--permission', 'tenant:delete']
   const { key } = await home.json([...words, '--tenant', 'staging'])

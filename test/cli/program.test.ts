@@ -6,10 +6,10 @@ import { ALL_SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { createHome, testHome } from './home.js'
 
-/** Help is folded. */
+/** Removes the line breaks of wrapped help. */
 const unfold = (text: string) => text.replaceAll(/\s+/g, ' ')
 
-testHome('help of operations has examples, permissions and the call that it equals', async (t, home) => {
+testHome('help of operations has examples, permissions and the equivalent request', async (t, home) => {
   for (const definition of registry.routed) {
     const { name, summary, examples, access, endpoint, details = '' } = definition
     const { permissions, isAnyEnough, keyOf } = access
@@ -17,7 +17,7 @@ testHome('help of operations has examples, permissions and the call that it equa
     const words = command.split(' ')
     const { code, stdout, stderr } = await home.run([...words, '--help'])
     const { method, path, parameters } = endpoint
-    t.equal(code, 0, `${name} --help ends well`)
+    t.equal(code, 0, `${name} --help succeeds`)
     t.equal(stderr, '')
     t.match(stdout, `Usage: coffer ${command}`)
     for (const parameter of parameters)
@@ -28,11 +28,11 @@ testHome('help of operations has examples, permissions and the call that it equa
     const needed = permissions.join(isAnyEnough ? ' or ' : ', ') || `none; ${key}`
     t.match(stdout, `Permissions: ${needed}\n`)
     t.match(stdout, `HTTP:        ${method} ${path}\n`)
-    t.equal((await home.run(['help', ...words])).stdout, stdout, `coffer help ${name} says the same`)
+    t.equal((await home.run(['help', ...words])).stdout, stdout, `coffer help ${name} prints the same`)
   }
 })
 
-t.test('every flag of token create is in its help, with what is required and repeatable', async (t) => {
+t.test('help of token create has every flag, and says which are required or repeatable', async (t) => {
   const text = unfold((await createHome(t).run('token create --help')).stdout)
   for (const flag of [
     '--id <text> An id, or an expression for one; default: a random UUID.',
@@ -56,7 +56,7 @@ t.test('every example is about its command', async (t) => {
     }
 })
 
-testHome('without words the program and its nouns show what there is', async (t, home) => {
+testHome('without arguments the program and its nouns list their commands', async (t, home) => {
   const top = await home.run([])
   t.equal(top.code, 0)
   const grouped = Object.values(GROUPS).flat()
@@ -64,12 +64,12 @@ testHome('without words the program and its nouns show what there is', async (t,
   const inNone = ['help', 'version']
   t.same([...grouped, ...inNone].sort(), names.filter((name) => !name.includes(' ')).sort())
   for (const word of [...grouped, ...Object.keys(GROUPS), ...TOPIC_NAMES]) t.match(top.stdout, word)
-  t.ok(top.stdout.trimEnd().split('\n').length <= 30, 'it fits a screen')
+  t.ok(top.stdout.trimEnd().split('\n').length <= 30, 'the help fits a screen')
   for (const line of top.stdout.split('\n')) t.ok(line.length <= 80 && !line.includes('…'), line)
   const narrow = (await home.run([], { columns: 60 })).stdout
   for (const line of narrow.split('\n')) t.ok(line.length <= 60 && !line.includes('…'), line)
   const words = (text: string) => new Set(text.split(/[\s|]+/))
-  for (const word of words(top.stdout)) t.ok(words(narrow).has(word), `${word} is whole at 60 columns`)
+  for (const word of words(top.stdout)) t.ok(words(narrow).has(word), `${word} is not broken at 60 columns`)
   const flags = await home.run(['help', 'flags'])
   for (const { flag } of ALL_SETTINGS) t.match(flags.stdout, flag)
   t.equal((await home.run(['--help'])).stdout, top.stdout)
@@ -78,10 +78,10 @@ testHome('without words the program and its nouns show what there is', async (t,
   t.equal(noun.code, 0)
   for (const verb of ['create', 'list', 'get <id...>', 'update <id...>', 'delete <id...>'])
     t.match(noun.stdout, `  ${verb}`)
-  t.notMatch(noun.stdout, '--passphrase-fd', 'the options of every command stand in one place')
+  t.notMatch(noun.stdout, '--passphrase-fd', 'options of every command are described in one place')
 })
 
-testHome('each noun has a manual page, in which no line is a request by accident', async (t, home) => {
+testHome('each noun has a manual page, and no line in it is a roff request', async (t, home) => {
   const page = (await home.run(['help', 'token', '--man'])).stdout
   t.match(page, /^\.TH COFFER-TOKEN 1 /)
   for (const text of ['.SS coffer token create [options]', '.B \\-\\-type <text>', 'coffer token list'])
@@ -92,7 +92,7 @@ testHome('each noun has a manual page, in which no line is a request by accident
   t.match(whole, '.SH EXIT STATUS')
 })
 
-testHome('help is folded to the width of the terminal', async (t, home) => {
+testHome('help is wrapped to the width of the terminal', async (t, home) => {
   const linesOf = async (noun: string, columns: number) => {
     const { stdout } = await home.run(`${noun} --help`, { columns })
     return stdout.slice(0, stdout.indexOf('Examples:')).trim().split('\n')
@@ -101,10 +101,10 @@ testHome('help is folded to the width of the terminal', async (t, home) => {
   const wide = await linesOf('token import', 100)
   const details = wide.slice(wide.findIndex((line) => line.startsWith('A row is')))
   for (const line of details) t.ok(line.length <= 100, line)
-  for (const line of details.slice(0, -1)) t.ok(line.length > 80, `${line} is filled`)
+  for (const line of details.slice(0, -1)) t.ok(line.length > 80, `${line} uses the width`)
 })
 
-testHome('misspelled words and flags get a suggestion, and nothing runs', async (t, home) => {
+testHome('misspelled words and flags get a suggestion, and nothing is executed', async (t, home) => {
   for (const [line, message] of [
     ['token constructor', "Unknown command 'constructor'. See: coffer token --help"],
     ['__proto__ toString', "Unknown command '__proto__'. See: coffer --help"],
@@ -148,7 +148,7 @@ testHome('misspelled words and flags get a suggestion, and nothing runs', async 
   }
 })
 
-testHome('help topics tell of exit codes, variables and expressions', async (t, home) => {
+testHome('help topics explain exit codes, variables and expressions', async (t, home) => {
   for (const [topic, lines] of [
     ['exit-codes', ['    0  done', '    3  not found (not-found, not-emulated)', '  130  interrupted']],
     ['environment', ['COFFER_VAULT', 'COFFER_OUTPUT', 'COFFER_PASSPHRASE_FD', 'NO_COLOR']],

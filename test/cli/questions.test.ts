@@ -9,7 +9,7 @@ const CTRL_C = '\u0003'
 const CTRL_D = '\u0004'
 const CTRL_U = '\u0015'
 
-/** A person at a terminal who types the keys of each answer once its question is drawn. */
+/** A simulated person who types the keys of each answer after its question is drawn. */
 function createPerson(answers: readonly Answer[]): FakeTerminal {
   const terminal = createTerminal({ columns: 80, mayPrompt: true })
   const { stderr, stdin } = terminal
@@ -25,7 +25,7 @@ function createPerson(answers: readonly Answer[]): FakeTerminal {
 const choices = ['one', 'two'].map((value) => ({ value, name: value }))
 const isGood = (answer: string) => answer === 'good' || 'must be \u0007good'
 
-t.test('a question is drawn on standard error, without control characters, colours or secrets', async (t) => {
+t.test('a question is drawn on standard error without control characters, colours or secrets', async (t) => {
   const wrong: Answer[] = [
     ['? Which', `bad${ENTER}`],
     ['> must be', `${CTRL_U}good${ENTER}`],
@@ -51,7 +51,7 @@ t.test('a question is drawn on standard error, without control characters, colou
   await t.rejects(confirm(createPerson([['? ', ENTER]]), 'Delete?'), { code: 'interrupted' })
 })
 
-t.test('a new secret is typed twice, until both are the same', async (t) => {
+t.test('a new secret is typed twice, until both entries are equal', async (t) => {
   const terminal = createPerson([
     ['? New', `first-secret${ENTER}`],
     ['? The same again', `other-secret${ENTER}`],
@@ -62,11 +62,11 @@ t.test('a new secret is typed twice, until both are the same', async (t) => {
   t.notMatch(withoutStyle(terminal.stderr.text), /secret/)
 })
 
-t.test('Ctrl-C, Ctrl-D and the end of the input interrupt, and leave nothing listening', async (t) => {
+t.test('Ctrl-C, Ctrl-D and the end of the input interrupt, and remove all listeners', async (t) => {
   const interrupted = { code: 'interrupted', exit: 130 }
   for (const key of [CTRL_C, CTRL_D, `x${ENTER}`]) {
     const terminal = createPerson([['? Type', key]])
-    // The first key has readline listen for good.
+    // The first key adds the permanent listeners of readline.
     if (key.endsWith(ENTER)) t.equal(await ask(terminal, { message: 'Type?' }), 'x')
     else await t.rejects(ask(terminal, { message: 'Type?' }), interrupted)
     for (const event of ['pause', 'end', 'close']) t.ok(terminal.stdin.listenerCount(event) <= 1, event)
@@ -76,7 +76,7 @@ t.test('Ctrl-C, Ctrl-D and the end of the input interrupt, and leave nothing lis
   await t.rejects(ask(gone, { message: 'Type?' }), interrupted)
 })
 
-t.test('where nobody can be asked, what is missing is named', async (t) => {
+t.test('without a terminal, an error names the missing values', async (t) => {
   const terminal = createTerminal({ columns: 80 })
   const refusal = { code: 'usage', exit: 2, message: /^--type is missing/ }
   await t.rejects(ask(terminal, { message: 'Type?', missing: '--type' }), refusal)
@@ -86,7 +86,7 @@ t.test('where nobody can be asked, what is missing is named', async (t) => {
   t.equal(terminal.stderr.text, '')
 })
 
-/** Runs a command whose answer is JSON, for a person who gives these answers. */
+/** Runs a command with the given answers of a person, and returns its JSON. */
 async function answer(
   home: Home,
   line: string,
@@ -97,7 +97,7 @@ async function answer(
   return { code, stderr: withoutStyle(stderr), result: stdout === '' ? undefined : JSON.parse(stdout) }
 }
 
-testVault('a command asks for what is missing, by the schema of its input', async (t, home) => {
+testVault('a command asks for missing values, based on the schema of its input', async (t, home) => {
   home.write('value', '4242424242424242\n')
   const code = 'module.exports = async () => ({})'
   await home.json(['formula', 'create', '--name', 'greet', '--type', 'private', '--code', code])
@@ -157,12 +157,12 @@ testVault('a command asks for what is missing, by the schema of its input', asyn
     const { code, result, stderr } = await answer(home, line, answers)
     t.equal(code, 0, stderr)
     t.match(result, expected, line)
-    t.notMatch(stderr, /424242424242424/, 'what is secret is not shown')
+    t.notMatch(stderr, /424242424242424/, 'secret values are not shown')
   }
-  t.equal((await home.json('token get text --reveal')).data, 'plain words', 'text needs no quotes there')
+  t.equal((await home.json('token get text --reveal')).data, 'plain words', 'text needs no quotes')
 })
 
-testVault('nobody is asked in vain, and a person who leaves changes nothing', async (t, home) => {
+testVault('wrong flags are reported before questions, and an interrupt changes nothing', async (t, home) => {
   for (const keys of [CTRL_C, CTRL_D]) {
     const left = await answer(home, 'token create --type token', [['? data', keys]])
     t.match(left, { code: 130, stderr: /Interrupted/ })
@@ -180,7 +180,7 @@ testVault('nobody is asked in vain, and a person who leaves changes nothing', as
   ]) {
     const { code, stderr } = await home.run(line, { columns: 100 })
     t.equal(code, 2, `${line}: ${stderr}`)
-    t.notMatch(stderr, /^\? /m, 'flags that are wrong are told before anything is asked')
+    t.notMatch(stderr, /^\? /m, 'wrong flags are reported before any question')
   }
   const { stderr: near } = await home.run('token create --type ssn', { columns: 100 })
   t.match(near.replaceAll(/\s+/g, ' '), 'did you mean social_security_number?')
@@ -191,7 +191,7 @@ testVault('nobody is asked in vain, and a person who leaves changes nothing', as
   const words = ['app', 'create', '--name', 'ruled', '--type', 'private', '--rule', rules]
   const ruled = await home.run(words, { columns: 80 })
   t.match(ruled, { code: 0, stderr: 'The key is shown only once.' })
-  t.notMatch(ruled.stderr, '? permissions', 'rules are enough')
+  t.notMatch(ruled.stderr, '? permissions', 'rules make permissions unnecessary')
   const answers: Answer[] = [['role', DOWN + ENTER]]
   const asked = await home.run('invite create a@example.com', { columns: 80, answers })
   t.match(asked, { code: 0, stdout: /role: +READ_ONLY/ })

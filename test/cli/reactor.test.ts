@@ -1,4 +1,4 @@
-/** Formulas and reactors on the command line: checked, installed, run, watched. */
+/** Formulas and reactors on the command line: check, install, run, watch. */
 import { testHome, testVault } from './home.js'
 
 const GREET = `module.exports = async ({ args, configuration }) => {
@@ -8,7 +8,7 @@ const GREET = `module.exports = async ({ args, configuration }) => {
 }
 `
 
-testHome('code is checked without a vault, from a file or as a formula names it', async (t, home) => {
+testHome('code from a file or a formula is checked without a vault', async (t, home) => {
   home.write('greet.js', GREET)
   home.write('greet.json', JSON.stringify({ name: 'greet', type: 'private', code: 'greet.js' }))
   home.write('bad.js', 'module.exports = async () => {\n  let x = ;\n}\n')
@@ -49,7 +49,7 @@ testVault('code that cannot run is stored with a warning', async (t, home) => {
 })
 
 testVault(
-  'code is stored although standard error cannot take the warning, and the command ends well',
+  'code is stored and the command succeeds although standard error cannot take the warning',
   async (t, home) => {
     const run = await home.run('reactor create --name r --code 1', { stderrFailure: 'ENOSPC' })
     t.equal(run.code, 0)
@@ -57,7 +57,7 @@ testVault(
   },
 )
 
-testHome('code that never ends loading is given up', async (t, home) => {
+testHome('the check of code that never finishes loading ends', async (t, home) => {
   home.write('endless.js', 'for (;;) {}')
   t.match(await home.run('formula check endless.js'), {
     code: 8,
@@ -65,7 +65,7 @@ testHome('code that never ends loading is given up', async (t, home) => {
   })
 })
 
-testVault('the official formulas are installed, also in the place of themselves', async (t, home) => {
+testVault('the official formulas can be installed, also a second time', async (t, home) => {
   const first = await home.json('formula install')
   const names = ['Format-preserving card alias', 'HMAC for matching', 'JSON webhook']
   for (const [at, name] of names.entries()) t.match(first[at], { name, type: 'official' })
@@ -79,7 +79,7 @@ testVault('the official formulas are installed, also in the place of themselves'
   t.match(await home.run('formula install nothing'), { code: 2, stderr: /card-alias/ })
 })
 
-testVault('a reactor is run, its failures are told, and its runs are shown', async (t, home) => {
+testVault('a reactor can be run, and its failures and runs are shown', async (t, home) => {
   home.write('greet.js', GREET)
   const configuration = '{"name":"KEY","type":"string"}'
   const formula = 'formula create --name greet --type private --code @greet.js --configuration'
@@ -101,7 +101,7 @@ testVault('a reactor is run, its failures are told, and its runs are shown', asy
   t.equal((await home.run(['reactor', 'logs', id, '-n', '101'])).code, 2)
 })
 
-testHome('a file is developed as a reactor would run it', async (t, home) => {
+testHome('reactor dev runs a file like a reactor', async (t, home) => {
   home.write('greet.js', GREET)
   const done = await home.run('reactor dev greet.js --args {"name":"Ada"} --configuration {"KEY":"k"}')
   t.same(JSON.parse(done.stdout), { raw: { hello: 'Ada', key: 'k' } })
@@ -123,7 +123,7 @@ testHome('a file is developed as a reactor would run it', async (t, home) => {
   t.match(await home.run('reactor dev uses.js --modules .'), { code: 0, stdout: '{"raw":2}\n' })
 })
 
-testHome('a file that is watched runs again when it is saved, until it is interrupted', async (t, home) => {
+testHome('a watched file runs again when it is saved, until an interrupt', async (t, home) => {
   const save = (code: string) => home.write('watched.js', `module.exports = async () => { ${code} }`)
   save('console.log("first"); throw new Error("not yet")')
   let saving: NodeJS.Timeout | undefined

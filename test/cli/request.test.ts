@@ -1,10 +1,10 @@
-/** What people write for a value, where bodies come from, and what they ask to see. */
+/** The syntax of values, the sources of bodies, and the selection of fields. */
 import { type Home, testHome, testVault } from './home.js'
 
 const CARD = '{"number":"4242424242424242"}'
 const WARNING = /^warning: Other processes can see the arguments of a command \(--data\)/
 
-testHome('everything that is missing is named at once, and nobody waits', async (t, home) => {
+testHome('all missing values are named at once, without waiting for input', async (t, home) => {
   const create = 'Give them as flags, as --file, or as JSON on standard input.'
   const createOne = create.replace('them', 'it')
   for (const [line, message, options] of [
@@ -21,7 +21,7 @@ testHome('everything that is missing is named at once, and nobody waits', async 
   }
 })
 
-testVault('a body comes from a file or standard input, and flags win over it', async (t, home) => {
+testVault('a body comes from a file or standard input, and flags override it', async (t, home) => {
   home.write('body.json', '{"type":"card_number","data":"4242424242424242","metadata":{"a":"file"}}')
   home.write('data.json', '"5555555555554444"\n')
   const masked = { number: 'XXXXXXXXXXXX4242' }
@@ -37,7 +37,7 @@ testVault('a body comes from a file or standard input, and flags win over it', a
   ] as const)
     t.match(await home.json(`token create ${line}`, { stdin }), expected, why ?? line)
   const { metadata } = await home.json('token create --file body.json --metadata b=flag')
-  t.same(metadata, { b: 'flag' }, 'a flag replaces the property as a whole')
+  t.same(metadata, { b: 'flag' }, 'a flag replaces the whole property')
 })
 
 testVault('every source that cannot be read is refused by name', async (t, home) => {
@@ -54,7 +54,7 @@ testVault('every source that cannot be read is refused by name', async (t, home)
   t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
-testVault('broken JSON is refused at its line and column, wherever it comes from', async (t, home) => {
+testVault('invalid JSON from any source is refused with its line and column', async (t, home) => {
   const deep = (levels: number) => `${'['.repeat(levels)}1${']'.repeat(levels)}`
   home.write('broken.json', '{\n  "type": "card",\n  "data": {"number": 4242,}\n}\n')
   const large =
@@ -71,30 +71,30 @@ testVault('broken JSON is refused at its line and column, wherever it comes from
     t.match(await home.run(`token create ${words}`, { stdin }), { code: 2, stdout: /^$/, stderr: message })
   t.equal((await home.json('token list')).pagination.total_items, 0)
   const fits = await home.json('token create --type token --id deep --data -', { stdin: deep(64) })
-  t.equal(fits.id, 'deep', '64 levels are fine')
+  t.equal(fits.id, 'deep', '64 levels are accepted')
 })
 
-testVault('a sensitive argument is warned of, once, and only where it is one', async (t, home) => {
+testVault('a sensitive argument causes one warning, and other arguments cause none', async (t, home) => {
   home.write('data.json', CARD)
   const create = (more: string, stdin = '') => home.run(`token create --type card --data ${more}`, { stdin })
   const exposed = await create(CARD)
   t.match(exposed, { code: 0, stderr: WARNING })
   t.equal(exposed.stderr.split('\n').length, 2, 'one line')
   t.notMatch(exposed.stderr, '4242')
-  t.match((await create(`${CARD} --quiet`)).stderr, WARNING, 'a warning is no notice')
+  t.match((await create(`${CARD} --quiet`)).stderr, WARNING, '--quiet does not hide a warning')
   for (const more of ['@data.json', '-']) t.equal((await create(more, CARD)).stderr, '', more)
-  t.match((await create('hello')).stderr, WARNING, 'it was seen though it was refused')
+  t.match((await create('hello')).stderr, WARNING, 'the argument was visible although it was refused')
 })
 
 const CREATE = ['token', 'create', '--type', 'token', '--mask', '{{ data }}', '--quiet', '--data']
 
-/** The data of a token created with these words. */
+/** The data of a token that is created with these words. */
 async function store(home: Home, words: readonly string[], stdin = '') {
   const { id } = await home.json(['token', 'create', '--quiet', ...words], { stdin })
   return (await home.json(['token', 'get', id, '--reveal'])).data
 }
 
-testVault('what is no JSON is text, and what begins as JSON has to be JSON', async (t, home) => {
+testVault('a value that is not JSON is text, but if it begins like JSON it must be JSON', async (t, home) => {
   home.write('host', 'my-host\n')
   home.write('mask', '{{ data | last4 }}\n')
   for (const [text, value] of [
@@ -132,7 +132,7 @@ testVault('what is no JSON is text, and what begins as JSON has to be JSON', asy
   }
 })
 
-testVault('where the data is text, digits are text', async (t, home) => {
+testVault('digits are text if the data is text', async (t, home) => {
   home.write('typed.json', '{"type":"card_number"}')
   home.write('digits', '123456789\n')
   for (const [line, value] of [
@@ -158,7 +158,7 @@ testVault('where the data is text, digits are text', async (t, home) => {
   t.match(wrong, { code: 2, stderr: /data: must be a string of 12 to 19 digits/ })
 })
 
-testVault('entries are key=value, JSON, or both, and null removes one', async (t, home) => {
+testVault('entries are key=value, JSON, or both, and null removes an entry', async (t, home) => {
   home.write('notes.json', '{"c":"x=@y"}')
   const made = await home.json([
     ...[...CREATE, 'x', '--id', 'noted', '--metadata', 'a=1', '--metadata', '{"b":"x=@y"}'],
@@ -174,7 +174,7 @@ testVault('entries are key=value, JSON, or both, and null removes one', async (t
   t.equal((await home.json('token list --metadata a=null')).data[0].id, kept.id, 'a filter is text')
 })
 
-testVault('arguments of reactors are JSON or key=value, in both commands', async (t, home) => {
+testVault('both commands take arguments of reactors as JSON or key=value', async (t, home) => {
   const code = 'module.exports = async ({ args }) => ({ raw: args })'
   home.write('f.js', code)
   const formula = await home.json(['formula', 'create', '--name', 'f', '--type', 'private', '--code', code])
@@ -185,13 +185,13 @@ testVault('arguments of reactors are JSON or key=value, in both commands', async
   t.same((await home.json(['reactor', 'react', reactor.id, ...args])).raw, raw)
   t.same((await home.json(['reactor', 'dev', 'f.js', ...args])).raw, raw)
   const secret = await home.run(['reactor', 'react', reactor.id, '--args', 'a=@args.json'])
-  t.match(secret, { code: 0, stderr: /^$/ }, 'a file is no secret on the command line')
+  t.match(secret, { code: 0, stderr: /^$/ }, 'a file on the command line is not a secret')
   t.match(await home.run(['reactor', 'react', reactor.id, '--args', 'a=1']), {
     stderr: /^warning: Other processes/,
   })
 })
 
-testVault('a flag without a value is yes, and --no- is no', async (t, home) => {
+testVault('a flag without a value means true, and --no- means false', async (t, home) => {
   const same = [...CREATE, 'same']
   const first = (await home.json(same)).id
   for (const [word, isFirst] of [
@@ -201,7 +201,7 @@ testVault('a flag without a value is yes, and --no- is no', async (t, home) => {
     t.equal((await home.json([...same, word])).id === first, isFirst, word)
 })
 
-testVault('what was just written is not revealed, and nothing pretends that it could be', async (t, home) => {
+testVault('written data is not revealed, and no message offers that', async (t, home) => {
   await home.createToken({ id: 'one' })
   for (const line of ['token create --type token --data x', 'token update one --data y'])
     t.match(await home.run(`${line} --reveal`), { code: 2, stderr: /Unknown option '--reveal'/ })
@@ -209,7 +209,7 @@ testVault('what was just written is not revealed, and nothing pretends that it c
     t.equal((await home.run(`${line} --reveal`)).code, 0, line)
 })
 
-testVault('a field that is none is refused, with those that there are', async (t, home) => {
+testVault('an unknown field is refused with a list of the fields', async (t, home) => {
   await home.createToken({ id: 'one', data: { a: { b: 1 } }, mask: '{{ data }}', metadata: { 'x.y': '1' } })
   for (const [line, message] of [
     ['token list --fields id,tpye', /no field "tpye"\. There are: id, tenant_id, type, data,/],
@@ -224,11 +224,15 @@ testVault('a field that is none is refused, with those that there are', async (t
     ['token create --type token --data x --fields idd', /no field "idd"/],
   ] as const)
     t.match(await home.run(line), { code: 2, stdout: /^$/, stderr: message }, line)
-  t.equal((await home.json('token list')).pagination.total_items, 1, 'nothing was done')
+  t.equal((await home.json('token list')).pagination.total_items, 1, 'no token was created')
   for (const field of ['data.a.b', 'metadata.x.y', 'data.none', 'metadata.none', 'mask.z', 'modified_by'])
     t.equal((await home.run(`token get one --fields ${field}`)).code, 0, field)
   t.equal((await home.run('tenant usage --fields token_report.metrics_by_type.bank.count')).code, 0)
   t.equal((await home.run('config list --fields name,value')).code, 0)
   const set = await home.run('vault status', { env: { COFFER_FIELDS: 'entity_id' } })
-  t.match(set, { code: 0, stdout: '{}\n' }, 'fields that are set for all commands may fit some')
+  t.match(
+    set,
+    { code: 0, stdout: '{}\n' },
+    'fields that are set for all commands need not match each command',
+  )
 })

@@ -1,4 +1,4 @@
-/** Access rules in their short form: where commands take them, and where people read them. */
+/** Access rules in their short form: commands that take them and output that has them. */
 import { ruleOf, testVault } from './home.js'
 
 const CARDS = '/pci/ mask token:read'
@@ -18,7 +18,7 @@ testVault('--rule takes the short form, JSON and files wherever rules are accept
   t.same(
     await create(JSON.stringify({ ...cards, priority: 4 }), '/ mask token:read'),
     [ruleOf('mask', { container: '/pci/', priority: 4 }), ruleOf('mask', { priority: 5 })],
-    'a rule without a number comes after the one before it',
+    'a rule without a number follows the rule before it',
   )
   home.write('rules.txt', '/pci/ mask token:read\n2: /general/ mask token:read\n')
   home.write('rules.json', JSON.stringify([first, second]))
@@ -47,7 +47,7 @@ testVault('--rule takes the short form, JSON and files wherever rules are accept
   t.match(twice, { code: 2, stderr: 'rules[1].priority: must be unique' })
 })
 
-testVault('a session is authorized by rules with conditions in their short form', async (t, home) => {
+testVault('a session can be authorized by rules with conditions in their short form', async (t, home) => {
   const browser = await home.createApp({ type: 'public', permissions: ['token:create'] })
   const shop = await home.createApp({ permissions: ['token:read', 'token:use'] })
   const asBrowser = { env: { COFFER_API_KEY: browser.key } }
@@ -70,7 +70,7 @@ testVault('a session is authorized by rules with conditions in their short form'
   t.equal((await home.run('token get other', asSession)).code, 4)
 })
 
-testVault('a wrong rule is refused with the part that is wrong', async (t, home) => {
+testVault('a wrong rule is refused with the wrong part', async (t, home) => {
   const refuse = async (rule: string, ...more: string[]) => {
     const words = ['app', 'create', '--name', 'a', '--type', 'private', '--rule', rule, ...more]
     const { code, stderr } = await home.run(words)
@@ -95,7 +95,7 @@ testVault('a wrong rule is refused with the part that is wrong', async (t, home)
   t.notMatch(other, 'Put the rule')
 })
 
-testVault('people read rules in the short form, and can paste them back', async (t, home) => {
+testVault('output has rules in the short form, which can be pasted back', async (t, home) => {
   const rules = ['/pci/ mask token:read,token:search # help desk', '/ reveal token:create']
   const words = rules.flatMap((rule) => ['--rule', rule])
   const made = await home.json(['app', 'create', '--name', 'support', '--type', 'private', ...words])

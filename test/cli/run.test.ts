@@ -1,4 +1,4 @@
-/** One run of the program: what it prints and where, what it asks, how it fails, and as whom it acts. */
+/** One run of the program: its output, its questions, its failures, and as whom it acts. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -7,7 +7,7 @@ import { createVaultHome, type Home, ruleOf, testHome, testVault } from './home.
 
 const CARD = '4242424242424242'
 
-/** A vault with `count` tokens, `tok-1` the oldest. */
+/** A vault with `count` tokens. `tok-1` is the oldest. */
 async function createFilledHome(t: Test, count: number): Promise<Home> {
   const home = await createVaultHome(t)
   for (let n = 1; n <= count; n++)
@@ -15,16 +15,16 @@ async function createFilledHome(t: Test, count: number): Promise<Home> {
   return home
 }
 
-t.test('away from a terminal the answer is one line of JSON and nothing else', async (t) => {
+t.test('without a terminal the answer is one line of JSON and nothing else', async (t) => {
   const home = await createFilledHome(t, 1)
   const { code, stdout, stderr } = await home.run('token get tok-1')
   t.same([code, stderr], [0, ''])
   t.equal(stdout.split('\n').length, 2)
   t.match(JSON.parse(stdout), { id: 'tok-1', data: { number: 'XXXXXXXXXXXX4242' } })
-  t.equal((await home.run('token delete tok-1 --yes')).stdout, '', 'where there is nothing to say, nothing')
+  t.equal((await home.run('token delete tok-1 --yes')).stdout, '', 'a result without content prints nothing')
 })
 
-t.test('data is shown in plaintext only when asked for, everywhere', async (t) => {
+t.test('data is shown in plaintext only on request, in every output', async (t) => {
   const home = await createFilledHome(t, 1)
   for (const words of ['token get tok-1', 'token list'])
     for (const output of ['json', 'ndjson', 'table', 'csv']) {
@@ -36,7 +36,7 @@ t.test('data is shown in plaintext only when asked for, everywhere', async (t) =
     }
 })
 
-t.test('lines of a first page say that there is more, unless nobody wants to know', async (t) => {
+t.test('lines of a first page are followed by a notice about more pages, unless it is hidden', async (t) => {
   const home = await createFilledHome(t, 21)
   for (const format of ['id', 'ndjson', 'csv']) {
     const list = (...more: string[]) => home.run(['token', 'list', '-o', format, ...more])
@@ -46,7 +46,7 @@ t.test('lines of a first page say that there is more, unless nobody wants to kno
   }
 })
 
-t.test('on a terminal --quiet prints ids, but whole what was asked for and keys', async (t) => {
+t.test('on a terminal --quiet prints ids, except for requested records and keys', async (t) => {
   const home = await createFilledHome(t, 2)
   const print = async (line: string) => (await home.run(line, { columns: 80 })).stdout
   const ids = (await home.run('token list -o id')).stdout
@@ -58,7 +58,7 @@ t.test('on a terminal --quiet prints ids, but whole what was asked for and keys'
   t.match(await print('app create --name a --type private --permission token:read -q'), 'key:')
 })
 
-t.test('an empty list says what to do next, and speaks only of filters that were given', async (t) => {
+t.test('an empty list says what to do next, and mentions only the given filters', async (t) => {
   const home = await createVaultHome(t)
   const say = async (line: string) => (await home.run(line, { columns: 80 })).stderr.replaceAll('\n', ' ')
   t.equal(await say('token list'), 'No tokens yet. Create one: coffer token create --help ')
@@ -74,16 +74,16 @@ t.test('an empty list says what to do next, and speaks only of filters that were
   t.match(await say('token children card-1'), 'Link one: coffer token link PARENT CHILD')
 })
 
-testVault('a token without a mask says how its data is shown', async (t, home) => {
+testVault('a token without a mask says how to show its data', async (t, home) => {
   const say = async (line: string, options = {}) => (await home.run(line, { columns: 80, ...options })).stderr
   home.write('body.json', '{"id":"bare","type":"token","data":"text"}')
   const made = 'The data has no mask, so it is not shown. Show it with:\ncoffer token get bare --reveal\n'
   t.equal(await say('token create --file body.json'), made)
   t.match(await say('token get bare'), 'Show it with --reveal.')
-  t.equal((await home.run('token get bare')).stderr, '', 'programs are not told')
+  t.equal((await home.run('token get bare')).stderr, '', 'programs get no notice')
 })
 
-testVault('only who may see the data in plaintext is told how', async (t, home) => {
+testVault('only a caller who may see data in plaintext is told how', async (t, home) => {
   const stdin = (id: string) =>
     home.write(`${id}.json`, `{"id":"${id}","type":"card","data":{"number":"${CARD}"}}`)
   const keyOf = async (name: string, transform: 'reveal' | 'mask') => {
@@ -106,10 +106,14 @@ testVault('only who may see the data in plaintext is told how', async (t, home) 
   t.equal((await home.run('token get by-other', { columns: 100, env: masks })).stderr, '• masked.\n')
   t.equal((await home.run('token get by-one', { columns: 100, env: reveals })).stderr, '! in plaintext\n')
   await home.json('config set no_reveal true')
-  t.equal((await home.run('token get by-owner', { columns: 100 })).stderr, '• masked.\n', 'by a setting')
+  t.equal(
+    (await home.run('token get by-owner', { columns: 100 })).stderr,
+    '• masked.\n',
+    'because of a setting',
+  )
 })
 
-t.test('--all walks the pages, in every output', async (t) => {
+t.test('--all reads all pages, in every output', async (t) => {
   const home = await createFilledHome(t, 7)
   const ids = [7, 6, 5, 4, 3, 2, 1].map((n) => `tok-${n}`)
   const all = ['token', 'list', '--all', '--size', '3']
@@ -126,7 +130,7 @@ t.test('--all walks the pages, in every output', async (t) => {
   t.same((await home.json('token list --all --type bank')).data, [])
 })
 
-t.test('a reader that goes away ends the output quietly, and any other failure is said', async (t) => {
+t.test('a reader that closes the output ends it silently, and other errors are reported', async (t) => {
   const home = await createFilledHome(t, 2)
   const lines = 'token list,token list --all -o ndjson,token --help,--version,completion bash'
   for (const line of lines.split(','))
@@ -136,7 +140,7 @@ t.test('a reader that goes away ends the output quietly, and any other failure i
   t.match(await home.run('token get no-such', { stderrFailure: 'ENOSPC' }), { code: 3, stderr: '' })
 })
 
-t.test('destroying asks first, naming what is lost', async (t) => {
+t.test('deleting asks first and names what is lost', async (t) => {
   const home = await createFilledHome(t, 2)
   const answer = (keys: string) =>
     home.run('token delete tok-1', { columns: 100, answers: [['Go on?', keys]] })
@@ -145,7 +149,7 @@ t.test('destroying asks first, naming what is lost', async (t) => {
   const refused = await answer('n\r')
   t.match(refused, { code: 130, stderr: 'This deletes the data of token tok-1. Go on?' })
   t.match(refused.stderr, /Nothing was changed\.\n$/)
-  t.notMatch(refused.stderr, 'error:', 'to say no is no error')
+  t.notMatch(refused.stderr, 'error:', 'declining is not an error')
   t.equal((await answer('\r')).code, 130, 'no is the default')
   t.equal((await home.json('token list')).pagination.total_items, 2)
   t.equal((await answer('y\r')).code, 0)
@@ -153,21 +157,21 @@ t.test('destroying asks first, naming what is lost', async (t) => {
   t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
-t.test('with a key the command acts as the application it belongs to', async (t) => {
+t.test('with a key the command acts as the application of the key', async (t) => {
   const home = await createFilledHome(t, 1)
   const { key, id } = await home.createApp({ permissions: ['token:read'] })
   const env = { COFFER_API_KEY: key }
   t.equal((await home.json('app whoami', { env })).id, id)
   t.equal((await home.json('app whoami --api-key-stdin', { stdin: `${key}\n` })).id, id)
   const masked = await home.json('token get tok-1 --reveal', { env })
-  t.equal(masked.data.number, 'XXXXXXXXXXXX4242', '--reveal is the owner’s')
+  t.equal(masked.data.number, 'XXXXXXXXXXXX4242', 'only the owner can use --reveal')
   const denied = await home.run('token delete tok-1 --yes', { env })
   t.match(denied, { code: 4, stderr: 'error: This requires the permission token:delete.\n' })
   const wrong = await home.run('token list', { env: { COFFER_API_KEY: 'key_wrong' } })
   t.match(wrong, { code: 4, stderr: 'error: The API key is missing, unknown, or no longer valid.\n' })
 })
 
-testVault('what only the owner may do is refused with an API key, and nothing happens', async (t, home) => {
+testVault('commands for the owner are refused with an API key and do nothing', async (t, home) => {
   const { key } = await home.createApp({ permissions: ['token:read'] })
   const stderr = /Only the owner of the vault can do this, and an API key was given.*unset/
   const refused = { code: 4, stdout: /^$/, stderr }
@@ -181,7 +185,7 @@ testVault('what only the owner may do is refused with an API key, and nothing ha
   t.equal(file, join(home.place, 'b'))
 })
 
-testVault('a backup says what opens it; generated tokens are a table like a list', async (t, home) => {
+testVault('a backup names its keys, and generated tokens are printed like a list', async (t, home) => {
   t.match((await home.run('vault backup b')).stderr, /To open the backup, you need a key file or passphrase/)
   const made = await home.run('token generate --type card --count 2 --seed 7', { columns: 80 })
   t.match(made.stdout, /^id +type +shows +created *\n/)
@@ -195,10 +199,10 @@ testVault('control characters of data never reach the terminal', async (t, home)
     const { stdout } = await home.run(line, { columns: 160 })
     t.notMatch(stdout, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/, line)
   }
-  t.equal((await home.json('token get evil')).data, data, 'as JSON it is the same text')
+  t.equal((await home.json('token get evil')).data, data, 'JSON has the same text')
 })
 
-testVault('all pages are read in smaller ones where they are too large together', async (t, home) => {
+testVault('--all uses smaller pages if a page is too large', async (t, home) => {
   const data = 'x'.repeat(1_000_000)
   for (let n = 1; n <= 18; n++) await home.createToken({ id: `tok-${n}`, data })
   t.match(await home.run('token list --size 18 --reveal'), {
@@ -211,7 +215,7 @@ testVault('all pages are read in smaller ones where they are too large together'
   t.match(all, { code: 0, stdout: ids.join('') })
 })
 
-testVault('every kind of failure has its exit code, its words, and its problem', async (t, home) => {
+testVault('every kind of failure has its exit code, its words and its problem', async (t, home) => {
   const body = '{"id":"mine","type":"token","data":1}'
   await home.json('token create', { stdin: body })
   for (const [words, stdin, exit, status, type] of [
@@ -241,11 +245,11 @@ testVault('every kind of failure has its exit code, its words, and its problem',
     })
     // For a person, the words also say what to do.
     const said = type === 'not-found' ? 'No token ' : problem.detail
-    t.ok(inWords.stderr.includes(said), 'the words are those of the problem')
+    t.ok(inWords.stderr.includes(said), 'the words contain those of the problem')
   }
 })
 
-testVault('a validation failure names every property, as it was typed', async (t, home) => {
+testVault('a validation failure names every property as it was typed', async (t, home) => {
   const data = { number: '4242424242424243', expiration_month: 13, extra: 1 }
   const stdin = JSON.stringify({ type: 'card', data, mask: { a: '{{ data | nope }}' } })
   const inWords = await home.run('token create', { stdin })
@@ -256,10 +260,10 @@ testVault('a validation failure names every property, as it was typed', async (t
   t.same(Object.keys(problem.errors).sort(), paths)
   for (const path of paths) t.match(inWords.stderr, `\n  ${path}: `)
   const one = await home.run('token list --size 1000')
-  t.equal(one.stderr, 'error: size: must be at most 100\n', 'what is said once is not said again')
+  t.equal(one.stderr, 'error: size: must be at most 100\n', 'a text is not repeated')
 })
 
-testVault('settings that are impossible are refused by the name they came by', async (t, home) => {
+testVault('impossible settings are refused with the name of their source', async (t, home) => {
   for (const [env, message] of [
     [{ COFFER_OUTPUT: 'xml' }, 'COFFER_OUTPUT must be one of table, json, ndjson, id, csv, value.'],
     [{ COFFER_COLOR: 'pink' }, 'COFFER_COLOR must be one of auto, always, never.'],
@@ -271,7 +275,7 @@ testVault('settings that are impossible are refused by the name they came by', a
   }
 })
 
-t.test('what nobody expected is a reference and no internals', async (t) => {
+t.test('an unexpected error prints a reference and no internals', async (t) => {
   const { code, stdout, stderr } = await runProcess(
     async (process) => {
       const { main } = await import('../../src/cli/main.js')
@@ -286,32 +290,36 @@ t.test('what nobody expected is a reference and no internals', async (t) => {
   t.match(stderr, /^error: Something went wrong on our side\. Reference: [0-9a-f]{12}\n$/)
 })
 
-testHome('an interrupt that comes while the command is loaded ends it too', async (t, home) => {
+testHome('an interrupt while the command is loaded ends it too', async (t, home) => {
   for (const words of [['init'], ['serve', '--ephemeral', '--port', '0']])
     t.match(await home.run(words, { interrupt: AbortSignal.abort() }), { code: 130, stdout: /^$/ })
   t.same(readdirSync(home.place), [])
 })
 
-testVault('an interrupt ends a run with 130 and leaves nothing half done', async (t, home) => {
+testVault('an interrupt ends a run with 130 and leaves nothing incomplete', async (t, home) => {
   const { code, stderr } = await home.run('token create --type token', { columns: 80, interruptAt: '? data' })
   t.match({ code, stderr }, { code: 130, stderr: /Interrupted\.\n$/ })
   t.notMatch(stderr, 'error:')
   t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
-testHome('an error has the colours that the flags say', async (t, home) => {
+testHome('flags decide whether an error has colours', async (t, home) => {
   const env = { NO_COLOR: '', TERM: 'xterm' }
   const fail = async (line: string, options: Partial<Run> = {}) =>
     (await home.run(line, { ...options, env })).stderr
   t.match(await fail('token list --color never', { columns: 80 }), /^error: /)
   t.match(await fail('token list --color always -o table'), /^\u001b\[31m/)
-  t.match(await fail('token list --sise 5', { columns: 80 }), /^\u001b\[31m/, 'an error of parsing too')
-  t.match(await fail('token list --sise 5 -o table'), /^error: /, 'in words without a terminal too')
+  t.match(await fail('token list --sise 5', { columns: 80 }), /^\u001b\[31m/, 'also for an error of parsing')
+  t.match(
+    await fail('token list --sise 5 -o table'),
+    /^error: /,
+    'the table format prints words without a terminal too',
+  )
   for (const asked of ['-o json', '-ojson', '--output json', '--output=ndjson', '--json'])
     t.match(await fail(`token list --sise 5 ${asked}`, { columns: 80 }), /^\{\s+"type"|^\{"type"/, asked)
 })
 
-testVault('--json means --output json, and each short flag its long one', async (t, home) => {
+testVault('--json means --output json, and each short flag means its long flag', async (t, home) => {
   const list = (flag: string) => home.run(`token list ${flag}`, { columns: 80 })
   const json = await list('--json')
   t.match(json.stdout, /^\{\n {2}"pagination"/)

@@ -1,4 +1,4 @@
-/** `coffer scan`: what it finds in which encodings, where, wherever chunks end, and that it never prints it. */
+/** `coffer scan`: the encodings and places that it finds, for any split of the input, without printing values. */
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -12,7 +12,7 @@ const CARD = '4242424242424242'
 testVault('values are found in files, folders and pipes, by token and line', async (t, home) => {
   await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
   await home.createToken({ id: 'note', data: 'a secret note' })
-  t.same(await home.json('scan .coffer'), [], 'a vault has no value in plaintext')
+  t.same(await home.json('scan .coffer'), [], 'a vault contains no value in plaintext')
   t.same(await home.json('scan -', { stdin: 'nothing\n' }), [])
   mkdirSync(join(home.place, 'logs/deep'), { recursive: true })
   home.write('logs/a.log', `one\ntwo a secret note, twice: a secret note\n4242 4242 4242 4242`)
@@ -31,12 +31,12 @@ testVault('values are found in files, folders and pipes, by token and line', asy
   const piped = `\n\n${base64(`{"n":"${CARD}"}`)}`
   const found = { code: 10, stdout: '[{"id":"card-1","line":3,"file":"-"}]\n', stderr: 'in 1 place.' }
   t.match(await home.run('scan -', { stdin: piped }), found)
-  t.equal((await home.json('log reveals card-1')).count, 4, 'one for each time')
+  t.equal((await home.json('log reveals card-1')).count, 4, 'one record for each scan')
   const shown = await home.run('scan logs/a.log', { columns: 80 })
   t.match(shown.stdout, /^id +file +line\nnote +logs\/a\.log +2\ncard-1 +logs\/a\.log +3\n/)
 })
 
-testVault('what is not looked for or cannot be read is told', async (t, home) => {
+testVault('skipped values and unreadable files are reported', async (t, home) => {
   const long = `${'long '.repeat(400)}end`
   home.write('long', long)
   await home.createToken({ id: 'short', data: ['12345', 'x', 'a secret'] })
@@ -77,7 +77,7 @@ const value = fc.oneof(
 )
 const encoding = fc.constantFrom(...ENCODINGS)
 
-/** As chunks that end at these places. */
+/** Splits text into chunks at these places. */
 async function* cut(text: string, places: readonly number[]): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text)
   const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
@@ -104,7 +104,7 @@ t.test('a value in a long line is found once, across the pieces of the line', as
 
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 
-t.test('values in their encodings', async (t) => {
+t.test('values are found in their encodings', async (t) => {
   const finder = new ValueFinder()
   finder.add('card', { number: '4242424242424242', expiration_year: 2030, cvc: '123' })
   finder.add('ssn', '123-45-6789')
@@ -134,7 +134,7 @@ t.test('values in their encodings', async (t) => {
     t.same([...finder.find(latin1(text))].sort(), ids, text)
 })
 
-t.test('the limits that its help tells', async (t) => {
+t.test('the limits of its help apply', async (t) => {
   const finder = new ValueFinder()
   finder.add('name', 'Zoë & Söhne')
   finder.add('iban', 'DE89370400440532013000')
@@ -150,16 +150,16 @@ t.test('the limits that its help tells', async (t) => {
   t.same([...finder.find(latin1('Zoë & Söhne, DE89370400440532013000'))], ['name', 'iban'])
 })
 
-t.test('values that end alike are looked for no longer than one of them is', async (t) => {
+t.test('values with a common ending take no longer to find than one of them', async (t) => {
   const finder = new ValueFinder()
   const lengths = Array.from({ length: 1000 }, (_, index) => index + SHORTEST_VALUE)
   for (const length of lengths) finder.add(String(length), 'a'.repeat(length))
-  // Comparing all of them at each place takes minutes, which no test is given.
+  // Comparing all of them at each place takes minutes, which exceeds the time limit of a test.
   t.equal(finder.find('a'.repeat(50_000)).size, lengths.length)
-  t.equal(finder.find('a'.repeat(20)).size, 20 - SHORTEST_VALUE + 1, 'each call begins anew')
+  t.equal(finder.find('a'.repeat(20)).size, 20 - SHORTEST_VALUE + 1, 'each call starts from the beginning')
 })
 
-testVault('what a mask shows anyway is not looked for', async (t, home) => {
+testVault('values that a mask shows are not searched for', async (t, home) => {
   const data = { name: 'Ada Lovelace', iban: 'GB33BUKB20201555555555' }
   await home.createToken({ id: 'ada', data, mask: { greeting: 'Dear {{ data.name }}' } })
   await home.createToken({
@@ -171,5 +171,5 @@ testVault('what a mask shows anyway is not looked for', async (t, home) => {
   t.equal(await scan('GB33BUKB20201555555555'), 10)
   t.equal(await scan('1234567890'), 10)
   const { key } = await home.createApp({ rules: [ruleOf('mask')] })
-  t.equal(await scan('Dear Ada Lovelace', { COFFER_API_KEY: key }), 0, 'masked data is no value')
+  t.equal(await scan('Dear Ada Lovelace', { COFFER_API_KEY: key }), 0, 'masked data is not searched for')
 })

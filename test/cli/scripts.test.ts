@@ -1,4 +1,4 @@
-/** What scripts and shells use: errors as JSON, the tree of commands as JSON, completion, variables of `serve`. */
+/** Output for scripts and shells: errors and commands as JSON, completion, variables of `serve`. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -17,7 +17,7 @@ testVault('help --json has every command with its flags, types, examples and out
   const tree = await home.json('help --json')
   const byName = new Map(tree.commands.map((each: { words: string[] }) => [each.words.join(' '), each]))
   for (const { name, examples, cli, access, output } of registry.operations) {
-    // A form of another command is described there.
+    // The command of the other form describes this form.
     if (cli?.isInternal || cli?.form !== undefined) continue
     const found = byName.get(name) as { output?: object }
     t.match(found, { examples, permissions: access.permissions, summary: String }, name)
@@ -38,7 +38,7 @@ testVault('help --json has every command with its flags, types, examples and out
   t.equal((await home.run('help --json tokn')).code, 2)
 })
 
-t.test('who has a vault to itself is told to those who need it, at once', async (t) => {
+t.test('a command names the process that has the vault open, at once', async (t) => {
   const machine = await createMachine(t)
   const server = machine.start(['serve', '--port', '0', '--quiet'])
   await once(server.stdout!, 'data')
@@ -74,13 +74,13 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     ['token create --type ca', ['card', 'card_number']],
     ['log list --entity-type c', ['card']],
     ['token list --after --type ca', ['card', 'card_number']],
-    // As bash splits it.
+    // Splits the line as bash does.
     ['token create --type = ca', ['card', 'card_number']],
     ['token list -o n', ['ndjson']],
     ['app get s', ['support']],
     ['--vault .coffer reactor create --application sup', ['support']],
     ['app get ', ['support', id]],
-    // The ids of tokens are not looked for, because a list of tokens is logged as a read of each.
+    // Token ids are not offered, because listing tokens logs a read of each.
     ['token get ', ['']],
     ['tenant use defau', ['default']],
     ['config set logs', ['logs.keep']],
@@ -103,7 +103,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
       ['/pci/', '/pci/high/', ...TRANSFORMS.map((each) => `/pci/ ${each}`)],
     ],
     [[...ofRule, '3: /pci/ '], TRANSFORMS.map((each) => `3: /pci/ ${each}`)],
-    // One transform alone would end the quotes of the rule.
+    // Completing only the transform would end the quotes of the rule.
     [[...ofRule, '/pci/ ma'], Object.keys(PERMISSIONS).map((each) => `/pci/ mask ${each}`)],
     [[...ofRule, '/pci/ mask token:read,token:se'], ['/pci/ mask token:read,token:search']],
     [[...ofRule, '/pci/ mask token:read, token:rea'], ['']],
@@ -117,15 +117,23 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   ] as const)
     t.same(await offered(words), rules, words.join(' '))
   t.ok(described.includes('/pci/ mask token:read\tRead tokens'))
-  t.same(await offered('app get s', { COFFER_VAULT: '/nowhere' }), [''], 'what fails is silent')
-  t.same(await offered('app get s', { COFFER_PASSPHRASE_FILE: '/nowhere' }), ['support'], 'by the key file')
+  t.same(await offered('app get s', { COFFER_VAULT: '/nowhere' }), [''], 'failures are silent')
+  t.same(
+    await offered('app get s', { COFFER_PASSPHRASE_FILE: '/nowhere' }),
+    ['support'],
+    'opened by the key file',
+  )
   const asking = { XDG_CONFIG_HOME: '/nowhere', COFFER_PASSPHRASE_COMMAND: `touch ${place}/asked` }
   t.same(await offered('app get s', asking), [''])
   t.notOk(existsSync(join(place, 'asked')), 'no passphrase is asked for')
   home.write('pass', 'correct horse battery staple')
   await home.json('vault passwd --new-passphrase-file pass')
   const byFile = { XDG_CONFIG_HOME: '/nowhere', COFFER_PASSPHRASE_FILE: join(place, 'pass') }
-  t.same(await offered('app get s', byFile), ['support'], 'a file with the passphrase asks nobody')
+  t.same(
+    await offered('app get s', byFile),
+    ['support'],
+    'a file with the passphrase makes asking unnecessary',
+  )
   t.same(await offered('app get s', { XDG_CONFIG_HOME: '/nowhere' }), [''])
 
   const options = { encoding: 'utf8', env: { ...home.env, PATH: createPath(place) }, cwd: place } as const
@@ -144,11 +152,11 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     const { stdout, stderr } = spawnSync(shell, [flags, '-c', before + script + probe], options)
     const lines = stdout.trim().split('\n')
     t.equal(lines[0], 'support', `${shell}: ${stderr}`)
-    // An empty word is a word, and files are offered where nothing else is.
+    // An empty word counts as a word. Files are the last resort.
     if (shell === 'fish') t.same(lines.slice(1), ['bash', 'fish', 'zsh', 'coffer'])
   }
 
-  // The words as bash gives them: it splits them at colons, except between quotes.
+  // Words as bash passes them: it splits them at colons, except between quotes.
   const bash = await scriptOf('bash')
   for (const [words, inserted] of [
     ['--permission token : rea', 'read'],
@@ -168,13 +176,13 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
 
   const evil = "my $(touch made)'s *"
   for (const name of [evil, 'my \u202eapp']) await create(name)
-  t.same(await offered('app get my'), [evil], 'what would not be seen as it is, is left out')
+  t.same(await offered('app get my'), [evil], 'names with invisible characters are not offered')
   const probe = `COMP_WORDS=(coffer app get 'my\\ $'); COMP_CWORD=3; _coffer; echo "\${COMPREPLY[@]}"; eval "printf %s \${COMPREPLY[@]}"`
   const { stdout } = spawnSync('bash', ['--norc', '-c', (await scriptOf('bash')) + probe], options)
   const [inserted, read] = stdout.split('\n')
-  t.match(inserted, 'my\\ \\$\\(touch', 'as bash has to read it')
+  t.match(inserted, 'my\\ \\$\\(touch', 'escaped for bash')
   t.equal(read, evil)
-  t.notOk(existsSync(join(place, 'made')), 'a name runs nothing')
+  t.notOk(existsSync(join(place, 'made')), 'a name executes nothing')
   // Between quotes bash inserts a word as it is.
   for (const [word, inserted] of [
     [`'"my'`, ''],
@@ -188,13 +196,13 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   }
 })
 
-t.test('a closed output is an error, and a discarded one is not', async (t) => {
+t.test('a closed output is an error, and a discarded output is not', async (t) => {
   if (process.platform !== 'linux') return t.comment('this cannot be told on other systems')
   const machine = await createMachine(t)
   await machine.bash('coffer init')
   const closed = { code: 1, stdout: '', stderr: 'error: Standard output is closed, so nothing was done.\n' }
   const create = 'coffer app create --name a --type private --permission token:read'
-  // With a command after it, bash stays the parent.
+  // The command after it keeps bash as the parent.
   for (const line of [`${create} >&-`, `(exec >&-; ${create})`, 'coffer token list >&-'])
     t.match(await machine.bash(`${line}; exit $?`), closed, line)
   t.match((await machine.bash('coffer app list')).stdout, '"total_items":0')
@@ -209,7 +217,7 @@ t.test('a closed output is an error, and a discarded one is not', async (t) => {
     t.match(await machine.bash(`${line}; exit $?`), { code, stdout: '' }, line)
 })
 
-t.test('pipelines with jq end well, and fail when a command in them does', async (t) => {
+t.test('pipelines with jq succeed, and fail if a command in them fails', async (t) => {
   const machine = await createMachine(t)
   if ((await machine.bash('command -v jq')).code !== 0) return t.comment('jq is not installed')
   const rowsOf = (program: string) => `jq -nc --arg long "$(printf %0350d 1)" '${program}'`
@@ -224,12 +232,12 @@ t.test('pipelines with jq end well, and fail when a command in them does', async
     ['coffer token list --all -o ndjson | jq -r .id | sort | uniq | wc -l', '300\n'],
     ['coffer token list -o id | head -1 | xargs -n1 echo', 'row-299\n', told],
     ["coffer token list --size 3 | jq -r '.data[].id' | coffer token delete - --yes --quiet", ''],
-    // What reads ids does not keep the vault from what writes them.
+    // A command that reads ids does not block the command that writes them.
     ['{ sleep 1; coffer token list --size 1 -o id; } | coffer token delete - --yes --quiet', ''],
     ['coffer token export | jq -s length', '296\n'],
-    // Nor does an import that waits for more rows, once it has sent some.
+    // An import that waits for more rows does not block other commands either.
     [`{ ${many}; sleep 1; ${beside}; } | coffer ${load}`, '2100\n'],
-    // A list that waits for its reader keeps no other command from the vault, nor does an export keep an import of it.
+    // A list that waits for its reader blocks no other command. An export does not block an import of its output.
     [`coffer ${first}`, '354\n'],
     [`coffer token export --reveal | jq -c --unbuffered '.id |= "again" + .' | coffer ${load}`, '2397\n'],
     ['coffer token get nobody 2>/dev/null | jq -r .id', '', '', 3],

@@ -35,7 +35,7 @@ testHome('a seed gives an ephemeral server its contents', async (t, home) => {
   t.match(JSON.parse(stdout), { applications: { backend: { key: SEED_KEY } } })
 })
 
-t.test('an ephemeral server writes nothing, warns where others reach it, and keeps its limits', async (t) => {
+t.test('an ephemeral server writes no file, warns of access by others, and applies its limits', async (t) => {
   const place = workplaceFor(t)
   const words = '--ephemeral --host 0.0.0.0 --allow-remote --rate-limit 2/h --body-limit 1KiB'.split(' ')
   const { child, announcement, printed, ended } = await startProcess(place, words)
@@ -58,7 +58,7 @@ t.test('an ephemeral server writes nothing, warns where others reach it, and kee
   t.equal(code, 0)
   t.equal(printed.stdout.trim().split('\n').length, 1, 'one line on standard output')
   t.match(stderr, /Other machines can reach this server, and their requests are not encrypted/)
-  t.same(readdirSync(place.directory), [], 'nothing was written')
+  t.same(readdirSync(place.directory), [], 'no file was written')
   const lines = stderr.split('\n').filter((line) => line.startsWith('{'))
   t.match(JSON.parse(lines[0] ?? '{}'), {
     ...{ method: 'POST', route: '/tokens', status: 201, ms: Number },
@@ -69,7 +69,7 @@ t.test('an ephemeral server writes nothing, warns where others reach it, and kee
   t.same(findLeaks(secrets, [{ name: 'standard error', bytes: Buffer.from(stderr) }]), [])
 })
 
-t.test('a vault keeps what was acknowledged; hanging up means nothing, a signal ends it', async (t) => {
+t.test('a vault keeps what was acknowledged; SIGHUP is ignored and a signal ends the server', async (t) => {
   const place = workplaceFor(t)
   t.equal((await runCommand(place, ['init'])).code, 0)
   const first = await startProcess(place, ['--starter-apps'])
@@ -83,14 +83,14 @@ t.test('a vault keeps what was acknowledged; hanging up means nothing, a signal 
   const second = await startProcess(place, ['--prefix', 'bt', '--log', 'none'])
   t.equal(second.announcement.prefix, 'bt')
   const { id } = first.announcement.applications.private!
-  // Its key is not repeated.
+  // The key is not shown again.
   t.same(second.announcement.applications.private, { id, name: 'starter private' })
   const headers = { 'BT-API-KEY': key ?? '' }
   const response = await fetch(`${second.announcement.url}/tokens/${made.json.id}`, { headers })
   t.equal(response.status, 200)
   t.match(await response.json(), { data: 'kept' })
   t.ok(response.headers.get('bt-trace-id'))
-  // A request that never ends keeps the stop waiting.
+  // A request that never ends delays the stop.
   const socket = connect(Number(new URL(second.announcement.url).port), '127.0.0.1')
   socket.on('error', () => {})
   socket.write(`POST /tokens HTTP/1.1\r\nHost: x\r\nBT-API-KEY: ${key}\r\nContent-Length: 9\r\n\r\n`)
@@ -104,7 +104,7 @@ t.test('a vault keeps what was acknowledged; hanging up means nothing, a signal 
   t.equal(status.code, 0, status.stderr)
 })
 
-t.test('a log on a full disk ends no server', { skip: !existsSync('/dev/full') }, async (t) => {
+t.test('a full disk of the log does not end the server', { skip: !existsSync('/dev/full') }, async (t) => {
   const place = workplaceFor(t)
   await runCommand(place, ['init'])
   const full = openSync('/dev/full', 'w')
@@ -112,10 +112,10 @@ t.test('a log on a full disk ends no server', { skip: !existsSync('/dev/full') }
   const { child, announcement, ended } = await startProcess(place, [], { errorsTo: full })
   t.equal((await fetch(`${announcement.url}/healthz`)).status, 200)
   child.kill('SIGTERM')
-  t.equal((await ended).code, 0, 'ends as usual, with all that is to be done then')
+  t.equal((await ended).code, 0, 'the server ends as usual, with all its last work')
 })
 
-testVault('sample applications are known by name, and no key is made up', async (t, home) => {
+testVault('sample applications are known by name, and no key is invented', async (t, home) => {
   const { id } = await home.createApp({ name: 'sup port', rules: [ruleOf('mask')] })
   const print = async (more = '') => {
     const line = `serve --port 0 -o table${more}`
@@ -127,14 +127,14 @@ testVault('sample applications are known by name, and no key is made up', async 
   const first = await print(' --starter-apps')
   const key = /private +(key_\w+)/.exec(first)?.[1]
   t.match(first, `SVC-API-KEY: ${key}`)
-  t.notMatch(first, id, 'the id of another application is no key')
+  t.notMatch(first, id, 'the id of another application is not printed as its key')
   const second = await print(' --starter-apps')
   t.match(second, `starter private (key not shown again: coffer app key create 'starter private')`)
   t.match(second, 'SVC-API-KEY: KEY')
   t.equal((await home.json('app list')).data.length, 4)
 })
 
-t.test('the demo vault is made once, filled, and served again as it was', async (t) => {
+t.test('the demo vault is created once with data, and later served unchanged', async (t) => {
   const place = workplaceFor(t)
   const total = async () => {
     const { child, announcement, ended } = await startProcess(place, ['--demo'])
@@ -142,7 +142,7 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
     const { json } = await request(announcement, key, 'GET /tokens?size=1')
     const vault = ['--vault', '.coffer-demo/vault', '--key-file', '.coffer-demo/vault.key']
     const { stdout } = await runCommand(place, ['token', 'list', '--size', '1', ...vault])
-    t.same(JSON.parse(stdout).pagination, json.pagination, 'commands go through it, the first time too')
+    t.same(JSON.parse(stdout).pagination, json.pagination, 'commands use the server, also the first time')
     if (json.pagination.total_items > 0) await request(announcement, key, `DELETE /tokens/${json.data[0].id}`)
     child.kill('SIGTERM')
     t.equal((await ended).code, 0)
@@ -154,7 +154,7 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
   const directory = join(place.directory, '.coffer-demo')
   for (const name of ['vault.key', 'applications.json'])
     t.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name)
-  t.notOk(existsSync(join(place.directory, 'config')), 'its key is beside it')
+  t.notOk(existsSync(join(place.directory, 'config')), 'the key is beside the vault')
   const starters = join(directory, 'applications.json')
   const known = JSON.parse(readFileSync(starters, 'utf8'))
   for (const planted of [
@@ -165,7 +165,7 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
   ]) {
     writeFileSync(starters, JSON.stringify(planted))
     const refused = await createHome(t).run('serve --demo --port 0', { cwd: place.directory })
-    // What somebody planted there is not printed to be pasted.
+    // Planted text is not printed as a command to paste.
     t.match(refused, {
       code: 7,
       stdout: /^$/,
@@ -174,7 +174,7 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
   }
 })
 
-t.test('a start that is killed while it makes the demo vault does not stop the next', async (t) => {
+t.test('a start that is killed while it creates the demo vault does not block the next start', async (t) => {
   const place = workplaceFor(t)
   const isStaging = (name: string) => /^\.coffer-demo\.new-.{6}$/.test(name)
   const killed = startCommand(place, ['serve', '--demo', '--port', '0'])
@@ -189,7 +189,7 @@ t.test('a start that is killed while it makes the demo vault does not stop the n
   t.strictSame(left.sort(), ['.coffer-demo'])
 })
 
-t.test('what cannot be served is said, with the exit code that goes with it', async (t) => {
+t.test('an error of serve is reported with its exit code', async (t) => {
   const taken = createServer().listen(0, 'localhost')
   t.teardown(() => taken.close())
   await once(taken, 'listening')
@@ -228,7 +228,7 @@ t.test('what cannot be served is said, with the exit code that goes with it', as
   t.match(byNpm.stderr, `Port ${port} is in use. Use a free one: npm start -- --port 0\n`)
 })
 
-t.test('the exit code of --run is that of its command', async (t) => {
+t.test('serve --run ends with the exit code of its command', async (t) => {
   const place = workplaceFor(t)
   const run = (line: string) => runCommand(place, ['serve', '--ephemeral', '--run', line])
   t.match(await run('echo "$COFFER_URL"'), { code: 0, stdout: /^http:/, stderr: '' })
@@ -245,7 +245,7 @@ t.test('the exit code of --run is that of its command', async (t) => {
     )
 })
 
-t.test('other machines are let in only on purpose', async (t) => {
+t.test('access from other machines needs an explicit option', async (t) => {
   const local = { hostName: 'localhost', isRemote: false }
   for (const [flags, expected] of [
     [{}, { ...local, addresses: ['127.0.0.1', '::1'], port: 4010 }],
@@ -274,7 +274,7 @@ t.test('the OpenAPI document is printed without a vault', async (t) => {
   t.ok(document.paths['/tokens'].post)
 })
 
-t.test('sweeps until the signal, and goes on after a failure', async (t) => {
+t.test('the sweeper runs until the signal, also after a failure', async (t) => {
   const stop = new AbortController()
   const reported: unknown[] = []
   let sweeps = 0

@@ -1,4 +1,4 @@
-/** Vaults in a store, from the command line. */
+/** Vaults in a store, on the command line. */
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -39,7 +39,7 @@ t.test('every command reaches a vault in a store', async (t) => {
   t.match(await run(`init --store ${address}`), { code: 5 })
 })
 
-t.test('workers share a port; one that is killed is replaced, and one signal stops all', async (t) => {
+t.test('workers share a port; a killed worker is replaced, and one signal stops all', async (t) => {
   const env = { ...process.env, ...home.env, COFFER_STORE: address, COFFER_OUTPUT: 'json' }
   const words = ['serve', '--workers', '2', '--port', '0', '--starter-apps', '--log', 'none']
   const server = startProgram(process.execPath, [PROGRAM, ...words], { cwd: place, env })
@@ -67,7 +67,7 @@ t.test('workers share a port; one that is killed is replaced, and one signal sto
   t.match(await ended, { code: 0, stderr: /^A worker ended\. Another one starts\.\nStopping/ })
 })
 
-t.test('a vault is copied, backed up and restored between a store and directories', async (t) => {
+t.test('a vault can be copied, backed up and restored between a store and directories', async (t) => {
   const env = { COFFER_STORE: address }
   const token = async (where: string) => (await read(`token get card-1 --reveal ${where}`)).data.number
   const copied = await read('vault copy --to copied', { env })
@@ -84,7 +84,7 @@ t.test('a vault is copied, backed up and restored between a store and directorie
   t.match(await run(`vault copy --vault copied --to ${third}`), { code: 5, stderr: /already/ })
 })
 
-t.test('what does not go together with a store is refused', async (t) => {
+t.test('options that do not apply to a store are refused', async (t) => {
   await read(`profile set team store ${address}`)
   t.equal((await read('token list --profile team')).pagination.total_items, 1)
   await read('profile set other store-password-file pw')
@@ -114,10 +114,10 @@ t.test('what does not go together with a store is refused', async (t) => {
   }
 })
 
-t.test('a password is never shown, and a server that is not there is 9', async (t) => {
+t.test('a password is never shown, and a missing server has exit code 9', async (t) => {
   const byFlag = await run('token list --store postgres://bob:topsecret@127.0.0.1:1/vault -o json')
   const [told, problem = ''] = byFlag.stderr.trim().split('\n')
-  t.match(told, /in the command line/, 'told although the store never answers')
+  t.match(told, /in the command line/, 'reported although the store never answers')
   t.match(JSON.parse(problem), { status: 503, detail: /does not answer/ })
   t.match(byFlag, { code: 9 })
   const withPassword = address.replace('test@', 'test:topsecret@')
@@ -132,7 +132,7 @@ t.test('a password is never shown, and a server that is not there is 9', async (
     t.match(await run(line, { env }), { code: 0, stderr: /^$/ }, line)
 })
 
-t.test('a server over a store, whose line other users see without its password', async (t) => {
+t.test('other users see the command line of a server without the password of its store', async (t) => {
   const machine = await createMachine(t)
   const mine = `${address.replace('test@', 'test:topsecret@')}&schema=public`
   const keys = join(place, 'config', 'coffer', 'keys')
@@ -150,14 +150,14 @@ t.test('a server over a store, whose line other users see without its password',
   t.strictSame(await ended, [0, null])
 })
 
-/** Takes connections as PostgreSQL does, asks each for its password, and refuses it. */
+/** A fake PostgreSQL that asks each client for its password and refuses it. */
 async function startAsking(t: Test): Promise<{ port: number; told: string[] }> {
   const told: string[] = []
   const server = createServer((socket) => {
     socket.on('error', () => {})
     socket.once('data', () => {
       socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
-      // A byte for the kind of the message, four for its length, and a zero at its end.
+      // A message has one byte for its kind, four for its length, and a zero at its end.
       socket.once('data', (bytes) => {
         told.push(bytes.toString('utf8', 5, bytes.length - 1))
         socket.end()
@@ -169,7 +169,7 @@ async function startAsking(t: Test): Promise<{ port: number; told: string[] }> {
   return { port: (server.address() as AddressInfo).port, told }
 }
 
-t.test('a password comes from a file, PGPASSFILE or environment, and goes to the store alone', async (t) => {
+t.test('a password from a file, PGPASSFILE or the environment is sent only to the store', async (t) => {
   const { port, told } = await startAsking(t)
   const bare = `postgres://bob@127.0.0.1:${port}/v`
   const withPassword = bare.replace('bob@', 'bob:of-address-pw@')
@@ -192,6 +192,6 @@ t.test('a password comes from a file, PGPASSFILE or environment, and goes to the
     if (password === undefined) t.match(stderr, /asks for a password.*--store-password-file.*PGPASSFILE/)
     t.equal(told.pop(), password)
     t.notMatch(stdout + stderr, /-pw/)
-    t.notMatch(stderr, /Warning/, 'nor do the packages say anything')
+    t.notMatch(stderr, /Warning/, 'packages print no warnings')
   }
 })

@@ -23,7 +23,7 @@ function detect({ env = {}, flags = {}, tty = [true, true, true] }: Parts = {}) 
   return detectTerminal(streams, env, flags)
 }
 
-t.test('colour follows the flag, then NO_COLOR, then what each stream is', async (t) => {
+t.test('colour follows the flag, then NO_COLOR, then the type of the stream', async (t) => {
   const both = { stdout: true, stderr: true }
   const none = { stdout: false, stderr: false }
   for (const [parts, expected] of [
@@ -38,7 +38,7 @@ t.test('colour follows the flag, then NO_COLOR, then what each stream is', async
     t.same(detect({ ...parts, tty: [true, false, true] }).colour, expected, JSON.stringify(parts))
 })
 
-t.test('questions need terminals as standard input and error, and no --no-input', async (t) => {
+t.test('questions need standard input and error to be terminals, and no --no-input', async (t) => {
   for (const [parts, mayPrompt] of [
     [{ tty: [true, false, true] }, true],
     [{ tty: [false, true, true] }, false],
@@ -48,7 +48,7 @@ t.test('questions need terminals as standard input and error, and no --no-input'
     t.equal(detect(parts).mayPrompt, mayPrompt)
 })
 
-t.test('writing waits for the stream, and only a reader that went away is no error', async (t) => {
+t.test('writing waits for the stream, and only a closed reader is no error', async (t) => {
   const slow = createOutput()
   let take = () => {}
   slow._write = (_chunk, _encoding, done) => {
@@ -66,14 +66,14 @@ t.test('writing waits for the stream, and only a reader that went away is no err
   for (const failure of ['EPIPE', 'EOF']) {
     const output = createOutput({ failure })
     t.same([await write(output, 'one'), await write(output, 'two')], [false, false], failure)
-    // The stream's `error` event comes after the callback; without a listener it would end this test.
+    // The `error` event follows the callback. Without a listener it would end this test.
     await new Promise((resolve) => setImmediate(resolve))
   }
   const full = { code: 'storage_failed', message: /\(ENOSPC\)/ }
   await t.rejects(write(createOutput({ failure: 'ENOSPC' }), 'x'), full)
   const output = createOutput()
   for (let count = 0; count < 20; count++) await write(output, 'x')
-  t.equal(output.listenerCount('error'), 1, 'listeners do not pile up')
+  t.equal(output.listenerCount('error'), 1, 'listeners do not accumulate')
 })
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
@@ -82,7 +82,7 @@ const anyText = fc.oneof(
   fc.string({ unit: fc.constantFrom(...'a\u001b\u0000\u202e\ud800王\u0301\n🎉\u2028') }),
 )
 
-t.test('what would steer a terminal or hide is made visible', async (t) => {
+t.test('control characters and invisible characters are made visible', async (t) => {
   for (const [name, text, shown] of [
     ['plain text', 'Zoë – 王小明 🎉 "x" \\ é', 'Zoë – 王小明 🎉 "x" \\ é'],
     ['colour (CSI)', '\u001b[31mred', '\\u{1b}[31mred'],
@@ -100,7 +100,7 @@ t.test('what would steer a terminal or hide is made visible', async (t) => {
   t.equal(displayLines(lines), 'a\n  b\\u{1b}[0m\\u{d}c\n', 'text of several lines keeps its lines')
 })
 
-t.test('text is folded, but for what a person pastes', async (t) => {
+t.test('text is wrapped, except what a person pastes', async (t) => {
   const rows: [string, number, string][] = [
     ['one two three', 8, 'one two\nthree'],
     ['Run it: coffer init --store ADDRESS', 20, 'Run it:\ncoffer init --store ADDRESS'],
@@ -111,14 +111,14 @@ t.test('text is folded, but for what a person pastes', async (t) => {
   for (const [text, width, folded] of rows) t.equal(fold(text, width), folded, text)
 })
 
-t.test('nothing unseen survives, whatever the text', async (t) => {
+t.test('no invisible character remains in any text', async (t) => {
   fc.assert(fc.property(anyText, (text) => !UNSEEN.test(display(text))))
   fc.assert(fc.property(anyText, (text) => !UNSEEN.test(displayLines(text).replaceAll('\n', ''))))
   fc.assert(fc.property(anyText, (text) => !UNSEEN.test(toJson({ [text]: text }))))
   t.pass('holds')
 })
 
-t.test('JSON reads back as what it was, on one line or indented', async (t) => {
+t.test('JSON is parsed to the same value, on one line or indented', async (t) => {
   const value = fc.jsonValue()
   fc.assert(
     fc.property(value, anyText, (json, text) => {
@@ -133,8 +133,8 @@ t.test('JSON reads back as what it was, on one line or indented', async (t) => {
   t.equal(toJson({ a: 1 }, 2), '{\n  "a": 1\n}')
 })
 
-t.test('widths are those of a terminal', async (t) => {
-  // Each was compared with the cursor of tmux 3.3a.
+t.test('text has the same width as in a terminal', async (t) => {
+  // Each width was compared with the cursor of tmux 3.3a.
   for (const [width, texts] of [
     [1, 'é e\u0301 ① ☎ …'],
     [2, 'ｱｲ 🎉 🫠 🇩🇪'],
@@ -146,7 +146,7 @@ t.test('widths are those of a terminal', async (t) => {
     for (const text of texts.split(' ')) t.equal(measureWidth(text), width, JSON.stringify(text))
 })
 
-t.test('text is cut between characters, and only when it must be', async (t) => {
+t.test('text is cut between characters, and only if it is too long', async (t) => {
   for (const [text, width, cut] of [
     ['abcdef', 6, 'abcdef'],
     ['abcdef', 5, 'abcd…'],
@@ -192,7 +192,7 @@ t.test('a field is read by its path', async (t) => {
     t.equal(readField(token, path), undefined, path)
 })
 
-t.test('picked fields keep their place, in the order asked for', async (t) => {
+t.test('selected fields are printed in the requested order', async (t) => {
   for (const [paths, picked] of [
     ['data.number id', '{"data":{"number":"4242"},"id":"a"}'],
     ['data.exp.month data.number', '{"data":{"exp":{"month":12},"number":"4242"}}'],
@@ -205,7 +205,7 @@ t.test('picked fields keep their place, in the order asked for', async (t) => {
   t.equal(JSON.stringify(pickFields([token, 1], ['id'])), '[{"id":"a"},1]')
 })
 
-t.test('CSV quotes everything and disarms what a spreadsheet would run', async (t) => {
+t.test('CSV quotes everything and neutralizes formulas', async (t) => {
   t.equal(toCsvLine(['a', 'b "c"', 'd,e', 'f\ng', '']), '"a","b ""c""","d,e","f\ng",""')
   for (const text of ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '＝1', '＠x', "'=1"])
     t.equal(toCsvCell(text), `'${text}`, JSON.stringify(text))
@@ -213,7 +213,7 @@ t.test('CSV quotes everything and disarms what a spreadsheet would run', async (
   t.same([-1, undefined, null, true, { a: ['=1'] }].map(toCsvCell), ['-1', '', '', 'true', '{"a":["=1"]}'])
 })
 
-t.test('a progress bar shows share and count, at most ten times a second, on one line', async (t) => {
+t.test('a progress bar shows percentage and count on one line, at most ten times a second', async (t) => {
   let nowMs = 1_000_000
   const draw = async (terminal: FakeTerminal, counts: [count: number, ms: number][]) => {
     const progress = createProgress(terminal, { label: 'Importing\u001b 王小明', total: 2000 }, () => nowMs)

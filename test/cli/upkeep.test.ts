@@ -16,7 +16,7 @@ import type { App } from '../../src/vault/app.js'
 import { openVault } from '../../src/vault/open.js'
 import { createVaultHome } from './home.js'
 
-/** A home with a vault; `ask` runs what must succeed. */
+/** A home with a vault. `ask` runs a command that must succeed. */
 async function createBench(t: Test) {
   const home = await createVaultHome(t)
   const ask = async (line: string | string[], stdin = '') => (await home.json(line, { stdin })) as never
@@ -35,7 +35,7 @@ async function fill({ createToken }: Bench): Promise<void> {
 
 const LIST = ['token', 'list', '--all', '--reveal']
 
-t.test('verify tells a whole vault from a damaged one, and what can still be read', async (t) => {
+t.test('verify distinguishes an intact vault from a damaged one, and says what can be read', async (t) => {
   const bench = await createBench(t)
   await fill(bench)
   t.match(await bench.ask('vault verify'), { ok: true, findings: [], readable: { logs: 6 } })
@@ -56,7 +56,7 @@ t.test('verify tells a whole vault from a damaged one, and what can still be rea
   const { code, stdout } = await bench.run('vault verify')
   t.equal(code, 7)
   t.match(JSON.parse(stdout), { ok: false, findings: [{ place: 'state' }], readable: { logs: 6 } })
-  t.equal(existsSync(join(bench.vault, 'lock')), false, 'looking lets go of the vault')
+  t.equal(existsSync(join(bench.vault, 'lock')), false, 'reading releases the vault')
 })
 
 t.test('a deletion and vault compact remove sets of containers that no token has', async (t) => {
@@ -79,12 +79,12 @@ t.test('a deletion and vault compact remove sets of containers that no token has
   const left = { id: '["/gone/"]', containers: ['/gone/'] }
   await withVault(({ store }) => store.write((writer) => writer.insert('containers', 1, left)))
   await bench.ask('token list')
-  t.strictSame(await sets(), ['["/c0/"]', '["/gone/"]'], 'other commands do not look for such sets')
+  t.strictSame(await sets(), ['["/c0/"]', '["/gone/"]'], 'other commands do not look for unused sets')
   await bench.ask('vault compact')
   t.strictSame(await sets(), ['["/c0/"]'])
 })
 
-t.test('a backup becomes the same vault again, and opens with what opened it then', async (t) => {
+t.test('a backup is restored to the same vault, and opens with the keys of its time', async (t) => {
   const bench = await createBench(t)
   await fill(bench)
   const before = await bench.ask(LIST)
@@ -92,17 +92,17 @@ t.test('a backup becomes the same vault again, and opens with what opened it the
   t.match(await bench.ask('vault backup b'), { file: backup, bytes: statSync(backup).size })
   t.equal(statSync(backup).mode & 0o777, 0o600)
   t.notOk(readFileSync(backup).includes('Name 1'))
-  t.match(await bench.run('vault backup b'), { code: 5 }, 'no file is overwritten')
+  t.match(await bench.run('vault backup b'), { code: 5 }, 'an existing file is not overwritten')
   await bench.ask('token delete token-0 --yes')
-  t.match(await bench.run('vault restore b'), { code: 5 }, 'nor is a vault')
+  t.match(await bench.run('vault restore b'), { code: 5 }, 'an existing vault is not overwritten')
   await bench.ask('vault restore b --vault again')
   t.same(await bench.ask([...LIST, '--vault', 'again']), before)
   bench.write('cut', readFileSync(backup).subarray(0, -20))
   t.match(await bench.run('vault restore cut --vault third'), { code: 7 })
-  t.match(await bench.run('token list --vault third'), { code: 6 }, 'and left no vault')
+  t.match(await bench.run('token list --vault third'), { code: 6 }, 'the refused restore left no vault')
 })
 
-t.test('a new passphrase replaces the old one; slots come and go, but never the last', async (t) => {
+t.test('a new passphrase replaces the old one; slots can be removed except the last', async (t) => {
   const bench = await createBench(t)
   const opens = async (flag: string) => (await bench.run(`token list ${flag}`)).code
   bench.write('first', 'the first passphrase\n')
@@ -111,12 +111,16 @@ t.test('a new passphrase replaces the old one; slots come and go, but never the 
   await bench.ask('vault passwd --new-passphrase-file first')
   t.equal(await opens('--passphrase-file first'), 0)
   await bench.ask('vault passwd --passphrase-file first --new-passphrase-file second')
-  t.equal(await opens('--passphrase-file first'), 6, 'the old one opens nothing')
+  t.equal(await opens('--passphrase-file first'), 6, 'the old passphrase is refused')
   t.equal(await opens('--passphrase-file second'), 0)
   t.equal((await bench.run('vault keys add --new-passphrase-file short')).code, 2)
   await bench.ask('vault keys add --new-key-file k.key')
   t.equal(await opens('--key-file k.key'), 0)
-  t.equal((await bench.run('vault keys add --new-key-file k.key')).code, 5, 'no key file is overwritten')
+  t.equal(
+    (await bench.run('vault keys add --new-key-file k.key')).code,
+    5,
+    'an existing key file is not overwritten',
+  )
   const slots: { id: string; kind: string }[] = await bench.ask('vault keys list')
   t.match(slots, [{ kind: 'key-file' }, { kind: 'passphrase' }, { kind: 'key-file' }])
   t.equal((await bench.run('vault keys remove nonesuch --yes')).code, 3)
@@ -127,7 +131,7 @@ t.test('a new passphrase replaces the old one; slots come and go, but never the 
   t.equal(await opens('--passphrase-file second'), 0)
 })
 
-t.test('a vault has sixteen key slots at most, and no key file is saved beyond them', async (t) => {
+t.test('a vault has at most sixteen key slots, and a refused slot leaves no key file', async (t) => {
   const bench = await createBench(t)
   const add = (slot: number) => bench.run(`vault keys add --new-key-file k${slot}`)
   for (let slot = 2; slot <= 16; slot++) t.equal((await add(slot)).code, 0)
@@ -136,7 +140,7 @@ t.test('a vault has sixteen key slots at most, and no key file is saved beyond t
   t.equal((await bench.run('token list --key-file k16')).code, 0)
 })
 
-t.test('after rekeying everything is there, under other keys, and still found', async (t) => {
+t.test('after rekey all data is found again, under new keys', async (t) => {
   const bench = await createBench(t)
   await fill(bench)
   await bench.ask('tenant create second')
@@ -148,21 +152,21 @@ t.test('after rekeying everything is there, under other keys, and still found', 
   t.match(await bench.ask('vault rekey --yes'), { dropped_slots: [] })
   const slots = await listSlots()
   t.equal(slots.length, 1)
-  t.not(slots[0]?.id, oldSlot!.id, 'no slot gives the old root key')
-  t.equal(existsSync(join(bench.vault, 'lock')), false, 'it lets go of the vault')
-  t.same(await bench.ask(LIST), before, 'tokens, fingerprints included')
+  t.not(slots[0]?.id, oldSlot!.id, 'no slot has the old root key')
+  t.equal(existsSync(join(bench.vault, 'lock')), false, 'rekey releases the vault')
+  t.same(await bench.ask(LIST), before, 'tokens and fingerprints are unchanged')
   const query = 'data:"name 3" AND metadata.index:3 AND container:/c1/*'
   t.match(await bench.ask(['token', 'search', '--query', query]), { data: [{ id: 'token-3' }] })
   t.match(await bench.ask('token list --tenant second --reveal'), { data: [{ data: 'there' }] })
   const env = { COFFER_API_KEY: key }
-  t.match(await bench.run('token get token-1', { env }), { code: 0 }, 'API keys too')
+  t.match(await bench.run('token get token-1', { env }), { code: 0 }, 'API keys are still accepted')
   t.match(await bench.ask('vault verify'), { ok: true })
   t.match(await bench.ask('log verify'), { is_whole: true })
   const config = join(bench.place, 'config', 'coffer', 'keys')
   t.equal(readdirSync(config).length, 1, 'the key file is the same')
 })
 
-t.test('while somebody has the vault open, commands go through them and give the same', async (t) => {
+t.test('while another process has the vault open, commands go through it with the same result', async (t) => {
   const bench = await createBench(t)
   await fill(bench)
   const alone = await bench.ask(LIST)
@@ -182,14 +186,14 @@ t.test('while somebody has the vault open, commands go through them and give the
   await bench.ask('vault keys add --new-key-file k.key')
   t.match(await bench.run('token list --key-file k.key'), { code: 0 })
   const found = await server.ask({ operation: 'token get', input: { id: 'via' }, as: { reveal: true } })
-  t.match(found, { status: 200, result: { data: 1 } }, 'who has it open sees what they did')
+  t.match(found, { status: 200, result: { data: 1 } }, 'the owner of the vault sees the change')
   await server.close()
   t.match(await bench.ask('token get via --reveal'), { data: 1 })
   await bench.ask('vault restore running --vault copy')
   t.match(await bench.ask('vault status --vault copy'), { tokens: 6 })
 })
 
-t.test('what stands in the place of a part of the vault is refused, never waited for', async (t) => {
+t.test('a wrong kind of file in place of a part of the vault is refused without waiting', async (t) => {
   const bench = await createBench(t)
   const head = join(bench.vault, readdirSync(bench.vault).find((name) => name.startsWith('head-'))!)
   rmSync(head)

@@ -1,4 +1,6 @@
-/** `--url`: the commands against a server, with its key; parity replays every case of an operation this way as well. */
+/**
+ * `--url`: commands against a server, with its key. The parity tests also run every case of an operation in this way.
+ */
 import t, { type Test } from 'tap'
 import type { Fetch } from '../../src/client/http-client.js'
 import { type CofferServer, openTestVault, startServer } from '../../src/index.js'
@@ -23,7 +25,7 @@ async function connect(t: Test) {
   return { vault, home, run, asked }
 }
 
-t.test('commands answer from a server as from a vault, lists and all', async (t) => {
+t.test('commands give the same answers from a server as from a vault', async (t) => {
   const { run, asked } = await connect(t)
   for (const number of ['1', '2', '3'])
     await run(['token', 'create'], `{"type":"token","id":"my-${number}","data":"d${number}"}`)
@@ -39,7 +41,7 @@ t.test('commands answer from a server as from a vault, lists and all', async (t)
   t.notOk(asked.some((line) => line.includes('key_')))
 })
 
-t.test('what only the vault itself can do says so, and nothing is sent', async (t) => {
+t.test('commands that need the vault itself say so and send nothing', async (t) => {
   const { run, asked, home } = await connect(t)
   const some = ['vault verify', 'vault status', 'tenant list', 'tenant use x', 'config list', 'log tail']
   for (const line of [...some, 'doctor', 'init', 'serve --port 0', 'token get x --explain'])
@@ -54,11 +56,15 @@ t.test('what only the vault itself can do says so, and nothing is sent', async (
     [{ COFFER_TIMEOUT: '0' }, /--timeout/],
   ] as [Record<string, string>, RegExp][])
     t.match(await run(['token', 'list'], '', env), { code: 2, stdout: /^$/, stderr })
-  t.match(await home.run('token list --url ftp://localhost'), { code: 2, stderr: /http/ }, 'before the key')
+  t.match(
+    await home.run('token list --url ftp://localhost'),
+    { code: 2, stderr: /http/ },
+    'refused before the key',
+  )
   t.same(asked, [])
 })
 
-t.test('a flag for a vault goes before an address in the environment', async (t) => {
+t.test('a flag for a vault overrides an address in the environment', async (t) => {
   const { run } = await connect(t)
   const home = await createVaultHome(t)
   t.equal((await home.run('token list --vault .coffer', { env: { COFFER_URL: SERVER } })).code, 0)
@@ -66,7 +72,7 @@ t.test('a flag for a vault goes before an address in the environment', async (t)
   t.equal((await run(['app', 'whoami', '--url', SERVER], '', env)).code, 0)
 })
 
-testHome('a server whose list does not end is not asked for ever', async (t, home) => {
+testHome('a server whose list does not end is not asked forever', async (t, home) => {
   const env = { COFFER_URL: SERVER, COFFER_API_KEY: 'key' }
   let asked = 0
   const serve = (pageOf: (page: number) => object[]): Fetch => {
@@ -87,7 +93,7 @@ testHome('a server whose list does not end is not asked for ever', async (t, hom
     const fetch = serve(() => [large, large, large, large])
     const all = await home.run(`token list --all --size 4 -o ${format}`, { fetch, env })
     t.match(all, { code: 2, stdout: /^$/, stderr }, format)
-    t.equal(asked, 32, 'nor gathered without end')
+    t.equal(asked, 32, 'pages are not collected without a limit')
   }
   const stderr = /something else than a list/
   for (const line of ['app get front', 'token list --all --output id', 'scan -'])
@@ -100,7 +106,7 @@ testHome('a server whose list does not end is not asked for ever', async (t, hom
   t.equal(asked, 3)
 })
 
-testHome('what a server says reaches a terminal without its control characters', async (t, home) => {
+testHome('text of a server reaches a terminal without control characters', async (t, home) => {
   const evil = '\u001b]0;owned\u0007\u001b[2J\r\n\u202e'
   const answers = [
     Response.json({ detail: evil, errors: { [evil]: [evil] } }, { status: 400 }),
@@ -123,7 +129,7 @@ testHome('what a server says reaches a terminal without its control characters',
       }
 })
 
-t.test('--curl prints the call without key or data, and sends nothing', async (t) => {
+t.test('--curl prints the request without key or data, and sends nothing', async (t) => {
   const { run, asked, home } = await connect(t)
   const key = '-H "SVC-API-KEY: $COFFER_API_KEY"'
   for (const [words, stdout] of [
@@ -135,7 +141,7 @@ t.test('--curl prints the call without key or data, and sends nothing', async (t
     t.match(await run(['token', ...words, '--curl']), { code: 0, stdout })
   const hostile = await run(['token', 'list', '--curl', '--prefix', '$(x)'])
   const nothing = { code: 2, stdout: /^$/, stderr: /The prefix takes a letter/ }
-  t.match(hostile, nothing, 'a shell runs nothing of it')
+  t.match(hostile, nothing, 'a shell executes no part of it')
   const secret = '4242424242424242'
   const words = `token create --type card_number --data ${secret} --curl --prefix bt`
   const create = await run(words.split(' '), `{"data":"${secret}"}`)
@@ -150,10 +156,10 @@ t.test('--curl prints the call without key or data, and sends nothing', async (t
   t.match(create.stderr, 'reads it from standard input, as JSON.')
   t.same(asked, [])
   const bare = await home.run('token list --curl')
-  t.match(bare.stdout, `curl '${SERVER}/tokens'`, 'without an address that of a server on this machine')
+  t.match(bare.stdout, `curl '${SERVER}/tokens'`, 'without an address it uses a server on this machine')
 })
 
-t.test('a key under another prefix than the server has is answered with the prefix', async (t) => {
+t.test("a key with another prefix than the server's is refused with the prefix", async (t) => {
   const server = await startServer({ prefix: 'bt' })
   t.teardown(() => server.stop())
   const env = { COFFER_URL: server.url, COFFER_API_KEY: server.keys.private! }
@@ -173,7 +179,7 @@ t.test('a key under another prefix than the server has is answered with the pref
   t.equal((await home.run('token list --prefix bt', { env })).code, 0)
 })
 
-t.test('what serve prints makes a profile, over TLS too, and its key goes to no other server', async (t) => {
+t.test('the output of serve makes a profile, with TLS too, whose key goes to no other server', async (t) => {
   const tls = { cert: CERTIFICATE, key: PRIVATE_KEY }
   const server: CofferServer = await startServer({ prefix: 'bt', tls })
   t.teardown(() => server.stop())

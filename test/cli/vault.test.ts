@@ -19,7 +19,7 @@ import { createHome, createVaultHome, ruleOf, testHome, testVault } from './home
 
 const PASSPHRASE = 'correct horse battery staple'
 
-testHome('init makes a vault for its owner alone, and says what to do next', async (t, home) => {
+testHome('init makes a private vault, and says what to do next', async (t, home) => {
   const { stdout, stderr } = await home.run('init --name Acme')
   const made = JSON.parse(stdout)
   const directory = join(home.place, '.coffer')
@@ -35,10 +35,10 @@ testHome('init makes a vault for its owner alone, and says what to do next', asy
   ] as const)
     t.equal(statSync(join(home.place, path)).mode & 0o777, mode, path)
   const quiet = await createHome(t).run('vault init --quiet')
-  t.equal(quiet.stderr, '', 'vault init is the same, and can be quiet')
+  t.equal(quiet.stderr, '', 'vault init does the same, and can be quiet')
 })
 
-testVault('init never touches a vault or a key that is there', async (t, home) => {
+testVault('init never changes an existing vault or key', async (t, home) => {
   const taken = {
     code: 5,
     stdout: '',
@@ -52,16 +52,16 @@ testVault('init never touches a vault or a key that is there', async (t, home) =
   const key = await home.run('init --vault second --key-file my.key')
   t.match(key, { code: 5, stderr: 'it may be the key of another vault' })
   t.equal(readFileSync(join(home.place, 'my.key'), 'utf8'), 'precious')
-  t.equal((await home.run('init --vault second')).code, 0, 'nothing is left that is in the way')
+  t.equal((await home.run('init --vault second')).code, 0, 'no file is left that would prevent it')
   for (const name of [' ', 'a\u001b[31mb']) {
     const refused = await home.run(['init', '--vault', 'third', '--name', name])
     t.match(refused, { code: 2, stderr: /^error: --name: / })
   }
 })
 
-testHome('a vault can stand elsewhere, and is found from below', async (t, home) => {
+testHome('a vault can be in another folder, and is found from folders below', async (t, home) => {
   t.equal((await home.json('init --vault not/yet/there')).directory, join(home.place, 'not/yet/there'))
-  t.equal(statSync(join(home.place, 'not/yet')).mode & 0o777, 0o700, 'what is above it is made too')
+  t.equal(statSync(join(home.place, 'not/yet')).mode & 0o777, 0o700, 'missing parent folders are created')
   const made = await home.run('init --vault safe --key-file own.key')
   const next = /^Store a card: +echo '(.*)' \| coffer (.*)$/m.exec(made.stderr) ?? []
   t.equal(next[2], 'token create --vault safe --key-file own.key')
@@ -70,14 +70,14 @@ testHome('a vault can stand elsewhere, and is found from below', async (t, home)
   t.equal(own.directory, join(home.place, 'safe'))
   const env = { COFFER_VAULT: 'safe', COFFER_KEY_FILE: 'own.key' }
   const status = await home.json('vault status', { env })
-  t.equal(status.tokens, 1, 'variables say the same, and the next step works as pasted')
+  t.equal(status.tokens, 1, 'variables are equal to the flags, and the next step can be pasted')
   const here = await createVaultHome(t)
   cpSync(join(here.place, '.coffer'), join(here.place, 'deep/er/.none'), { recursive: true })
   const { directory } = await here.json('vault status', { cwd: join(here.place, 'deep/er') })
   t.equal(directory, join(here.place, '.coffer'))
 })
 
-testVault('status tells where the vault is, what opens it and what it holds', async (t, home) => {
+testVault('status shows where the vault is, its keys and its contents', async (t, home) => {
   await home.createToken()
   t.match(await home.json('vault status'), {
     directory: join(home.place, '.coffer'),
@@ -90,7 +90,7 @@ testVault('status tells where the vault is, what opens it and what it holds', as
   t.match((await home.run('vault status', { columns: 100 })).stdout, /^tokens: +1$/m)
 })
 
-t.test('starter applications are made when asked for, one of each type, with keys that work', async (t) => {
+t.test('starter applications are created on request, one of each type, with valid keys', async (t) => {
   const { stdout, stderr } = await createHome(t).run(['init', '--starter-apps'], { columns: 100 })
   t.match(stdout, /key_[1-9A-HJ-NP-Za-km-z]{22}/)
   t.match(stderr, 'The keys of the applications are shown only once.')
@@ -107,7 +107,7 @@ t.test('starter applications are made when asked for, one of each type, with key
   }
 })
 
-testHome('a passphrase is asked for twice, and opens the vault from wherever it comes', async (t, home) => {
+testHome('a passphrase is asked for twice, and opens the vault from every source', async (t, home) => {
   const type = (...answers: Answer[]) => home.run('init --passphrase', { columns: 100, answers })
   const made = await type(
     ['? New passphrase', 'short\r'],
@@ -142,10 +142,10 @@ testHome('a passphrase is asked for twice, and opens the vault from wherever it 
   const last = (text: string): Answer => ['(tries left: 1)', `${text}\r`]
   t.match(await person(status, ...wrong, last(PASSPHRASE)), opened)
   const passwd = ['vault', 'passwd', '--new-passphrase-file', 'pass']
-  t.equal((await person(passwd, ...wrong, last(PASSPHRASE))).code, 0, 'also where the vault is not opened')
+  t.equal((await person(passwd, ...wrong, last(PASSPHRASE))).code, 0, 'also if the vault is not opened')
   const third = await person(status, ...wrong, last(PASSPHRASE))
   t.equal(third.stderr.match(/error: Wrong passphrase\.\n/g)?.length, 2, 'each failure has a line')
-  t.notMatch(third.stderr, '✔', 'and no prompt a tick')
+  t.notMatch(third.stderr, '✔', 'a failed prompt has no tick')
   const given = await person(status, ...wrong, last('wrong horse three'))
   t.match(given, { ...opened, code: 6, stdout: /^$/ }, 'twice')
 
@@ -160,7 +160,7 @@ testHome('a passphrase is asked for twice, and opens the vault from wherever it 
     t.same(await home.run([...status, ...words]), { code, stdout: '', stderr: `error: ${message}\n` })
 })
 
-testVault('a key slot is removed after a question that says what that does not do', async (t, home) => {
+testVault('removing a key slot asks first and says what the removal does not do', async (t, home) => {
   await home.json('vault keys add --new-key-file second.key --quiet')
   const [own, second] = (await home.json('vault keys list')) as { id: string }[]
   const remove = (id: string, ...words: string[]) => ['vault', 'keys', 'remove', id, ...words]
@@ -174,28 +174,32 @@ testVault('a key slot is removed after a question that says what that does not d
   const declined = await home.run(remove(second!.id), { columns: 500, answers: [[other, 'n\r']] })
   t.equal(declined.code, 130)
   for (const text of [mine, limit]) t.match(declined.stderr, text)
-  t.equal((await home.json('vault keys list')).length, 2, 'nothing was removed')
+  t.equal((await home.json('vault keys list')).length, 2, 'no slot was removed')
   const inUse = `Remove the key-file slot ${own!.id}, which is in use?`
   const kept = await home.run(remove(own!.id), { columns: 500, answers: [[inUse, 'n\r']] })
   t.match(kept.stderr, `${mine}, so use another key from now on.`)
   const removed = await home.run(remove(second!.id), { columns: 500, answers: [[other, 'y\r']] })
   t.equal(removed.code, 0)
   t.match(await home.run('token list --key-file second.key'), { code: 7, stderr: 'its slot was removed' })
-  t.match(await home.run(remove(own!.id)), { code: 5, stderr: /last key slot/ }, 'nobody is asked in vain')
+  t.match(
+    await home.run(remove(own!.id)),
+    { code: 5, stderr: /last key slot/ },
+    'no question is asked for an impossible removal',
+  )
   await home.json('vault keys add --new-key-file third.key --quiet')
   const [, third] = (await home.json('vault keys list')) as { id: string }[]
   const told = await home.run(remove(third!.id, '--yes'))
-  t.match(told, { code: 0, stderr: limit }, 'with --yes it is said too')
+  t.match(told, { code: 0, stderr: limit }, '--yes prints it too')
 })
 
 testVault(
-  'a new key file whose slot is refused is removed, and none of another vault is',
+  'a new key file whose slot is refused is removed, and a key file of another vault is kept',
   async (t, home) => {
     home.write('pass', PASSPHRASE)
     await home.json('vault passwd --new-passphrase-file pass --quiet')
     const [key = ''] = readdirSync(join(home.place, 'config/coffer/keys'), { encoding: 'utf8' })
     const other = `'${process.execPath}' '${PROGRAM}' vault keys add --new-key-file other.key`
-    // It runs when the header was read, and changes it.
+    // Changes the header after the command has read it.
     const command = `cd '${home.place}' && ${other} --key-file 'config/coffer/keys/${key}' >&2 && cat pass`
     const env = { COFFER_PASSPHRASE_COMMAND: command, HOME: home.place, PATH: process.env.PATH ?? '' }
     const refused = await home.run('vault keys add --new-key-file mine.key', { env })
@@ -206,11 +210,11 @@ testVault(
       ['other.key'],
     )
     t.equal((await home.run('vault keys add --new-key-file other.key')).code, 5)
-    t.equal((await home.run('token list --key-file other.key')).code, 0, 'a file that was there stays')
+    t.equal((await home.run('token list --key-file other.key')).code, 0, 'an existing file is kept')
   },
 )
 
-testVault('what opens the vault beside a new passphrase is said', async (t, home) => {
+testVault('passwd names the other keys that open the vault', async (t, home) => {
   home.write('pass', PASSPHRASE)
   const [slot] = (await home.json('vault keys list')) as { id: string }[]
   const { code, stderr } = await home.run('vault passwd --new-passphrase-file pass')
@@ -228,10 +232,10 @@ testHome('a new vault takes its passphrase from a file, and refuses a short one'
     ['init --passphrase', '--passphrase-file'],
   ] as const)
     t.match(await home.run(line), { code: 2, stderr })
-  t.same(readdirSync(home.place), ['short'], 'no vault was begun')
+  t.same(readdirSync(home.place), ['short'], 'no vault was started')
 })
 
-t.test('every way a vault cannot be opened has its message and its code', async (t) => {
+t.test('every reason why a vault cannot be opened has its message and its code', async (t) => {
   type Spoil = (key: string, header: string, vault: string) => void
   const edit = (path: string, from: RegExp, to: string) =>
     writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
@@ -269,7 +273,7 @@ t.test('every way a vault cannot be opened has its message and its code', async 
     t.same(await home.run(line), { code: 6, stdout: '', stderr: `error: There is no vault in ${place}` })
 })
 
-testVault('what else opens a vault is said when its key file is missing', async (t, home) => {
+testVault('the error of a missing key file names the other keys of the vault', async (t, home) => {
   const [own] = readdirSync(join(home.place, 'config/coffer/keys'))
   const lines = ['token list', 'token list --key-file missing.key']
   renameSync(join(home.place, 'config/coffer/keys', own!), join(home.place, 'own.key'))
@@ -285,7 +289,7 @@ testVault('what else opens a vault is said when its key file is missing', async 
   t.match(stderr, '(missing.key) does not exist. If it is lost: a passphrase opens this vault too')
 })
 
-testVault('of names of files and columns no advice makes commands', async (t, home) => {
+testVault('advice never makes commands of the names of files and columns', async (t, home) => {
   const place = join(home.place, "it's $(x)")
   mkdirSync(place)
   await home.json(['init'], { cwd: place })
@@ -303,7 +307,7 @@ testVault('of names of files and columns no advice makes commands', async (t, ho
   t.match((await home.run(imported, { cwd: place })).stderr, advice)
 })
 
-testVault('what rekey advises for a slot that it dropped works as pasted', async (t, home) => {
+testVault('the advice of rekey for a dropped slot can be pasted', async (t, home) => {
   home.write('pass', PASSPHRASE)
   const env = { COFFER_PASSPHRASE_FILE: 'pass' }
   const add = ['vault', 'keys', 'add', '--passphrase', '--new-passphrase-file', 'pass']

@@ -1,4 +1,4 @@
-/** `coffer token export`, and that an import reads it back. */
+/** `coffer token export`, and the import of its output. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ async function fill(home: Home, rows: readonly object[] = ROWS): Promise<void> {
 const read = (home: Home, name: string) => readFileSync(join(home.place, name), 'utf8')
 const linesOf = (text: string) => Array.from(text.trim().split('\n'), (line) => JSON.parse(line))
 
-t.test('what is exported in plaintext imports as the same tokens, in each format', async (t) => {
+t.test('an export in plaintext imports as the same tokens, in each format', async (t) => {
   const source = await createVaultHome(t)
   await fill(source)
   const whole = ['token', 'list', '--reveal', '--fields', KEPT.replace(',fingerprint', '')]
@@ -41,7 +41,7 @@ t.test('what is exported in plaintext imports as the same tokens, in each format
     const { code, stdout, stderr } = await source.run(['token', 'export', name, '--reveal'])
     t.match({ code, stdout, stderr }, { code: 0, stdout: /^$/, stderr: /Exported 7 tokens to / })
     t.equal(statSync(join(source.place, name)).mode & 0o777, 0o600)
-    t.equal((await source.run(['token', 'export', name])).code, 5, 'no file is overwritten')
+    t.equal((await source.run(['token', 'export', name])).code, 5, 'an existing file is not overwritten')
     const target = await createVaultHome(t)
     target.write(name, read(source, name))
     t.match(await target.json(['token', 'import', name]), { created: 7, refused: 0 })
@@ -52,7 +52,7 @@ t.test('what is exported in plaintext imports as the same tokens, in each format
   for (const cell of [`"'=1+1"`, `"''=x"`]) t.match(cells, cell)
 })
 
-testVault('an export is masked unless told otherwise, and filters and fields choose', async (t, home) => {
+testVault('an export is masked by default, and filters and fields select its content', async (t, home) => {
   await fill(home)
   for (const format of ['ndjson', 'json', 'csv']) {
     const { stdout } = await home.run(['token', 'export', '--format', format])
@@ -74,7 +74,7 @@ testVault('an export is masked unless told otherwise, and filters and fields cho
   t.same(JSON.parse(empty.stdout), [])
 })
 
-testVault('what was exported masked is refused by an import, row by row', async (t, home) => {
+testVault('an import refuses each row of a masked export', async (t, home) => {
   await fill(home)
   const target = await createVaultHome(t)
   const stderr =
@@ -90,11 +90,12 @@ testVault('what was exported masked is refused by an import, row by row', async 
     masked,
     data !== undefined && containers.includes('/general/high/'),
   ])
-  for (const [isMasked, isToBe] of masks) t.equal(isMasked, isToBe, 'by the rule that decides about it')
+  for (const [isMasked, isToBe] of masks)
+    t.equal(isMasked, isToBe, 'by the rule that decides about the token')
   t.equal(new Set(masks.map(String)).size, 2)
 })
 
-testVault('pages follow each other, and control characters do not reach a terminal', async (t, home) => {
+testVault('an export reads all pages, and a terminal gets no control characters', async (t, home) => {
   const rows = Array.from({ length: 250 }, (_, at) => ({ type: 'token', data: `\u001b[2J${at}` }))
   await fill(home, rows)
   const { stdout } = await home.run('token export --reveal --fields data')
@@ -105,14 +106,14 @@ testVault('pages follow each other, and control characters do not reach a termin
   }
 })
 
-t.test('a full disk is told with the name of the file', async (t) => {
+t.test('the error of a full disk names the file', async (t) => {
   const file = await open('/dev/full', 'a')
   t.teardown(() => file.close())
   const failed = file.appendFile('x').catch(refuseWrite('/dev/full'))
   await t.rejects(failed, { message: '/dev/full cannot be written (ENOSPC).' })
 })
 
-t.test('a server is exported by its pages', async (t) => {
+t.test('an export from a server reads its pages', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
   const home = createHome(t)
@@ -126,7 +127,7 @@ t.test('a server is exported by its pages', async (t) => {
   t.same(linesOf(stdout), wanted, 'as the rules of the key show it')
 })
 
-t.test('an export has its name only when it is whole, and a refused one leaves nothing', async (t) => {
+t.test('an export gets its name only when it is complete, and a refused one leaves no file', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
   const home = createHome(t)
@@ -153,7 +154,7 @@ t.test('an export has its name only when it is whole, and a refused one leaves n
   )
 })
 
-t.test('pipes, devices and descriptors are written to directly', async (t) => {
+t.test('an export can be written to pipes, devices and descriptors', async (t) => {
   const machine = await createMachine(t)
   const rows = Array.from({ length: 120 }, (_, at) => `${JSON.stringify({ type: 'token', data: at })}\n`)
   t.equal((await machine.coffer(['token', 'import', '-'], rows.join(''))).code, 0)
@@ -173,10 +174,10 @@ t.test('pipes, devices and descriptors are written to directly', async (t) => {
   const full = await machine.bash('coffer token export /dev/full')
   t.match(full, { code: 1, stderr: /\/dev\/full cannot be written \(ENOSPC\)/ })
   const early = await machine.bash('head -n 1 pipe & coffer token export pipe; wait')
-  t.equal(early.stdout.split('\n').length - 1, 1, 'its reader may end early')
+  t.equal(early.stdout.split('\n').length - 1, 1, 'the reader may close the pipe early')
 })
 
-testVault('an export of some columns imports again as it was', async (t, home) => {
+testVault('an export of some columns can be imported without changes', async (t, home) => {
   await fill(home, [
     { id: 'empty', type: 'token', data: '' },
     { id: 'bare', type: 'us_bank_routing_number', data: '021000089', mask: null },

@@ -1,4 +1,7 @@
-/** `coffer token import`, whole: files in, tokens and results out, and once each however often it is cut short. */
+/**
+ * `coffer token import`: files in, tokens and results out. Each row is created once, even if the import is
+ * interrupted.
+ */
 import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -19,7 +22,7 @@ const results = (home: Home, name: string): { line: number; status: string; id?:
   return lines.map((text) => JSON.parse(text)).filter((result) => !('run' in result))
 }
 
-testVault('three formats from files and standard input', async (t, home) => {
+testVault('all three formats can be imported from files and standard input', async (t, home) => {
   home.write('a.ndjson', line('a') + line('b'))
   home.write('b.json', `[${line('a')},${line('b')}]`)
   home.write('c.csv', `number,who\n${CARD},7\n`)
@@ -36,7 +39,7 @@ testVault('three formats from files and standard input', async (t, home) => {
     t.equal((await home.run(`token import ${bad}`)).code, 2)
 })
 
-testVault('a refused row ends the import where it is, or is left out', async (t, home) => {
+testVault('a refused row ends the import, or is skipped with --continue-on-error', async (t, home) => {
   home.write('rows.ndjson', `${line('a')}\n{"type":"card","data":{"number":"${CARD}1"}}\n{oops\n${line('d')}`)
   const run = (more: string) => home.run(`token import rows.ndjson ${more}`)
   const stopped = await run('--results r1')
@@ -61,11 +64,11 @@ testVault('a refused row ends the import where it is, or is left out', async (t,
     )
     t.notMatch(rehearsed.stderr, CARD)
   }
-  t.equal(await total(home), 3, 'a rehearsal writes nothing')
+  t.equal(await total(home), 3, 'a dry run writes nothing')
   t.equal((await run('--dry-run --resume s')).code, 2)
 })
 
-testVault('a rehearsal lists twenty refused rows, and the file of results has all', async (t, home) => {
+testVault('a dry run lists twenty refused rows, and the results file has all', async (t, home) => {
   const stdin = '{"type":"x"}\n'.repeat(25)
   const { code, stdout, stderr } = await home.run('token import --dry-run --results r', { stdin })
   t.match({ code, stdout }, { code: 2, stdout: /"would_be_created":0,.*"refused":25/ })
@@ -80,17 +83,17 @@ testVault('a rehearsal lists twenty refused rows, and the file of results has al
 const RESUME = ['token', 'import', 'rows.ndjson', '--resume', 'state']
 const stateOf = (home: Home) => readFileSync(join(home.place, 'state'), 'utf8')
 
-testVault('a run that was killed between commit and results goes on, exactly once', async (t, home) => {
+testVault('a run killed between commit and results continues and creates no row twice', async (t, home) => {
   home.write('rows.ndjson', lines(250))
   await home.json(RESUME)
   const before = results(home, 'state')
   t.notMatch(stateOf(home), 'row 1')
-  // As a kill after the commit of the first batch leaves it, with a part of the results.
+  // A kill after the commit of the first batch leaves this state, with a part of the results.
   writeFileSync(join(home.place, 'state'), `${stateOf(home).split('\n')[0]}\n{"line":1,"sta`)
   home.write('rows.ndjson', lines(4500))
   t.match(await home.json(RESUME), { created: 4500 })
   const after = results(home, 'state')
-  t.same(after.slice(0, 250), before, 'the results of rows that were committed are those of then')
+  t.same(after.slice(0, 250), before, 'the results of committed rows have not changed')
   t.equal(new Set(after.map(({ id }) => id)).size, 4500)
   t.ok(after.every((result, at) => result.line === at + 1))
   t.equal(await total(home), 4500)
@@ -107,7 +110,7 @@ testVault('two processes cannot run one import, and a killed one does not block 
   t.notOk(existsSync(join(home.place, 'state.lock')))
 })
 
-testVault('a run goes on with what it began with, and into the same place, only', async (t, home) => {
+testVault('a run can be resumed only with the same vault, tenant, options and files', async (t, home) => {
   const far = await connect(t)
   const { private: key, management } = far.vault.keys
   for (const { write } of [home, far.home]) write('rows.ndjson', lines(3))
@@ -129,16 +132,20 @@ testVault('a run goes on with what it began with, and into the same place, only'
     t.match(refused, { code: 2, stderr: /of another import/ })
   const precious = home.write('precious', 'kept')
   symlinkSync(precious, join(home.place, 'link'))
-  t.equal((await home.run('token import rows.ndjson --resume link')).code, 1, 'a link is not followed')
+  t.equal(
+    (await home.run('token import rows.ndjson --resume link')).code,
+    1,
+    'a symbolic link is not followed',
+  )
   for (const text of ['kept', '{"run":"../x"}\n', `${JSON.stringify({ run: randomUUID() })}\n`]) {
     home.write('precious', text)
     t.equal((await home.run('token import rows.ndjson --resume precious')).code, 2)
-    t.equal(readFileSync(precious, 'utf8'), text, 'what no import wrote stays as it is')
+    t.equal(readFileSync(precious, 'utf8'), text, 'a file that no import wrote is not changed')
   }
   t.equal((await own(['--results', 'done'])).code, 2)
 })
 
-testVault('of a file that has grown since its import the further rows are imported', async (t, home) => {
+testVault('if a file has grown since its import, the new rows are imported', async (t, home) => {
   const far = await connect(t)
   for (const [place, run] of [
     [home, () => home.run(RESUME)],
@@ -155,7 +162,7 @@ testVault('of a file that has grown since its import the further rows are import
   }
 })
 
-testVault('a refused row can be bettered, and the run goes on with it', async (t, home) => {
+testVault('a run continues after its refused row was corrected', async (t, home) => {
   home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}`)
   t.equal((await home.run(RESUME)).code, 2)
   t.equal((await home.run(RESUME)).code, 2)
@@ -165,7 +172,7 @@ testVault('a refused row can be bettered, and the run goes on with it', async (t
   t.equal(await total(home), 3)
 })
 
-testVault('an interrupt ends a run between two batches, and says how to go on', async (t, home) => {
+testVault('an interrupt ends a run between two batches and says how to continue', async (t, home) => {
   home.write('rows.ndjson', lines(8000))
   const options = { columns: 80, interruptAt: '250', env: { COFFER_OUTPUT: 'json' } }
   const { code, stderr } = await home.run(RESUME, options)
@@ -176,7 +183,7 @@ testVault('an interrupt ends a run between two batches, and says how to go on', 
   t.equal(await total(home), 8000)
 })
 
-t.test('an interrupt while a server has a batch tells that it may be done', async (t) => {
+t.test('an interrupt while a server handles a batch says that the batch may be done', async (t) => {
   const { home, run } = await connect(t)
   home.write('rows.ndjson', lines(3))
   const stop = new AbortController()
@@ -190,7 +197,7 @@ t.test('an interrupt while a server has a batch tells that it may be done', asyn
   t.match((await run(RESUME.slice(2))).stdout, /"created":3/)
 })
 
-/** A home whose imports reach a server in this process; `lose` cuts requests that the server goes on with. */
+/** A home whose imports reach a server in this process. `lose` selects requests whose answer is lost. */
 async function connect(t: Test, lose: (asked: number) => boolean = () => false) {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
@@ -208,7 +215,7 @@ async function connect(t: Test, lose: (asked: number) => boolean = () => false) 
   return { home, run, all, vault }
 }
 
-t.test('a server takes batches as documents, and refused rows are found among the others', async (t) => {
+t.test('a server takes batches as documents and reports each refused row', async (t) => {
   const { home, run, all } = await connect(t)
   const bad = [5, 700, 701, 1500]
   const rows = Array.from({ length: 2000 }, (_, at) => (bad.includes(at) ? line(null) : line(`row ${at}`)))
@@ -228,7 +235,7 @@ t.test('a server takes batches as documents, and refused rows are found among th
   t.equal(await all(), 1999)
 })
 
-t.test('a batch whose answer was lost is sent again as it was, and creates no row twice', async (t) => {
+t.test('a batch whose answer was lost is sent again unchanged and creates no row twice', async (t) => {
   for (const [title, before, after, lost] of [
     ['a whole batch', lines(2500), lines(2500), 2],
     ['a batch of a file that has grown', lines(3), lines(5), 1],
@@ -239,21 +246,21 @@ t.test('a batch whose answer was lost is sent again as it was, and creates no ro
     t.match(await run(RESUME.slice(2)), { code: 9, stderr: /may have performed/ }, title)
     home.write('rows.ndjson', after)
     t.match(await run(RESUME.slice(2)), { code: 0 }, title)
-    // As a full disk leaves the results of the last batch.
+    // A full disk during the last batch leaves the results in this state.
     home.write('state', stateOf(home).slice(0, -20))
     t.match(await run(RESUME.slice(2)), { code: 0, stdout: /"resumed_after":\d/ }, title)
     t.equal(await all(), after.split('\n').length - 1, title)
   }
 })
 
-t.test('columns without a path are refused, with a command that imports them as secret', async (t) => {
+t.test('columns without a path are refused with a command that imports them as secret', async (t) => {
   const home = await createVaultHome(t)
   home.write('my rows.csv', 'ssn,id,full name\n078-05-1120,ada,Ada\n')
   const refused = await home.run(['token', 'import', 'my rows.csv', '--results', 'r1'])
   t.match(refused, { code: 2, stderr: /Columns without a token field: "ssn", "full name"\./ })
   const map = "--map ssn=data.ssn --map 'full name=data.full name'"
   const words = `token import 'my rows.csv' --results r1 ${map} --type token`
-  t.equal(refused.stderr.trimEnd().split('\n').at(-1), `  coffer ${words}`, 'on a line of its own')
+  t.equal(refused.stderr.trimEnd().split('\n').at(-1), `  coffer ${words}`, 'the command is on its own line')
   const pasted = Array.from(words.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, plain]) => quoted ?? plain!)
   t.match(await home.run(pasted), { code: 0, stdout: /"created":1/ })
   t.match(await home.json('token get ada --reveal'), { data: { ssn: '078-05-1120', 'full name': 'Ada' } })
@@ -263,7 +270,7 @@ t.test('columns without a path are refused, with a command that imports them as 
   t.match((await home.run('token import cut.csv')).stderr, /^Stopped after [\d,]+ rows\./m)
 })
 
-testVault('the file of an import that did nothing may be of another import', async (t, home) => {
+testVault('an import that did nothing does not reserve its --resume file', async (t, home) => {
   home.write('rows.csv', `pan\n${CARD}\n`)
   const run = (...more: string[]) => home.run(['token', 'import', 'rows.csv', '--resume', 'state', ...more])
   t.match(await run(), { code: 2, stderr: /: "pan"/ })

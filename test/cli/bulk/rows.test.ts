@@ -4,7 +4,7 @@ import { readCsv } from '../../../src/cli/bulk/csv.js'
 import { decodeChunks, type Row, readRows } from '../../../src/cli/bulk/rows.js'
 import { neutralize, restore, toCsvLine } from '../../../src/cli/output/fields.js'
 
-/** The bytes of a text, cut at these places. */
+/** The bytes of a text, split at these places. */
 async function* cut(text: string, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text)
   let at = 0
@@ -25,7 +25,7 @@ const read = (text: string, sizes: readonly number[] = [], format?: 'ndjson' | '
   collect(readRows(decodeChunks(cut(text, sizes), 'The file'), format))
 const brief = (rows: readonly Row[]) => rows.map(({ line, value, fault }) => [line, value ?? fault])
 
-t.test('NDJSON and an array give the same rows, wherever the bytes are cut', async (t) => {
+t.test('NDJSON and an array give the same rows for any split of the bytes', async (t) => {
   const json = fc.jsonValue({ maxDepth: 4 }).map((value) => JSON.parse(JSON.stringify(value)))
   const cases = fc.tuple(fc.array(json, { minLength: 1 }), fc.array(fc.nat(9)), fc.nat(2))
   const valuesOf = (rows: readonly Row[]) =>
@@ -42,7 +42,7 @@ t.test('NDJSON and an array give the same rows, wherever the bytes are cut', asy
   )
 })
 
-t.test('each row has its line, and one that cannot be read has why', async (t) => {
+t.test('each row has its line number, and an unreadable row has a reason', async (t) => {
   for (const [text, rows] of [
     [
       '{"a":1}\n\n{"a":1,"a":2}\n7',
@@ -50,7 +50,7 @@ t.test('each row has its line, and one that cannot be read has why', async (t) =
     ],
     ['[1,\n\n  {"a":\nx}]', [{}, { line: 3, fault: /refused at line 4, column 1/ }]],
     ['[1,,2]', [{ value: 1 }, { fault: /row/ }, { value: 2 }]],
-    // Takes longer than a test may, unless the time is linear.
+    // Only linear time is below the time limit of a test.
     [`[\n${' '.repeat(400_000)}1${'0'.repeat(500_000)}]`, [{ line: 2, fault: String }]],
   ] as const)
     t.match(await read(text), rows)
@@ -73,7 +73,7 @@ t.test('each row has its line, and one that cannot be read has why', async (t) =
 const csv = (text: string, map: readonly string[] = [], sizes: readonly number[] = []) =>
   collect(readCsv(decodeChunks(cut(text, sizes), 'The file'), map, (maps, isTyped) => `${maps} ${isTyped}`))
 
-t.test('CSV is rows by the paths of its columns', async (t) => {
+t.test('each column of a CSV is a path in its row', async (t) => {
   const text =
     '\ufeffkind,data.number,month,customer.id,notes\r\ncard,4242424242424242,07,"a\nb",x\r\n\r\nbank,,,,\n'
   const map = ['kind=type', 'month=data.expiration_month', 'customer.id=metadata.customer.id', 'notes=']
@@ -94,7 +94,7 @@ t.test('CSV is rows by the paths of its columns', async (t) => {
   t.match(await csv('type,data\ntoken,{oops\ntoken,4242,7'), faults)
 })
 
-t.test('a column without a place, and what is no CSV, is refused without quoting cells', async (t) => {
+t.test('a column without a path, or an invalid CSV, is refused without quoting its cells', async (t) => {
   const refused: [string, string[], RegExp][] = [
     ['type,secret\n', [], /without a token field: "secret"\. .*:\n {2}--map secret=data.secret true$/],
     ['type,data\n', ['typ=type'], /no column "typ"; did you mean type\?$/],
@@ -115,8 +115,8 @@ t.test('a column without a place, and what is no CSV, is refused without quoting
   }
 })
 
-t.test('a hostile file takes neither minutes nor much memory', async (t) => {
-  // Each column against each other would take minutes.
+t.test('a hostile file is read within limits of time and memory', async (t) => {
+  // Comparing each column with each other one would take minutes.
   const names = Array.from({ length: 100_000 }, (_, at) => `data.${at.toString(36)}`)
   const [row] = await csv(`${names.join()}\n${'1,'.repeat(names.length - 1)}1\n`)
   t.equal(Object.keys((row!.value as { data: object }).data).length, names.length)
@@ -128,13 +128,13 @@ t.test('a hostile file takes neither minutes nor much memory', async (t) => {
   for await (const rows of readCsv(texts(), [], String)) t.equal(rows.length, 1)
 })
 
-t.test('a cell that is neutralized comes back as it was, and never begins as a formula', async (t) => {
+t.test('a neutralized cell is read back unchanged and never begins like a formula', async (t) => {
   const text = fc.oneof(fc.string(), fc.constantFrom("'=1", "''+1", '=1', '-1', "'a", '\t', '＝1', '@x'))
   await fc.assert(
     fc.asyncProperty(text, async (value) => {
       t.equal(restore(neutralize(value)), value)
       t.notMatch(neutralize(value), /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/)
-      // A lone carriage return is an end of a line to a parser, and a cell without text is no cell.
+      // A parser takes a lone carriage return as the end of a line, and skips an empty cell.
       fc.pre(value !== '' && !/^\s*(?:["[]|\{)/.test(value))
       const line = toCsvLine(['token', neutralize(value)])
       t.strictSame((await csv(`type,data\n${line}\n`))[0]?.value, { type: 'token', data: value })
