@@ -1,4 +1,4 @@
-/** An agent that wants the data of a token: ways to get a marked value into a tool's answer. None gets through. */
+/** An agent that tries to get the data of a token. No result of a tool may contain a marked value. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { createVaultHome } from '../cli/home.js'
@@ -11,7 +11,7 @@ const SECRET = 'Zaphod-Beeblebrox/42'
 const reverse = (text: string) => [...text].reverse().join('')
 const bytesOf = (text: string, base: number, width: number, before: string) =>
   [...Buffer.from(text)].map((byte) => before + byte.toString(base).padStart(width, '0')).join('')
-/** No answer has one of these: the values, their parts that no mask shows, and their usual encodings. */
+/** The values, their parts that no mask shows, and their usual encodings. No result may contain any of these. */
 const MARKS = [
   NUMBER,
   NUMBER.slice(6, 14),
@@ -38,7 +38,7 @@ type Echoed =
   | Uint8Array
   | [status: number, headers: Record<string, string>, body?: string | Uint8Array]
 
-/** What a destination makes of a body, by the path. */
+/** Responses of the destination, by path. */
 const ECHOES: Record<string, (body: string, { url, headers }: Received) => Echoed> = {
   '/json': (body) => body,
   '/raw': (body) => [200, { 'content-type': 'text/html' }, `<p>${body}</p>`],
@@ -187,7 +187,7 @@ async function open(test: Test) {
   return { home, echo, agent, boss, reactors, intent, proxy, fingerprint: fingerprint as string }
 }
 
-/** What an answer tells, as an attacker reads it: also what is left of it without JSON. */
+/** The whole text of a result, also with the JSON escapes removed, as an attacker would read it. */
 function leaks(told: unknown): string[] {
   const text = JSON.stringify(told) ?? ''
   const letters = text
@@ -199,7 +199,7 @@ function leaks(told: unknown): string[] {
   return MARKS.filter((mark) => read.some((each) => each.includes(mark)))
 }
 
-t.test('no way leads a marked value into an answer', async (t) => {
+t.test('no tool returns a marked value to an agent', async (t) => {
   const { home, echo, agent, boss, reactors, intent, proxy, fingerprint } = await open(t)
   const number = '{{ card-1 | json: "$.number" }}'
   const cvc = '{{ card-1 | json: "$.cvc" }}'
@@ -235,13 +235,13 @@ t.test('no way leads a marked value into an answer', async (t) => {
     await proxied(path, more)
   await call(agent, 'proxy_call', { target: proxy.id, body: { n: number } })
   const status = await proxied('/status', { body: cvc })
-  t.equal(status.data?.res?.statusCode, 700, 'a status of three digits is told by its class')
+  t.equal(status.data?.res?.statusCode, 700, 'a status of three digits is rounded to its class')
   for (const [path, body] of [
     ['/cvcs', cvc],
     ['/guesses', number],
   ] as const) {
     const { data } = await proxied(path, { body })
-    t.equal(new Set(data.res.body).size, 1, `${path}: all guesses look alike`)
+    t.equal(new Set(data.res.body).size, 1, `${path}: all guesses have equal results`)
   }
   const filters =
     'slice: 0, 6|reverse|replace: "4", "a"|json: "$.*"|json: "$[?match(@, \'4929.*\')]"|json: "$..number"'
@@ -251,7 +251,7 @@ t.test('no way leads a marked value into an answer', async (t) => {
       body: `{{ card-1 | json: "$.number" | ${filter} }}`,
     })
   const marked = await proxied('/json', { body: '{{ token: card-1 | json: "$.fingerprint" }}' })
-  t.notMatch(JSON.stringify(marked), fingerprint, 'nor a fingerprint as data')
+  t.notMatch(JSON.stringify(marked), fingerprint, 'a fingerprint in data is removed too')
 
   for (const [name, id] of Object.entries(reactors)) {
     const args = name === 'reading' ? { id: 'card-1' } : { n: name === 'ids' ? '{{ note-1 }}' : number }
@@ -286,7 +286,7 @@ t.test('no way leads a marked value into an answer', async (t) => {
   const duplicate = await call(agent, 'token_create', {
     ...{ type: 'card', data: { number: NUMBER }, deduplicate_token: true, id: 'mine-1', mask: 'm' },
   })
-  t.equal(duplicate.data?.id, 'mine-1', 'a duplicate is not told')
+  t.equal(duplicate.data?.id, 'mine-1', 'a duplicate is not revealed')
   await call(agent, 'token_tokenize', {
     payload: { type: 'token', data: SECRET, deduplicate_token: true, mask: 'm' },
   })
@@ -337,7 +337,7 @@ t.test('no way leads a marked value into an answer', async (t) => {
   ] as const)
     await refuse(boss, tool, input)
   for (const name of ['reactor_list', 'proxy_list', 'log_list', 'log_tail', 'app_list'])
-    t.notMatch(JSON.stringify(await call(boss, name, {})), proxy.key, 'keys of proxies are left out')
+    t.notMatch(JSON.stringify(await call(boss, name, {})), proxy.key, 'keys of proxies are removed')
 
   await attack('resources', () => agent.client.readResource({ uri: `coffer://help/{{ note-1 }}` }))
   await attack('prompts', () =>

@@ -1,6 +1,5 @@
 /**
- * Real disks that fail: full, or closed to us. What a machine does not permit is
- * skipped and said.
+ * Real disks that are full or lack permissions. A test that the machine does not permit is skipped with a message.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -15,7 +14,7 @@ const DISK_MIB = 4
 
 const isRoot = process.getuid?.() === 0
 
-/** A file system of its own, gone when the test ends; undefined where one may not be mounted. */
+/** Mounts a file system until the test ends. Returns undefined if mounting is not permitted. */
 function mountDisk(t: Test): string | undefined {
   const place = mkdtempSync(join(tmpdir(), 'coffer-disk-'))
   const options = ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0700`, 'tmpfs', place]
@@ -29,7 +28,7 @@ function mountDisk(t: Test): string | undefined {
 
 const bodyOf = (id: string, data: unknown) => ({ stdin: JSON.stringify({ id, type: 'token', data }) })
 
-t.test('a full disk is told, loses nothing that was acknowledged, and is survived', async (t) => {
+t.test('a full disk is reported, loses nothing acknowledged, and the vault then works again', async (t) => {
   const disk = mountDisk(t)
   if (disk === undefined)
     return void t.pass('not tried', { skip: 'this machine does not let us mount a disk' })
@@ -46,27 +45,27 @@ t.test('a full disk is told, loses nothing that was acknowledged, and is survive
     outcome.stderr,
     /(^|\n)error: Cannot .*: no space is left on the disk\. Free some and try again\.\n$/,
   )
-  // Nothing at all is left now, not even for a lock.
+  // The disk has no room now, not even for a lock.
   spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=4k'])
   const full = await home.run(['token', 'get', 'token-0'])
-  t.same([full.code, full.stdout], [1, ''], 'a read must be logged, so it cannot be answered either')
+  t.same([full.code, full.stdout], [1, ''], 'a read must be logged, so it is refused too')
   t.match(full.stderr, 'no space is left on the disk')
   execFileSync('mount', ['-o', 'remount,size=64m', disk])
   rmSync(join(disk, 'filler'))
   const { data } = await home.json(['token', 'list', '--all'])
   const ids = data.map(({ id }: { id: string }) => id)
-  t.same(ids, acknowledged, 'everything that was acknowledged, and nothing that was refused')
+  t.same(ids, acknowledged, 'exactly the acknowledged tokens exist')
   await home.json(['token', 'create'], bodyOf('afterwards', 1))
   await home.json(['vault', 'compact'])
   t.match(await home.json(['vault', 'verify']), { ok: true, findings: [] })
   t.match(await home.json(['log', 'verify']), { is_whole: true })
   const left = readdirSync(join(disk, 'vault')).filter((name) => name.includes('tmp'))
-  t.same(left, [], 'nothing half made is left')
+  t.same(left, [], 'no incomplete file is left')
 })
 
-t.test('a permission that is lost is told, and the vault works when it is back', async (t) => {
+t.test('a lost permission is reported, and the vault works again once it is restored', async (t) => {
   const home = createHome(t)
-  // Nothing is forbidden to root.
+  // Permissions do not apply to root.
   const who = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
   if (isRoot) chownSync(home.place, NOBODY, NOBODY)
   const run = (words: readonly string[], data?: unknown) => {
@@ -77,7 +76,7 @@ t.test('a permission that is lost is told, and the vault works when it is back',
     return waitFor(child)
   }
   if ((await run(['--version'])).code !== 0)
-    return void t.pass('not tried', { skip: 'another user cannot run the program where it lies' })
+    return void t.pass('not tried', { skip: 'another user cannot run the program in its folder' })
   t.match(await run(['init']), { code: 0 })
   t.match(await run(['token', 'create'], 'first'), { code: 0 })
   const vault = join(home.place, '.coffer')

@@ -7,7 +7,7 @@ import { createAnswerer } from '../../src/http/answerer.js'
 import { SERVER_LIMITS } from '../../src/http/server.js'
 import { completeService } from '../../src/http/service.js'
 import { registry } from '../../src/operations/all.js'
-import { readAnswers, sendRaw, spellRequest } from '../http/socket.js'
+import { readAnswers, requestText, sendRaw } from '../http/socket.js'
 import { serve } from '../support/service.js'
 import { openTestVault, permissionsOf } from '../support/test-vault.js'
 
@@ -29,7 +29,7 @@ const { port } = server
 for (const id of ['one', 'two', 'smuggled']) await vault.ask('token create', { id, type: 'token', data: 1 })
 
 t.afterEach(async () => {
-  const [answer] = readAnswers(await sendRaw(port, spellRequest('GET /healthz', { Connection: 'close' })))
+  const [answer] = readAnswers(await sendRaw(port, requestText('GET /healthz', { Connection: 'close' })))
   if (answer?.status !== 200) throw new Error('the server does not go on')
   if (faults.length > 0) throw new Error('something failed on our side', { cause: faults[0] })
 })
@@ -44,26 +44,26 @@ const json = { ...key, 'Content-Type': 'application/json' }
 
 type Row = [status: number, name: string, ...parts: (string | Uint8Array)[]]
 
-/** Sends the bytes of a row and expects one answer of our shape. */
+/** Sends the bytes of a row and expects one problem. */
 async function expectProblem(t: Test, [status, name, ...parts]: Row): Promise<void> {
   const text = await sendRaw(port, parts)
   const [answer, ...others] = readAnswers(text)
-  t.same([answer?.status, others], [status, []], `${name}: one answer`)
+  t.same([answer?.status, others], [status, []], `${name}: one response`)
   t.match(answer?.headers['content-type'], /^application\/problem\+json/, name)
   const problem = JSON.parse(answer?.body || '{}') as { instance: string }
   t.match(problem, { type: /^urn:coffer:problem:/, title: /./, status, detail: /./, instance: /./ }, name)
   t.equal(problem.instance, answer?.headers['svc-trace-id'], name)
-  t.notMatch(text, SECRET, `${name}: nothing of the request comes back`)
+  t.notMatch(text, SECRET, `${name}: the response repeats nothing of the request`)
 }
 
-/** Each row on its own, one after another. */
+/** Tests each row on its own connection, one after another. */
 const refuses = (title: string, rows: Row[]) =>
   t.test(title, async (t) => {
     for (const row of rows) await expectProblem(t, row)
   })
 
-const post = (body: string) => spellRequest('POST /tokens', json, body)
-const postOf = (length: number) => spellRequest('POST /tokens', { ...json, 'Content-Length': String(length) })
+const post = (body: string) => requestText('POST /tokens', json, body)
+const postOf = (length: number) => requestText('POST /tokens', { ...json, 'Content-Length': String(length) })
 const lines = `POST /tokens HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${KEY}\r\n`
 const chunked = `${lines}Transfer-Encoding: chunked\r\n\r\n`
 
@@ -89,14 +89,14 @@ refuses('what is too large is refused, and the refusal can be read', [
   [413, 'a body over the limit', post('x'.repeat(BODY_LIMIT_BYTES + 1))],
   [413, 'a chunked body over the limit', chunked, ...Array(100).fill(chunk), '0\r\n\r\n'],
   [413, '7 MB', postOf(7_000_000), ...Array(7).fill(megabyte)],
-  [431, 'a header of 16 KiB', spellRequest('GET /tokens', { ...key, 'X-Long': 'x'.repeat(17_000) })],
-  [431, 'a URL of 16 KiB', spellRequest(`GET /tokens/${'x'.repeat(17_000)}`, key)],
-  [404, 'an id of 8 KiB', spellRequest(`GET /nothing/${'x'.repeat(8_000)}`, key)],
-  [431, 'many headers', spellRequest('GET /tokens', many)],
+  [431, 'a header of 16 KiB', requestText('GET /tokens', { ...key, 'X-Long': 'x'.repeat(17_000) })],
+  [431, 'a URL of 16 KiB', requestText(`GET /tokens/${'x'.repeat(17_000)}`, key)],
+  [404, 'an id of 8 KiB', requestText(`GET /nothing/${'x'.repeat(8_000)}`, key)],
+  [431, 'many headers', requestText('GET /tokens', many)],
   [413, 'a chunk extension', chunked, `5;${'x'.repeat(20_000)}\r\nhello\r\n0\r\n\r\n`],
 ])
 
-t.test('what comes too slowly is 408, and beyond 8 MiB of a rest the connection is cut', async (t) => {
+t.test('slow requests get 408, and a connection is closed after 8 MiB of an unwanted body', async (t) => {
   const rows: Row[] = [
     [408, 'headers that never end', 'GET /tokens HTTP/1.1\r\nHost: x\r\nX-Slow: '],
     [408, 'a body that never ends', postOf(100), '{"type":'],
@@ -107,13 +107,13 @@ t.test('what comes too slowly is 408, and beyond 8 MiB of a rest the connection 
 })
 
 refuses(
-  'unknown methods are 405, here and below HTTP',
+  'unknown methods get 405, also those that Node refuses itself',
   ['PUT', 'OPTIONS', 'TRACE', 'QUERY', 'BREW', 'CONNECT'].map((method) => [
-    ...([405, method, spellRequest(`${method} /tokens`, key)] as const),
+    ...([405, method, requestText(`${method} /tokens`, key)] as const),
   ]),
 )
 
-const smuggled = spellRequest('DELETE /tokens/smuggled', key)
+const smuggled = requestText('DELETE /tokens/smuggled', key)
 
 refuses('nothing is smuggled past the border of a request', [
   [
@@ -132,7 +132,7 @@ refuses('nothing is smuggled past the border of a request', [
   [400, 'a chunk without end', `${chunked}2\r\n{}x\r\n0\r\n\r\n${smuggled}`],
 ])
 
-t.test('what is not HTTP/1.1 is 400; nothing was smuggled', async (t) => {
+t.test('messages that are not HTTP/1.1 get 400, and no smuggled request was performed', async (t) => {
   t.match(await vault.ask('token get', { id: 'smuggled' }), { data: 1 })
   const cases: [string, string | Uint8Array][] = [
     ['garbage', 'hello\r\n\r\n'],
@@ -154,23 +154,23 @@ t.test('what is not HTTP/1.1 is 400; nothing was smuggled', async (t) => {
   }
 })
 
-t.test('pipelined requests are answered in order, whatever comes after them', async (t) => {
-  const get = (id: string) => spellRequest(`GET /tokens/${id}`, { 'SVC-API-KEY': KEY })
+t.test('pipelined requests are answered in order, also before an invalid one', async (t) => {
+  const get = (id: string) => requestText(`GET /tokens/${id}`, { 'SVC-API-KEY': KEY })
   const mixed = readAnswers(await sendRaw(port, `${get('one')}${get('none')}GARBAGE\r\n\r\n`))
   t.match(mixed, [{ status: 200 }, { status: 404 }, { status: 400 }])
   t.equal(mixed.length, 3)
 })
 
-t.test('a client that closed its half still gets its answer', async (t) => {
+t.test('a client that has closed its side still gets its response', async (t) => {
   const kept = { ...json, Connection: 'keep-alive' }
-  const whole = spellRequest('POST /tokens', kept, '{"type":"token","data":"half"}')
+  const whole = requestText('POST /tokens', kept, '{"type":"token","data":"half"}')
   const [answer] = readAnswers(await sendRaw(port, whole, { halfClose: true }))
   t.equal(answer?.status, 201)
   const [refusal] = readAnswers(await sendRaw(port, [postOf(100), '{"name":'], { halfClose: true }))
-  t.equal(refusal?.status, 400, 'also when its body is cut off')
+  t.equal(refusal?.status, 400, 'also if its body is cut off')
 })
 
-/** Clients that leave, each once it has sent one of the texts. */
+/** Opens clients that send one of the texts each and then disconnect. */
 async function vanish(texts: readonly string[]) {
   for (const text of texts) {
     const socket = connect(port, '127.0.0.1').on('error', () => {})
@@ -181,23 +181,23 @@ async function vanish(texts: readonly string[]) {
   }
 }
 
-t.test('clients that vanish in the middle leave nothing behind', async (t) => {
+t.test('clients that disconnect during a request leave nothing behind', async (t) => {
   const whole = post('{"id":"gone","type":"token","data":1}')
   await vanish(Array.from({ length: whole.length / 7 }, (_, at) => whole.slice(0, at * 7 + 1)))
   await t.rejects(
     vault.ask('token get', { id: 'gone' }),
     { code: 'not_found' },
-    'half a request does nothing',
+    'an incomplete request does nothing',
   )
 })
 
-t.test('clients that vanish once they have asked for a tunnel end nothing', async (t) => {
+t.test('clients that disconnect after an upgrade request do not end the server', async (t) => {
   for (const method of ['CONNECT', 'GET', 'OPTIONS', 'NONSENSE'])
-    await vanish(Array(20).fill(spellRequest(`${method} a:1`, { Upgrade: 'x', Connection: 'Upgrade' })))
+    await vanish(Array(20).fill(requestText(`${method} a:1`, { Upgrade: 'x', Connection: 'Upgrade' })))
   await expectProblem(t, [405, 'a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'])
 })
 
-t.test('no line of the log holds a key, a query, an id or a body', async (t) => {
+t.test('no line of the log contains a key, a query, an id or a body', async (t) => {
   const text = JSON.stringify(entries)
   t.ok(entries.length > 50)
   const noRoute = entries.map(({ method, route, status }) => `${method} ${route} ${status}`)

@@ -1,7 +1,4 @@
-/**
- * A server under mixed load that is ended by a signal: what it had acknowledged, and what it let fall. Knows HTTP from
- * outside only.
- */
+/** A server under mixed load that a signal ends: the acknowledged changes and the lost requests. Uses only HTTP. */
 import { once } from 'node:events'
 import { Agent, request as requestHttp } from 'node:http'
 import { type Announcement, createWorkplace, request, runCommand, startProcess } from '../http/process.js'
@@ -9,13 +6,13 @@ import { type Announcement, createWorkplace, request, runCommand, startProcess }
 export interface Outage {
   signal: 'SIGKILL' | 'SIGTERM'
   connections: number
-  /** Of load before the signal. */
+  /** Duration of the load before the signal. */
   seconds: number
 }
 
 const PAGE_SIZE = 100
 
-/** Starts, loads, ends and starts a server again. */
+/** Starts a server, loads it, ends it, and starts it again. */
 export async function runOutage({ signal, connections, seconds }: Outage) {
   const place = createWorkplace()
   try {
@@ -40,14 +37,14 @@ export async function runOutage({ signal, connections, seconds }: Outage) {
   }
 }
 
-/** Clients that write, read and delete until the server is gone. */
+/** Clients that write, read and delete until the server ends. */
 class Load {
-  /** The data of each token by its id, undefined where its deletion was acknowledged. */
+  /** The data of each token by id, or undefined if its deletion was acknowledged. */
   readonly acknowledged = new Map<string, string | undefined>()
   reads = 0
-  /** Requests that were sent and never answered. */
+  /** Number of requests without a response. */
   dropped = 0
-  /** Wrong answers while all was well. */
+  /** Wrong responses before the signal. */
   readonly wrong: string[] = []
   readonly #url: string
   readonly #key: string
@@ -69,7 +66,7 @@ class Load {
       const answer = await this.#ask(line, isRead || isDelete ? undefined : { type: 'token', data })
       if (typeof answer === 'string') {
         if (answer === 'dropped') this.dropped++
-        // Nobody can know whether this deletion was done.
+        // This deletion may or may not have been done.
         if (answer === 'dropped' && isDelete) this.acknowledged.delete(id)
         return
       }
@@ -100,7 +97,7 @@ class Load {
   }
 }
 
-/** The acknowledged tokens that the server does not list as they were. */
+/** Returns the acknowledged tokens that the server does not list unchanged. */
 async function findMissing(
   announcement: Announcement,
   key: string,

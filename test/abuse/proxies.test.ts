@@ -1,6 +1,6 @@
 /**
- * Attacks through proxies: by a destination, by a caller and by the data. Each is bounded or refused, tells nothing, and
- * keeps nobody else waiting. Destinations that are slow or large, and clients that do not wait for them.
+ * Attacks through proxies, by a destination, a caller or the data, and slow or large destinations. Each attack is
+ * limited or refused, reveals nothing, and delays no other caller.
  */
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
@@ -59,7 +59,7 @@ async function open(t: Test) {
     fetch(`${own}/proxy${path}`, { ...init, headers: { ...keys, ...(init.headers as object) } })
   const create = async (input: object) =>
     (await vault.ask('proxy create', { name: 'p', destination_url: target, ...input })) as { key: string }
-  /** Begins a call; the test reads the answer, or leaves. */
+  /** Starts a call. The test reads the response or disconnects. */
   const begin = (headers: Record<string, string> = {}) => {
     const options = { port: running.port, path: '/proxy', method: 'POST', agent: false }
     const request = httpRequest({ host: '127.0.0.1', ...options, headers: { ...keys, ...headers } })
@@ -81,7 +81,7 @@ async function open(t: Test) {
   return { ...vault, ...calls, own, port, key, heard, connections, faults, lines, servedPort: running.port }
 }
 
-/** Unlike `once`, also after an error. */
+/** Like `once`, but also resolves after an error. */
 const closed = (stream: { once(event: 'close', listener: () => void): unknown }) =>
   new Promise<void>((resolve) => stream.once('close', resolve))
 
@@ -96,7 +96,7 @@ const answerOf = (body: string) => (socket: Socket) =>
 
 const card = { method: 'POST', body: '{"n":"{{ card-1 }}"}', headers: { 'content-type': 'application/json' } }
 
-t.test('answers that are broken, endless or cut off', async (t) => {
+t.test('a proxy survives destinations with invalid, endless or incomplete responses', async (t) => {
   const { call, answer, isServed, faults, lines } = await open(t)
   const lengths = 'content-length: 1\r\ncontent-length: 2'
   for (const bytes of [
@@ -115,12 +115,12 @@ t.test('answers that are broken, endless or cut off', async (t) => {
     const text = await refused.text()
     t.equal(refused.status, 502)
     t.match(JSON.parse(text), { proxy_error: { status: 502 } })
-    t.notOk(text.includes(SECRET), 'the error tells nothing of what was sent or answered')
+    t.notOk(text.includes(SECRET), 'the error reveals nothing that was sent or received')
   }
   answer((socket) => void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort'))
   await t.rejects(
     call().then((each) => each.text()),
-    'an answer that is cut off is not shown as a whole one',
+    'an incomplete response is not passed on as a complete one',
   )
   let written = 0
   answer((socket) => {
@@ -134,20 +134,20 @@ t.test('answers that are broken, endless or cut off', async (t) => {
   const endless = await call()
   const reader = endless.body!.getReader()
   await reader.read()
-  t.ok(await isServed(), 'others are served meanwhile')
+  t.ok(await isServed(), 'other callers are served')
   let before = -1
   for (let looks = 0; looks < 40 && written !== before; looks++) {
     before = written
     await new Promise((resolve) => setTimeout(resolve, 250))
   }
-  t.equal(written, before, 'what nobody reads is not fetched')
+  t.equal(written, before, 'a response that nobody reads is not fetched')
   await reader.cancel()
   t.ok(await isServed())
   t.same(faults, [])
   t.notOk(lines.join().includes(SECRET))
 })
 
-t.test('100 MB pass through without being held', async (t) => {
+t.test('100 MB pass through without being buffered', async (t) => {
   const { call, answer } = await open(t)
   const size = 100 * 1024 * 1024
   let produced = 0
@@ -176,7 +176,7 @@ t.test('100 MB pass through without being held', async (t) => {
   t.ok(most < 48 * 1024 * 1024, `at most ${Math.round(most / 1024 / 1024)} MiB on the way`)
 })
 
-t.test('redirects are not followed, and our own server is never called', async (t) => {
+t.test('redirects are not followed, and a proxy never calls its own server', async (t) => {
   const { call, answer, servedPort, heard, own, key } = await open(t)
   answer(
     (socket) => void socket.end(`HTTP/1.1 302 Found\r\nlocation: ${own}/tokens\r\ncontent-length: 0\r\n\r\n`),
@@ -214,7 +214,7 @@ t.test('code never calls our own server, neither of a reactor nor of a proxy', a
     for (const got of [raw, body as unknown[]]) t.match(got[index], /it is this server itself/, url)
 })
 
-t.test('data cannot add a header, a host or a request', async (t) => {
+t.test('token data cannot add a header, a host or a request', async (t) => {
   const { call, heard, isServed, servedPort, key, port } = await open(t)
   t.equal((await call('', { headers: { 'x-note': '{{ smuggle }}' } })).status, 400)
   t.same(heard, [])
@@ -234,7 +234,7 @@ t.test('data cannot add a header, a host or a request', async (t) => {
     ['host: localhost', 'content-length: 1', 'transfer-encoding: chunked'],
     ['host: localhost', 'x: a\rhost: evil'],
   ]
-  // A server that reads the target as a URL takes `..#f` for `..`.
+  // A server that parses the target as a URL would read `..#f` as `..`.
   for (const target of ['/proxy/a/..#f', '/proxy/a?b#/../c']) {
     const lines = [`GET ${target} HTTP/1.1`, ...begin.slice(1), 'host: localhost']
     t.match(await raw(lines), /^HTTP\/1\.1 400 [\s\S]*%23/, target)
@@ -244,11 +244,11 @@ t.test('data cannot add a header, a host or a request', async (t) => {
   for (const named of ['x-a', 'host', 'transfer-encoding'])
     await raw([...begin, 'host: localhost', 'connection: close, x-a', 'x-a: 1', `te: ${named}`])
   for (const each of heard)
-    t.notMatch(each, /\r\n(?:x-a|te|svc-[a-z-]+):/i, 'headers of the connection stay here')
+    t.notMatch(each, /\r\n(?:x-a|te|svc-[a-z-]+):/i, 'headers of the connection are not forwarded')
   t.ok(await isServed())
 })
 
-t.test('expressions and transforms that do not end are stopped, and others are served', async (t) => {
+t.test('endless expressions and transforms are stopped, and other callers are served', async (t) => {
   const { app, create, call, answer, isServed, faults } = await open(t)
   await setSetting(app, 'reactors.time_limit_ms', '500')
   const mask = { type: 'mask', matcher: 'regex', expression: '((a+)+)$', replacement: '*' }
@@ -273,7 +273,7 @@ t.test('expressions and transforms that do not end are stopped, and others are s
 
 const MIB = 1024 * 1024
 
-t.test('a client that leaves before the headers ends the call to the destination', async (t) => {
+t.test('a client that disconnects before the headers ends the call to the destination', async (t) => {
   const { begin, called, answer, faults, connections, create } = await open(t)
   answer(() => {})
   const reached = called()
@@ -281,11 +281,11 @@ t.test('a client that leaves before the headers ends the call to the destination
   const socket = await reached
   request.destroy()
   await closed(socket)
-  t.equal(connections.length, 1, 'the connection was closed, without an answer')
+  t.equal(connections.length, 1, 'the connection was closed without a response')
   answer(answerOf('hi'))
   t.equal(await read(await begin().response), 'hi')
   t.equal(await read(await begin().response), 'hi')
-  t.ok(connections.length > 1, 'and it is not used again')
+  t.ok(connections.length > 1, 'the connection is not used again')
   const proxy = await create({ request_transforms: [{ code: 'module.exports = async () => ({})' }] })
   const slow = begin({ 'svc-proxy-key': proxy.key })
   slow.request.once('finish', () => setImmediate(() => slow.request.destroy()))
@@ -296,7 +296,7 @@ t.test('a client that leaves before the headers ends the call to the destination
 })
 
 t.test(
-  'an answer that is there at once has its length, one that is not yet is passed on as it comes',
+  'a response that is complete at once has a length, and other responses are forwarded piece by piece',
   async (t) => {
     const { begin, called, answer } = await open(t)
     answer(answerOf('whole'))
@@ -310,14 +310,14 @@ t.test(
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfirst')
     const begun = await response
     const pieces = begun[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-    t.equal((await pieces.next()).value.toString(), 'first', 'before the rest is there')
+    t.equal((await pieces.next()).value.toString(), 'first', 'before the rest arrives')
     socket.write(' last')
     t.equal((await pieces.next()).value.toString(), ' last')
     t.ok((await pieces.next()).done)
   },
 )
 
-t.test('transforms are given and return 8 MiB, and not more', async (t) => {
+t.test('transforms take and return at most 8 MiB', async (t) => {
   const { app, begin, answer, create, faults } = await open(t)
   await setSetting(app, 'reactors.time_limit_ms', '60000')
   const code = 'module.exports = async ({ args }) => ({ body: args.body })'
@@ -332,7 +332,7 @@ t.test('transforms are given and return 8 MiB, and not more', async (t) => {
     return { status: response.statusCode, body: await read(response) }
   }
   const most = `${'"a\\'.repeat((8 * MIB) / 3)}ab`.slice(0, 8 * MIB)
-  t.ok((await call(through.key, most)).body === most, 'as they are, quotes and all')
+  t.ok((await call(through.key, most)).body === most, 'unchanged, including quotes')
   t.match(await call(through.key, `${most}x`), { status: 502, body: /more than 8388608 bytes/ })
   const digits = '42424242,'.repeat(MIB / 9)
   t.ok((await call(masking.key, digits)).body === digits.replaceAll(/\d/g, '*'))

@@ -1,4 +1,4 @@
-/** What a hostile or careless place does to a vault, through the command line: links, pipes, other people, copies. */
+/** Hostile or careless surroundings of a vault on the command line: links, pipes, other users, copies. */
 import {
   chmodSync,
   chownSync,
@@ -19,7 +19,7 @@ import { createVaultHome, type Home } from '../cli/home.js'
 
 const SECRET = 'a secret of this vault'
 
-/** A home with a vault of one token. */
+/** A home with a vault that has one token. */
 async function createFilledHome(t: Test): Promise<{ home: Home; vault: string; key: string }> {
   const home = await createVaultHome(t)
   await home.json(['token', 'create'], { stdin: JSON.stringify({ id: 'one', type: 'token', data: SECRET }) })
@@ -28,7 +28,7 @@ async function createFilledHome(t: Test): Promise<{ home: Home; vault: string; k
 }
 
 t.test(
-  'links, files of others and files that others may read are refused, and all works again',
+  'links, files of others and files that others can read are refused, and repairs make the vault work',
   async (t) => {
     const { home, vault, key } = await createFilledHome(t)
     const phrase = home.write('passphrase', 'a long enough passphrase\n')
@@ -77,7 +77,7 @@ t.test(
   },
 )
 
-t.test('a link in the place of the lock leads nowhere, whether or not something is there', async (t) => {
+t.test('a link in place of the lock is not followed, whether or not its target exists', async (t) => {
   const { home, vault } = await createFilledHome(t)
   const target = home.write('target', 'untouched')
   for (const leadsTo of [target, join(home.place, 'nothing')]) {
@@ -92,13 +92,13 @@ t.test('a link in the place of the lock leads nowhere, whether or not something 
   t.equal((await home.run(['token', 'list'])).code, 0)
 })
 
-t.test('who listens on the socket without the key is told nothing, and is in nobody’s way', async (t) => {
+t.test('a process without the key on the socket learns nothing and blocks no command', async (t) => {
   const { home, vault } = await createFilledHome(t)
   const heard: Buffer[] = []
   const impostor = createServer((socket) => {
     socket.on('data', (bytes) => heard.push(bytes))
     socket.on('error', () => {})
-    // A challenge as the owner would send it, and an answer that proves nothing.
+    // A challenge like the owner's, and an answer that proves nothing.
     for (const message of [{ nonce: Buffer.alloc(32).toString('base64') }, { proof: 'AAAA' }]) {
       const body = Buffer.from(JSON.stringify(message))
       const length = Buffer.alloc(4)
@@ -111,12 +111,12 @@ t.test('who listens on the socket without the key is told nothing, and is in nob
   const stdin = JSON.stringify({ id: 'two', type: 'token', data: 'said to nobody else' })
   t.match(await home.json(['token', 'create'], { stdin }), { id: 'two' })
   t.match(await home.json(['token', 'get', 'one', '--reveal']), { data: SECRET })
-  t.ok(heard.length > 0, 'it was asked who it is')
+  t.ok(heard.length > 0, 'it was asked for its identity')
   const text = Buffer.concat(heard).toString('latin1')
   for (const word of ['token', 'two', 'said to nobody else', SECRET]) t.notOk(text.includes(word), word)
 })
 
-t.test('a link or rubbish where the socket should be keeps nobody from the vault', async (t) => {
+t.test('a link or an invalid file in place of the socket blocks no command', async (t) => {
   const { home, vault } = await createFilledHome(t)
   const socket = join(vault, 'socket')
   const target = home.write('target', 'untouched')
@@ -133,7 +133,7 @@ t.test('a link or rubbish where the socket should be keeps nobody from the vault
   t.equal(readFileSync(target, 'utf8'), 'untouched')
 })
 
-t.test('two copies of one vault go their own ways, and parts of one do not fit the other', async (t) => {
+t.test('two copies of a vault are independent, and parts of one do not fit the other', async (t) => {
   const { home, vault } = await createFilledHome(t)
   const copy = join(home.place, 'copy')
   cpSync(vault, copy, { recursive: true })
@@ -153,5 +153,5 @@ t.test('two copies of one vault go their own ways, and parts of one do not fit t
     t.match(await home.json(['vault', 'verify', '--vault', directory]), { ok: true })
   cpSync(join(copy, 'state'), join(vault, 'state'))
   const mixed = await home.run(['token', 'list'])
-  t.same([mixed.code, mixed.stdout], [7, ''], 'a state of the other')
+  t.same([mixed.code, mixed.stdout], [7, ''], 'a state of the other copy')
 })

@@ -1,3 +1,4 @@
+/** Questions on a terminal: how they are drawn, and which questions a command asks. */
 import t from 'tap'
 import { ask, askTwice, confirm, type Question } from '../../src/cli/input/prompt.js'
 import { type Answer, answerInTurn, createTerminal, type FakeTerminal, withoutStyle } from './fake-process.js'

@@ -13,7 +13,7 @@ const entry: AccessEntry = {
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-t.test('an entry is one line, as text or as JSON', async (t) => {
+t.test('an entry is one line of text or JSON', async (t) => {
   const text = '2030-01-15T12:00:00.000Z GET /tokens/{id} 200 1.23 ms trace'
   t.equal(formatEntry(entry, TIME, 'text'), `${text} app\n`)
   t.equal(formatEntry({ ...entry, applicationId: undefined }, TIME, 'text'), `${text} -\n`)
@@ -25,7 +25,7 @@ t.test('an entry is one line, as text or as JSON', async (t) => {
 })
 
 t.test(
-  'the lines of one turn are one write; a reader that does not read costs lines and is told how many',
+  'lines of one turn are written together, and a slow reader gets the number of dropped lines',
   async (t) => {
     const writes: string[] = []
     const sink = { writableLength: 0, write: (text: string) => writes.push(text) }
@@ -47,11 +47,11 @@ t.test(
     t.equal(writes[1], `{"dropped_lines":2}\n${formatEntry(entry, TIME, 'text')}`)
     for (let count = 0; count < 10_000; count++) log(entry)
     await turn()
-    t.ok((writes[2] ?? '').length < 66_000, 'what waits within one turn is bounded too')
+    t.ok((writes[2] ?? '').length < 66_000, 'the pending lines of one turn are limited too')
   },
 )
 
-t.test('a rate limit remembers a bounded number of callers, those that asked last', async (t) => {
+t.test('a rate limit remembers a limited number of callers, and forgets the oldest', async (t) => {
   const limit = createRateLimit({ count: 1, periodMs: 1_000 }, () => 0)
   t.equal(limit.take('first'), 0)
   t.equal(limit.take('first'), 1)

@@ -1,4 +1,4 @@
-/** What every request meets before its operation, and what every answer has. */
+/** The steps that every request passes before its operation, and the headers of every response. */
 import t, { type Test } from 'tap'
 import { CofferError, ERRORS } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -37,7 +37,7 @@ async function open(t: Test, changes: Partial<AnswererOptions> = {}) {
   const all = await vault.createApplication('private', { permissions: permissionsOf('private') })
   const reader = await vault.createApplication('private', { permissions: ['token:read'] })
   const names = { key: `${changes.prefix?.toLowerCase() ?? 'svc'}-api-key` }
-  /** `line`: the method and the target. An empty key is none. */
+  /** `line`: the method and the target. An empty key is not sent. */
   const ask = async (line: string, { headers = {}, body = '', key = all.key }: Asked = {}) => {
     const at = line.indexOf(' ')
     const answer = await answerer({
@@ -56,7 +56,7 @@ async function open(t: Test, changes: Partial<AnswererOptions> = {}) {
 
 const TOKEN = '{"type":"token","data":1}'
 
-t.test('an answer has its status, its type and the trace id of its request', async (t) => {
+t.test('a response has its status, its type and the trace id of its request', async (t) => {
   const { ask } = await open(t)
   const made = await ask('POST /tokens', { body: TOKEN, headers: { 'svc-trace-id': 'mine' } })
   t.equal(made.status, 201)
@@ -72,7 +72,7 @@ t.test('an answer has its status, its type and the trace id of its request', asy
   for (const traceId of ['x'.repeat(128), '!~', '', 'x'.repeat(129), 'a b', 'é', 'a\tb']) {
     const { json, headers } = await ask('GET /tokens/none', { headers: { 'svc-trace-id': traceId } })
     const isFit = /^[!-~]{1,128}$/.test(traceId)
-    t.equal(headers['svc-trace-id'] === traceId, isFit, 'it is taken if it is fit to be logged')
+    t.equal(headers['svc-trace-id'] === traceId, isFit, 'the given id is used if it may be logged')
     t.equal(json.instance, headers['svc-trace-id'])
   }
 })
@@ -101,7 +101,7 @@ t.test('a key that is deleted while the body arrives is refused', async (t) => {
   t.equal((await ask('GET /tokens')).json.data.length, 0)
 })
 
-t.test('a path knows its methods', async (t) => {
+t.test('a known path answers 405 to other methods', async (t) => {
   const { ask } = await open(t)
   const cases: [string, string][] = [
     ['PUT /tokens', 'GET, HEAD, POST'],
@@ -114,7 +114,7 @@ t.test('a path knows its methods', async (t) => {
   for (const [line, allow] of cases) t.match(await ask(line), { status: 405, headers: { allow } }, line)
 })
 
-t.test('paths are split before they are decoded, and one slash at the end means nothing', async (t) => {
+t.test('paths are split before they are decoded, and one final slash is ignored', async (t) => {
   const { ask } = await open(t)
   t.equal((await ask('GET http://elsewhere:1/healthz?x=1')).status, 200)
   const router = createRouter(registry)
@@ -134,7 +134,7 @@ t.test('paths are split before they are decoded, and one slash at the end means 
   ]
   for (const [path, id] of ids) t.same(read(`/tokens/${path}`), { id }, path)
   t.same(read('/%74okens/a'), { id: 'a' })
-  t.same(read('/tokens/'), {}, 'a list, not an empty id')
+  t.same(read('/tokens/'), {}, 'a list and not an empty id')
   t.same(read('/tokens/a%20b/children'), { parent_id: 'a b' })
   const unknown = '/tokens// /tokens/a// //tokens /tokens/a/b /nothing/../tokens /tokens/a/../b /Tokens *'
   for (const path of unknown.split(' '))
@@ -151,7 +151,7 @@ t.test('paths are split before they are decoded, and one slash at the end means 
     )
 })
 
-/** Of a list, and of one by cursor. */
+/** The parameters of a list, and of a list by cursor. */
 const QUERY: Endpoint['query'] = {
   id: { type: 'array', items: { type: 'string' } },
   metadata: { type: 'object', additionalProperties: { type: 'string' } },
@@ -160,7 +160,7 @@ const QUERY: Endpoint['query'] = {
   page: { type: 'integer' },
 }
 
-t.test('the query becomes what the schema asks for', async (t) => {
+t.test('the query is parsed by the schema', async (t) => {
   const read = (search: string) => readQuery({ query: QUERY, path: '/things' } as Endpoint, search)
   const cases: [string, object][] = [
     ['', {}],
@@ -193,7 +193,7 @@ t.test('the query becomes what the schema asks for', async (t) => {
     )
 })
 
-t.test('a body is taken as the content type says, or refused', async (t) => {
+t.test('a body is parsed by its content type or refused', async (t) => {
   const { ask } = await open(t)
   const json = 'application/json'
   const types: [number, string, string?][] = [
@@ -229,10 +229,10 @@ t.test('a body has at most 50,000 values and names', async (t) => {
   for (const body of [list('[]', 50_000), list('{}', 50_000), list('0', 50_000), names])
     t.match(await post(body), { status: 400, json: { detail: /more than 50000 values and property names/ } })
   t.equal((await post(list('0', 49_900))).status, 201)
-  t.equal((await post(list(`"${',[]'.repeat(300_000)}"`, 1))).status, 201, 'text counts as one')
+  t.equal((await post(list(`"${',[]'.repeat(300_000)}"`, 1))).status, 201, 'a text counts as one value')
 })
 
-t.test('a prefix names the headers, and no other is honoured', async (t) => {
+t.test('the prefix is part of the header names, and headers with another prefix are ignored', async (t) => {
   const { ask, all } = await open(t, { prefix: 'BT' })
   const good = await ask('GET /tokens', { headers: { 'bt-trace-id': 'mine' } })
   t.match(good, { status: 200, headers: { 'bt-trace-id': 'mine' } })
@@ -241,7 +241,7 @@ t.test('a prefix names the headers, and no other is honoured', async (t) => {
   t.equal(bad.headers['www-authenticate'], 'ApiKey name="BT-API-KEY"')
 })
 
-t.test('who wants plain JSON gets problems as plain JSON', async (t) => {
+t.test('a caller that accepts only plain JSON gets problems as plain JSON', async (t) => {
   const { ask } = await open(t)
   const plain = ['application/json', 'text/html, application/json;q=0.9']
   const others = ['*/*', 'application/*', 'application/problem+json'].map(
@@ -265,7 +265,7 @@ t.test('a filter value that nothing can have finds nothing', async (t) => {
   t.equal(await count('GET /tokens?type=token'), 1)
 })
 
-t.test('callers learn neither what failed nor where, and the operator does', async (t) => {
+t.test('only the operator learns what failed', async (t) => {
   const message = 'Cannot write /var/lib/acme/vault/journal-1: no space is left on the disk.'
   const errors = (['storage_failed', 'vault_damaged', 'vault_missing'] as const).map(
     (code) => new CofferError(code, message),
@@ -282,7 +282,7 @@ t.test('callers learn neither what failed nor where, and the operator does', asy
   }
 })
 
-t.test('every request is recorded by its route, without ids, keys, queries or bodies', async (t) => {
+t.test('every request is logged with its route, without ids, keys, queries or bodies', async (t) => {
   let now = 0
   const { ask, all, entries } = await open(t, { clock: () => (now += 5) })
   const headers = { 'svc-trace-id': 'x' }
@@ -297,14 +297,14 @@ t.test('every request is recorded by its route, without ids, keys, queries or bo
   ])
 })
 
-t.test('the rate limit is each application’s own, and says when to come back', async (t) => {
+t.test('each application has its own rate limit, and 429 says when to repeat', async (t) => {
   let now = 0
   const clock = () => now
   const { ask, reader } = await open(t, { clock, rateLimit: createRateLimit(parseRate('2/m'), clock) })
   const get = (key = reader.key) => ask('GET /tokens', { key })
   for (const status of [200, 200]) t.equal((await get()).status, status)
   t.match(await get(), { status: 429, headers: { 'retry-after': '30' } })
-  t.equal((await ask('GET /tokens')).status, 200, 'another application is not concerned')
+  t.equal((await ask('GET /tokens')).status, 200, 'another application is not limited')
   now = 29_999
   t.equal((await get()).headers['retry-after'], '1')
   now = 30_000

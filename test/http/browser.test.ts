@@ -1,10 +1,10 @@
-/** From an invitation to a member as people see it: in a real browser, on what the built program serves. */
+/** An invitation from its creation to the new member, in a real browser with the built program. */
 import t, { type Test } from 'tap'
 import { checkPage, launchChromium, needsChromium } from './chromium.js'
 import { createWorkplace, runCommand, serveFor, type Workplace } from './process.js'
 
 t.test(
-  'invite, read the outbox, follow the link, accept, be a member; the link is dead',
+  'an invitation can be created, read in the outbox and accepted in a browser, and its link then refuses',
   needsChromium,
   async (t) => {
     const { place, server, page } = await start(t)
@@ -17,11 +17,11 @@ t.test(
       await page.getByRole('link', { name: 'Open the link' }).waitFor()
     }
     await openOutbox(server.announcement.page_url!)
-    t.notMatch(page.url(), 'login', 'the login is in the address no more')
+    t.notMatch(page.url(), 'login', 'the address no longer contains the login')
     await checkPage(t, page, 'outbox')
     const link = (await page.getByRole('link', { name: 'Open the link' }).getAttribute('href'))!
     await page.goto(link)
-    t.match(created.stderr, link, 'the same link as on the command line')
+    t.match(created.stderr, link, 'the command line prints the same link')
     const again = JSON.parse((await run(place, ['control', 'page', '--output', 'json'])).stdout) as {
       url: string
     }
@@ -52,11 +52,11 @@ t.test(
     await page.goto(`${server.announcement.url}/`)
     await checkPage(t, page, 'reference')
     t.match(server.printed.stderr, '/invitations/accept')
-    t.notMatch(server.printed.stderr, new URL(link).searchParams.get('token')!, 'no secret is in the log')
+    t.notMatch(server.printed.stderr, new URL(link).searchParams.get('token')!, 'the log contains no secret')
   },
 )
 
-/** A served vault, and a browser before it. */
+/** Starts a server on a vault, and a browser. */
 async function start(t: Test) {
   const place = createWorkplace()
   await run(place, ['init', '--quiet'])

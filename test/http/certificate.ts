@@ -1,4 +1,4 @@
-/** A self-signed certificate for localhost and its key, made for tests alone and worth nothing elsewhere. */
+/** A self-signed certificate for localhost, and its private key. Only for tests. */
 
 export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBljCCATugAwIBAgIUF+du9iFl4GqDwFi38BOfQOWwRqUwCgYIKoZIzj0EAwIw

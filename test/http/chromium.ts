@@ -1,4 +1,4 @@
-/** A real browser, and what every page must be in it. */
+/** A real browser, and the checks of every page. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
@@ -7,22 +7,22 @@ import type { Test } from 'tap'
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path))
 const WIDTHS = [320, 390, 1400]
 
-/** Options of a test. */
+/** Options for tests that need Chromium. */
 export const needsChromium =
   CHROMIUM === undefined ? { skip: 'there is no chromium: apt-get install chromium' } : {}
 
 export async function launchChromium(): Promise<Browser> {
   const { chromium } = await import('playwright-core')
-  // Chromium's own sandbox cannot be had by root, as which tests run in containers.
+  // Chromium's own sandbox refuses to run as root, and tests in containers run as root.
   const args = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
   return chromium.launch({ executablePath: CHROMIUM!, args })
 }
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8')
 
-/** Nothing for axe-core to complain of, and nothing beyond the edge, however narrow the window, in both themes. */
+/** Checks accessibility with axe-core, and that the page fits narrow windows, in both themes. */
 export async function checkPage(t: Test, page: Page, name: string): Promise<void> {
-  // What a debugger evaluates is not held to the page's policy.
+  // The page's policy does not apply to code that a debugger evaluates.
   if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(axe)
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 900 })
@@ -30,7 +30,7 @@ export async function checkPage(t: Test, page: Page, name: string): Promise<void
     t.ok(Number(overflow) <= 0, `${name} fits ${width} pixels`)
     for (const colorScheme of ['dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme })
-      // What is hidden has nothing to complain of, and takes long to look through.
+      // Checks no hidden elements, because they need no check and take a long time.
       const violations = await page.evaluate(
         `axe.run({ exclude: '[hidden]' }).then(({ violations }) => violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]))`,
       )

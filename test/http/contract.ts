@@ -1,4 +1,4 @@
-/** Holds answers against the OpenAPI document: every one of them must be what the document says it may be. */
+/** Compares responses with the OpenAPI document. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import type { Registry } from '../../src/framework/registry.js'
@@ -8,24 +8,24 @@ import { createDocument, type OpenApiDocument } from '../../src/http/openapi/ope
 type Shown = Pick<HttpResponse, 'status' | 'headers' | 'body'>
 
 export interface Contract {
-  /** What is wrong with `answer` to a request for `method` on the document's `path`; undefined: nothing. */
+  /** Returns how `answer` differs from the document for `method` on `path`, or undefined. */
   findBreach(method: string, path: string, answer: Shown): string | undefined
-  /** The same for an answer to something that is no operation. */
+  /** Returns how `answer` differs from the document if the request matches no operation, or undefined. */
   findProblemBreach(answer: Shown): string | undefined
 }
 
 const PROBLEM_TYPES = ['application/problem+json', 'application/json']
 
-/** Whether code gave the answer: no other one has this header. */
+/** Whether reactor or proxy code made the response. No other response has this header. */
 export function isGiven({ headers }: Shown): boolean {
   return headers['content-security-policy'] === 'sandbox'
 }
 
-/** The document of `registry`. */
+/** The contract of the document of `registry`. */
 export const documentOf = (registry: Registry): OpenApiDocument =>
   createDocument(registry, { version: '0.0.0', prefix: 'svc', bodyLimitBytes: 1024 * 1024 })
 
-/** @throws Error when a schema of the document is none. */
+/** @throws Error if a schema of the document is invalid */
 export function createContract(document: OpenApiDocument): Contract {
   const ajv = new Ajv2020({ strict: false, allErrors: true })
   formats.default(ajv, ['uuid', 'date-time'])

@@ -4,7 +4,7 @@ import type { Handler } from '../../src/http/handler.js'
 import { registry } from '../../src/operations/all.js'
 import { createHandler, serveHttp } from '../support/service.js'
 import { openTestVault, permissionsOf, type TestVault } from '../support/test-vault.js'
-import { sendRaw, spellRequest } from './socket.js'
+import { requestText, sendRaw } from './socket.js'
 
 const EXPOSED = 'SVC-TRACE-ID, SVC-PROXY-DESTINATION-STATUS, Retry-After'
 
@@ -25,7 +25,7 @@ function send(handle: Handler, line: string, headers = {}, body?: string): Promi
   return handle(new Request(`http://localhost${path}`, { method, headers: sent, ...(body ? { body } : {}) }))
 }
 
-/** The CORS headers of an answer. */
+/** The CORS headers of a response. */
 function corsOf({ headers }: Response): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')))
 }
@@ -34,7 +34,7 @@ const OPEN = { 'access-control-allow-origin': '*', 'access-control-expose-header
 
 const PREFLIGHT = { 'access-control-request-method': 'GET' }
 
-t.test('a preflight on every known path is answered without a key, and on no other', async (t) => {
+t.test('a preflight is answered without a key on every known path, and on no other path', async (t) => {
   const { ask } = await start(t)
   const asked = { ...PREFLIGHT, 'access-control-request-headers': 'content-type,svc-api-key,x-mine' }
   for (const { endpoint } of registry.routed) {
@@ -70,7 +70,7 @@ t.test('a preflight on every known path is answered without a key, and on no oth
   t.equal((await ask('OPTIONS /tokens')).status, 405)
 })
 
-t.test('pages read answers and errors, except those to keys of servers', async (t) => {
+t.test('pages can read responses and errors, except responses to server keys', async (t) => {
   const { vault, ask } = await start(t)
   const keyed = async (type: 'public' | 'private' | 'management') => {
     const { key } = await vault.createApplication(type, { permissions: permissionsOf(type) })
@@ -95,7 +95,7 @@ t.test('pages read answers and errors, except those to keys of servers', async (
       t.same(corsOf(await ask(line, await keyed(type))), {}, `${line} with a ${type} key`)
 })
 
-t.test('the names follow the prefix; switched off, nothing says that pages may read anything', async (t) => {
+t.test('header names have the prefix, and without CORS no response allows pages', async (t) => {
   const { ask: askBt } = await start(t, { prefix: 'bt' })
   const exposed = (await askBt('GET /healthz')).headers.get('access-control-expose-headers')
   t.equal(exposed, EXPOSED.replaceAll('SVC', 'BT'))
@@ -108,8 +108,8 @@ t.test('the names follow the prefix; switched off, nothing says that pages may r
     const service = { host: vault.app, registry, authenticate, version: '0', cors }
     const server = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
     t.teardown(() => server.stop())
-    const text = await sendRaw(server.port, spellRequest('GET /', { X: 'x'.repeat(20_000) }))
-    t.match(text, /^HTTP\/1\.1 431 /, 'an answer to what is no valid request')
+    const text = await sendRaw(server.port, requestText('GET /', { X: 'x'.repeat(20_000) }))
+    t.match(text, /^HTTP\/1\.1 431 /, 'a response to an invalid request')
     t.equal(/access-control-allow-origin: \*/i.test(text), cors)
   }
 })

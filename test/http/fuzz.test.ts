@@ -4,7 +4,7 @@ import { runFuzz } from './fuzz.js'
 const REQUESTS = 20_000
 
 t.test(
-  'whatever is asked, the answer is of the right shape and never a fault of ours',
+  'random requests get responses that match the document, and never a fault of the server',
   { timeout: 400_000 },
   async (t) => {
     const { statuses } = await runFuzz(REQUESTS)

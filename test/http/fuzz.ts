@@ -1,6 +1,6 @@
 /**
- * Requests drawn from the schemas and from what schemas do not foresee, against a whole product in memory. Whatever is
- * asked, the answer is no fault of ours and is what the OpenAPI document says.
+ * Sends random requests, both valid and invalid by their schemas, to a whole product in memory. Every response must
+ * match the OpenAPI document and must not be a fault of the server.
  */
 import fc from 'fast-check'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -14,10 +14,10 @@ import { ensureSampleApplications } from '../../src/vault/sample-applications.js
 import { openEphemeral } from '../support/ephemeral.js'
 import { createContract, documentOf } from './contract.js'
 
-/** What is drawn; ids of things that exist are filled in when it is sent. */
+/** A random request. Ids of existing records are inserted when it is sent. */
 interface Draw {
   operation: RoutedOperation
-  /** For each path parameter: which of the known ids, or a text. */
+  /** For each path parameter, the number of a known id, or a text. */
   ids: (number | string)[]
   search: string
   headers: Record<string, string>
@@ -58,7 +58,7 @@ const anyJson = fc.oneof(
 
 type ObjectSchema = Extract<Schema, { type: 'object' }>
 
-/** Mostly what the schema asks for, sometimes anything. */
+/** Usually a valid value of the schema, sometimes any value. */
 function drawValue(schema: Schema): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 12, arbitrary: drawValid(schema) }, { weight: 1, arbitrary: anyJson })
 }
@@ -86,7 +86,10 @@ function drawObject(
   return fc.tuple(named, entries).map(([own, more]) => ({ ...own, ...more }))
 }
 
-/** What makes sense under a name, where the schema cannot say it; so that what comes after validation is reached as well. */
+/**
+ * Plausible values by property name, for rules that the schema cannot express. Without them, few requests would pass
+ * the validation.
+ */
 const SENSIBLE: Readonly<Record<string, readonly unknown[]>> = {
   id: ['my-id-1', 'my-id-2', '{{ data | alias_preserve_length: 0, 2 }}'],
   containers: [['/pci/high/'], ['/general/', '/pii/low/']],
@@ -110,7 +113,7 @@ function drawNamed(name: string, drawn: fc.Arbitrary<unknown>): fc.Arbitrary<unk
   return fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...sensible) }, { weight: 1, arbitrary: drawn })
 }
 
-/** Data that fits its type. */
+/** Data that is valid for its type. */
 const TYPED_DATA = [
   { type: 'card', data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2099 } },
   { type: 'bank', data: { routing_number: '021000021', account_number: '1234567' } },
@@ -183,7 +186,9 @@ function isForManagement({ access }: RoutedOperation): boolean {
   return !access.permissions.some((permission) => permission.startsWith('token:'))
 }
 
-/** A product that requests change: sooner or later one of them takes its tenant, its keys or their permissions. */
+/**
+ * A product under test. Requests change it: sooner or later one deletes its tenant, its keys or their permissions.
+ */
 interface World {
   app: App
   answerer: Answerer
@@ -192,7 +197,7 @@ interface World {
 }
 
 const MAX_IDS = 200
-/** After so many the world is exchanged for a fresh one. */
+/** A new world replaces the old one after this number of requests. */
 const WORLD_REQUESTS = 200
 
 async function createWorld(faults: unknown[]): Promise<World> {
@@ -215,7 +220,10 @@ async function createWorld(faults: unknown[]): Promise<World> {
   }
 }
 
-/** Counts by status the answers to `count` requests. @throws Error with the smallest request that breaks the rules, and the seed */
+/**
+ * Sends `count` requests and counts the responses by status. @throws Error with the seed and the smallest request
+ * that fails
+ */
 export async function runFuzz(count: number) {
   const faults: unknown[] = []
   const statuses: Record<number, number> = {}
@@ -252,7 +260,7 @@ function send({ answerer, keys, ids }: World, { operation, ids: chosen, search, 
   const target = path.replaceAll(/\{[a-z_]+\}/g, () => {
     const id = chosen[at++] ?? ''
     const spelled = typeof id === 'number' ? ids[id % ids.length]! : id
-    // An empty id would be another path.
+    // An empty id would make another path.
     return encodeURIComponent(spelled || '-')
   })
   const bytes = Buffer.from(body as string)
@@ -268,7 +276,7 @@ function send({ answerer, keys, ids }: World, { operation, ids: chosen, search, 
   })
 }
 
-/** Ids that were answered, so that later requests ask for what exists. */
+/** Collects ids of responses, so that later requests find existing records. */
 function remember({ ids }: World, body: string): void {
   for (const [, id] of body.matchAll(/"id":"([^"\\]+)"/g)) {
     if (ids.length < MAX_IDS) ids.push(id!)

@@ -1,4 +1,4 @@
-/** Checks what README, docs/emulation.md and the reference say about clients and fidelity. */
+/** Checks README, docs/emulation.md and the reference against the program and the fixtures. */
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -13,10 +13,10 @@ const root = new URL('../../../', import.meta.url).pathname
 const run = promisify(execFile)
 
 const CLIENTS = readClients().map((client) => ({ ...client, code: client.code.join('\n') }))
-/** What the snippets have in the place of an address and a key. */
+/** Placeholders of the snippets, with their values in the test. */
 const PLACEHOLDERS = { url: 'http://localhost:4010', key: 'key_…' }
 
-/** The text of a section without its heading. */
+/** Returns the text of a section without its heading. */
 function readSection(heading: string, document = 'docs/emulation.md'): string {
   const [, section] = readFileSync(root + document, 'utf8').split(`\n## ${heading}\n`)
   return section?.split('\n## ')[0] ?? ''
@@ -24,7 +24,7 @@ function readSection(heading: string, document = 'docs/emulation.md'): string {
 
 const areas = readAreas()
 
-/** `GET PUT /path` as `GET /path` and `PUT /path`; the names of a path's parameters do not matter. */
+/** Splits `GET PUT /path` into `GET /path` and `PUT /path`, with uniform parameter names. */
 function eachPart(part: string): string[] {
   const [, methods, path] = /^([A-Z ]+) (\/.*)$/.exec(part) ?? []
   if (methods === undefined || path === undefined) return [part]
@@ -35,7 +35,7 @@ function nameCall(call: string): string {
   return call.replaceAll(/\{[^}]*\}/g, '{}')
 }
 
-/** Calls, their attributes, and filters that the program has. */
+/** All calls of the program, with their attributes and filters. */
 function listParts(): Set<string> {
   const filters = [...FILTERS.keys()].map((name) => `| ${name}`)
   const calls = registry.operations.flatMap((operation) => {
@@ -51,7 +51,7 @@ function listParts(): Set<string> {
   return new Set([...calls, ...filters])
 }
 
-t.test('the tables of documents are those of fixtures/emulation.json', async (t) => {
+t.test('the tables of documents are equal to the tables of fixtures/emulation.json', async (t) => {
   const rows = areas.map((each) => `| ${[each.area, ...rateArea(each)].join(' | ')} |`)
   const table = ['| Area | January 2023 | Today |', '| --- | --- | --- |', ...rows].join('\n')
   const [shown] = /\|[\s\S]*\|/.exec(readSection('What is emulated')) ?? ['']
@@ -65,14 +65,14 @@ t.test('the tables of documents are those of fixtures/emulation.json', async (t)
   t.equal(short, ['| Status | Areas |', '| --- | --- |', ...summary].join('\n'), 'copy it into README')
 })
 
-t.test('the program has every part that the table rates, and the table rates every call', async (t) => {
+t.test('every rated part exists, and every call is rated', async (t) => {
   const parts = listParts()
   const rated = areas.flatMap(({ in_2023 = [], since_2023 = [] }) =>
     [...in_2023, ...since_2023].flatMap(eachPart),
   )
   for (const part of rated) t.ok(parts.has(part), part)
   const calls = rated.filter((part) => /^[A-Z]+ \S+$/.test(part))
-  t.equal(new Set(calls).size, calls.length, 'none is rated twice')
+  t.equal(new Set(calls).size, calls.length, 'no call is rated twice')
   for (const { endpoint } of registry.routed)
     t.ok(
       calls.includes(nameCall(`${endpoint.method} ${endpoint.path}`)),
@@ -86,7 +86,7 @@ t.test('the program has every part that the table rates, and the table rates eve
     )
 })
 
-t.test('the reference shows the table and the snippets', async (t) => {
+t.test('the reference contains the table and the snippets', async (t) => {
   const table = renderFidelity()
   for (const { area } of areas) t.ok(table.includes(`>${area}<`), area)
   t.notMatch(table, '`')
@@ -100,10 +100,14 @@ t.test('docs/emulation.md has the snippets of this version', async (t) => {
     const from = source === undefined ? '' : ` (\`${source}\`)`
     t.ok(section.includes(`${name}${from}:\n\n\`\`\`${language}\n${code}\n\`\`\`\n`), name)
   }
-  t.equal(section.split('```').length, 2 * CLIENTS.length + 1 + 2, 'and no other but how to start')
+  t.equal(
+    section.split('```').length,
+    2 * CLIENTS.length + 1 + 2,
+    'it has no other snippets except those of the start',
+  )
 })
 
-t.test('the snippets of the clients at hand work as they are', async (t) => {
+t.test('the snippets of the installed clients run unchanged', async (t) => {
   const { url, applications } = (await serveFor(t, ['--ephemeral', '--prefix', CLIENT_PREFIX])).announcement
   const commands: Record<string, (code: string) => [string, string[]]> = {
     js: (code) => [

@@ -5,7 +5,7 @@ import { openEphemeral } from '../support/ephemeral.js'
 import { createHandler, startServer } from '../support/service.js'
 import { setSetting } from '../support/test-vault.js'
 import { createWorkplace, serveFor, startProcess } from './process.js'
-import { readAnswers, sendRaw, spellRequest } from './socket.js'
+import { readAnswers, requestText, sendRaw } from './socket.js'
 
 const app = await openEphemeral({ tenantName: 'test' })
 t.teardown(() => app.close())
@@ -26,15 +26,15 @@ const askOf = (host: string | undefined, target = '/healthz'): HttpRequest => ({
   readBody: async () => undefined,
 })
 
-t.test('addresses and given names are ours, whatever their case and port, and nothing else is', async (t) => {
+t.test('only addresses and configured names are accepted, in any case and with any port', async (t) => {
   const check = createHostCheck(app, ['vault.TEST'])
   for (const host of OURS.split('|')) t.equal(check(askOf(host)), undefined, host)
   for (const host of NOT_OURS.split('|'))
     await t.rejects(Promise.resolve(check(askOf(host))), { code: 'misdirected', status: 421 }, host)
-  t.equal(check(askOf(undefined)), undefined, 'before HTTP/1.1 no host need be named')
+  t.equal(check(askOf(undefined)), undefined, 'HTTP/1.0 needs no host')
 })
 
-t.test('a whole URL counts besides the header', async (t) => {
+t.test('the host of an absolute URL is checked besides the header', async (t) => {
   const check = createHostCheck(app, [])
   t.equal(check(askOf('localhost', 'http://127.0.0.1:1/tokens?a=http://evil.example')), undefined)
   t.equal(check(askOf('localhost', '/http://evil.example')), undefined)
@@ -48,7 +48,7 @@ t.test('a whole URL counts besides the header', async (t) => {
     await t.rejects(Promise.resolve(check(askOf(host, url))), { code: 'misdirected' }, `${host}, ${url}`)
 })
 
-t.test('the name in public_url is ours as long as it is set', async (t) => {
+t.test('the name in public_url is accepted while it is set', async (t) => {
   const check = createHostCheck(app, [])
   const verdict = (host: string) =>
     Promise.resolve(check(askOf(host))).then(
@@ -64,7 +64,7 @@ t.test('the name in public_url is ours as long as it is set', async (t) => {
   t.notOk(await verdict('vault.example'))
 })
 
-t.test('a server refuses before all else; a handler leaves it to whoever brings the request', async (t) => {
+t.test('a server checks the host first, and a handler leaves the check to its caller', async (t) => {
   const server = await startServer(app, { port: 0, addresses: ['127.0.0.1'], allowHosts: ['vault.test'] })
   t.teardown(() => server.stop())
   const send = async (text: string) => readAnswers(await sendRaw(server.port, text, { deadlineMs: 2_000 }))[0]
@@ -89,7 +89,7 @@ t.test('a server refuses before all else; a handler leaves it to whoever brings 
 t.test('coffer serve takes names from its flag and its variable', async (t) => {
   const place = createWorkplace()
   const statusOf = async (url: string, host: string) => {
-    const text = spellRequest('GET /healthz', { Host: host, Connection: 'close' })
+    const text = requestText('GET /healthz', { Host: host, Connection: 'close' })
     return readAnswers(await sendRaw(Number(new URL(url).port), text))[0]?.status
   }
   const env = { ...place.env, COFFER_ALLOW_HOST: 'one.test' }

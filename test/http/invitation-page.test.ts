@@ -32,7 +32,7 @@ async function open(t: Test) {
         )!,
       }
     },
-    /** The fields of the form that the link shows. */
+    /** The fields of the form on the page of the link. */
     formOf: async (secret: string) => ({ token: fieldOf(await (await show(secret)).text(), 'token') }),
     count: async () => ((await vault.ask('member list')) as List<MemberView>).pagination.total_items,
   }
@@ -42,7 +42,7 @@ function fieldOf(html: string, name: string): string {
   return new RegExp(`<input[^>]* name="${name}" value="([^"]*)"`).exec(html)?.[1] ?? ''
 }
 
-t.test('each dead link says why, with its status; looking at a link changes nothing', async (t) => {
+t.test('each invalid link shows its reason and status, and showing a link changes nothing', async (t) => {
   const vault = await open(t)
   const replaced = await vault.invite()
   await vault.ask('invite resend', { id: replaced.id })
@@ -54,7 +54,7 @@ t.test('each dead link says why, with its status; looking at a link changes noth
   t.equal(await vault.count(), 1)
   const fields = await vault.formOf(joined.secret)
   const clicks = await Promise.all([fields, fields, fields].map((each) => vault.send(each)))
-  t.same(clicks.map(({ status }) => status).sort(), [200, 410, 410], 'of several clicks one makes a member')
+  t.same(clicks.map(({ status }) => status).sort(), [200, 410, 410], 'one of several clicks creates a member')
   vault.clock.now += 72 * 3_600_000 - 1
   t.match(await (await vault.show(again.secret)).text(), 'You are already a member')
   t.equal((await vault.show(again.secret)).status, 409)
@@ -77,7 +77,7 @@ t.test('each dead link says why, with its status; looking at a link changes noth
   t.equal(await vault.count(), 2)
 })
 
-t.test('a form that another site sends is refused, whatever is in it', async (t) => {
+t.test('a form that another site sends is refused', async (t) => {
   const vault = await open(t)
   const { secret } = await vault.invite()
   for (const site of ['cross-site', 'same-site'])
@@ -87,7 +87,7 @@ t.test('a form that another site sends is refused, whatever is in it', async (t)
   t.equal(own.status, 200)
 })
 
-t.test('the page leaks nothing and runs nothing', async (t) => {
+t.test('the page leaks nothing and runs no code', async (t) => {
   const vault = await open(t)
   await vault.ask('tenant update', { name: '"><script>alert(1)</script>\u202e' })
   const { secret } = await vault.invite('"<script>alert(1)</script>"@example.com')
@@ -110,13 +110,13 @@ t.test('the page leaks nothing and runs nothing', async (t) => {
   t.notMatch(await wrong.text(), /<script/i)
 })
 
-t.test('hostile forms are refused in words', async (t) => {
+t.test('invalid forms are refused with an explanation', async (t) => {
   const vault = await open(t)
   const { secret } = await vault.invite()
   const long = await vault.send({ ...(await vault.formOf(secret)), first_name: 'x'.repeat(5000) })
   const html = await long.text()
   t.match([long.status, html], [400, 'It must have at most 200 characters.'])
-  t.ok(html.length < 10_000, 'and not all of it comes back')
+  t.ok(html.length < 10_000, 'the response does not repeat the whole text')
   const form = 'application/x-www-form-urlencoded'
   for (const [status, method, type, body] of [
     [415, 'POST', 'application/json', '{}'],
@@ -130,7 +130,7 @@ t.test('hostile forms are refused in words', async (t) => {
   t.equal(await vault.count(), 1)
 })
 
-t.test('who guesses links is made to wait; nobody else is', async (t) => {
+t.test('only a client that guesses links must wait', async (t) => {
   let now = 0
   const vault = await open(t)
   const { secret } = await vault.invite()
@@ -149,5 +149,5 @@ t.test('who guesses links is made to wait; nobody else is', async (t) => {
   now += 1000
   t.equal(await statusOf(secret, '192.0.2.1'), 200)
   for (let look = 0; look < 200; look++) await statusOf(secret, '192.0.2.3')
-  t.equal(await statusOf(secret, '192.0.2.3'), 200, 'a link that is known may be looked at')
+  t.equal(await statusOf(secret, '192.0.2.3'), 200, 'a valid link can be shown')
 })

@@ -12,17 +12,17 @@ import { completeService } from '../../src/http/service.js'
 import { registry } from '../../src/operations/all.js'
 import { serve } from '../support/service.js'
 import { openTestVault, permissionsOf, type TestVault } from '../support/test-vault.js'
-import { readAnswers, sendRaw, spellRequest } from './socket.js'
+import { readAnswers, requestText, sendRaw } from './socket.js'
 
 const MIB = 1024 * 1024
 
-function shareOf(load: ByteBudget, holder: string): ByteLease {
+function createLease(load: ByteBudget, holder: string): ByteLease {
   const share = new ByteLease(load)
   share.holder = holder
   return share
 }
 
-/** The key of an application that sees every token in the clear. */
+/** Returns the key of an application that sees every token in plaintext. */
 async function createRevealing({ createApplication }: TestVault): Promise<string> {
   const rule = {
     priority: 1,
@@ -43,42 +43,46 @@ const isRefused = (work: () => void): boolean => {
 }
 
 t.test(
-  'all together hold no more than there is room for, one application less, and small ones more',
+  'all requests, and those of one application, hold limited bytes, and small requests have a reserve of their own',
   async (t) => {
     const load = new ByteBudget()
-    const [a, b] = [shareOf(load, 'a'), shareOf(load, 'b')]
+    const [a, b] = [createLease(load, 'a'), createLease(load, 'b')]
     a.reserve(60 * MIB)
-    t.throws(() => shareOf(load, 'a').reserve(10 * MIB), { code: 'unavailable', status: 503 }, 'two thirds')
+    t.throws(
+      () => createLease(load, 'a').reserve(10 * MIB),
+      { code: 'unavailable', status: 503 },
+      'two thirds',
+    )
     b.reserve(36 * MIB)
-    t.throws(() => shareOf(load, 'c').reserve(MIB), { code: 'unavailable' }, 'all of it')
-    const small = Array.from({ length: 96 * 16 + 1 }, () => shareOf(load, 'c'))
+    t.throws(() => createLease(load, 'c').reserve(MIB), { code: 'unavailable' }, 'the whole budget is used')
+    const small = Array.from({ length: 96 * 16 + 1 }, () => createLease(load, 'c'))
     const refused = small.filter((share) => isRefused(() => share.reserve(64 * 1024)))
-    t.equal(refused.length, 1, 'as much again for what is small, and then nothing')
+    t.equal(refused.length, 1, 'the reserve of small requests is as large as the budget')
     for (const share of small) share.end()
     b.reserve(10 * MIB)
-    shareOf(load, 'c').reserve(26 * MIB)
-    t.throws(() => b.reserve(11 * MIB), { code: 'unavailable' }, 'what was given back is gone')
+    createLease(load, 'c').reserve(26 * MIB)
+    t.throws(() => b.reserve(11 * MIB), { code: 'unavailable' }, 'released bytes were reserved again')
     b.end()
-    shareOf(load, 'd').reserve(10 * MIB)
+    createLease(load, 'd').reserve(10 * MIB)
   },
 )
 
-t.test('who is alone may hold more, and what is there already is only counted', async (t) => {
+t.test('a single holder may exceed the budget, and bytes that exist already are only counted', async (t) => {
   const load = new ByteBudget()
-  const alone = shareOf(load, 'a')
+  const alone = createLease(load, 'a')
   alone.take(MIB)
   alone.reserve(300 * MIB)
-  t.throws(() => shareOf(load, 'b').reserve(MIB), { code: 'unavailable' })
+  t.throws(() => createLease(load, 'b').reserve(MIB), { code: 'unavailable' })
   alone.end()
-  const settled = shareOf(load, 'b')
+  const settled = createLease(load, 'b')
   settled.settle(200 * MIB)
-  t.throws(() => shareOf(load, 'c').take(MIB), { code: 'unavailable' })
+  t.throws(() => createLease(load, 'c').take(MIB), { code: 'unavailable' })
   const wide = new ByteBudget(256 * MIB)
-  shareOf(wide, 'a').take(256 * MIB)
-  shareOf(wide, 'b').take(256 * MIB)
+  createLease(wide, 'a').take(256 * MIB)
+  createLease(wide, 'b').take(256 * MIB)
 })
 
-t.test('what there is no room for is 503, writes nothing and notes nothing', async (t) => {
+t.test('a request without room gets 503, writes nothing and logs nothing', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const key = await createRevealing(vault)
@@ -97,7 +101,7 @@ t.test('what there is no room for is 503, writes nothing and notes nothing', asy
     return answerer({ method, target, headers: { 'svc-api-key': key }, lease: share, readBody })
   }
   const logs = await countOf('log list')
-  const full = shareOf(load, 'somebody')
+  const full = createLease(load, 'somebody')
   full.settle(128 * MIB)
   const large = { type: 'token', data: 'y'.repeat(200_000), mask: '{{ data }}' }
   for (const [method, target, body] of [
@@ -111,14 +115,14 @@ t.test('what there is no room for is 503, writes nothing and notes nothing', asy
     t.equal(answer.status, 503, `${method} ${target}`)
     t.equal(answer.headers['retry-after'], '1')
   }
-  t.equal(await countOf('log list'), logs, 'nothing was noted')
-  t.equal((await ask('GET', '/tokens?type=card')).status, 200, 'what is small is answered')
+  t.equal(await countOf('log list'), logs, 'nothing was logged')
+  t.equal((await ask('GET', '/tokens?type=card')).status, 200, 'a small response is sent')
   full.end()
   t.equal((await ask('HEAD', '/tokens/large')).status, 200)
   t.equal(await countOf('log list'), logs + 1)
 })
 
-t.test('a client that takes nothing is dropped; one that takes it slowly gets all of it', async (t) => {
+t.test('a client that does not read is disconnected, and a slow one gets the whole response', async (t) => {
   const large = 'x'.repeat(24 * MIB)
   const limits = { ...SERVER_LIMITS, stallMs: 1_200 }
   const server = await serve(async () => answerText(200, 'text/plain', large), { limits })
@@ -126,7 +130,7 @@ t.test('a client that takes nothing is dropped; one that takes it slowly gets al
   const open = () => {
     const socket = connect(server.port, '127.0.0.1').on('error', () => {})
     socket.pause()
-    socket.write(spellRequest('GET /', { Connection: 'close' }))
+    socket.write(requestText('GET /', { Connection: 'close' }))
     return { socket, closed: new Promise((resolve) => socket.once('close', resolve)) }
   }
   const [idle, slow] = [open(), open()]
@@ -145,16 +149,16 @@ t.test('a client that takes nothing is dropped; one that takes it slowly gets al
     await wait(3)
   }
   await slow.closed
-  t.ok(whole.bytes > large.length, 'slowly, but whole')
+  t.ok(whole.bytes > large.length, 'the slow client got the whole response')
   const part = take(idle)
   idle.socket.pause()
   await wait(2 * limits.stallMs)
   idle.socket.resume()
   await idle.closed
-  t.ok(part.bytes < large.length, `dropped after ${part.bytes} bytes that the system had taken`)
+  t.ok(part.bytes < large.length, `disconnected after ${part.bytes} bytes that the system had buffered`)
 })
 
-t.test('requests that come together are worked on one after another', async (t) => {
+t.test('pipelined requests are answered one after another', async (t) => {
   let under = 0
   let most = 0
   const server = await serve(async ({ target }) => {
@@ -165,7 +169,7 @@ t.test('requests that come together are worked on one after another', async (t) 
   })
   t.teardown(() => server.stop())
   const targets = Array.from({ length: 50 }, (_, at) => `/${at}`)
-  const all = await sendRaw(server.port, targets.map((each) => spellRequest(`GET ${each}`)).join(''), {
+  const all = await sendRaw(server.port, targets.map((each) => requestText(`GET ${each}`)).join(''), {
     halfClose: true,
   })
   t.same(
@@ -195,7 +199,7 @@ t.test('requests and bodies of many connections are spread over turns of the eve
   t.teardown(() => server.stop())
   const ask = async (texts: readonly string[]) => {
     const sockets: Socket[] = []
-    // One after another: a full backlog would delay the last ones.
+    // Connects one after another, because a full backlog would delay the last ones.
     for (const _ of texts) {
       const socket = connect(server.port, '127.0.0.1')
       await new Promise((resolve) => socket.once('connect', resolve))
@@ -214,16 +218,19 @@ t.test('requests and bodies of many connections are spread over turns of the eve
     return Math.max(...[...new Set(all)].map((one) => all.filter((each) => each === one).length))
   }
   const close = { Connection: 'close' }
-  const plain = Array.from({ length: 200 }, () => spellRequest('GET /plain', close))
-  await ask([...plain, spellRequest('GET /healthz', close)])
+  const plain = Array.from({ length: 200 }, () => requestText('GET /plain', close))
+  await ask([...plain, requestText('GET /healthz', close)])
   t.equal(turns.get('/plain')?.length, 200)
   t.ok(maxInATurn('/plain') <= 50, `${maxInATurn('/plain')} in one turn`)
-  // One in each turn would give each its own sync to the disk.
+  // One request in each turn would give each its own sync of the disk.
   const taken = new Set(turns.get('/plain')).size
   t.ok(taken <= 60, `${taken} turns for 200`)
-  t.ok(turns.get('/healthz')![0]! < turns.get('/plain')!.at(-1)!, 'health is answered before those that wait')
+  t.ok(
+    turns.get('/healthz')![0]! < turns.get('/plain')!.at(-1)!,
+    '/healthz is answered before waiting requests',
+  )
   const body = 'x'.repeat(60_000)
-  await ask(Array.from({ length: 40 }, () => spellRequest('POST /body', close, body)))
+  await ask(Array.from({ length: 40 }, () => requestText('POST /body', close, body)))
   t.equal(turns.get('/body read')?.length, 40)
   t.ok(maxInATurn('/body read') <= 4, `${maxInATurn('/body read')} bodies in one turn`)
 })
@@ -245,7 +252,7 @@ t.test('a body in chunks of one byte takes memory of about its size', async (t) 
   }
   const socket = connect(server.port, '127.0.0.1')
   const closed = new Promise((resolve) => socket.resume().once('close', resolve))
-  socket.write(spellRequest('POST /', { Connection: 'close', 'Transfer-Encoding': 'chunked' }))
+  socket.write(requestText('POST /', { Connection: 'close', 'Transfer-Encoding': 'chunked' }))
   const before = measure()
   await new Promise((resolve) => socket.write('1\r\n \r\n'.repeat(count), resolve))
   let grown = 0
@@ -259,7 +266,7 @@ t.test('a body in chunks of one byte takes memory of about its size', async (t) 
   t.equal(length, count)
 })
 
-t.test('HEAD is answered like GET, without a body', async (t) => {
+t.test('a response to HEAD has the headers of GET and no body', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const key = await createRevealing(vault)
@@ -270,11 +277,11 @@ t.test('HEAD is answered like GET, without a body', async (t) => {
   t.teardown(() => server.stop())
   const headers = { 'SVC-API-KEY': key, 'Svc-Trace-Id': 'mine', Connection: 'close' }
   for (const target of ['/tokens/small', '/tokens/large', '/tokens', '/tokens/none', '/tokens?size=0', '/']) {
-    const [get] = readAnswers(await sendRaw(server.port, spellRequest(`GET ${target}`, headers)))
-    const head = await sendRaw(server.port, spellRequest(`HEAD ${target}`, headers))
+    const [get] = readAnswers(await sendRaw(server.port, requestText(`GET ${target}`, headers)))
+    const head = await sendRaw(server.port, requestText(`HEAD ${target}`, headers))
     t.ok(head.endsWith('\r\n\r\n') && head.indexOf('\r\n\r\n') === head.length - 4, `${target}: no body`)
     const fields = (text: string) => text.split('\r\n').filter((line) => !/^(date: |HTTP)/i.test(line))
-    const whole = await sendRaw(server.port, spellRequest(`GET ${target}`, headers))
+    const whole = await sendRaw(server.port, requestText(`GET ${target}`, headers))
     t.same(fields(head), fields(whole.slice(0, whole.indexOf('\r\n\r\n') + 4)), `${target}: the same headers`)
     t.match(head, `HTTP/1.1 ${get?.status} `)
     t.equal(Buffer.byteLength(get?.body ?? ''), Number(get?.headers['content-length']))
@@ -282,6 +289,6 @@ t.test('HEAD is answered like GET, without a body', async (t) => {
   const reads = (await vault.ask('log list', { entity_id: 'small', size: 100 })) as {
     data: { operation: string }[]
   }
-  // Two GETs and a HEAD of it, and the same of the list that it is on.
+  // Two GETs and a HEAD of the token, and the same for the list that contains it.
   t.equal(reads.data.filter(({ operation }) => operation === 'read').length, 6)
 })

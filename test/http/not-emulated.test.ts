@@ -1,10 +1,10 @@
-/** Paths of areas that are left out, and paths and parameters of older versions. */
+/** Paths of areas that are not emulated, and paths and parameters of older versions. */
 import t, { type Test } from 'tap'
 import { registry } from '../../src/operations/all.js'
 import { createHandler } from '../support/service.js'
 import { openTestVault, permissionsOf } from '../support/test-vault.js'
 
-/** Written from the decision, not from the table: paths, and what the detail names. */
+/** Paths, with the area that the problem names. Written by hand and independent of the table in the program. */
 const OUT: Record<string, string> = {
   '/3ds': '3-D Secure',
   '/apple-pay': 'Apple Pay',
@@ -39,7 +39,7 @@ async function start(t: Test) {
   return { ask, keys: { private: await keyOf('private'), management: await keyOf('management') } }
 }
 
-t.test('a path of an area that is left out says so, with and without a key', async (t) => {
+t.test('a path of an area that is not emulated says so, with and without a key', async (t) => {
   const { ask, keys } = await start(t)
   const problem = { status: 501, title: 'Not Emulated', type: 'urn:coffer:problem:not-emulated' }
   for (const [paths, area] of Object.entries(OUT))
@@ -73,7 +73,7 @@ t.test('lists ignore a start beside the page, and end with an empty page', async
   }
 })
 
-t.test('paths from before answer: a ping without a key, and a report under its other name', async (t) => {
+t.test('old paths still work: a ping without a key, and a report under its other name', async (t) => {
   const { ask, keys } = await start(t)
   for (const key of ['', 'key_unknown', keys.private])
     t.same(await ask('GET /ping', key), { status: 200, json: undefined })

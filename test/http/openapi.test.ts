@@ -14,7 +14,7 @@ function listReferences(value: unknown): string[] {
 }
 
 t.test(
-  'every operation is in the document, with its permission, its faults and what it answers',
+  'every operation is in the document, with its permissions, its errors and all of its responses',
   async (t) => {
     for (const definition of registry.routed) {
       const { method, path, takesBody } = definition.endpoint
@@ -36,7 +36,7 @@ t.test(
   },
 )
 
-t.test('what the document refers to is in it', async (t) => {
+t.test('every reference of the document exists', async (t) => {
   const references = [...new Set(listReferences(document))]
   t.ok(references.length > 10)
   for (const reference of references) {
@@ -49,7 +49,7 @@ t.test('what the document refers to is in it', async (t) => {
   }
 })
 
-t.test('a component is one schema, wherever it is named', async (t) => {
+t.test('a component is always the same schema', async (t) => {
   const seen = new Map<string, Schema>()
   const visit = (schema: Schema): void => {
     const { component } = schema
@@ -62,7 +62,7 @@ t.test('a component is one schema, wherever it is named', async (t) => {
   t.ok(seen.size > 10)
 })
 
-t.test('the document says where each part of an input travels', async (t) => {
+t.test('the document says where each part of an input is sent', async (t) => {
   const { paths, components } = createDocument(registry, {
     version: '1.2.3',
     prefix: 'bt',
@@ -89,13 +89,17 @@ t.test('the document says where each part of an input travels', async (t) => {
   t.match(components.securitySchemes, { apiKey: { name: 'BT-API-KEY' } })
 })
 
-t.test('an answer is held against the document', async (t) => {
+t.test('a response that differs from the document is found', async (t) => {
   const contract = createContract(document)
   const schemas = document.components.schemas as Record<string, { examples?: { instance: string }[] }>
   const problem = schemas.Problem!.examples![0]!
   const headers = { 'content-type': 'application/problem+json', 'svc-trace-id': problem.instance }
   const answer = { status: 400, headers, body: JSON.stringify(problem) }
-  t.equal(contract.findBreach('GET', '/tokens/{id}', answer), undefined, 'the example of the document')
+  t.equal(
+    contract.findBreach('GET', '/tokens/{id}', answer),
+    undefined,
+    'the example of the document is valid',
+  )
   t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, status: 404 }), /status 404/)
   t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, status: 202 }), /status 202/)
   t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, status: 200 }), /required property 'id'/)

@@ -1,4 +1,4 @@
-/** A server that ends with the process that started it. */
+/** A server that ends together with the process that started it. */
 import type { SpawnOptions } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -22,7 +22,7 @@ t.test('the server stops when standard input ends, also when its parent was kill
   child.stdin.end()
   t.same(await once(child, 'exit'), [0, null])
 
-  // A parent in between, which dies without a chance to say anything.
+  // A parent process that is killed without a chance to end its child.
   const script = `const { spawn } = require('node:child_process')
     const child = spawn(process.execPath, ${JSON.stringify(SERVE)}, { stdio: ['pipe', 'inherit', 'ignore'] })
     console.error(child.pid)`
@@ -38,10 +38,10 @@ t.test('the server stops when standard input ends, also when its parent was kill
   t.notOk(isThere(pid))
 })
 
-/** Starts the server by a shell that waits for it, as npm and npx do, and gives its address. */
+/** Starts the server through a shell that waits for it, as npm and npx do. Returns the address. */
 async function startByShell(t: Test, words: readonly string[], more: Record<string, string> = {}) {
   const quoted = words.map((word) => `'${word}'`).join(' ')
-  // What follows keeps the shell from becoming the server.
+  // The command after it keeps the shell from replacing itself with the server.
   const shell = startProgram('sh', ['-c', `'${process.execPath}' ${quoted}; true`], {
     env: { ...place.env, ...more },
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -64,7 +64,7 @@ async function waitUntilDown(url: string): Promise<void> {
 
 const WITHOUT = SERVE.filter((word) => word !== '--exit-with-parent')
 
-t.test('a server that npx or a script of npm started stops when its shell is ended', async (t) => {
+t.test('a server that npx or a script of npm started stops when its shell ends', async (t) => {
   for (const script of ["'coffer'", 'coffer serve --ephemeral']) {
     const { shell, url } = await startByShell(t, WITHOUT, { npm_lifecycle_script: script })
     t.ok(await isUp(url), script)
@@ -73,7 +73,7 @@ t.test('a server that npx or a script of npm started stops when its shell is end
   }
 })
 
-t.test('--exit-with-parent watches the parent where standard input is no pipe', async (t) => {
+t.test('--exit-with-parent watches the parent if standard input is no pipe', async (t) => {
   const { shell, url } = await startByShell(t, SERVE)
   shell.kill('SIGTERM')
   await waitUntilDown(url)
@@ -82,7 +82,7 @@ t.test('--exit-with-parent watches the parent where standard input is no pipe', 
   t.throws(() => signalOfParent(orphan as never, true), { code: 'usage', message })
 })
 
-t.test('only a shell that runs nothing else is watched unasked', async (t) => {
+t.test('without the option, a shell is watched only if it runs nothing but the server', async (t) => {
   for (const script of [
     'coffer',
     "'coffer'",
@@ -107,7 +107,7 @@ t.test('only a shell that runs nothing else is watched unasked', async (t) => {
     t.notOk(isWrapped({ npm_lifecycle_script: script }), script ?? 'no script')
 })
 
-t.test('a terminal that is closed ends the shell, and not the server', async (t) => {
+t.test('closing a terminal ends the shell and not the server', async (t) => {
   let parent = 4711
   const stop = new AbortController()
   const start = (more: object) => {
@@ -121,14 +121,14 @@ t.test('a terminal that is closed ends the shell, and not the server', async (t)
   const ended = start({})!
   parent = 1
   await once(ended, 'abort')
-  t.notOk(kept.aborted, 'it has looked before the other')
-  t.equal(start({}), undefined, 'whose parent has ended before is a daemon')
+  t.notOk(kept.aborted, 'it has checked before the other one')
+  t.equal(start({}), undefined, 'a server whose parent ended before is a daemon')
   parent = 4711
-  t.equal(start({ env: {} }), undefined, 'neither is one that another program started')
+  t.equal(start({ env: {} }), undefined, 'a server that another program started is not watched')
   stop.abort()
 })
 
-t.test('options that read standard input are refused beside it', async (t) => {
+t.test('options that read standard input cannot be combined with --exit-with-parent', async (t) => {
   const words = [...SERVE, '--tls-cert', '-', '--tls-key', 'key.pem']
   const stdio = ['pipe', 'ignore', 'pipe']
   const options = { cwd: place.directory, env: place.env, stdio } as SpawnOptions

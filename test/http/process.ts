@@ -1,4 +1,4 @@
-/** Runs the built `coffer` in a process of its own; it needs `npm run build`. */
+/** Runs the built `coffer` in its own process. Needs `npm run build`. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -19,7 +19,7 @@ export interface Announcement {
   page_url?: string
 }
 
-/** A directory with nothing in it but what the commands of one test put there. */
+/** Creates an empty directory for the commands of one test. */
 export interface Workplace {
   directory: string
   env: Record<string, string>
@@ -35,12 +35,12 @@ export function createWorkplace(): Workplace {
   }
 }
 
-/** A command that ends by itself. */
+/** Runs a command that ends by itself. */
 export function runCommand(place: Workplace, words: readonly string[]): Promise<Ended> {
   return startCommand(place, words).ended
 }
 
-/** A command that may be ended before. */
+/** Starts a command that the test may end. */
 export function startCommand(
   { directory, env }: Workplace,
   words: readonly string[],
@@ -56,13 +56,13 @@ export function startCommand(
 export interface ServerProcess {
   child: ChildProcess
   announcement: Announcement
-  /** What it has printed so far. */
+  /** The printed text until now. */
   printed: { stdout: string; stderr: string }
-  /** Resolves when it has ended. */
+  /** Resolves when the process has ended. */
   ended: Promise<Ended>
 }
 
-/** `coffer serve` on any free port; `errorsTo` is a descriptor for its standard error. */
+/** Starts `coffer serve` on any free port. `errorsTo` is a descriptor for its standard error. */
 export async function startProcess(
   { directory, env }: Workplace,
   words: readonly string[] = [],
@@ -82,7 +82,7 @@ export async function startProcess(
   return { child, announcement: JSON.parse(first) as Announcement, printed, ended }
 }
 
-/** {@link startProcess} in a place of its own, until the test ends. */
+/** Like {@link startProcess}, in its own directory, until the test ends. */
 export async function serveFor(t: Test, words: readonly string[], place = createWorkplace()) {
   const server = await startProcess(place, words)
   t.teardown(async () => {
@@ -96,14 +96,14 @@ export async function serveFor(t: Test, words: readonly string[], place = create
 export interface Reply {
   status: number
   headers: Headers
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was answered.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read members of any response.
   json: any
 }
 
 const router = createRouter(registry)
 const contract = createContract(documentOf(registry))
 
-/** @throws Error when the OpenAPI document does not allow the answer */
+/** @throws Error if the response does not match the OpenAPI document */
 function checkContract(method: string, path: string, { status, headers }: Response, body: string): void {
   if (path === '/healthz') return
   const match = router.match(method, path)
@@ -115,7 +115,7 @@ function checkContract(method: string, path: string, { status, headers }: Respon
   if (breach !== undefined) throw new Error(`${method} ${path} breaks the document: ${breach}\n${body}`)
 }
 
-/** One request with JSON both ways. */
+/** Sends one request with JSON, and parses the response as JSON. */
 export async function request(
   { url }: Announcement,
   key: string | undefined,

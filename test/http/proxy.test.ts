@@ -1,4 +1,4 @@
-/** What only calls over HTTP show of proxies. `fixtures/operations` has what every interface answers. */
+/** Behaviour of proxies that only calls over HTTP show. `fixtures/operations` covers the other interfaces. */
 import t, { type Test } from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'
 import { createHandler } from '../support/service.js'
@@ -48,7 +48,7 @@ const json = (value: unknown) => ({
   headers: { 'content-type': 'application/json' },
 })
 
-t.test('what has no expression passes byte for byte, both ways', async (t) => {
+t.test('bodies without an expression pass unchanged in both directions', async (t) => {
   const { stub, call, backend } = await open(t)
   const bytes = Buffer.from(Array.from({ length: 1024 }, (_, at) => at % 256))
   stub.answer = (_, response) => {
@@ -92,22 +92,22 @@ t.test('what has no expression passes byte for byte, both ways', async (t) => {
   t.equal(stub.received.pop()?.body, odd, 'JSON without an expression is not parsed')
 })
 
-t.test('the target: a proxy by its key, in a header or the query, or a URL', async (t) => {
+t.test('the target is a proxy with its key in a header or the query, or a URL', async (t) => {
   const { stub, call, create, createApplication, createTenant } = await open(t)
   const { key } = await create({})
   const ofKey = { headers: { 'svc-proxy-key': key, 'svc-proxy-url': 'http://elsewhere.example' } }
   await call('/x?a=1', ofKey)
   t.equal(stub.received.pop()?.url, '/base/x?a=1', 'the URL is ignored beside a key')
   await call(`/x?a=1&svc-proxy-key=${key}&b=%20`)
-  t.equal(stub.received.pop()?.url, '/base/x?a=1&b=%20', 'the key is taken out')
+  t.equal(stub.received.pop()?.url, '/base/x?a=1&b=%20', 'the key is removed')
   for (const url of ['', 'ftp://a', `${stub.url}/?x`, `${stub.url}/#x`, '/x'])
     t.equal((await call('', { headers: { 'svc-proxy-url': url } })).status, 400, url)
   await createTenant('second')
   const theirs = await createApplication('private', { permissions: ['proxy:invoke'] }, 'second')
-  t.equal((await call('', ofKey, theirs.key)).status, 404, 'of another tenant')
+  t.equal((await call('', ofKey, theirs.key)).status, 404, 'a key of another tenant')
 })
 
-t.test('a proxy without authentication has the rights of its application, and no others', async (t) => {
+t.test('a proxy without authentication has exactly the rights of its application', async (t) => {
   const { ask, call, create, createApplication, stub } = await open(t)
   t.match(await call('', {}, ''), { status: 401, json: { proxy_error: { status: 401 } } })
   const rule: Rule = { priority: 1, container: '/pci/', transform: 'redact', permissions: ['proxy:invoke'] }
@@ -119,7 +119,7 @@ t.test('a proxy without authentication has the rights of its application, and no
   const general = json({ a: '{{ general }}' })
   await ask('token create', { id: 'general', type: 'token', data: 1, containers: ['/general/'] })
   t.equal((await keyed()).status, 200, 'without a key')
-  t.equal((await keyed(general)).status, 403, 'no application, no data')
+  t.equal((await keyed(general)).status, 403, 'without an application it has no access to data')
   const tokenize = { type: 'tokenize', options: { token: { type: 'token', data: '{{ req.a }}' } } }
   await ask('proxy patch', { id, request_transform: tokenize })
   t.match(await keyed(json({ a: 1 })), { status: 403, json: { proxy_error: { status: 403 } } })
@@ -135,7 +135,7 @@ t.test('a proxy without authentication has the rights of its application, and no
   t.equal((await keyed()).status, 401)
 })
 
-t.test('limits and methods', async (t) => {
+t.test('bodies, methods and hosts beyond the limits are refused', async (t) => {
   const { ask, call } = await open(t)
   const long = { method: 'POST', body: 'x'.repeat(65_537) }
   t.match(await call('', long), { status: 413, json: { proxy_error: { status: 413 } } })
@@ -150,7 +150,7 @@ t.test('limits and methods', async (t) => {
   )
 })
 
-t.test('code cannot set what is of the connection, and what it does wrong tells nothing', async (t) => {
+t.test('code cannot set headers of the connection, and its errors reveal nothing', async (t) => {
   const { ask, call, create, stub } = await open(t)
   const code = `module.exports = async ({ args }) => ({ body: JSON.stringify(args.body) + ' ', headers: {
     ...args.headers, 'x-code': 'yes', host: 'evil.example', 'content-length': '1', 'svc-x': '1' } })`
@@ -176,7 +176,7 @@ t.test('code cannot set what is of the connection, and what it does wrong tells 
   t.same(stub.received, [])
 })
 
-t.test('a mask refuses what is no text', async (t) => {
+t.test('a mask transform refuses a body that is not text', async (t) => {
   const { call, create, stub } = await open(t)
   const mask = { type: 'mask', matcher: 'regex', expression: '(.+)', replacement: '😀' }
   const { key } = await create({ response_transforms: [mask] })
@@ -189,7 +189,7 @@ t.test('a mask refuses what is no text', async (t) => {
   t.equal((await masked()).status, 502)
 })
 
-t.test('answers of more than 1 MiB are not parsed by the server', async (t) => {
+t.test('the server does not parse responses of more than 1 MiB', async (t) => {
   const { call, create, stub } = await open(t)
   stub.answer = (_, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
@@ -205,7 +205,7 @@ t.test('answers of more than 1 MiB are not parsed by the server', async (t) => {
   t.equal((await through(transform('append_text', '!'))).text.at(-1), '!')
 })
 
-t.test('other requests get their turn between transforms of a large body', async (t) => {
+t.test('other requests get turns between transforms of a large body', async (t) => {
   const { call, create, stub } = await open(t)
   const list = Array.from({ length: 16_000 }, (_, at) => ({ at, text: `value ${at}` }))
   stub.answer = (_, response) =>
@@ -237,7 +237,7 @@ t.test('a dry run shows no value of the configuration', async (t) => {
   t.match(shown, { headers: { 'x-a': 'REDACTED', 'x-b': '{"KEY":"REDACTED"}' } })
 })
 
-t.test('in no-reveal mode neither configuration nor an error of code tells anything', async (t) => {
+t.test('in no-reveal mode neither the configuration nor an error of code reveals data', async (t) => {
   const { ask, call, create, stub } = await open(t)
   const hide = (init: ReturnType<typeof json>, key: string, more: object = {}) =>
     call('', { ...init, headers: { ...init.headers, 'svc-proxy-key': key, 'svc-no-reveal': '1', ...more } })
@@ -270,10 +270,10 @@ t.test('in no-reveal mode neither configuration nor an error of code tells anyth
   t.match((await hide(json({ a: 1 }), key)).json, { print: null })
 })
 
-t.test('rights that are lost during a call are lost for the rest of it', async (t) => {
+t.test('rights that are lost during a call are lost for the rest of the call', async (t) => {
   const { ask, call, create, createApplication, stub } = await open(t)
   const during = `await fetch('${stub.url}/during')`
-  /** The status of a call, during whose `change` at a path of the stub happens. */
+  /** Returns the status of a call. `change` runs while the call is at a path of the stub. */
   const lose = async (proxy: { key: string }, key: string, path: string, change: () => Promise<unknown>) => {
     stub.received.length = 0
     stub.answer = async ({ url }, response) => {
@@ -291,7 +291,7 @@ t.test('rights that are lost during a call are lost for the rest of it', async (
   })
   const first = await invoker()
   t.equal(await lose(waiting, first.key, '/during', remove(first)), 401)
-  t.same(reach(), ['/during'], 'nothing is sent after a transform')
+  t.same(reach(), ['/during'], 'nothing is sent after the transform')
 
   const plain = await create({})
   const second = await invoker()
@@ -315,11 +315,11 @@ t.test('rights that are lost during a call are lost for the rest of it', async (
   const making = await create({ request_transforms: steps, application: { id: maker.id } })
   const before = (await ask('token list', {})).pagination.total_items
   t.equal(await lose(making, third.key, '/during', remove(maker)), 401)
-  t.equal((await ask('token list', {})).pagination.total_items, before, 'no token is made')
+  t.equal((await ask('token list', {})).pagination.total_items, before, 'no token is created')
   t.same(reach(), ['/during'])
 
   const keyless = await create({ require_auth: false, request_transforms: steps.slice(0, 1) })
   const close = () => ask('proxy patch', { id: keyless.id, require_auth: true })
-  t.equal(await lose(keyless, '', '/during', close), 401, 'a proxy that now requires a key')
+  t.equal(await lose(keyless, '', '/during', close), 401, 'the proxy now requires a key')
   t.same(reach(), ['/during'])
 })

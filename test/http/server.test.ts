@@ -8,12 +8,12 @@ import { answerResult, answerText } from '../../src/http/exchange.js'
 import { answerLater, listen, SERVER_LIMITS } from '../../src/http/server.js'
 import { serve } from '../support/service.js'
 import { CERTIFICATE, PRIVATE_KEY } from './certificate.js'
-import { readAnswers, sendRaw, spellRequest } from './socket.js'
+import { readAnswers, requestText, sendRaw } from './socket.js'
 
 const LOOPBACK = ['127.0.0.1', '::1']
 const answerOk: Answerer = async () => answerResult(200, { done: true })
 
-/** An answerer whose answers wait until `release` is called. */
+/** An answerer whose answers wait for a call of `release`. */
 function createSlow(): { answerer: Answerer; started: () => number; release(): void } {
   let started = 0
   let release = () => {}
@@ -32,12 +32,12 @@ async function until(isTrue: () => boolean): Promise<void> {
   for (let tries = 0; tries < 500 && !isTrue(); tries++) await wait(5)
 }
 
-t.test('one port answers on both loopback addresses, and is in use then', async (t) => {
+t.test('one port is opened on both loopback addresses, and a second server cannot use it', async (t) => {
   const server = await serve(answerOk, { addresses: LOOPBACK })
   t.teardown(() => server.stop())
   for (const host of ['127.0.0.1', '[::1]']) {
     const response = await fetch(`http://${host}:${server.port}/healthz`).catch(() => undefined)
-    // A machine without IPv6 has one address only.
+    // A machine without IPv6 has only one address.
     if (response === undefined) t.equal(host, '[::1]')
     else t.equal(response.status, 200, host)
   }
@@ -47,7 +47,7 @@ t.test('one port answers on both loopback addresses, and is in use then', async 
   })
 })
 
-t.test('a connection stays open as HTTP says, and the answer to HEAD has no body', async (t) => {
+t.test('a connection stays open by the rules of HTTP, and a response to HEAD has no body', async (t) => {
   const injecting: Answerer = async ({ target }) => {
     const answer = answerResult(200, { done: true })
     if (target === '/split') answer.headers['svc-trace-id'] = 'one\r\nset-cookie: two'
@@ -64,13 +64,17 @@ t.test('a connection stays open as HTTP says, and the answer to HEAD has no body
     t.match(head, /^HTTP\/1\.1 200 OK\r\n/)
     t.match(head, /\r\ndate: [^\r]+ GMT\r\nconnection: keep-alive\r\nkeep-alive: timeout=30$/)
     t.match(body, /^{"done":true}HTTP\/1\.1 200 OK.*content-length: 13/s)
-    t.match(third, /^HTTP\/1\.1 200 OK.*\r\nConnection: close/s, 'nothing between two answers')
-    t.same(others, ['{"done":true}'], 'nothing after the last answer')
+    t.match(third, /^HTTP\/1\.1 200 OK.*\r\nConnection: close/s, 'nothing between two responses')
+    t.same(others, ['{"done":true}'], 'nothing after the last response')
   }
-  t.notMatch(await sendRaw(server.port, spellRequest('GET /split')), /set-cookie/, 'no header of a value')
+  t.notMatch(
+    await sendRaw(server.port, requestText('GET /split')),
+    /set-cookie/,
+    'a value cannot add a header',
+  )
 })
 
-t.test('requests that come before the answerer is made wait for it, and it is made once', async (t) => {
+t.test('requests that arrive before the answerer is created wait, and it is created once', async (t) => {
   let made = 0
   let make = () => {}
   const { answerer, begin } = answerLater(async () => {
@@ -92,7 +96,7 @@ t.test('requests that come before the answerer is made wait for it, and it is ma
   t.equal(made, 1)
 })
 
-t.test('chunked bodies, bodies in small pieces and 100-continue are taken', async (t) => {
+t.test('chunked bodies, bodies in small pieces and 100-continue are accepted', async (t) => {
   const server = await serve(async (request) => {
     if (request.headers.reads === 'no') return answerResult(401, {})
     return answerText(201, 'text/plain', Buffer.from((await request.readBody(100))!).toString())
@@ -106,15 +110,15 @@ t.test('chunked bodies, bodies in small pieces and 100-continue are taken', asyn
   const text = await sendRaw(server.port, [`${expecting}\r\n`, '{"name":"b"}'])
   t.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /)
   const unwanted = await sendRaw(server.port, `${expecting}Reads: no\r\n\r\n`)
-  t.match(unwanted, /^HTTP\/1\.1 401 /, 'and not asked for where it is of no use')
+  t.match(unwanted, /^HTTP\/1\.1 401 /, 'a body that is not needed is not requested')
   const other = `${head}Expect: coffee\r\nContent-Length: 12\r\n\r\n{"name":"c"}`
   t.match(await sendRaw(server.port, other), /^HTTP\/1\.1 201 /)
 })
 
-t.test('a stop answers what was accepted, closes what is idle, and refuses what is new', async (t) => {
+t.test('a stop answers accepted requests, closes idle connections and refuses new ones', async (t) => {
   const slow = createSlow()
   const server = await serve(slow.answerer)
-  const busy = sendRaw(server.port, spellRequest('GET /a'))
+  const busy = sendRaw(server.port, requestText('GET /a'))
   const idle = connect(server.port, '127.0.0.1')
   await once(idle, 'connect')
   await until(() => slow.started() === 1)
@@ -123,7 +127,7 @@ t.test('a stop answers what was accepted, closes what is idle, and refuses what 
     isStopped = true
   })
   await once(idle, 'close')
-  t.notOk(isStopped, 'it waits for the request under way')
+  t.notOk(isStopped, 'it waits for the request in progress')
   const refused = connect(server.port, '127.0.0.1')
   const [error] = await once(refused, 'error')
   t.equal((error as { code?: string }).code, 'ECONNREFUSED')
@@ -140,10 +144,10 @@ t.test('a request that was on its way when the stop began is answered', async (t
   const chunks: Buffer[] = []
   client.on('data', (chunk) => chunks.push(chunk))
   const ended = once(client, 'end')
-  client.write(spellRequest('GET /healthz'))
+  client.write(requestText('GET /healthz'))
   await until(() => chunks.length > 0)
   const stopped = server.stop()
-  client.write(spellRequest('GET /healthz'))
+  client.write(requestText('GET /healthz'))
   await stopped
   await ended
   const answers = readAnswers(Buffer.concat(chunks).toString())
@@ -151,17 +155,17 @@ t.test('a request that was on its way when the stop began is answered', async (t
   t.same(kept, ['200 keep-alive', '200 close'])
 })
 
-t.test('a stop does not wait for ever', async (t) => {
+t.test('a stop has a time limit', async (t) => {
   const slow = createSlow()
   const server = await serve(slow.answerer, { limits: { ...SERVER_LIMITS, stopMs: 150 } })
-  const cut = sendRaw(server.port, spellRequest('GET /a'))
+  const cut = sendRaw(server.port, requestText('GET /a'))
   await until(() => slow.started() === 1)
   await server.stop()
   t.equal(await cut, '')
   slow.release()
 })
 
-t.test('an answer that cannot be sent costs its connection, and nothing else', async (t) => {
+t.test('a response that cannot be sent closes its connection only', async (t) => {
   const faults: unknown[] = []
   const broken: Answerer = async ({ target }) => {
     const answer = answerResult(200, { done: true })
@@ -169,16 +173,16 @@ t.test('an answer that cannot be sent costs its connection, and nothing else', a
   }
   const server = await serve(broken, { reportFault: (error) => faults.push(error) })
   t.teardown(() => server.stop())
-  t.equal(await sendRaw(server.port, spellRequest('GET /broken')), '')
+  t.equal(await sendRaw(server.port, requestText('GET /broken')), '')
   t.match(faults, [{ code: 'ERR_INVALID_CHAR' }])
-  const [answer] = readAnswers(await sendRaw(server.port, spellRequest('GET /', { Connection: 'close' })))
+  const [answer] = readAnswers(await sendRaw(server.port, requestText('GET /', { Connection: 'close' })))
   t.equal(answer?.status, 200)
 })
 
-t.test('of what is pipelined ahead of the answers little is read', async (t) => {
+t.test('a server reads few pipelined requests before it has answered the earlier ones', async (t) => {
   const slow = createSlow()
   const server = await serve(async (ask) => {
-    // A body makes Node read on, as does an answer that was taken.
+    // Node continues reading after a body, and after an answer that the client has read.
     await ask.readBody(10)
     return slow.answerer(ask)
   })
@@ -186,7 +190,7 @@ t.test('of what is pipelined ahead of the answers little is read', async (t) => 
   const flood = connect(server.port, '127.0.0.1')
   flood.on('error', () => {})
   let sent = 0
-  const piece = spellRequest('GET /').repeat(1_000)
+  const piece = requestText('GET /').repeat(1_000)
   const write = () => {
     sent++
     flood.write(piece, (error) => error ?? write())
@@ -198,20 +202,20 @@ t.test('of what is pipelined ahead of the answers little is read', async (t) => 
     before = sent
     await wait(2_000)
   }
-  t.ok(sent < 200, 'the client is kept waiting once the buffers of the sockets are full')
+  t.ok(sent < 200, 'the client must wait once the buffers of the sockets are full')
   flood.destroy()
   slow.release()
-  const last = spellRequest('POST /', { Connection: 'close' }, 'a')
-  const few = spellRequest('POST /', {}, 'a').repeat(2_999) + last
-  t.equal(readAnswers(await sendRaw(server.port, few)).length, 3_000, 'all of them are answered')
+  const last = requestText('POST /', { Connection: 'close' }, 'a')
+  const few = requestText('POST /', {}, 'a').repeat(2_999) + last
+  t.equal(readAnswers(await sendRaw(server.port, few)).length, 3_000, 'every request is answered')
 })
 
-t.test('no chunked request waits behind another, as Node keeps an object for each chunk', async (t) => {
+t.test('a chunked request behind another one is refused, because Node keeps every chunk', async (t) => {
   const slow = createSlow()
   const server = await serve(slow.answerer)
   t.teardown(() => server.stop())
-  const chunked = `${spellRequest('POST /', { 'Transfer-Encoding': 'chunked' })}1\r\nx\r\n0\r\n\r\n`
-  const both = sendRaw(server.port, spellRequest('GET /') + chunked)
+  const chunked = `${requestText('POST /', { 'Transfer-Encoding': 'chunked' })}1\r\nx\r\n0\r\n\r\n`
+  const both = sendRaw(server.port, requestText('GET /') + chunked)
   await until(() => slow.started() === 1)
   slow.release()
   t.match(readAnswers(await both), [{ status: 200 }, { status: 503 }])
@@ -231,13 +235,13 @@ t.test('thousands of pipelined requests leave turns of the event loop to others'
     return answerResult(200, {})
   })
   t.teardown(() => server.stop())
-  const all = spellRequest('GET /').repeat(999) + spellRequest('GET /', { Connection: 'close' })
+  const all = requestText('GET /').repeat(999) + requestText('GET /', { Connection: 'close' })
   t.equal(readAnswers(await sendRaw(server.port, all)).length, 1_000)
   isOver = true
-  t.equal(turns.size, 1_000, 'one in each')
+  t.equal(turns.size, 1_000, 'one request in each turn')
 })
 
-t.test('with a certificate it speaks nothing but TLS', async (t) => {
+t.test('a server with a certificate accepts only TLS', async (t) => {
   const tls = { cert: CERTIFICATE, key: PRIVATE_KEY }
   const server = await serve(answerOk, { tls })
   await t.rejects(once(get({ port: server.port, host: '127.0.0.1', agent: false }), 'response'))
@@ -247,11 +251,11 @@ t.test('with a certificate it speaks nothing but TLS', async (t) => {
   })
 })
 
-t.test('a free port is one that is free on every address', async (t) => {
+t.test('a free port is free on every address', async (t) => {
   let made = 0
   const create = () => {
     const server = createNetServer()
-    // The second server of the first try finds its port taken.
+    // The second server of the first attempt finds its port in use.
     if (++made === 2)
       server.listen = (() => {
         const error = Object.assign(new Error('taken'), { code: 'EADDRINUSE' })

@@ -1,4 +1,4 @@
-/** A client that sends exact bytes, for what no HTTP client would send; it knows nothing of our server. */
+/** A client that sends any bytes, valid HTTP or not. It is independent of the server. */
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 
@@ -9,15 +9,18 @@ export interface RawAnswer {
 }
 
 export interface RawOptions {
-  /** Sends FIN after the last byte, and goes on reading. */
+  /** Sends FIN after the last byte and continues reading. */
   halfClose?: boolean
-  /** Gives up reading after this. */
+  /** Stops reading after this time. */
   deadlineMs?: number
 }
 
 const DEADLINE_MS = 8_000
 
-/** Sends `parts` one after another and resolves to everything the server said until it closed, or the deadline. */
+/**
+ * Sends `parts` in order. Resolves to everything that the server sent until it closed the connection, or until the
+ * deadline.
+ */
 export async function sendRaw(
   port: number,
   parts: string | Uint8Array | readonly (string | Uint8Array)[],
@@ -26,7 +29,7 @@ export async function sendRaw(
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const chunks: Buffer[] = []
   socket.on('data', (chunk) => chunks.push(chunk))
-  // Resets are an answer too: what came before them counts.
+  // After a reset, the bytes before it still count.
   socket.on('error', () => {})
   const over = Promise.race([
     new Promise<void>((resolve) => {
@@ -47,7 +50,7 @@ function write(socket: Socket, part: string | Uint8Array): Promise<void> {
   return new Promise((resolve) => socket.write(part, () => resolve()))
 }
 
-/** The answers in `text`, which must be nothing but answers with a length. */
+/** Parses `text`, which must consist of responses with a length. */
 export function readAnswers(text: string): RawAnswer[] {
   const answers: RawAnswer[] = []
   let rest = Buffer.from(text)
@@ -71,8 +74,8 @@ export function readAnswers(text: string): RawAnswer[] {
   return answers
 }
 
-/** A request as text, with the length of its body. */
-export function spellRequest(
+/** The text of a request, with the length of its body. */
+export function requestText(
   line: string,
   headers: Record<string, string> = {},
   body: string | undefined = undefined,

@@ -1,4 +1,4 @@
-/** A server that proxies call in tests: records what it is sent, and answers as a test says. */
+/** A server behind proxies in tests. It records requests and answers as the test says. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

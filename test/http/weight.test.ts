@@ -3,7 +3,10 @@ import t, { type Test } from 'tap'
 import { request } from './process.js'
 import { askAtOnce, askUnread, repeat, startHeavy, weigh } from './weight.js'
 
-/** Before answers were bounded it took many times as long, and clients that do not read ended the process (GB). */
+/**
+ * Limits for the largest time and memory. Without limits of responses, both were several times larger, and clients
+ * that do not read ended the process (GB).
+ */
 const MAX_HEALTH_MS = 1_500
 const MAX_MB = 800
 const TOKENS = 20
@@ -24,7 +27,7 @@ async function countLogs(): Promise<number> {
   return (await request(announcement, manager, 'GET /logs?size=1')).json.pagination.total_items
 }
 
-t.test('twenty pages at once keep nobody from an answer', async (t) => {
+t.test('twenty large pages at once delay no other response', async (t) => {
   for (const size of [100, 16]) {
     const before = await countLogs()
     const work = () => askAtOnce(announcement, repeat(`GET /tokens?size=${size}`, 20), key)
@@ -34,11 +37,11 @@ t.test('twenty pages at once keep nobody from an answer', async (t) => {
     if (size === 100) t.equal(answered, 0)
     else t.ok(answered > 0 && refused === 0, 'as many as there is room for')
     checkWeight(t, weighed)
-    t.equal(await countLogs(), before + answered * size, 'only what was answered was noted')
+    t.equal(await countLogs(), before + answered * size, 'only returned pages are logged')
   }
 })
 
-t.test('a reactor whose client asks for many pages at once keeps nobody from an answer', async (t) => {
+t.test('a reactor whose client reads many pages at once delays no other response', async (t) => {
   const manager = announcement.applications.management!.key
   const make = async (line: string, body: object) =>
     (await request(announcement, manager, line, body)).json.id
@@ -62,7 +65,7 @@ t.test('a reactor whose client asks for many pages at once keeps nobody from an 
   checkWeight(t, weighed)
 })
 
-t.test('clients that do not read cost no more than there is room for', async (t) => {
+t.test('clients that do not read use no more memory than the limit', async (t) => {
   const sockets = askUnread(announcement, { line: 'GET /tokens?size=16', key, connections: 80, times: 3 })
   const weighed = await weigh(heavy, async () => {
     await wait(2_000)
@@ -74,7 +77,7 @@ t.test('clients that do not read cost no more than there is room for', async (t)
   const postponed = late.find(({ status }) => status === 503)
   t.equal(postponed?.headers.get('retry-after'), '1')
   t.match(postponed?.json, { type: 'urn:coffer:problem:unavailable' })
-  t.equal((await request(announcement, key, 'GET /permissions')).status, 200, 'what is small goes on')
+  t.equal((await request(announcement, key, 'GET /permissions')).status, 200, 'small responses continue')
   for (const socket of sockets) socket.destroy()
   checkWeight(t, weighed)
 })

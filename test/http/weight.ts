@@ -1,20 +1,20 @@
 /**
- * What large answers do to a server in a process of its own: many are asked for at once, read or not read, and
- * meanwhile it is measured how long `/healthz` takes and how much memory the process has.
+ * Measures a server in its own process under many large responses at once, read or not read: the time that `/healthz`
+ * takes, and the memory of the process.
  */
 import { readFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Announcement, createWorkplace, request, startProcess } from './process.js'
-import { spellRequest } from './socket.js'
+import { requestText } from './socket.js'
 
-/** Of the data of one token, so that its body is just within the limit. */
+/** The size of the data of one token, whose body is just below the limit. */
 const TOKEN_BYTES = 1_000_000
 
 export type Heavy = Awaited<ReturnType<typeof startHeavy>>
 
-/** A server with large tokens, and keys that see them in the clear or masked. */
+/** Starts a server with large tokens, and creates keys that see plaintext or masked data. */
 export async function startHeavy(tokens: number) {
   const place = createWorkplace()
   const server = await startProcess(place, ['--ephemeral', '--log', 'none'])
@@ -36,9 +36,9 @@ export async function startHeavy(tokens: number) {
 }
 
 /**
- * Measures while `work` goes on, and at least three times: the longest that `/healthz` took, and another request for a small
- * thing of the vault, in ms (Infinity: no answer), and the most memory that the process ever had. `work` tells how many
- * answers had which status, of those that were read.
+ * Measures during `work`, and at least three times. Returns the longest times of `/healthz` and of a small request to
+ * the vault in ms (Infinity: no response), and the highest memory of the process. `work` returns the number of
+ * responses by status, of the responses that were read.
  */
 export async function weigh(
   { server, key }: Pick<Heavy, 'server' | 'key'>,
@@ -48,7 +48,7 @@ export async function weigh(
   let isOver = false
   const watch = async (path: string): Promise<number> => {
     let worst = 0
-    // A connection of its own: fetch would queue behind the requests that are measured.
+    // An own connection, because fetch would wait behind the measured requests.
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     for (let looks = 0; !isOver || looks < 3; looks++) {
       const began = performance.now()
@@ -79,13 +79,13 @@ function isAnswered(url: string, key: string, agent: Agent): Promise<boolean> {
   })
 }
 
-/** Resident memory at its highest, as Linux keeps it. */
+/** The highest resident memory, as Linux reports it. */
 function readPeakMB(pid: number): number {
   const [, kib] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return (Number(kib) * 1024) / 1e6
 }
 
-/** Asks for each of `lines` at once, on a connection of its own, and reads every answer to its end. */
+/** Sends all `lines` at once, each on its own connection, and reads each response to its end. */
 export async function askAtOnce(
   { url }: Announcement,
   lines: readonly string[],
@@ -104,7 +104,7 @@ export async function askAtOnce(
 
 function spell(line: string, key: string, body?: string): string {
   const headers = { 'SVC-API-KEY': key, 'Content-Type': 'application/json', Connection: 'close' }
-  return spellRequest(line, headers, body)
+  return requestText(line, headers, body)
 }
 
 function readStatus(port: number, text: string): Promise<string> {
@@ -120,12 +120,12 @@ function readStatus(port: number, text: string): Promise<string> {
   })
 }
 
-/** Clients that ask and never read; `times` requests on each connection. */
+/** Opens clients that send requests and never read, with `times` requests on each connection. */
 export function askUnread(
   { url }: Announcement,
   { line, key, connections, times = 1 }: { line: string; key: string; connections: number; times?: number },
 ): Socket[] {
-  const text = spellRequest(line, { 'SVC-API-KEY': key }).repeat(times)
+  const text = requestText(line, { 'SVC-API-KEY': key }).repeat(times)
   return Array.from({ length: connections }, () => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     socket.on('error', () => {})

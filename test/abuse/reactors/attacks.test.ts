@@ -37,7 +37,7 @@ function run(pool: ReactorRuntime, reactor: string, code: string, more = {}): Pr
   })
 }
 
-/** How a run ended, in the words of the table. */
+/** How a run ended, in the words of `attacks.ts`. */
 function describeEnd({ outcome }: ReactorRun): string {
   if (outcome.kind === 'result')
     return outcome.raw === 'undefined' || outcome.raw === 'refused'
@@ -64,7 +64,7 @@ async function inTurns<T>(items: readonly T[], work: (item: T) => Promise<void>)
   await Promise.all(Array.from({ length: AT_ONCE }, walk))
 }
 
-/** Processes of the guest that have this process as their parent, or any parent. */
+/** Processes of guests, of the given parent or of any. */
 function findGuests(parent?: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -83,34 +83,34 @@ function findGuests(parent?: number): number[] {
 
 const isLinux = process.platform === 'linux'
 
-t.test('every attack ends as documented, in time, and the next honest invocation works', async (t) => {
+t.test('every attack ends as documented and in time, and the next honest run succeeds', async (t) => {
   t.ok(ATTACKS.length >= 100, `${ATTACKS.length} attacks`)
   const pool = createPool()
   const before = process.memoryUsage.rss()
   let peak = before
   const attack = async ({ name, code, ends }: Attack) => {
     let attacked = await run(pool, name, code)
-    // A busy machine can make one late that ends by itself.
+    // On a busy machine, an attack that ends by itself may be late.
     if (describeEnd(attacked) === 'time' && !ends.includes('time')) attacked = await run(pool, name, code)
     const found = describeEnd(attacked)
     t.ok(ends.includes(found as End), `${name}: ${ends.join(' or ')}`, { found })
     t.ok(attacked.durationMs <= LIMIT_MS + GRACE_MS, `${name}: in time`, { durationMs: attacked.durationMs })
     const honest = await run(pool, 'honest', HONEST)
-    t.match(honest.outcome, { kind: 'result', raw: { sum: 3 } }, `${name}: and then an honest one`)
+    t.match(honest.outcome, { kind: 'result', raw: { sum: 3 } }, `${name}: the next honest run`)
     peak = Math.max(peak, process.memoryUsage.rss())
   }
   await inTurns(ATTACKS, attack)
   await pool.close()
   const growthMiB = (peak - before) / 2 ** 20
-  t.ok(growthMiB < 96, 'the memory of the host stays flat', { growthMiB })
+  t.ok(growthMiB < 96, 'the memory of the host does not grow', { growthMiB })
   t.same(isLinux ? findGuests(process.pid) : [], [], 'no child is left')
 })
 
-t.test('nothing that one invocation leaves behind is found by the next, in the same child', async (t) => {
+t.test('a run finds nothing that an earlier run in the same child left behind', async (t) => {
   const pool = createPool()
   const child = () => (isLinux ? findGuests(process.pid).join() : '')
   for (const { name, first, second, endsChild = false } of LEAKS) {
-    // One program, for no child runs two.
+    // One program, because a child runs only one.
     const both = `const turns = { first(module) { ${first} }, second(module) { ${second} } }
       module.exports = async (req) => {
         const module = { exports: {} }
@@ -118,7 +118,7 @@ t.test('nothing that one invocation leaves behind is found by the next, in the s
         return module.exports(req)
       }`
     let isSame = false
-    // A child that came to rest too late, on a busy machine, is not used again.
+    // On a busy machine, a child may become idle too late to be used again.
     for (let turn = 0; turn < 5 && !isSame; turn++) {
       const left = await run(pool, 'leaking', both, { turn: 'first' })
       t.match(left.outcome, { kind: 'result', raw: true }, `${name}: left`)

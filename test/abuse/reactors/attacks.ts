@@ -1,41 +1,42 @@
-/** What hostile reactor code has been seen to try, as a table. Each entry says how it has to end. */
+/** A table of known attacks by reactor code. Each entry says how it must end. */
 
 /**
- * `time`: 408. `memory`, `log`, `calls`, `call size`: 500, ended by the host for that limit. `thrown`: 500 with what the
- * code itself was thrown. `invalid`: 422. `contained`: the code found nothing (`undefined`) or was refused (`refused`).
+ * `time`: 408. `memory`, `log`, `calls`, `call size`: 500, because the host ended the run at the limit. `thrown`: 500
+ * with an error that the code itself got. `invalid`: 422. `contained`: the code found nothing (`undefined`) or was
+ * refused (`refused`).
  */
 export type End = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'thrown' | 'invalid' | 'contained'
 
 export interface Attack {
   name: string
   code: string
-  /** More than one where the speed of the machine decides which limit comes first. */
+  /** Several ends if the speed of the machine decides which limit is reached first. */
   ends: readonly End[]
 }
 
-/** Two invocations of one reactor: what the first leaves behind, the second must not find. */
+/** Two runs of one reactor. The second must not find what the first leaves behind. */
 interface Leak {
   name: string
   first: string
   second: string
-  /** The first leaves the child unfit, so that the second is given another. */
+  /** The first run makes its child unusable, so the second runs in another child. */
   endsChild?: true
 }
 
 const handler = (body: string) => `module.exports = async (req) => { ${body} }`
 
-/** Gives back what `body` gets hold of, as text. */
+/** Returns the text of the object that `body` gets. */
 const reach = (body: string) =>
   handler(
     `try { const got = await (async () => { ${body} })(); return { raw: String(got) } } catch (e) { return { raw: 'refused' } }`,
   )
 
 function rows(ends: End[], bodies: readonly string[], wrap = handler): Attack[] {
-  // Titles are lines of ASCII.
+  // Titles must be one line of ASCII.
   return bodies.map((body) => ({ name: body.replaceAll(/[^ -~]/g, '?'), code: wrap(body), ends }))
 }
 
-/** An attack for each of some words. */
+/** One attack for each of several words. */
 const of = (words: string, write: (word: string) => string) => words.split(/\s+/).map(write)
 
 const burning = rows(
@@ -75,7 +76,8 @@ const devouring = [
   ...rows(
     ['memory', 'time'],
     [
-      // Each promise waits for the next and all are held; which runs out first differs between versions of Node.
+      // Each promise waits for the next, and all are kept. The limit that is reached first depends on the version of
+      // Node.
       'const again = () => Promise.resolve().then(again); await again()',
       'const a = []; for (;;) a.push(new Array(1e5).fill(0))',
       'const m = new Map(); for (let i = 0; ; i++) m.set(i, { i })',
@@ -103,7 +105,7 @@ const devouring = [
 
 const flooding = [
   ...rows(
-    // Short lines may take longer than the time there is, on a busy machine.
+    // Short lines may exceed the time limit on a busy machine.
     ['log', 'time'],
     [
       'for (;;) console.log("x".repeat(1000))',
@@ -124,7 +126,7 @@ const flooding = [
       'for (let i = 0; i < 100; i++) req.svc.tokenize("x".repeat(1e6)).catch(() => {}); await new Promise(() => {})',
     ],
   ),
-  // On a busy machine they may take longer than the time there is.
+  // These calls may exceed the time limit on a busy machine.
   ...rows(
     ['thrown', 'time'],
     [
@@ -226,7 +228,8 @@ const escaping = rows(
 const reaching = rows(
   ['contained'],
   [
-    // A decoder of Node's kept its native handle in a property: its constructor, called without a receiver, gave the global.
+    // A decoder of Node kept its native handle in a property. Its constructor, called without a receiver, returned
+    // the global object.
     ...of(
       'utf-16be gbk utf-8',
       (label) =>

@@ -1,11 +1,11 @@
 /**
- * A guest with all the power of Node: what code would be that got out of the realm. It waits for its first message, as
- * a guest does, then tries everything, and says what it could do. It stands alone, for it may read no other file.
+ * A guest that has all the power of Node, like code that escaped from the realm. It waits for its first message like
+ * every guest, makes all attempts, and reports which succeeded. It imports no other file, because it may read none.
  */
 import fs from 'node:fs'
 
 interface Given {
-  /** What to try to reach: of the host, whose listeners count who comes. */
+  /** The targets of the attempts. The listeners of the host record who reaches them. */
   hostPid: number
   port: number
   udpPort: number
@@ -33,19 +33,19 @@ function hear(): { args: Given } {
   }
 }
 
-/** Resolves once `emitter` tells of success, rejects when it fails. */
+/** Resolves at the event of success, and rejects if `emitter` fails. */
 function settle(emitter: NodeJS.EventEmitter, event: string): Promise<void> {
   return new Promise((resolve, reject) => emitter.once(event, resolve).on('error', reject))
 }
 
-/** Descriptors that were given may be closed to make room for others. */
+/** Closes inherited descriptors, so that new ones can be opened below the limit. */
 function makeRoom(): void {
   for (let descriptor = 2; descriptor < 40; descriptor++)
     if (descriptor === 2 || descriptor > 16)
       try {
         fs.closeSync(descriptor)
       } catch {
-        // It was not open.
+        // The descriptor was not open.
       }
 }
 
@@ -91,11 +91,11 @@ export const ATTEMPTS: Record<string, Attempt> = {
       try {
         return process.kill(pid, 0)
       } catch (error) {
-        // Not allowed is seen all the same.
+        // EPERM shows that the process exists.
         return (error as { code?: string }).code === 'EPERM'
       }
     })
-    // A thread of our own answers to its number too.
+    // The numbers of the guest's own threads answer too.
     if (seen.filter((pid) => pid > 64).length === 0) throw new Error('there is nobody')
   },
   'file: read': ({ secretPath }) => fs.readFileSync(secretPath),
@@ -143,7 +143,7 @@ export const ATTEMPTS: Record<string, Attempt> = {
     if (url() === undefined) throw new Error('not opened')
   },
   'process: another user': () => process.setuid!(0),
-  // The last, for a process without its own descriptors may end at any time.
+  // This attempt is the last, because a process without its descriptors may end at any time.
   'socket: unix, after closing others': async ({ socketPath }) => {
     const { connect } = await import('node:net')
     makeRoom()
@@ -151,7 +151,7 @@ export const ATTEMPTS: Record<string, Attempt> = {
   },
 }
 
-/** Attempts are refused in their time or held to be: a packet that goes nowhere is answered by nobody. */
+/** An attempt without an answer within this time counts as refused. For example, a lost packet is never answered. */
 const ATTEMPT_MS = 300
 
 async function tryAll(given: Given, names: readonly string[]): Promise<void> {
@@ -166,7 +166,7 @@ async function tryAll(given: Given, names: readonly string[]): Promise<void> {
   }
 }
 
-// What fails beside its attempt, failed.
+// Errors outside of an attempt count as failures of it.
 process.on('uncaughtException', () => undefined)
 process.on('unhandledRejection', () => undefined)
 say({ kind: 'ready' })

@@ -1,4 +1,4 @@
-/** Plaintext that a reactor was given is nowhere afterwards but sealed in the vault, however the reactor ended. */
+/** Plaintext that a reactor received is afterwards only in the vault, encrypted, however the run ended. */
 import { mkdirSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { findLeaks, readTree } from '../../support/leak.js'
 
 const SECRET = 'PLAINTEXT-4242424242424242-PLAINTEXT'
 
-/** Ends that ours and Node's own words go with; none of the code's words holds the secret. */
+/** Endings with texts of Node and the host. No text of the code contains the secret. */
 const ENDINGS: Record<string, string> = {
   'a result': 'return { raw: args.secret.length }',
   'a console line': 'console.log(args.secret); return {}',
@@ -25,9 +25,9 @@ const ENDINGS: Record<string, string> = {
   'a module that is not there': 'try { require("none") } finally { globalThis.kept = args.secret }',
 }
 
-t.test('plaintext is in no output, file, core or directory of ours', async (t) => {
+t.test('plaintext is in no output, file, core dump or directory', async (t) => {
   const home = await createVaultHome(t)
-  // A directory for temporary files of its own: other tests use the usual one at the same time.
+  // An own directory for temporary files, because other tests use the usual one at the same time.
   const { TMPDIR } = process.env
   process.env.TMPDIR = join(home.place, 'temporary')
   mkdirSync(process.env.TMPDIR)
@@ -58,9 +58,9 @@ t.test('plaintext is in no output, file, core or directory of ours', async (t) =
   const files = await readTree(home.place)
   t.ok(files.some(({ name }) => name.includes('.coffer')))
   t.same(findLeaks([SECRET], files), [])
-  t.same(readdirSync(tmpdir()), [], 'nothing of ours is left in the directory for temporary files')
+  t.same(readdirSync(tmpdir()), [], 'no temporary file is left')
   t.notOk(
     files.some(({ name }) => /(^|\/)core[^/]*$/.test(name)),
-    'no core was written',
+    'no core dump was written',
   )
 })

@@ -1,4 +1,4 @@
-/** The processes of a run: which one is measured, that limits hold for it, and that none is left, whoever is killed. */
+/** The processes of a run: the measured process, its limits, and that no process is left after a kill. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ const options = { skip: !isLinux && 'needs /proc' }
 const SPIN = 'module.exports = () => { for (;;); }'
 const SOON_MS = 3_000
 
-/** Processes below `pid`, each with its start, by which it is told from a later one of the same number. */
+/** Processes below `pid`, each with its start, because a pid can be reused. */
 function below(pid: number): { pid: number; parent: number; start: string }[] {
   const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   const known = all.flatMap((name) => readProcess(Number(name)) ?? [])
@@ -73,7 +73,7 @@ const run = (pool: ReactorRuntime, reactor: string, code: string, client: Client
   pool.run({ tenant: 1, reactor, code, args: {}, configuration: {}, client })
 
 t.test(
-  'memory beyond the heap, and time, are limited for the code and not for a wrapper',
+  'limits of memory outside of the heap and of time apply to the code and not to its wrapper',
   options,
   async (t) => {
     const limits = { ...DEFAULT_LIMITS, timeMs: 1_000, memoryMiB: 64 }
@@ -82,14 +82,14 @@ t.test(
       'module.exports = async () => { const all = []; for (;;) { all.push(new Uint8Array(4e6).fill(1)); await null } }'
     const bombed = await run(pool, 'bomb', bomb)
     t.match(bombed.outcome, { error: { errors: { error: [/more than 64 MiB of memory/] } } })
-    t.ok(bombed.memoryMiB > 128 && bombed.memoryMiB < 1_024, 'it was seen to grow', bombed)
+    t.ok(bombed.memoryMiB > 128 && bombed.memoryMiB < 1_024, 'the measured memory grew', bombed)
     t.match((await run(pool, 'spin', SPIN)).outcome, { error: { code: 'reactor_timeout' } })
-    t.ok(await until(() => below(process.pid).length === 0), 'nothing of either is left')
+    t.ok(await until(() => below(process.pid).length === 0), 'no process is left')
     await pool.close()
   },
 )
 
-t.test('limits of time and memory hold while the event loop of the host is held', options, async (t) => {
+t.test('limits of time and memory apply while the event loop of the host is blocked', options, async (t) => {
   const limits = { ...DEFAULT_LIMITS, timeMs: 2_000, memoryMiB: 64 }
   const pool = createReactorPool({ confinement: found, settings: { limits } })
   const clock = new Int32Array(new SharedArrayBuffer(4))
@@ -99,7 +99,7 @@ t.test('limits of time and memory hold while the event loop of the host is held'
   ] as const) {
     let seenMiB = 0
     let isLeft = true
-    // The code calls its client when it begins, so that the loop is held from then on.
+    // The code calls its client when it starts. From then on the loop is blocked.
     const client = async () => {
       setImmediate(() => {
         const guests = below(process.pid).filter(({ pid }) => readMiB(pid) > 30)
@@ -117,13 +117,13 @@ t.test('limits of time and memory hold while the event loop of the host is held'
       client,
     )
     t.match(outcome, { error: { code } }, name)
-    t.notOk(isLeft, `${name}: the child ended while the loop was held`)
-    t.ok(seenMiB > 0 && seenMiB < 350, `${name}: its memory was bounded`, { seenMiB })
+    t.notOk(isLeft, `${name}: the child ended while the loop was blocked`)
+    t.ok(seenMiB > 0 && seenMiB < 350, `${name}: its memory was limited`, { seenMiB })
   }
   await pool.close()
 })
 
-/** A host of two runs that spin, as user `uid`. */
+/** Starts a host with two runs that spin, as user `uid`. */
 async function startHost(t: Test, uid?: number): Promise<ChildProcess> {
   const program = join(fileURLToPath(new URL('.', import.meta.url)), 'spinning-host.js')
   const user = uid === undefined ? {} : { uid, gid: uid }
@@ -133,21 +133,21 @@ async function startHost(t: Test, uid?: number): Promise<ChildProcess> {
   return host
 }
 
-/** Where the system cannot tie a child to its parent, the limit of processor time ends it: 14 s for this host. */
+/** If the system cannot end a child with its parent, the limit of processor time ends it: 14 s for this host. */
 const killMs = describeSandbox(found, node).ends_with_host ? SOON_MS : 30_000
 
-t.test('killed with SIGKILL in the middle of loops, a host leaves no process behind', options, async (t) => {
+t.test('a host that is killed with SIGKILL during loops leaves no process behind', options, async (t) => {
   for (const uid of node.isRoot ? [undefined, 65_534] : [undefined]) {
     const host = await startHost(t, uid)
     const processes = below(host.pid!)
     t.ok(processes.length >= 2, `${processes.length} processes of two runs`)
     host.kill('SIGKILL')
-    t.ok(await until(() => areGone(processes), killMs), 'all are gone soon', { uid })
+    t.ok(await until(() => areGone(processes), killMs), 'all processes end soon', { uid })
   }
 })
 
 t.test(
-  'every way of holding a guest that this system has runs one, measures it, and ends it',
+  'every confinement that this system offers runs a guest, measures it, and ends it',
   options,
   async (t) => {
     const tried: string[] = []
@@ -160,7 +160,7 @@ t.test(
       t.equal(
         readlinkSync(`/proc/${guest.pid}/exe`),
         realpathSync(execPath),
-        'what is measured runs the code',
+        'the measured process runs the code',
       )
       const limits = readFileSync(`/proc/${guest.pid}/limits`, 'latin1')
       t.match(limits, /^Max cpu time +50 +50 /m)
@@ -173,14 +173,14 @@ t.test(
       t.ok(processes.some(({ pid }) => pid === guest.pid))
       guest.kill()
       await guest.ended
-      t.ok(await until(() => areGone(processes)), 'and none is left')
+      t.ok(await until(() => areGone(processes)), 'no process is left')
     }
-    t.ok(tried.includes(''), 'none at all is one of them')
+    t.ok(tried.includes(''), 'the list includes no confinement')
   },
 )
 
 t.test(
-  'another version, configuration or application is run by another child, and the old one is gone',
+  'a change of version, configuration or application starts another child and ends the old one',
   options,
   async (t) => {
     const vault = await openEphemeral({ tenantName: 'test' })
@@ -197,7 +197,7 @@ t.test(
     const react = async () => {
       await ask('reactor react', { id })
       const children = () => below(process.pid).filter(({ parent }) => parent === process.pid)
-      t.ok(await until(() => children().length === 1), 'one child is there')
+      t.ok(await until(() => children().length === 1), 'one child is running')
       return children()[0]!.pid
     }
     const configured = { id, ...reactorBody, configuration: { KEY: 'two' } }
@@ -212,7 +212,7 @@ t.test(
       const pid = await react()
       t.notOk(seen.has(pid), `change ${at}: another child`)
       seen.add(pid)
-      t.equal(await react(), pid, 'which stays the same until the next')
+      t.equal(await react(), pid, 'the child stays until the next change')
     }
   },
 )

@@ -1,4 +1,4 @@
-/** What holds code that got out of the realm: every wall, and what still stands when one of them has fallen. */
+/** The walls around code that escaped from the realm, and the walls that remain if one of them fails. */
 import { createSocket } from 'node:dgram'
 import { chmodSync, copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -24,7 +24,7 @@ const node: NodeProgram = {
   isRoot: process.getuid?.() === 0,
 }
 
-/** Readable by everybody, for the guest may be nobody. */
+/** All users can read the folder, because the guest may run as nobody. */
 const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
 chmodSync(folder, 0o755)
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -34,7 +34,7 @@ const found = await findConfinement(node, guestFile, listWrappers(node, false))
 const sandbox = describeSandbox(found, node)
 t.comment(JSON.stringify(sandbox))
 
-/** A program that is Node without its permission model. */
+/** A program that runs Node without its permission model. */
 function withoutPermissions(): NodeProgram {
   const path = join(folder, 'node-without-permissions')
   const keep = 'case $word in *permission | --allow-*) ;; *) set -- "$@" "$word" ;; esac'
@@ -43,7 +43,7 @@ function withoutPermissions(): NodeProgram {
   return { ...node, path }
 }
 
-/** What a host has that code might reach for; counts who came. */
+/** The targets of the host that code may try to reach. Records who reached them. */
 async function openHost() {
   const visits: string[] = []
   const socketPath = join(folder, 'host.socket')
@@ -78,7 +78,7 @@ async function openHost() {
   return { given, visits, close }
 }
 
-/** What the escaped guest could do, and who came to the host. */
+/** Returns what the escaped guest could do, and who reached the host. */
 async function breakOut(confinement: Confinement, program = node) {
   const { given, visits, close } = await openHost()
   const guest = new GuestProcess({ node: program, guestFile, limits: DEFAULT_LIMITS, confinement })
@@ -111,7 +111,7 @@ const isWhole = sandbox.network_namespace && sandbox.process_namespace && sandbo
 const whole = { skip: !isWhole && 'this system does not give all walls' }
 const sealed = { skip: !sandbox.no_new_descriptors && 'this system has no prlimit' }
 
-/** At least so many attempts are made, and none that is not `allowed` does anything or comes to the host. */
+/** Expects at least `attempts` attempts, and that only `allowed` ones succeed or reach the host. */
 const holds = (
   [title, options]: [string, object],
   [attempts, confinement, program]: [number, Confinement, (NodeProgram | undefined)?],
@@ -128,7 +128,8 @@ const holds = (
 
 const { descriptorLimiter } = await findConfinement(node, guestFile, [''])
 const noNamespaces = { wrapper: [], ...(descriptorLimiter && { descriptorLimiter }) }
-// Its own loopback, and sockets that are files: no other can be reached, and Node 25 refuses these too.
+// The guest's own loopback, and sockets in the file system. Other sockets cannot be reached, and Node 25 refuses
+// these too.
 const INSIDE = [
   'network: listen',
   'socket: unix',

@@ -1,4 +1,4 @@
-/** A host whose reactors spin for a minute: killed by the test that starts it. */
+/** A host whose reactors spin for a minute, until the test that started it kills it. */
 
 import { confineThisNode } from '../../../src/reactor/confinement.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'

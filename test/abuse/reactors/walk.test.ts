@@ -1,4 +1,4 @@
-/** Nothing of Node's can be come upon from reactor code, and nothing that two invocations share can be changed. */
+/** Reactor code finds no object of Node, and cannot change an object that two runs share. */
 import { readFileSync } from 'node:fs'
 import { createContext, runInContext } from 'node:vm'
 import t from 'tap'
@@ -13,7 +13,7 @@ t.setTimeout(400_000)
 const BUILTINS = ['crypto', 'buffer', 'url', 'querystring', 'util', 'node-fetch', 'coffer/errors']
 const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'gbk', 'shift_jis', 'euc-kr', 'latin1', 'windows-1252']
 
-/** Things that random arguments do not come upon: expressions, each evaluated by itself. */
+/** Expressions for objects that random arguments do not reach. Each is evaluated alone. */
 const SEEDS = [
   'globalThis, this, require, module, exports, req, arguments, async () => {}, function* () {}, async function* () {}',
   ...BUILTINS.map((name) => `require(${JSON.stringify(name)})`),
@@ -54,7 +54,7 @@ const SEEDS = [
   'setTimeout(() => {}, 1), setInterval(() => {}, 1e6), setImmediate(() => {}), require("querystring").parse("a=b&a=c"), require("util").promisify((done) => done(null, 1))()',
   'new (require("coffer/errors").BadRequestError)("x"), require("node-fetch"), Function("return this")(), (0, eval)("this"), new Function("return arguments")(1)',
   'Error.prepareStackTrace, Error.captureStackTrace, Error.stackTraceLimit, (() => { const o = {}; Error.captureStackTrace?.(o); return o })(), new Error("a", { cause: {} }), new AggregateError([{}])',
-  // The last are walked first.
+  // The walk starts with the last ones.
   ...ENCODINGS.flatMap((label) =>
     [{}, { fatal: true }, { ignoreBOM: true }].map(
       (options) =>
@@ -67,7 +67,7 @@ function crypto(call: string): string {
   return `require("crypto").${call}`
 }
 
-/** Each of these fails, somewhere else. */
+/** Each of these expressions fails in another place. */
 const FAILURES =
   `Buffer.alloc('x'); atob('%'); new URL('x'); new TextDecoder('x'); decodeURI('%'); Buffer.from(5); null.x
   Buffer.alloc(1).readInt8(9); new URLSearchParams([1]); URLSearchParams.prototype.get.call({}); Buffer.from('a', 'zzz')
@@ -89,14 +89,14 @@ const CODE = `module.exports = async function (req) {
   return { raw: await (${walk})(req, roots, language, module.exports) }
 }`
 
-/** The text of the program of children, whose functions are those that may be met. */
+/** The text of the program of children. Only its functions may be found. */
 function readProgram(): string {
   const file = readFileSync(findGuestFile(), 'utf8')
   const script = /new Script\(("(?:[^"\\]|\\.)*")/.exec(file)?.[1]
   return script === undefined ? file : JSON.parse(script)
 }
 
-/** What the lockdown puts in the place of the language's, or beside it, and calls native. */
+/** Native functions that the lockdown adds or replaces. */
 const SHIMS = `transfer transferToFixedLength transferToImmutable sliceToImmutable harden value`
   .split(' ')
   .concat('get immutable', 'get detached')
@@ -110,7 +110,7 @@ function readNatives(): string[] {
   return [...new Set([...texts, ...SHIMS.map((name) => `function ${name}() { [native code] }`)])]
 }
 
-t.test('the walk finds nothing of Node, no other global and no mark of an earlier run', async (t) => {
+t.test('reactor code reaches no object of Node, no other global and no mark of an earlier run', async (t) => {
   const pool = createReactorPool({
     confinement: await confineThisNode(),
     settings: {
@@ -154,8 +154,8 @@ t.test('the walk finds nothing of Node, no other global and no mark of an earlie
     }
     const { findings, ...counts } = outcome.raw as WalkReport
     t.comment(`Node ${process.versions.node}, ${marks}: ${JSON.stringify({ ...counts, durationMs })}`)
-    t.same(findings, [], `${marks}: nothing found`)
-    t.equal(counts.left, 0, 'nothing left unseen')
+    t.same(findings, [], `${marks}: no findings`)
+    t.equal(counts.left, 0, 'nothing left to walk')
     t.ok(counts.objects > 3_000 && counts.calls > 80_000, `${counts.objects} objects, ${counts.calls} calls`)
     if (marks === 'leave') t.ok(counts.marked > 100, `${counts.marked} marks left`)
   }

@@ -1,20 +1,21 @@
 /**
- * The walk: reactor code that goes wherever code can go, and says where it came upon what is neither the language's nor
- * ours. It is sent to a child as text, so it may use nothing from outside of its functions.
+ * The walk: reactor code that visits every object it can reach, and reports objects that belong neither to the
+ * language nor to the program of children. It is sent to a child as text, so its functions must not use anything
+ * outside of them.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: everything there is.
 type Any = any
 
-/** What the code is given as its arguments. */
+/** The arguments of the code. */
 export interface WalkArgs {
-  /** Where the text of every function of ours stands. */
+  /** Texts of the program of children, which contain its functions. */
   sources: string[]
-  /** The texts of the language's functions, in a realm without Node. */
+  /** The texts of the language's functions, from a realm without Node. */
   natives: string[]
-  /** `leave`: marks on everything, at the end. `find`: looks for them. */
+  /** `leave`: leaves marks on all objects at the end. `find`: looks for them. */
   marks: 'leave' | 'find'
-  /** From its end, so that it does not find itself. */
+  /** Reversed, so that the walk does not find its own argument. */
   mark: string
   maxObjects: number
   maxCalls: number
@@ -23,16 +24,16 @@ export interface WalkArgs {
 export interface WalkReport {
   objects: number
   calls: number
-  /** Results that were like others which were walked, by prototype, keys and texts. */
+  /** Number of results that were skipped, because they have the prototype, keys and texts of earlier ones. */
   alike: number
   marked: number
-  /** What is wrong, and the way there. */
+  /** Each problem with the path to its object. */
   findings: string[]
-  /** What the budget left unseen. */
+  /** Number of objects that the budget left out. */
   left: number
 }
 
-/** All that one comes to from the names of the language, and from its syntax, without calling what is found. */
+/** Collects all objects that the names and syntax of the language reach, without calling them. */
 export function collectLanguage(global: Any): Map<object, string> {
   const names =
     `Object Function Array Number Boolean String Symbol Date Promise RegExp Error AggregateError EvalError RangeError
@@ -83,7 +84,7 @@ export function collectLanguage(global: Any): Map<object, string> {
   return found
 }
 
-/** The program: a handler's body. It does not call `itself`. */
+/** The program: the body of a handler. It does not call `itself`. */
 export async function walk(
   req: Any,
   roots: Any[],
@@ -103,9 +104,9 @@ export async function walk(
   const known = new Map<string, boolean>()
   const open: [object, string, object | undefined][] = []
   let pending = 0
-  /** Out there, a call may end the process: the walk ends before, and says what it found. */
+  /** After an escape, a call may end the process, so the walk stops and reports. */
   let isOut = false
-  /** Traps of a proxy are asked for the mark itself. */
+  /** Set while the walk looks for marks, because traps of a proxy then receive the mark itself. */
   let isSearching = false
   const ownGlobal = globalThis as Any
   const textOf = (work: unknown) => Function.prototype.toString.call(work)
@@ -134,7 +135,7 @@ export async function walk(
     if (!ids.has(value)) ids.set(value, ++lastId)
     return ids.get(value)!
   }
-  /** The program's own, and what it makes of its own. */
+  /** Objects that the walk itself creates. */
   const own = new Set<object>()
   const instances = new Map<object, number>()
 
@@ -159,7 +160,7 @@ export async function walk(
     open.push([value, path, holder])
   }
 
-  /** At once, because a rejection that nobody hears would end the walk. */
+  /** Subscribes immediately, because an unhandled rejection would end the walk. */
   function follow(promise: Promise<unknown>, path: string): void {
     pending += 1
     const settled = (value: unknown) => {
@@ -169,7 +170,7 @@ export async function walk(
     attempt(() => Reflect.apply(Promise.prototype.then, promise, [settled, settled]))
   }
 
-  /** Whether this is like something that was walked often enough already. */
+  /** Whether enough similar objects were visited. */
   function isAlike(value: object): boolean {
     if (language.has(value) || Object.isFrozen(value)) return false
     const keys = attempt(() => Reflect.ownKeys(value)) ?? []
@@ -191,11 +192,11 @@ export async function walk(
     if (typeof value === 'function') {
       const text = textOf(value)
       const isNative = /\{ \[native code\] \}$/.test(text)
-      // Bound ones, those that settle a promise, and proxies of the walk's own: they are called like any other.
+      // Bound functions, resolvers of promises, and proxies of the walk. They are called like all others.
       const isNameless = /^function \(\) \{/.test(text)
       if (isNative && !(language.has(value) && nativeTexts.has(text)) && !isNameless)
         complain(`a native function that is not the language's (${text.slice(0, 60)})`, path)
-      // What is made of text is called so.
+      // Functions that were created from a text have this name.
       if (!isNative && !/^(?:async )?function\*? anonymous\(/.test(text) && !isOurText(text))
         complain('a function that is not ours', path)
       return
@@ -254,7 +255,7 @@ export async function walk(
       return spy
     }
   }
-  // New ones each time: a call may take their memory away.
+  // Creates a new array for each call, because a call may detach its memory.
   const createBytes = () => new Uint8Array([0xd8, 0, 0xff, 65])
   for (const each of [spied, hostile, spy, traps, Species, Species.prototype, ...Object.values(traps)])
     own.add(each as object)
@@ -302,10 +303,10 @@ export async function walk(
 
   function callAll(work: Any, path: string, holder: object | undefined): void {
     if (work === itself) return
-    // What the language's own functions do is known; what they are given is not theirs.
+    // The behaviour of the language's own functions is known, but their arguments are not.
     const isOurs = !language.has(work)
     for (const args of argumentLists(isOurs)) {
-      // Without a receiver, as a plain call.
+      // A plain call without a receiver.
       settle(() => work(...args), `${path}()`)
       for (const self of receivers(holder, isOurs)) settle(() => Reflect.apply(work, self, args), `${path}()`)
       settle(() => new work(...args), `new ${path}`)
@@ -319,7 +320,7 @@ export async function walk(
         const property = Object.getOwnPropertyDescriptor(level, key)
         if (property === undefined) continue
         const way = `${path}.${String(key)}`
-        // What it inherits is its own to call: with it as the receiver.
+        // Calls inherited getters with the object as the receiver.
         if (level === value)
           for (const each of [property.value, property.get, property.set]) take(each, way, value)
         if (property.get !== undefined) settle(() => Reflect.apply(property.get!, value, []), way)
@@ -328,9 +329,9 @@ export async function walk(
     else callMethods(value, path)
   }
 
-  /** Methods of the classes of ours, with the instance as their receiver. */
+  /** Calls methods of non-language classes with the instance as the receiver. */
   function callMethods(value: Any, path: string): void {
-    // Of each class a few: their methods are the same.
+    // A few instances of each class are enough, because they have the same methods.
     const prototype = Object.getPrototypeOf(value)
     const count = (instances.get(prototype) ?? 0) + 1
     instances.set(prototype, count)
@@ -379,14 +380,14 @@ export async function walk(
     if (isMarked === true) report.marked += 1
   }
 
-  /** On what cannot be given a property of its own, too. */
+  /** Also changes objects that accept no new property. */
   function changeAll(value: Any): void {
     for (const key of attempt(() => Reflect.ownKeys(value)) ?? [])
       if (Object.getOwnPropertyDescriptor(value, key)?.writable) attempt(() => Reflect.set(value, key, mark))
   }
 
   for (const [value, path] of roots) take(value, path, undefined, true)
-  // What never settles is not waited for any longer than this.
+  // The walk waits at most this long for promises that never settle.
   for (let idle = 0; idle < 40; ) {
     const next = open.pop()
     if (isOut || report.objects > maxObjects || report.calls > maxCalls) break
