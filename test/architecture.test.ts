@@ -6,7 +6,7 @@ import { VERSION } from '../src/version.js'
 const root = new URL('../../', import.meta.url).pathname
 const source = join(root, 'src')
 
-/** Which folders each folder may import from, besides itself and LEAVES. Ports are single files. */
+/** The folders that each folder may import, besides itself and LEAVES. Ports are single files. */
 const ARROWS: Record<string, string> = {
   domain: '',
   crypto: '',
@@ -69,7 +69,7 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
   /\.tsx?$/.test(name),
 )
 const imports: Import[] = files.flatMap((file) => {
-  // What is only written by a program, such as an import in a text of build.ts, is no import.
+  // An import in a text that a program writes, such as in build.ts, does not count.
   const text = readFileSync(join(source, file), 'utf8').replaceAll(/^.*\$\{.*$/gm, '')
   const found = [
     ...text.matchAll(/(?:\sfrom|import\()\s*'([^']+)'/g),
@@ -78,7 +78,7 @@ const imports: Import[] = files.flatMap((file) => {
   return found.map((match) => ({ file, target: match[1]! }))
 })
 
-/** Where a relative import leads, as a path under `src`. */
+/** The target of a relative import, as a path under `src`. */
 function resolveTarget({ file, target }: Import): string {
   const path = relative(source, join(source, dirname(file), target)).replace(/\.js$/, '.ts')
   return files.includes(path) ? path : `${path}x`
@@ -86,7 +86,7 @@ function resolveTarget({ file, target }: Import): string {
 
 const folderOf = (path: string) => path.split('/')[0]!
 
-t.test('imports point only where the architecture lets them', async (t) => {
+t.test('imports follow the directions of the architecture', async (t) => {
   t.ok(imports.length > 50, 'imports were found')
   for (const each of imports.filter(({ target }) => target.startsWith('.'))) {
     const target = resolveTarget(each)
@@ -112,8 +112,8 @@ t.test('no files import each other in a circle, types included', async (t) => {
   t.ok(done.size >= files.length)
 })
 
-t.test('each package is imported by its importers and no other file', async (t) => {
-  // A type is no code: naming one loads nothing.
+t.test('each package is imported only by its listed files', async (t) => {
+  // An import of types loads no code.
   const isTypeOnly = ({ file, target }: Import) =>
     new RegExp(`^import type [^\n]*'${target}'`, 'm').test(readFileSync(join(source, file), 'utf8'))
   for (const { file, target } of imports.filter(({ target }) => !/^(\.|node:|compiled$)/.test(target))) {
@@ -121,7 +121,7 @@ t.test('each package is imported by its importers and no other file', async (t) 
     const isImporter = IMPORTERS[name]?.some((each) => file === each || folderOf(file) === each)
     t.ok(isImporter || isTypeOnly({ file, target }), `${file} imports ${target}`)
   }
-  // The product is built on these, so none of them is removed to save lines.
+  // The product is built on these packages, so none of them may be removed.
   for (const name of 'commander inquirer chalk lowdb libsodium-wrappers ajv cli-table3 ses'.split(' '))
     for (const file of IMPORTERS[name] ?? ['none'])
       t.ok(
@@ -137,17 +137,17 @@ t.test('the pure folders import no effect', async (t) => {
   const effects = /\b(Date\.now|new Date\(\)|Math\.random|setTimeout|setInterval)\b|\bconsole\.[a-z]/
   for (const file of files.filter((name) => ['domain', 'framework', 'operations'].includes(folderOf(name)))) {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
-    t.notMatch(code, effects, `${file} reads no clock, draws no randomness and prints nothing`)
+    t.notMatch(code, effects, `${file} reads no clock, uses no randomness and prints nothing`)
   }
 })
 
-t.test('the global process is named in bin alone', async (t) => {
-  // A parameter called process hides the global one, so files that take one are those that take a ProcessLike.
+t.test('only bin uses the global process', async (t) => {
+  // A parameter with the name process hides the global one. Files with this parameter take a ProcessLike.
   const global = /from 'node:process'|globalThis\.process|\bprocess\.[a-z]/
   for (const file of files) {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
-    // Samples are texts. The guest is a program of its own; to start it one has to know which Node this is. The library is in the process
-    // of its caller.
+    // Samples are texts. The guest is a program of its own, and starting it needs the version of Node. The library
+    // runs in the process of its caller.
     const isExcepted = /^(page\/samples|reactor\/guest\/guest|reactor\/confinement|library\/open)\.ts$/.test(
       file,
     )
@@ -155,7 +155,7 @@ t.test('the global process is named in bin alone', async (t) => {
   }
 })
 
-t.test('the SQL is what engines of the protocol have in common', async (t) => {
+t.test('the SQL uses only features that all engines of the protocol share', async (t) => {
   const own = files.filter((file) => file.startsWith('storage/postgres/'))
   const unportable =
     /\b(plpgsql|listen|notify|\w*advisory\w*|serial|bigserial|truncate|lock table|create (or replace )?(function|trigger|extension|type)|pg_\w+|ctid|xmin|copy \w+ (from|to)|merge into)\b|generated .* as identity|\bdo \$\$/
@@ -169,7 +169,7 @@ t.test('the SQL is what engines of the protocol have in common', async (t) => {
   t.ok(own.length > 10)
 })
 
-t.test('the version is that of the package', async (t) => {
+t.test('the version is equal to the version of the package', async (t) => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   t.equal(VERSION, version)
 })

@@ -1,4 +1,4 @@
-/** Fails the run when a part that keeps secrets is tested less than it has to be. Run by `npm test` after tap. */
+/** Fails the run if a part that keeps secrets has too little coverage. `npm test` runs it after tap. */
 import { readdirSync, readFileSync } from 'node:fs'
 
 const MIN_PERCENT = 90
@@ -23,7 +23,7 @@ function checkArea(area: string): string[] {
     name.endsWith('.ts'),
   )
   const measured = Object.entries(summary).filter(([path]) => path.startsWith(prefix))
-  // Files of types only have nothing to run; everything else must have been loaded by some test.
+  // Files with only types have no code. A test must load every other file.
   const unseen = files.filter((name) => !(`${prefix}${name}` in summary) && hasCode(`${prefix}${name}`))
   const percents = (['lines', 'branches'] as const).map((kind) => {
     const total = measured.reduce((sum, [, counts]) => sum + counts[kind].total, 0)

@@ -1,4 +1,4 @@
-/** The example of a deployment: its syntax, that what it names is there, and that the program takes its settings. */
+/** The example of a deployment: its syntax, its files, and its settings. */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -32,7 +32,7 @@ const { services, volumes, secrets } = parse(text, { merge: true, strict: true }
 }
 const ours = Object.entries(services).filter(([name]) => name !== 'db')
 
-t.test('the image is built from the checkout, and runs with no more than it needs', async (t) => {
+t.test('the image is built from the checkout, and runs with minimal rights', async (t) => {
   const least = {
     user: 'coffer',
     read_only: true,
@@ -58,7 +58,7 @@ t.test('the image is built from the checkout, and runs with no more than it need
   t.notOk('text' in parseLine((JSON.parse(command!) as string[]).slice(1), registry, 80))
 })
 
-t.test('nothing tells anybody to install a package that is not published', async (t) => {
+t.test('no file advises to install a package that is not published', async (t) => {
   const { stdout } = await run('git', ['ls-files', '-z'], { cwd: fileURLToPath(root) })
   const install = /\bnp(?:m (?:i|install|exec|add)|x|m create)\b[^\n`'"&|]*?\scoffer(?=[\s@`'"]|$)/m
   for (const path of stdout.split('\0')) {
@@ -82,7 +82,7 @@ t.test('every secret and volume is declared, and secrets are files', async (t) =
   for (const name of paths) t.ok(name in secrets, name)
 })
 
-t.test('the program takes its commands and settings, and checks the way to the store', async (t) => {
+t.test('the program accepts the commands and settings, and the store is reached over TLS', async (t) => {
   const known = Object.values(SETTINGS).map(({ variable }) => variable as string)
   for (const [name, { command, environment }] of ours) {
     for (const variable of Object.keys(environment)) t.ok(known.includes(variable), variable)
@@ -97,8 +97,8 @@ t.test('the program takes its commands and settings, and checks the way to the s
   t.equal(ours.map(([name]) => name).join(), 'init,coffer,backup')
   const wordsOf = (name: string) => services[name]!.command.join(' ')
   t.match(wordsOf('db'), /-c ssl=on -c ssl_cert_file=\S+ -c ssl_key_file=/, 'the database speaks TLS')
-  t.match(wordsOf('coffer'), /--tls-cert \S+ --tls-key /, 'and so does a server')
+  t.match(wordsOf('coffer'), /--tls-cert \S+ --tls-key /, 'a server speaks TLS')
   t.match(wordsOf('backup'), /coffer vault backup \/backups\//)
   t.strictSame(services.backup!.volumes, ['./backups:/backups'])
-  t.throws(() => parseLine(['serve', '--tls-certificate', 'x'], registry, 80), 'a flag that is not there')
+  t.throws(() => parseLine(['serve', '--tls-certificate', 'x'], registry, 80), 'an unknown flag')
 })

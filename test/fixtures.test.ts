@@ -11,14 +11,14 @@ const directory = new URL('../../fixtures/', import.meta.url)
 const readText = (name: string) => readFile(new URL(name, directory), 'utf8')
 const readLines = async (name: string) => {
   const text = await readText(name)
-  t.ok(text.endsWith('\n') && !text.includes('\r'), `${name} is lines, each with its end`)
+  t.ok(text.endsWith('\n') && !text.includes('\r'), `${name} consists of lines that end with a line feed`)
   return text
     .slice(0, -1)
     .split('\n')
     .map((line) => JSON.parse(line))
 }
 
-/** Both checksums are written out here on purpose: the data must not be judged by the code that it tests. */
+/** Both checksums are implemented here on purpose, so that the data is not checked by the code that it tests. */
 function isLuhn(digits: string): boolean {
   const sum = [...digits].reverse().reduce((total, digit, index) => {
     const value = Number(digit) * (1 + (index % 2))
@@ -34,7 +34,7 @@ function isAba(digits: string): boolean {
 
 const isUnique = (values: readonly unknown[]) => new Set(values).size === values.length
 
-/** How the numbers of each network begin, and how long they are. */
+/** The prefixes and lengths of the numbers of each network. */
 const NETWORKS: Record<string, RegExp> = {
   visa: /^4(\d{12}|\d{15}|\d{18})$/,
   mastercard: /^(5[1-5]\d{14}|2(22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12})$/,
@@ -56,7 +56,7 @@ const PROMISED =
     /\s+/,
   )
 
-t.test('the cards are valid numbers of their networks, each once', async (t) => {
+t.test('the cards are unique, valid numbers of their networks', async (t) => {
   const { cards } = JSON.parse(await readText('cards.json'))
   const numbers: string[] = cards.map(({ number }: { number: string }) => number)
   t.ok(cards.length >= 50)
@@ -65,14 +65,18 @@ t.test('the cards are valid numbers of their networks, each once', async (t) => 
   for (const card of cards) {
     t.equal(Object.keys(card).join(), 'brand,number,cvc_length,expiration_month,expiration_year')
     t.ok(isLuhn(card.number), `${card.number} passes Luhn's check`)
-    t.match(card.number, NETWORKS[card.brand] ?? /a known brand/, `${card.number} is of ${card.brand}`)
+    t.match(
+      card.number,
+      NETWORKS[card.brand] ?? /a known brand/,
+      `${card.number} is a number of ${card.brand}`,
+    )
     t.equal(card.cvc_length, card.brand === 'american express' ? 4 : 3)
     t.ok(card.expiration_month >= 1 && card.expiration_month <= 12)
     t.ok(card.expiration_year >= 2031 && card.expiration_year <= 2039)
   }
 })
 
-t.test('the routing numbers pass the ABA check, each once, with all Federal Reserve Banks', async (t) => {
+t.test('the routing numbers are unique and valid, and include all Federal Reserve Banks', async (t) => {
   const { routing_numbers: rows } = JSON.parse(await readText('routing-numbers.json'))
   t.ok(rows.length >= 25)
   t.ok(isUnique(rows.map(({ routing_number }: { routing_number: string }) => routing_number)))
@@ -82,14 +86,14 @@ t.test('the routing numbers pass the ABA check, each once, with all Federal Rese
     t.ok(row.name.length > 3)
   }
   const reserve = rows.filter(({ name }: { name: string }) => name.startsWith('Federal Reserve Bank of '))
-  // Each district has the two digits that its numbers begin with.
+  // The numbers of each district begin with the same two digits.
   const districts = reserve.map(({ routing_number }: { routing_number: string }) =>
     routing_number.slice(0, 2),
   )
   t.equal(districts.join(), '01,02,03,04,05,06,07,08,09,10,11,12')
 })
 
-t.test('the people are nobody: addresses, numbers and mail that were never given out', async (t) => {
+t.test('the people do not exist: their addresses, numbers and mail were never assigned', async (t) => {
   const people = await readLines('people.ndjson')
   t.ok(people.length >= 200)
   for (const key of ['name', 'email', 'phone', 'social_security_number']) {
@@ -100,14 +104,14 @@ t.test('the people are nobody: addresses, numbers and mail that were never given
     t.match(person.phone, /^\(\d{3}\) 555-01\d\d$/)
     t.match(person.date_of_birth, /^(19[4-9]\d|200[0-5])-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])$/)
     t.match(person.address.postal_code, /^00[1-4]\d\d$/)
-    // Areas 000 and 666 are never issued; 987-65-4320 to 4329 are set aside for advertisements.
+    // Areas 000 and 666 are never issued; 987-65-4320 to 4329 are reserved for advertisements.
     t.match(person.social_security_number, /^((000|666)-\d\d-\d{4}|987-65-432\d)$/)
   }
   const isHan = people.some(({ name }) => /\p{Script=Han}/u.test(name))
   t.ok(isHan, 'names of more than one script')
 })
 
-t.test('every token of tokens.ndjson can be created; all types and these attributes occur', async (t) => {
+t.test('every token of tokens.ndjson can be created, and all types and these attributes occur', async (t) => {
   const bodies = await readLines('tokens.ndjson')
   t.ok(bodies.length >= 100)
   const expressions = new Expressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)
@@ -118,12 +122,12 @@ t.test('every token of tokens.ndjson can be created; all types and these attribu
   const given = new Set(bodies.flatMap((body) => Object.keys(body)))
   const attributes = ['type', 'data', 'id', 'mask', 'containers', 'metadata', 'search_indexes']
   t.same(given, new Set([...attributes, 'fingerprint_expression', 'deduplicate_token', 'expires_at']))
-  t.ok(isUnique(bodies.map(({ type, data }) => JSON.stringify([type, data]))), 'no two are duplicates')
+  t.ok(isUnique(bodies.map(({ type, data }) => JSON.stringify([type, data]))), 'there are no duplicates')
   const ids = bodies.flatMap(({ id }) => (id === undefined || id.includes('{{') ? [] : [id]))
   t.ok(ids.length > 0 && isUnique(ids))
 })
 
-t.test('every operation case is written in the language that its schema describes', async (t) => {
+t.test('every operation case is valid by the schema of the cases', async (t) => {
   const validate = new Ajv2020().compile(JSON.parse(await readText('operations/case.schema.json')))
   const files = (await readdir(new URL('operations/', directory))).filter((name) =>
     /^[a-z-]+\.json$/.test(name),

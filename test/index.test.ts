@@ -29,7 +29,7 @@ t.test('a vault in memory has keys, and answers requests without a socket', asyn
   t.equal((await other(new Request('http://localhost/tokens', { headers }))).status, 401, 'another prefix')
 })
 
-t.test('operations by name, as the owner and as an application, typed by their declarations', async (t) => {
+t.test('operations can be called by name, as owner or application, with declared types', async (t) => {
   await using vault = await openTestVault()
   const token = await vault.ask('token create', JSON.parse(CARD) as Record<string, unknown>)
   t.match(await vault.ask('token get', { id: token.id }), { data: 'XXXXXXXXXXXX4242' })
@@ -41,7 +41,7 @@ t.test('operations by name, as the owner and as an application, typed by their d
   t.equal(pagination.total_items, 0)
 })
 
-t.test('a server has a port of its own and closes what it opened', async (t) => {
+t.test('a server has its own port and closes what it opened', async (t) => {
   const server = await startServer({ prefix: 'bt' })
   t.equal(server.url, `http://localhost:${server.port}`)
   const headers = { 'bt-api-key': server.keys.private! }
@@ -57,7 +57,7 @@ t.test('a server has a port of its own and closes what it opened', async (t) => 
   const second = await startServer({ vault })
   t.not(first.port, second.port)
   await first.stop()
-  t.equal((await postCard(second)).status, 201, 'the vault that was given stays open')
+  t.equal((await postCard(second)).status, 201, 'the given vault is not closed')
   await second.stop()
   await t.rejects(startServer({ vault, addresses: ['192.0.2.1'] }), { code: 'unavailable' })
   t.equal((await postCard(vault)).status, 201)
@@ -65,7 +65,7 @@ t.test('a server has a port of its own and closes what it opened', async (t) => 
   await t.rejects(startServer({ vault: {} as Coffer }), TypeError)
 })
 
-t.test('an option that does not exist is refused, and named', async (t) => {
+t.test('an unknown option is refused by name', async (t) => {
   const unknown = { allownet: ['a.example'], reactors: {}, seed: undefined }
   const message = /^These options do not exist here: allownet, reactors\. There are .*allowNet/
   const opens: ((options: never) => Promise<Coffer>)[] = [openTestVault, startServer, openVault]
@@ -84,7 +84,7 @@ t.test('a vault on disk opens with a key file or a passphrase', async (t) => {
   {
     await using vault = await openVault({ directory, keyFile })
     t.equal(vault.tenant.name, 'first')
-    t.same(vault.keys, {}, 'keys are known when they are created, not later')
+    t.same(vault.keys, {}, 'keys are known only when they are created')
     await vault.ask('token create', { id: 'kept', type: 'token', data: 'x' })
   }
   {

@@ -8,7 +8,7 @@ import { registry } from '../../src/operations/all.js'
 
 const find = (name: string) => registry.find(name) as RoutedOperation
 
-t.test('an input is spelled as path, query and body by the route', async (t) => {
+t.test('an input becomes path, query and body by the route', async (t) => {
   const list = { type: ['card', 'bank'], metadata: { a: '1' }, page: 2, size: null }
   const patch = { contentType: 'application/merge-patch+json', body: '{"data":null}' }
   for (const [name, input, request] of [
@@ -22,7 +22,7 @@ t.test('an input is spelled as path, query and body by the route', async (t) => 
   t.equal(formatRequest(find('token tokenize'), {}).body, 'null')
 })
 
-t.test('an id that a URL cannot name is refused, so that no other request is sent', async (t) => {
+t.test('an id that a URL cannot contain is refused, so that no other request is sent', async (t) => {
   for (const id of ['', '.', '..', 'a\ud800'])
     t.throws(() => formatTarget(find('token delete'), { id }), {
       code: 'validation',
@@ -33,7 +33,7 @@ t.test('an id that a URL cannot name is refused, so that no other request is sen
   t.throws(() => formatTarget(find('token list'), { type: ['a\ud800'] }), { code: 'validation' })
 })
 
-t.test('whatever an id and a filter are, the server reads what was meant', async (t) => {
+t.test('the server parses every formatted id and filter to the same value', async (t) => {
   const router = createRouter(registry)
   const text = fc.string({ minLength: 1, unit: 'grapheme' })
   fc.assert(
@@ -44,7 +44,7 @@ t.test('whatever an id and a filter are, the server reads what was meant', async
       const match = router.match('GET', pathname)
       if ('allow' in match) throw new Error('no route')
       t.same(match.parameters(), { parent_id: id })
-      // Entries, because the name may be `__proto__`.
+      // Entries, because a name may be `__proto__`.
       const { input } = readQuery(match.operation.endpoint, search.slice(1))
       t.same(Object.entries(input.metadata!), Object.entries(metadata))
     }),

@@ -1,4 +1,4 @@
-/** What the client does with the answers of a server, whatever they are. */
+/** How the client handles responses of a server. */
 import t from 'tap'
 import { createHttpClient, type Fetch, type HttpClientOptions } from '../../src/client/http-client.js'
 import { ERRORS } from '../../src/errors.js'
@@ -8,7 +8,7 @@ import { registry } from '../../src/operations/all.js'
 const find = (name: string) => registry.find(name) as RoutedOperation
 const TOKEN = { id: 'one' }
 
-/** A client of a server that gives these answers in turn, the last one for ever. */
+/** A client of a server that gives these responses in order, and repeats the last one. */
 function clientOf(answers: (() => Response | Promise<Response>)[], options: Partial<HttpClientOptions> = {}) {
   const sent: ({ url: string } & Omit<Parameters<Fetch>[1], 'signal'>)[] = []
   const waits: number[] = []
@@ -35,7 +35,7 @@ const json =
 const busy = (status: number, code: string, headers = {}) =>
   json(status, { type: `urn:coffer:problem:${code}`, title: 'x', status, detail: 'Busy.' }, headers)
 
-t.test('a request carries key, content type and body, below the path of the address', async (t) => {
+t.test('a request has key, content type and body, below the path of the address', async (t) => {
   const { client, sent } = clientOf([json(201, TOKEN)], { prefix: 'bt' })
   const answer = await client.call(find('token create'), { type: 'token', data: 'x' })
   t.same(answer, { status: 201, result: TOKEN })
@@ -54,7 +54,7 @@ t.test('a request carries key, content type and body, below the path of the addr
     t.throws(() => clientOf([], options), { code: 'usage' })
 })
 
-t.test('a server with another prefix is told from a wrong key', async (t) => {
+t.test('a server with another prefix is distinguished from a wrong key', async (t) => {
   const refused = { title: 'Unauthorized', detail: 'Send an API key.' }
   const challenge = (value: string) => json(401, refused, { 'www-authenticate': value })
   const ask = (value: string) => clientOf([challenge(value)]).client.call(find('token get'), { id: 'one' })
@@ -67,7 +67,7 @@ t.test('a server with another prefix is told from a wrong key', async (t) => {
     await t.rejects(ask(value), { code: 'unauthenticated', message: refused.detail }, value)
 })
 
-t.test('a busy server is asked again, after Retry-After or longer, with the same key', async (t) => {
+t.test('a request to a busy server is repeated after Retry-After or longer, with the same key', async (t) => {
   const { client, sent, waits } = clientOf([
     busy(429, 'rate-limited', { 'retry-after': '7' }),
     busy(503, 'unavailable'),
@@ -83,16 +83,16 @@ t.test('a busy server is asked again, after Retry-After or longer, with the same
   t.same(never.waits, [500, 1000, 2000, 4000], 'five attempts')
   const late = clientOf([busy(429, 'rate-limited', { 'retry-after': '3600' })])
   await t.rejects(late.client.call(find('token list'), {}), { code: 'rate_limited', retryAfterSeconds: 3600 })
-  t.same(late.waits, [], 'an hour is not waited for')
+  t.same(late.waits, [], 'the client does not wait an hour')
   const final = clientOf([busy(409, 'conflict')])
   await t.rejects(final.client.call(find('token create'), {}), { code: 'conflict' })
   const reactor = clientOf([busy(503, 'reactor-failed')])
   const failed = { code: 'reactor_failed', status: 503 }
   await t.rejects(reactor.client.call(find('reactor react'), { id: 'r' }), failed)
-  t.equal(reactor.sent.length, 1, 'a reactor that ran is not run again')
+  t.equal(reactor.sent.length, 1, 'a reactor that has run is not run again')
 })
 
-t.test('a problem becomes the error of a local vault, our own or not', async (t) => {
+t.test('a problem becomes the same error as in a local vault, also if its type is unknown', async (t) => {
   for (const [code, { status, exit }] of Object.entries(ERRORS)) {
     if (code === 'usage' || code === 'interrupted') continue
     const { client } = clientOf([busy(status, code.replaceAll('_', '-'), { 'retry-after': '3600' })])
@@ -122,7 +122,7 @@ t.test('a problem becomes the error of a local vault, our own or not', async (t)
   t.match(long, { traceId: undefined })
 })
 
-t.test('what is no answer of the interface is refused with what to look at', async (t) => {
+t.test('a response that does not match the API is refused with what to check', async (t) => {
   const refuse = async (answer: () => Response | Promise<Response>, message: RegExp, options = {}) => {
     const { client, sent } = clientOf([answer], options)
     await t.rejects(client.call(find('token create'), {}), { message }, String(message))
@@ -142,15 +142,15 @@ t.test('what is no answer of the interface is refused with what to look at', asy
   await refuse(() => new Response(endless), /larger than the limit of 64 MiB/)
 })
 
-t.test('an answer is waited for so long, and an interrupt ends the wait', async (t) => {
+t.test('a response has a time limit, and an interrupt ends the wait', async (t) => {
   const fetch: Fetch = (_, { signal }) =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-  // An abort signal that waits does not keep the process running.
+  // A pending abort signal does not keep the process running.
   const alive = setTimeout(() => {}, 10_000)
   t.teardown(() => clearTimeout(alive))
   const slow = clientOf([], { fetch, timeoutMs: 20 })
   await t.rejects(slow.client.call(find('token get'), { id: 'x' }), { code: 'request_timeout', exit: 9 })
-  // As a body without a length, which the end of its connection ends.
+  // Like a body without a length, which ends with its connection.
   const cut: Fetch = async (_, { signal }) => {
     async function* body() {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
@@ -159,7 +159,11 @@ t.test('an answer is waited for so long, and an interrupt ends the wait', async 
     return { status: 200, headers: new Headers({ 'content-type': 'application/json' }), body: body() }
   }
   const { client } = clientOf([], { fetch: cut, timeoutMs: 20 })
-  await t.rejects(client.call(find('token get'), { id: 'x' }), { code: 'request_timeout' }, 'half an answer')
+  await t.rejects(
+    client.call(find('token get'), { id: 'x' }),
+    { code: 'request_timeout' },
+    'an incomplete response',
+  )
   const stop = new AbortController()
   const other = clientOf([], { fetch, signal: stop.signal })
   setImmediate(() => stop.abort())

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { createSocketFetch, readServerUrl } from '../../src/client/socket-fetch.js'
 import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
 
-t.test('an address is https, or http on this machine, and nothing but an address', async (t) => {
+t.test('an address is https, or http on this machine, without further parts', async (t) => {
   for (const [text, url] of [
     ['https://vault.example/base/', 'https://vault.example/base'],
     ['http://localhost:4010', 'http://localhost:4010'],
@@ -54,13 +54,13 @@ async function send(t: Test, url: string, options: Parameters<typeof createSocke
 
 const DONE = { status: 200, retryAfter: '3', missing: null, text: 'done' }
 
-t.test('a request goes over a socket and back', async (t) => {
+t.test('a request is sent and answered over a socket', async (t) => {
   const { url, seen } = await serve(t, false)
   t.same(await send(t, url), DONE)
   t.match(seen, [{ body: 'é' }])
 })
 
-t.test('a certificate counts only with a known authority', async (t) => {
+t.test('a certificate is accepted only from a known authority', async (t) => {
   const { url, seen } = await serve(t, true)
   const { NODE_TLS_REJECT_UNAUTHORIZED } = process.env
   t.teardown(() => {
@@ -68,7 +68,7 @@ t.test('a certificate counts only with a known authority', async (t) => {
   })
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
   await t.rejects(send(t, url), { code: 'unavailable', message: /--ca FILE/ })
-  await t.rejects(send(t, url, { insecure: true }), { message: /--ca FILE/ }, '--insecure changes nothing')
+  await t.rejects(send(t, url, { insecure: true }), { message: /--ca FILE/ }, '--insecure is no alternative')
   t.same(seen, [])
   t.same(await send(t, url, { ca: CERTIFICATE }), DONE)
   const other = url.replace('localhost', '127.0.0.1')
@@ -76,7 +76,7 @@ t.test('a certificate counts only with a known authority', async (t) => {
   for (const ca of ['', 'text', PRIVATE_KEY]) await t.rejects(send(t, url, { ca }), { code: 'usage' })
 })
 
-t.test('what cannot be reached is told, before anything was sent', async (t) => {
+t.test('an unreachable server is reported, and nothing was sent', async (t) => {
   const { url } = await serve(t, false)
   const free = new URL(url)
   free.port = '1'

@@ -1,10 +1,12 @@
-/** The typed client, over a vault in this process and over a socket; what compiles here is what its types promise. */
+/**
+ * The typed client, on a vault in this process and over a socket. This file compiles only if its types are correct.
+ */
 import t from 'tap'
 import { type Client, createClient, openTestVault, startServer } from '../../src/index.js'
 import { registry } from '../../src/operations/all.js'
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
-/** Compiles only if the two types are the same. */
+/** Compiles only if both types are equal. */
 const same = <A, B>(..._: Equal<A, B> extends true ? [] : [never]) => {}
 
 t.test('a vault in this process answers typed calls without a socket', async (t) => {
@@ -31,7 +33,7 @@ t.test('a vault in this process answers typed calls without a socket', async (t)
   t.throws(() => vault.as('a b'), { code: 'usage' })
 })
 
-t.test('the same client talks to a server', async (t) => {
+t.test('the same client can call a server', async (t) => {
   await using server = await startServer()
   const client: Client = createClient({ url: server.url, key: server.keys.private! })
   const { id } = await client.tokens.create({ type: 'token', data: 'text' })
@@ -39,7 +41,7 @@ t.test('the same client talks to a server', async (t) => {
   t.throws(() => createClient({ url: 'http://vault.example', key: 'key' }), { code: 'usage' })
 })
 
-t.test('each operation with a route is a method, groups are properties, and no other is', async (t) => {
+t.test('only operations with a route are methods, and only groups are properties', async (t) => {
   await using vault = await openTestVault()
   const { applications } = vault.as(vault.keys.management!)
   const { id } = await applications.create({ name: 'test', type: 'private', permissions: ['token:read'] })
@@ -58,21 +60,21 @@ t.test('each operation with a route is a method, groups are properties, and no o
     t.ok(paths.includes(path), path)
 })
 
-/** Never run: each line below the comments must be an error of the compiler. */
+/** Never run. Each line below a comment must be a compile error. */
 export async function refused({ tokens, applications, ...others }: Client): Promise<void> {
   // @ts-expect-error data is required
   await tokens.create({ type: 'card' })
   await tokens.create({ token_intent_id: 'stands for type and data' })
-  // @ts-expect-error no such type
+  // @ts-expect-error the type is unknown
   await tokens.create({ type: 'cards', data: 1 })
   // @ts-expect-error an id is text
   await tokens.get({ id: 1 })
   // @ts-expect-error an id is required
   await tokens.get()
-  // @ts-expect-error no such operation
+  // @ts-expect-error the operation is unknown
   await tokens.import([])
   // @ts-expect-error the owner's operations have no route
   others.vaults
-  // @ts-expect-error an application has no such type
+  // @ts-expect-error the type of application is unknown
   await applications.create({ name: 'x', type: 'secret' })
 }

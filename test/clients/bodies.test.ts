@@ -1,4 +1,4 @@
-/** The newest client for Node has tables of its calls and of its requests: each path and each property is answered for. */
+/** The paths and properties of the newest client for Node. Each is emulated, or listed here with a reason. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -18,7 +18,7 @@ const readAll = (end: string) =>
 const CALL = /Default,\s*(?:"([^"]+)"|`([^`]+)`)\),\s*method: "(\w+)"/g
 const ENDS = /^(?:401 Unauthorized|501 Not Emulated|200 undefined)$/
 
-t.test('each path that the client has is emulated, or said not to be', async (t) => {
+t.test('each path of the client is emulated, or listed as not emulated', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const handle = createHandler(vault.app)
@@ -37,7 +37,7 @@ t.test('each path that the client has is emulated, or said not to be', async (t)
 const TOKEN = { type: 'token', data: 'a' }
 const PROXY = { name: 'a', destination_url: 'https://example.com' }
 const WEBHOOK = { name: 'a', url: 'https://example.com', events: ['token.created'] }
-/** By the type of the client: the operation, and a body for it. */
+/** An operation and a body for each request type of the client. */
 const REQUESTS: Record<string, [operation: string, body: object]> = {
   CreateTokenRequest: ['token create', TOKEN],
   UpdateTokenRequest: ['token update', {}],
@@ -78,7 +78,7 @@ t.test('each property that the client sends is declared, refused, or listed as i
   }
 })
 
-/** By the type of the client: an operation that answers it. */
+/** An operation that returns each response type of the client. */
 const ANSWERS: Record<string, string> = {
   Token: 'token get',
   TokenIntent: 'intent get',
@@ -104,7 +104,7 @@ const ANSWERS: Record<string, string> = {
   TokenCursorPaginatedList: 'token list-after',
   ApplicationPaginatedList: 'app list',
 }
-/** Attributes that are never there: those of areas that are not emulated, and what the specification leaves out. */
+/** Attributes that no response has, because their area is not emulated or because the API of 2023 lacks them. */
 const NEVER = {
   Token: 'enrichments network_token aliases authentication',
   TokenExtras: 'tsp_details network_token_ids decrypted_payload',
@@ -112,7 +112,7 @@ const NEVER = {
   TokenIntent: 'network_token authentication _extras',
   CreateTokenIntentResponse: 'network_token authentication _extras',
   ApplicationKey: 'version',
-  // Applications have rules with a container alone.
+  // Rules of applications have a container and no conditions.
   AccessRule: 'conditions',
   Reactor: 'requested',
   ReactResponse: 'body headers',
@@ -121,10 +121,10 @@ const NEVER = {
   // Lists by page have no cursor.
   Pagination: 'after next',
 }
-/** These are shown in part, or as given. */
+/** Attributes of these types are shown in part or as they were given, so they are not compared. */
 const IN_PART = ['Reactor.application', 'ProxyTransformOptions.token']
 
-t.test('each attribute that the client reads is declared, or listed as never there', async (t) => {
+t.test('each attribute that the client reads is declared, or listed as absent', async (t) => {
   const found = new Set<string>()
   for (const [type, operation] of Object.entries(ANSWERS)) {
     const { output } = registry.find(operation)!
@@ -137,7 +137,9 @@ t.test('each attribute that the client reads is declared, or listed as never the
   t.strictSame([...found].sort(), never.sort())
 })
 
-/** Attributes of a type of the client, and of the types in it, that a schema lacks, or that only the client requires. */
+/**
+ * Attributes of a type of the client and of its nested types that a schema lacks, or that only the client requires.
+ */
 function* listAbsent(type: string, given: Schema): Generator<string> {
   const declaration = readAll(`serialization/types/${type}.d.ts`)[0]?.split('interface Raw {')[1] ?? ''
   const schema = memberOf(given)
@@ -151,22 +153,22 @@ function* listAbsent(type: string, given: Schema): Generator<string> {
   }
 }
 
-/** What a body brings that no answer of its noun shows under the same name, because it is done instead. */
+/** Properties of bodies that no response shows under the same name. */
 const DONE: Record<string, string[]> = {
-  // Becomes the data.
+  // The intent becomes the data of the token.
   'token create': ['token_intent_id'],
   'token create-child': ['token_intent_id'],
   'intent create': ['data'],
-  // An application's rule with conditions is refused.
+  // A rule of an application with conditions is refused.
   'app create': ['rules.conditions', 'create_key'],
   'app update': ['rules.conditions'],
-  // As application_id.
+  // Shown as application_id.
   'proxy create': ['application'],
   'proxy update': ['application'],
   'proxy patch': ['application'],
 }
 
-t.test('whatever a declared body brings is shown, or done', async (t) => {
+t.test('every declared property of a body is shown in the response, or listed as different', async (t) => {
   const found: Record<string, string[]> = {}
   for (const { name, noun, endpoint, output, log } of registry.routed) {
     if (endpoint === undefined || !['create', 'update'].includes(log?.operation ?? '')) continue
@@ -177,7 +179,7 @@ t.test('whatever a declared body brings is shown, or done', async (t) => {
   t.strictSame(found, DONE)
 })
 
-/** Any JSON and maps show all that they are given. */
+/** Any JSON and maps show all properties that they get. */
 function* listHidden(
   given: Readonly<Record<string, Schema>>,
   shown: Schema,

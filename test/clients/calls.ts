@@ -1,10 +1,10 @@
-/** The calls that a client has, found on the client itself, and which of them were answered. */
+/** The calls of a client, found by reflection, and the calls that were answered. */
 import type { Test } from 'tap'
 
-// biome-ignore lint/suspicious/noExplicitAny: a client is taken as it comes, whatever its types say
+// biome-ignore lint/suspicious/noExplicitAny: a client is inspected without its types.
 export type Client = any
 
-/** Every property of an object with its getters and methods, those of its classes included. */
+/** All properties of an object, including getters and methods of its classes. */
 function membersOf(object: object): string[] {
   const names = new Set<string>()
   for (let at = object; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at))
@@ -12,7 +12,7 @@ function membersOf(object: object): string[] {
   return [...names].filter((name) => name !== 'constructor' && !name.startsWith('_') && name !== 'client')
 }
 
-/** Every `group.call` of a client. A getter that throws is what the client does not have here. */
+/** Every `group.call` of a client. A getter that throws belongs to an area that is not configured. */
 export function listCalls(client: object, below = '', depth = 0): string[] {
   return membersOf(client).flatMap((name) => {
     let value: unknown
@@ -27,7 +27,7 @@ export function listCalls(client: object, below = '', depth = 0): string[] {
   })
 }
 
-/** The same client; `answered` gets the calls that it has answered without an error. */
+/** Wraps a client. Adds each call that succeeds to `answered`. */
 export function watch(client: Client, answered: Set<string>, below = ''): Client {
   return new Proxy(client, {
     get(target, name) {
@@ -44,7 +44,10 @@ export function watch(client: Client, answered: Set<string>, below = ''): Client
   })
 }
 
-/** Creates what a group of calls manages, reads it, finds it in its list and changes its name; gives it as it was made. */
+/**
+ * Creates a record with a group of calls, reads it, finds it in its list and changes its name. Returns it as it was
+ * created.
+ */
 export async function manage(t: Test, group: Client, draft: object): Promise<Client> {
   const made = await group.create(draft)
   t.match(made, draft)

@@ -1,4 +1,4 @@
-/** The JavaScript clients of today and of January 2023, unchanged, call everything that they have. */
+/** The unmodified JavaScript clients of today and of January 2023 make all of their calls. */
 import { createRequire } from 'node:module'
 import t, { type Test } from 'tap'
 import { type Client, listCalls, manage, watch } from './calls.js'
@@ -6,10 +6,13 @@ import { type Served, serveClients } from './server.js'
 
 const require = createRequire(import.meta.url)
 
-/** Calls of the vendor's input fields, which are pages on the vendor's own servers, and steps of calls. */
+/** Calls of the vendor's input fields, which are pages on the vendor's servers, and internal steps of calls. */
 const INNER =
   /^(?:init|createElement|loadElements|elements|post|put|patch|get|delete|proxy\.proxyRequest|initOptions.*)$/
-/** `Not Emulated` answers them (test/http/not-emulated.test.ts), or nothing: transactions are of neither interface. */
+/**
+ * These calls get `Not Emulated` (test/http/not-emulated.test.ts). Transactions are in neither version of the API and
+ * get no answer.
+ */
 const OUT = /^(?:applicationTemplates|threeds|transactions)\./
 
 interface Setup {
@@ -29,19 +32,19 @@ async function start(t: Test, name: string): Promise<Setup> {
   return { served, open: async (key) => watch(await create(key), answered), answered, calls }
 }
 
-/** Checks that each call was answered, or is refused as it should be. Deletes the tenant. */
+/** Checks that each call was answered or correctly refused. Deletes the tenant. */
 async function finish(t: Test, { served, open, answered, calls }: Setup): Promise<void> {
   const manager = await open(served.keys.management)
   await manager.tenants.delete()
   const others = calls.filter((each) => !OUT.test(each) && !INNER.test(each))
   t.ok(others.length >= 45, `${others.length} calls`)
   const unanswered = others.filter((each) => !answered.has(each))
-  t.strictSame(unanswered, [], 'each of the others was answered')
+  t.strictSame(unanswered, [], 'each other call was answered')
 }
 
 const metadata = { team: 'Blue' }
 
-/** What both have. */
+/** Calls that both clients have. */
 async function useCommon(t: Test, { served, open }: Setup): Promise<void> {
   const [own, manager, browser] = await Promise.all([
     open(served.keys.private),
@@ -56,12 +59,12 @@ async function useCommon(t: Test, { served, open }: Setup): Promise<void> {
   t.match(await own.tokens.update(token.id, { metadata: { team: 'Red' } }), { metadata: { team: 'Red' } })
   const found = { pagination: { totalItems: 1 }, data: [{ id: token.id }] }
   t.match(await own.tokens.list({ type: ['card'], size: 5 }), found)
-  t.match(await own.tokens.list({ metadata: { team: 'red' } }), found, 'whatever the case')
+  t.match(await own.tokens.list({ metadata: { team: 'red' } }), found, 'in any case')
   t.match(await own.tokens.search({ query: 'data:4242' }), { pagination: { totalItems: 1 } })
   t.match(await own.tokenize({ a: 'x' }), { a: /^[0-9a-f-]{36}$/ })
 
   const again = () => own.tokens.create({ type: 'token', data: 'once' }, { idempotencyKey: 'js-1' })
-  t.equal((await again()).id, (await again()).id, 'a retry by key makes no second token')
+  t.equal((await again()).id, (await again()).id, 'a retry by key creates no second token')
 
   const app = { name: 'made', type: 'private', permissions: ['token:read'] }
   const made = await manage(t, manager.applications, app)
@@ -114,7 +117,7 @@ async function useCommon(t: Test, { served, open }: Setup): Promise<void> {
   t.ok((await manager.permissions.list()).length > 10)
 }
 
-t.test('the client of today', async (t) => {
+t.test('all calls of the client of today are answered', async (t) => {
   const setup = await start(t, '@basis-theory/basis-theory-js')
   await useCommon(t, setup)
   const manager = await setup.open(setup.served.keys.management)
@@ -131,7 +134,7 @@ t.test('the client of today', async (t) => {
   await finish(t, setup)
 })
 
-t.test('the client of 1.79.3', async (t) => {
+t.test('all calls of the client 1.79.3 are answered', async (t) => {
   const setup = await start(t, 'basis-theory-js-1')
   await useCommon(t, setup)
   const own = await setup.open(setup.served.keys.private)

@@ -1,10 +1,10 @@
-/** The newest client for Node, unchanged, calls everything that it has. */
+/** The unmodified newest client for Node makes all of its calls. */
 import { BasisTheoryClient } from '@basis-theory/node-sdk'
 import t from 'tap'
 import { type Client, listCalls, manage, watch } from './calls.js'
 import { serveClients } from './server.js'
 
-/** What is left out, in the client's words; the paths of `bodies.test.ts` end with `Not Emulated`. */
+/** Calls of areas that are not emulated. `bodies.test.ts` lists their paths as `Not Emulated`. */
 const OF_TENANTS = '(?:securityContact|connections|merchants|owner|ownerTransfer)'
 const OUT = new RegExp(
   `^(?:accountUpdater|agentic|applePay|applicationTemplates|documents|enrichments|googlePay|keys|networkTokens|tenants\\.${OF_TENANTS}|threeds)\\b`,
@@ -12,7 +12,7 @@ const OUT = new RegExp(
 
 const CODE = 'module.exports = async ({ args }) => ({ raw: { sum: args.a + 1 } })'
 
-t.test('every call is answered, or said not to be emulated', async (t) => {
+t.test('every call is answered, or refused as not emulated', async (t) => {
   const { url, keys, accept } = await serveClients(t)
   const answered = new Set<string>()
   const open = (apiKey: string): Client => watch(new BasisTheoryClient({ baseUrl: url, apiKey }), answered)
@@ -33,10 +33,14 @@ t.test('every call is answered, or said not to be emulated', async (t) => {
   }
   t.equal((await collect(own.tokens.listV2({ size: 2 }))).length, 5, 'all pages')
   t.same(await collect(own.tokens.listV2({ type: 'card' })), [token.id])
-  t.equal((await collect(own.tokens.listV2({ metadata: { team: 'blue' } }))).length, 0, 'to the case')
+  t.equal(
+    (await collect(own.tokens.listV2({ metadata: { team: 'blue' } }))).length,
+    0,
+    'lists distinguish upper and lower case',
+  )
   const query = 'type:token AND container:/general/'
   t.equal((await collect(own.tokens.searchV2({ size: 3, query }))).length, 4)
-  // Queries of `coffer help search`, which says that they work here.
+  // `coffer help search` says that these queries are supported.
   for (const query of ['metadata.team:Blue', 'container:/pci/ AND type:card', 'data:4111'])
     t.ok(await collect(own.tokens.searchV2({ query })), query)
   const made = await own.tokens.tokenize({ a: 'x', b: { type: 'token', data: 'y' } })
@@ -45,7 +49,7 @@ t.test('every call is answered, or said not to be emulated', async (t) => {
   t.equal(number, '4242424242424242')
 
   const again = () => own.tokens.create({ type: 'token', data: 'once' }, { idempotencyKey: 'node-1' })
-  t.equal((await again()).id, (await again()).id, 'a retry by key makes no second token')
+  t.equal((await again()).id, (await again()).id, 'a retry by key creates no second token')
 
   // Token intents.
   const [intent, dropped] = [1, 2].map(() => browser.tokenIntents.create({ type: 'card', data: card }))
@@ -90,7 +94,7 @@ t.test('every call is answered, or said not to be emulated', async (t) => {
   const guest = await open(session.sessionKey).tokens.create({ type: 'token', data: 'by a session' })
   t.match(guest, { type: 'token' })
 
-  // The tenant, its people, its log.
+  // The tenant, its members, its log.
   t.match(await manager.tenants.self.get(), { name: 'clients' })
   t.match(await manager.tenants.self.update({ name: 'renamed' }), { name: 'renamed' })
   t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 10 } })
@@ -123,10 +127,10 @@ t.test('every call is answered, or said not to be emulated', async (t) => {
   t.ok(calls.length > 120, `${calls.length} calls`)
   await manager.tenants.self.delete()
   const unanswered = calls.filter((each) => !OUT.test(each) && !answered.has(each))
-  t.strictSame(unanswered, [], 'each of the others was answered')
+  t.strictSame(unanswered, [], 'each other call was answered')
 })
 
-/** Results are 404 until the run has ended. */
+/** A result is 404 until the run has ended. */
 async function poll<T>(ask: () => Promise<T>, tries = 100): Promise<T> {
   return ask().catch(async (error: { statusCode?: number }) => {
     if (tries === 0 || error.statusCode !== 404) throw error

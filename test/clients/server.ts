@@ -1,4 +1,4 @@
-/** A server as its users start it, with the tenant's applications, for clients to call. */
+/** A server as users start it, with the applications of the tenant, for clients to call. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
@@ -6,10 +6,10 @@ import { createWorkplace, runCommand, startProcess } from '../http/process.js'
 
 export interface Served {
   url: string
-  /** A server that answers each request with its method and body, and that proxies may call. */
+  /** A destination for proxies that answers each request with its method and body. */
   destination: string
   keys: Record<'private' | 'management' | 'public', string>
-  /** Accepts the newest invitation, as the invited person; gives the id of the member. */
+  /** Accepts the newest invitation as the invited person. Returns the id of the member. */
   accept(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** The control plane as library calls: state, forks, clock, requests. */
+/** The control plane as methods of the library: state, forks, clock, requests. */
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
@@ -27,7 +27,7 @@ const idsOf = async (vault: Coffer) =>
   (await vault.ask('token list', { size: 100 })).data.map(({ id }) => id).sort()
 const add = (vault: Coffer, id: string) => vault.ask('token create', { id, type: 'token', data: id })
 
-t.test('reset and snapshots return to what was there, logs and keys included', async (t) => {
+t.test('reset and snapshots restore the former data, including logs and keys', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
   const { snapshots, reset } = vault.control
@@ -59,7 +59,7 @@ t.test('reset and snapshots return to what was there, logs and keys included', a
     await t.rejects(snapshots[name]({ name: 'again' }), { code: 'not_found' })
 })
 
-t.test('work under way when the data is replaced does not reach what comes after', async (t) => {
+t.test('work that is running when the data is replaced does not change the new data', async (t) => {
   const code = `module.exports = async (req) => {
     await new Promise((resolve) => setTimeout(resolve, 1200))
     await req.svc.tokens.create({ type: 'token', data: 'from code' })
@@ -98,14 +98,14 @@ t.test('work under way when the data is replaced does not reach what comes after
     await wait(700)
     t.same(await idsOf(vault), [], title)
     t.same((await vault.ask('log list', { entity_type: 'token' })).data, [], `${title}: nothing is logged`)
-    t.same(await vault.control.requests.list({ status: 409 }), [], `${title}: no record of the request`)
+    t.same(await vault.control.requests.list({ status: 409 }), [], `${title}: the request is not recorded`)
     const result = vault.ask('reactor result', { id, request_id: asyncReactorRequestId })
     await t.rejects(result, { code: 'not_found' }, title)
     t.match(await vault.ask('log verify'), { is_whole: true })
   }
 })
 
-t.test('health is answered while a reset waits for a slow client', async (t) => {
+t.test('/healthz is answered while a reset waits for a slow client', async (t) => {
   const server = await startServer({ seed: SEED })
   t.teardown(() => server.stop())
   const slow = connect(Number(new URL(server.url).port), 'localhost')
@@ -124,7 +124,7 @@ t.test('health is answered while a reset waits for a slow client', async (t) => 
   await reset
 })
 
-t.test('a fork deleted while a key is tried in it fails no request of another', async (t) => {
+t.test('deleting a fork while it checks a key fails no request of another fork', async (t) => {
   const server = await startServer({ seed: SEED })
   t.teardown(() => server.stop())
   const [gone, own] = [await server.control.fork(), await server.control.fork()]
@@ -137,7 +137,7 @@ t.test('a fork deleted while a key is tried in it fails no request of another', 
   }
   const headers = { 'SVC-API-KEY': own.keys.backend! }
   t.equal((await fetch(`${server.url}/tokens/card-1`, { headers })).status, 200)
-  t.equal(store.read, read, 'it was deleted meanwhile')
+  t.equal(store.read, read, 'the fork was deleted meanwhile')
 })
 
 t.test('a fork is a tenant of its own with the data of the seed', async (t) => {
@@ -160,20 +160,23 @@ t.test('a fork is a tenant of its own with the data of the seed', async (t) => {
   await t.rejects(left.ask('token list', {}, { key: server.keys.backend! }), { code: 'unauthenticated' })
   t.match(await left.ask('log verify'), { is_whole: true })
   const logged = (await left.ask('log list', { size: 100 })).data
-  t.ok(logged.length > 0 && logged.every(({ tenant_id }) => tenant_id === left.tenant.id), 'a log of its own')
+  t.ok(
+    logged.length > 0 && logged.every(({ tenant_id }) => tenant_id === left.tenant.id),
+    'it has its own log',
+  )
   await left.control.clock.advance({ by: '30d' })
   t.same([(await idsOf(left)).includes('brief'), (await idsOf(right)).includes('brief')], [false, true])
   await left.control.reset()
-  t.same(await idsOf(left), ['brief', 'card-1'], 'to where it began')
+  t.same(await idsOf(left), ['brief', 'card-1'], 'the data of its start')
   const url = `${server.url}/_coffer/forks/${left.tenant.id}/requests`
   const headers = { 'svc-api-key': server.control.key! }
   t.equal((await fetch(url, { headers })).status, 200)
   await left.stop()
   t.equal((await fetch(url, { headers })).status, 404)
-  t.same((await get(left, '/tokens'))[0], 401, 'its keys are gone')
+  t.same((await get(left, '/tokens'))[0], 401, 'its keys are deleted')
 })
 
-t.test('an invitation is accepted by its link where it was made: in a fork, or in its base', async (t) => {
+t.test('an invitation is accepted by its link in the fork or base that created it', async (t) => {
   const vault = await open()
   const server = await startServer({ vault })
   t.teardown(async () => {
@@ -186,7 +189,7 @@ t.test('an invitation is accepted by its link where it was made: in a fork, or i
     return data[0]!.link!
   }
   const links = await Promise.all(all.map(linkIn))
-  t.equal(new Set(links).size, 3, 'forks have links of their own')
+  t.equal(new Set(links).size, 3, 'forks have their own links')
   const counts = () => Promise.all(all.map(async (of) => (await of.ask('member list', {})).data.length))
   const [before = 0] = await counts()
   const expected = [before, before, before]
@@ -203,13 +206,13 @@ t.test('an invitation is accepted by its link where it was made: in a fork, or i
   t.equal((await fetch(`${server.url}/invitations/accept?token=${'A'.repeat(43)}`)).status, 404)
 })
 
-t.test('forks and snapshots share the sealed rows of the seed, and copy nothing', async (t) => {
+t.test('forks and snapshots share the sealed rows of the seed and copy nothing', async (t) => {
   const data = 'x'.repeat(20_000)
   const tokens = Array.from({ length: 200 }, (_, at) => ({ id: `token-${at}`, type: 'token' as const, data }))
   const vault = await openTestVault({ seed: { tokens } })
   t.teardown(() => vault.stop())
   const measure = () => process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed
-  // What the first one prepares, all others share.
+  // The first fork prepares data that all others share.
   await vault.control.fork()
   const before = measure()
   const forks: Coffer[] = []
@@ -224,7 +227,7 @@ t.test('forks and snapshots share the sealed rows of the seed, and copy nothing'
   t.same([await count(forks[0]!), await count(forks[1]!), await count(vault)], [199, 200, 200])
 })
 
-t.test('a snapshot taken while 50 clients write holds each of their requests whole', async (t) => {
+t.test('a snapshot taken while 50 clients write has each request completely or not at all', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
   const client = vault.as(vault.keys.backend!)
@@ -251,7 +254,7 @@ t.test('a snapshot taken while 50 clients write holds each of their requests who
     last = total_items
     t.match(await vault.ask('log verify'), { is_whole: true })
   }
-  t.ok(last >= 400, 'they did work')
+  t.ok(last >= 400, 'the clients wrote')
 })
 
 t.test('everything that depends on time follows the clock', async (t) => {
@@ -268,7 +271,7 @@ t.test('everything that depends on time follows the clock', async (t) => {
   t.same(await idsOf(vault), ['card-1'], 'a token expires')
   const { data } = await vault.ask('log list', { size: 100, entity_id: 'brief' })
   const purged = { operation: 'delete', actor_type: 'system', created_at: '2030-01-03T01:00:00.000+00:00' }
-  t.match(data[0], purged, 'and was purged before the clock answered')
+  t.match(data[0], purged, 'purged before the clock answered')
   await clock.advance({ by: '24h' })
   t.match(await vault.ask('invite list'), { data: [{ status: 'EXPIRED' }] }, 'an invitation expires')
   await clock.set({ mode: 'frozen', at: '2040-05-06T07:08:09Z' })
@@ -292,7 +295,7 @@ t.test('everything that depends on time follows the clock', async (t) => {
 })
 
 t.test(
-  'a test advances the clock past the end of a code; a state that is restored has the codes that it had',
+  'advancing the clock past the expiry of a code erases the code, and restoring a state restores its codes',
   async (t) => {
     let real = START
     const data = { number: '4242424242424242', cvc: '123' }
@@ -313,12 +316,12 @@ t.test(
     await snapshots.create({ name: 'minute left' })
     await clock.advance({ by: '1m' })
     t.equal(await codeOf('seeded'), undefined)
-    t.equal(await sealed('seeded'), undefined, 'and erased before the clock answered')
+    t.equal(await sealed('seeded'), undefined, 'erased before the clock answered')
     t.equal(await codeOf('made'), '123')
 
     await clock.advance({ by: '100h' })
     await snapshots.restore({ name: 'minute left' })
-    t.same([await codeOf('seeded'), await codeOf('made')], ['123', '123'], 'as when it was saved')
+    t.same([await codeOf('seeded'), await codeOf('made')], ['123', '123'], 'both codes are restored')
     await clock.advance({ by: '59s' })
     t.equal(await codeOf('seeded'), '123')
     await clock.advance({ by: '1s' })
@@ -329,7 +332,7 @@ t.test(
 
     real += 10 * 3_600_000
     await reset()
-    t.equal(await codeOf('seeded'), '123', 'the seed is new again, however long the server has run')
+    t.equal(await codeOf('seeded'), '123', 'the codes of the seed are new, however long the server has run')
     await clock.advance({ by: '59m' })
     t.equal(await codeOf('seeded'), '123')
     const fork = await vault.control.fork()
@@ -342,7 +345,7 @@ t.test(
   },
 )
 
-t.test('requests are kept without what they carry, and waited for', async (t) => {
+t.test('requests are recorded without their data, and tests can wait for them', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
   const { requests, faults } = vault.control
@@ -381,7 +384,7 @@ t.test('requests are kept without what they carry, and waited for', async (t) =>
   t.match(await waiting, { length: 3 })
   const started = performance.now()
   const few = await requests.list({ operation: 'token get', count: 9, timeout: '300ms' })
-  t.match(few, { length: 3 }, 'what there is')
+  t.match(few, { length: 3 }, 'the requests until now')
   t.ok(performance.now() - started > 250)
   for (let round = 0; round < 1000; round++) await vault.fetch('/healthz')
   t.match(await requests.list(), { length: 1000 })
@@ -429,11 +432,15 @@ t.test('requests for areas that are not emulated are counted, without ids of the
   t.same(await remote.notEmulated(), counted, 'over HTTP')
   const fork = await control.fork()
   await ask('GET /keys', { 'svc-api-key': fork.keys.private! })
-  t.match(await fork.control.notEmulated(), [{ path: '/keys', count: 1 }], 'those of a fork are its own')
+  t.match(
+    await fork.control.notEmulated(),
+    [{ path: '/keys', count: 1 }],
+    'the counts of a fork are separate',
+  )
   t.match(await control.notEmulated(), { length: counted.length })
   await control.faults.set({ rules: [{ path: '/tokens', kind: 'status', status: 501 }] })
   const answer = await ask('GET /tokens')
-  t.match(await answer.json(), { status: 501, title: 'Not Implemented' }, 'a fault is none')
+  t.match(await answer.json(), { status: 501, title: 'Not Implemented' }, 'a fault does not count')
   t.match(await control.notEmulated(), { length: counted.length })
   await control.requests.clear()
   t.same(await control.notEmulated(), [])
@@ -442,16 +449,20 @@ t.test('requests for areas that are not emulated are counted, without ids of the
   t.same(await control.notEmulated(), [])
 })
 
-t.test('a vault on disk or a caller with a key has no state or clock to set', async (t) => {
+t.test('a vault on disk or a caller with a key cannot set state or clock', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
   const operations = ['control reset', 'control clock get', 'control request list', 'control page'] as const
   for (const operation of operations)
     await t.rejects(vault.ask(operation, {}, { key: vault.keys.ops! }), { code: 'forbidden' })
-  await t.rejects(vault.control.page(), { code: 'not_found', message: /coffer serve/ }, 'nothing serves it')
+  await t.rejects(
+    vault.control.page(),
+    { code: 'not_found', message: /coffer serve/ },
+    'without a server there is no page',
+  )
 })
 
-t.test('who has seen a token in the clear is counted', async (t) => {
+t.test('reveals of a token are counted by caller', async (t) => {
   const granted = { priority: 1, container: '/', permissions: ['token:read'], transform: 'reveal' } as const
   const vault = await openTestVault({
     seed: {
@@ -488,7 +499,7 @@ t.test('who has seen a token in the clear is counted', async (t) => {
   const told = await reveals('seen')
   const list = (actors: typeof told.seen_by) =>
     actors.map(({ actor_type, count }) => `${actor_type} ${count}`)
-  t.equal(told.count, 3, 'a use is no reveal')
+  t.equal(told.count, 3, 'a use does not count as a reveal')
   t.same(list(told.seen_by), ['user 1', 'application 2'])
   t.equal(told.use_count, 1)
   t.same(list(told.used_by), ['user 1'])
@@ -510,7 +521,7 @@ t.test('a call with a wrong argument says what the method takes', async (t) => {
     await t.rejects(requests.list({ count: 1, timeout: 500 as never }), number)
     await t.rejects(clock.advance({ by: 90 as never }), { message: "by: needs a unit, such as '90ms'" })
     const none = { operation: 'token create', count: 1, timeout: '50ms' }
-    t.same(await requests.list(none), [], 'it does not fail')
+    t.same(await requests.list(none), [], 'the call does not fail')
     t.same(await webhooks({ timeout: '50ms' }), [])
   }
   const get = { code: 'usage', message: '"token get" takes one object: { id }.' }

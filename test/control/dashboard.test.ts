@@ -1,4 +1,4 @@
-/** Signing in to the page at `/`, what a session may ask, and what is recorded for it. */
+/** Signing in to the page at `/`, the rights of a session, and what is recorded of it. */
 import t, { type Test } from 'tap'
 import { createVaultAnswerer } from '../../src/control/answerer.js'
 import { ControlState, openControlled } from '../../src/control/control-state.js'
@@ -38,7 +38,7 @@ async function openPlain() {
   return { control: new ControlState(app), applications: await seedVault(app, SEED) }
 }
 
-/** `isPlain`: as a vault on disk is served, without a control plane. */
+/** `isPlain`: the service of a vault on disk, without a control plane. */
 async function open(t: Test, isPlain = false) {
   const opened = isPlain ? await openPlain() : await openControlled({ tenantName: 'test' }, SEED)
   t.teardown(() => opened.control.close())
@@ -62,14 +62,14 @@ async function open(t: Test, isPlain = false) {
     secrets = { cookie, 'coffer-page-secret': answer.json.page_secret }
     return answer
   }
-  /** Sends only these from now on. */
+  /** Sends only these cookies from now on. */
   const present = (given: Record<string, string>) => {
     secrets = given
   }
-  /** What the page asks for itself. */
+  /** The request that the page sends repeatedly. */
   const asks = (body: object) => send('/_dashboard/ask', body)
   const ask = (operation: string, input = {}) => asks({ operation, input })
-  /** As the owner of the vault. */
+  /** Asks as the owner of the vault. */
   const own = async <N extends OperationName>(operation: N, input: object = {}) =>
     (await control.app.ask({ operation, input: input as OperationInput, as: { reveal: false } }))
       .result as ResultOf<N>
@@ -125,7 +125,7 @@ t.test('an address signs in once, within two minutes', async (t) => {
 })
 
 t.test(
-  'the cookie, which other ports receive too, opens nothing without the secret of the page',
+  'the cookie, which other ports of the host receive too, is useless without the secret of the page',
   async (t) => {
     const { send, asks, ask, signIn, present } = await open(t)
     const both = async () => {
@@ -158,18 +158,22 @@ t.test(
         t.match(json, { detail: /signed out/ })
       }
     present({ cookie })
-    t.match(await send('/_dashboard/session'), { status: 401 }, 'it does not even tell the version')
+    t.match(
+      await send('/_dashboard/session'),
+      { status: 401 },
+      'the response does not even contain the version',
+    )
     present({ cookie, 'coffer-page-secret': secret })
     t.match(await send('/_dashboard/session'), { json: { is_signed_in: false } })
     for (const given of [first, second]) {
       present(given)
-      t.equal((await ask('token list')).status, 200, 'both together do')
+      t.equal((await ask('token list')).status, 200, 'cookie and secret together are accepted')
       t.match(await send('/_dashboard/session'), { json: { is_signed_in: true } })
     }
   },
 )
 
-t.test('only this machine, and only the page itself', async (t) => {
+t.test('only this machine, and only the page itself, can use a session', async (t) => {
   const { send, draw, signIn, ask } = await open(t)
   t.match(await ask('token list'), { status: 401 }, 'without a session')
   await signIn()
@@ -186,14 +190,18 @@ t.test('only this machine, and only the page itself', async (t) => {
   ] as const) {
     t.equal((await send('/_dashboard/ask', body, headers)).status, status, JSON.stringify(headers))
     if (status !== 200)
-      t.equal((await send('/_dashboard/session', { login: draw() }, headers)).status, status, 'sign-in too')
+      t.equal(
+        (await send('/_dashboard/session', { login: draw() }, headers)).status,
+        status,
+        'also to sign in',
+      )
   }
   t.match(await send('/_dashboard/ask'), { status: 405 })
   t.match(await send('/_dashboard/other'), { status: 404 })
-  t.match(await send('/tokens'), { status: 401 }, 'the cookie opens nothing else')
+  t.match(await send('/tokens'), { status: 401 }, 'the cookie is accepted nowhere else')
 })
 
-t.test('a session sees nothing in plaintext and performs nothing else', async (t) => {
+t.test('a session never gets plaintext, and can perform only the operations of the page', async (t) => {
   const { ask, asks, signIn } = await open(t)
   await signIn()
   t.match(await ask('token list'), { status: 200, json: { data: [{ id: 'name-1' }, { id: 'card-1' }] } })
@@ -215,7 +223,7 @@ t.test('a session sees nothing in plaintext and performs nothing else', async (t
   t.match(await ask('control clock advance', { by: '1h' }), { status: 200, json: { mode: 'offset' } })
 })
 
-t.test('requests come with why they were refused, and which rules decided', async (t) => {
+t.test('requests are shown with the reason of their refusal and the rules that decided', async (t) => {
   const { api, ask, asks, signIn } = await open(t)
   await signIn()
   await api('/tokens/card-1?unknown=SECRET')
@@ -230,14 +238,14 @@ t.test('requests come with why they were refused, and which rules decided', asyn
   t.match(name, { status: 403, answer: { detail: /./ }, decisions: [{ container: '/pii/', passed_over }] })
   t.notOk('decided_by' in name.decisions[0])
   t.same(list.query, ['type', 'size'], 'without values')
-  t.notOk('query' in card, 'a name that the operation does not have may be anything')
+  t.notOk('query' in card, 'an unknown parameter is hidden, because it may contain anything')
   t.notMatch(JSON.stringify(json), 'SECRET')
   t.match(await asks({ after: 2 }), { json: { count: 3, records: [{ path: '/tokens' }] } })
   t.match(await ask('control request clear'), { status: 204 })
   t.match(await asks({ after: 0 }), { json: { count: 3, first: 3, records: [] } })
 })
 
-t.test('a fork has tokens and requests of its own', async (t) => {
+t.test('a fork has its own tokens and requests', async (t) => {
   const { api, asks, control, signIn } = await open(t)
   await signIn()
   const { id, keys, tenant } = await control.fork('worker-2')
@@ -251,7 +259,7 @@ t.test('a fork has tokens and requests of its own', async (t) => {
   t.match(own, { json: { data: [{ id: 'card-1', tenant_id: tenant.id }] } })
 })
 
-t.test('reads of the page are neither logged nor counted, and its changes are', async (t) => {
+t.test('reads of the page are neither logged nor counted, but its changes are', async (t) => {
   const { ask, asks, own, signIn } = await open(t)
   await signIn()
   const before = (await own('log list')).pagination.total_items
@@ -269,7 +277,7 @@ t.test('reads of the page are neither logged nor counted, and its changes are', 
   t.match(json.facts, { counts: { tokens: 3 }, actors: { [data[0]!.actor_id!]: 'owner' } })
 })
 
-t.test('neither a problem that code made up nor a converted token intent shows data', async (t) => {
+t.test('no problem of reactor code and no converted token intent shows data', async (t) => {
   const { ask, asks, own, signIn } = await open(t)
   await signIn()
   const code = `module.exports = async ({ args: { mark } }) => ({ res: { statusCode: 400, body: { detail: mark },
@@ -280,13 +288,25 @@ t.test('neither a problem that code made up nor a converted token intent shows d
     asks({ request: { method: 'POST', target, application: user.id, body: JSON.stringify(sent) } })
   const react = (args: unknown) => post(`/reactors/${id}/react`, { args })
   t.match(await react({ mark: '{{ name-1 }}' }), { json: { status: 400, answer: '(object)' } })
-  t.match((await react(1)).json, { status: 400, answer: { errors: { args: [String] } } }, 'our own is shown')
-  t.match((await post('/proxy', {})).json.answer, { detail: /^Send the key of a proxy/ }, 'also of a proxy')
+  t.match(
+    (await react(1)).json,
+    { status: 400, answer: { errors: { args: [String] } } },
+    'problems of the server are shown',
+  )
+  t.match(
+    (await post('/proxy', {})).json.answer,
+    { detail: /^Send the key of a proxy/ },
+    'problems of a proxy are shown too',
+  )
   const naming = `module.exports = async ({ args: { mark } }) => ({
     tokenize: { [mark.name ?? mark]: { type: 'token', data: 1, mask: '{{ bad }}' } } })`
   const namer = await own('reactor create', { name: 'namer', code: naming })
   const refused = await post(`/reactors/${namer.id}/react`, { args: { mark: '{{ name-1 }}' } })
-  t.match(refused.json, { status: 400, answer: '(object)' }, 'nor does an error that names what code made')
+  t.match(
+    refused.json,
+    { status: 400, answer: '(object)' },
+    'an error with names that code made is not shown',
+  )
   t.notMatch(JSON.stringify(refused.json), /Ada/)
   const thrown = '{"proxy_error":{"type":"urn:coffer:problem:reactor-failed"}}'
   t.equal(redactBody(thrown, undefined, true), '(object)')
@@ -296,7 +316,7 @@ t.test('neither a problem that code made up nor a converted token intent shows d
   t.notMatch(JSON.stringify([made.json, (await asks({ after: 0 })).json]), /MARKED|"Ada"/)
 })
 
-t.test('a request of the page has the grants of an application, and no data in its answer', async (t) => {
+t.test('a request of the page has the rights of an application, and its response has no data', async (t) => {
   const { asks, own, signIn } = await open(t)
   const request = (target: unknown, given: object = {}) =>
     asks({ request: { method: 'GET', target, ...given } })
@@ -339,10 +359,10 @@ t.test('a request of the page has the grants of an application, and no data in i
   const told = [read.json, made.json, (await asks({ after: 0 })).json]
   t.notMatch(JSON.stringify(told), /4242424242424242|MARKED/)
   const { data } = await own('log list')
-  t.match(data[0], { message: 'Token created', actor_id: wide.id }, 'it is logged as any other')
+  t.match(data[0], { message: 'Token created', actor_id: wide.id }, 'the request is logged like any other')
 })
 
-t.test('access is decided without doing anything', async (t) => {
+t.test('the decision on access performs nothing', async (t) => {
   const { asks, signIn } = await open(t)
   await signIn()
   const decide = (target: string, more: object = {}) =>
@@ -387,7 +407,7 @@ t.test('no key, setting of a reactor or output of code reaches the page', async 
   })
 })
 
-/** Code that prints `args.text` and the token name-1 in many ways, and throws them. */
+/** Code that prints and throws `args.text` and the token name-1 in many ways. */
 const NOISY = `module.exports = async ({ args, configuration, svc }) => {
   const { data } = await svc.tokens.retrieve('card-1')
   await svc.tokens.create({ id: 'made', type: 'token', data: 'WRITTEN-' + 12345 })
@@ -399,7 +419,7 @@ const NOISY = `module.exports = async ({ args, configuration, svc }) => {
   throw Object.assign(new Error('failed for ' + args.text), { status: 400, errors: { [data.number]: ['no'] } })
 }`
 
-t.test('what code prints and throws is shown without the data that it had', async (t) => {
+t.test('output and errors of code are shown without the data that the code had', async (t) => {
   const { control, ask, own, signIn } = await open(t)
   await signIn()
   const permissions = ['token:read', 'token:create']
@@ -427,7 +447,7 @@ t.test('what code prints and throws is shown without the data that it had', asyn
   const [, quiet] = (await ask('reactor scrubbed-logs', { id })).json
   t.match(quiet.console, [{ text: 'begun' }, { text: /^\[withheld/ }], 'the rest of the output is shown')
 
-  // Long output is not compared, and neither is that of a version without the comparison.
+  // Long output is not compared, and output that an earlier version recorded is not either.
   await own('reactor patch', { id, code: `module.exports = async () => console.log('x '.repeat(10_000))` })
   await own('reactor react', { id, args }).catch(() => undefined)
   await control.app.store.write(async (store) => {
@@ -439,7 +459,7 @@ t.test('what code prints and throws is shown without the data that it had', asyn
   for (const each of runs.slice(1)) t.match(each.console, [{ level: 'warn', text: /^\[withheld/ }])
 })
 
-t.test('the setting no_reveal holds for the page too', async (t) => {
+t.test('the setting no_reveal applies to the page too', async (t) => {
   const { ask, own, signIn } = await open(t)
   await signIn()
   const fingerprint = async () => (await ask('token list')).json.data[0].fingerprint
@@ -449,7 +469,7 @@ t.test('the setting no_reveal holds for the page too', async (t) => {
   t.match(await ask('token search', { query: 'data:4242' }), { status: 403 })
 })
 
-t.test('a vault without a control plane is recorded only while somebody is signed in', async (t) => {
+t.test('requests to a vault without a control plane are recorded only during a session', async (t) => {
   const { api, control, send, signIn, advance } = await open(t, true)
   await api('/tokens/card-1')
   t.equal(control.requests.after(0).count, 0)

@@ -1,4 +1,4 @@
-/** Calls through proxies under a control plane: how requests show them, and faults of their destinations. */
+/** Calls through proxies under a control plane: what requests show of them, and faults of their destinations. */
 import t from 'tap'
 import { type Pause, watchDestination } from '../../src/control/faults.js'
 import { answerWhole, type Outbound } from '../../src/framework/ports/outbound.js'
@@ -7,7 +7,7 @@ import { startStub } from '../http/stub.js'
 
 const NUMBER = '4242424242424242'
 
-t.test('requests show where calls went and what came back, and nothing of the data', async (t) => {
+t.test('requests show destination and response of a call, but none of its data', async (t) => {
   const stub = await startStub()
   t.teardown(() => stub.close())
   const server = await startServer({
@@ -49,7 +49,7 @@ t.test('requests show where calls went and what came back, and nothing of the da
   t.match(await latest(), { ...seen, status: 402, destination_status: 402 })
   t.match(await call('http://elsewhere.example'), { status: 403 })
   t.match(await latest(), { status: 403, destination: 'http://elsewhere.example/' })
-  t.notOk('destination_status' in (await latest())!, 'nothing came back')
+  t.notOk('destination_status' in (await latest())!, 'there was no response')
   t.notOk(JSON.stringify(await requests.list()).includes(NUMBER))
 
   stub.received.length = 0
@@ -58,22 +58,22 @@ t.test('requests show where calls went and what came back, and nothing of the da
   t.match(await call(), { status: 408, destination: null, text: /did not answer within 25 s/ })
   t.match(await latest(), { fault: 'destination', status: 408, destination: `${stub.url}/` })
   t.match(await call(), { status: 402 }, 'once')
-  t.equal(await uses(), before + 2, 'a destination that is late was sent the data')
+  t.equal(await uses(), before + 2, 'a slow destination received the data')
   for (const destination of [502, '502']) {
     await faults.set({ rules: [{ destination }] })
-    t.match(await call(), { status: 502, destination: '502', text: /^$/ }, 'an answer, and no error of ours')
+    t.match(
+      await call(),
+      { status: 502, destination: '502', text: /^$/ },
+      'a response of the destination, and not an error of the server',
+    )
     t.match(await latest(), { fault: 'destination', destination_status: 502 })
     await server.as(server.keys.private).tokens.list()
-    t.match(
-      await faults.list(),
-      [{ matched: 1, applied: 1 }],
-      'requests without a destination are left alone',
-    )
+    t.match(await faults.list(), [{ matched: 1, applied: 1 }], 'requests without a destination have no fault')
   }
   t.equal(stub.received.length, 1, 'only the call without a fault was sent')
 })
 
-t.test('a destination that takes 30 s is waited for 25 s, or until the client leaves', async (t) => {
+t.test('a destination that takes 30 s is waited for 25 s, or until the client disconnects', async (t) => {
   const waits: number[] = []
   const waited: Pause = async (ms) => void waits.push(ms)
   const sent: string[] = []
@@ -100,5 +100,5 @@ t.test('a destination that takes 30 s is waited for 25 s, or until the client le
     new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   const lonely = call('20 s', {}, held, (leave) => setImmediate(leave))
   await t.rejects(lonely, { code: 'interrupted' })
-  t.same(sent, ['30 s', '20 s'], 'a destination that answers at all was sent the request')
+  t.same(sent, ['30 s', '20 s'], 'a destination with a delayed response received the request')
 })

@@ -1,4 +1,4 @@
-/** Each kind of fault, as clients see it. */
+/** Each kind of fault, as a client sees it. */
 import { STATUS_CODES } from 'node:http'
 import t from 'tap'
 import { startServer } from '../../src/index.js'
@@ -14,7 +14,7 @@ const headers = { 'svc-api-key': KEY, 'content-type': 'application/json' }
 
 const CUT = { failure: /^(UND_ERR_SOCKET|ECONNRESET)$/ }
 
-/** What a client sees: the status and the body, or how the connection ended. */
+/** The result for a client: status and body, or how the connection ended. */
 async function ask(path: string, body?: string) {
   try {
     const init = body === undefined ? { headers } : { headers, method: 'POST', body }
@@ -27,7 +27,7 @@ async function ask(path: string, body?: string) {
 }
 const get = () => ask('/tokens/long')
 
-t.test('each kind of fault, on the requests that its rule names', async (t) => {
+t.test('each kind of fault applies to the requests that its rule selects', async (t) => {
   await faults.set({
     rules: [{ operation: 'token get', kind: 'status', status: 503, times: 2, detail: 'Busy.' }],
   })
@@ -42,7 +42,7 @@ t.test('each kind of fault, on the requests that its rule names', async (t) => {
   await faults.set({ rules: [{ path: '/tokens/l*', kind: 'delay', delay_ms: 300 }] })
   const started = performance.now()
   t.match(await get(), { status: 200 })
-  t.ok(performance.now() - started >= 290, 'it took its time')
+  t.ok(performance.now() - started >= 290, 'the delay was applied')
 
   await faults.set({ rules: [{ method: 'POST', kind: 'drop' }] })
   const create = (id: string) => ask('/tokens', JSON.stringify({ id, type: 'token', data: { kind: 'a' } }))
@@ -52,8 +52,8 @@ t.test('each kind of fault, on the requests that its rule names', async (t) => {
   await faults.set({ rules: [{ kind: 'cut', bytes: 100, headers: { 'SVC-API-KEY': KEY } }] })
   t.match(await get(), CUT)
   await faults.clear()
-  t.match(await ask('/tokens/dropped'), { status: 404 }, 'nothing was done')
-  t.match(await ask('/tokens/lost'), { status: 200 }, 'the work was done')
+  t.match(await ask('/tokens/dropped'), { status: 404 }, 'the request was not performed')
+  t.match(await ask('/tokens/lost'), { status: 200 }, 'the request was performed')
 
   await faults.set({
     rules: [
@@ -61,16 +61,16 @@ t.test('each kind of fault, on the requests that its rule names', async (t) => {
       { headers: { a: 'b' }, kind: 'drop' },
     ],
   })
-  t.match(await create('other'), { status: 201 }, 'conditions that do not hold')
+  t.match(await create('other'), { status: 201 }, 'conditions that are not met')
   const seen = (await server.control.requests.list()).map(({ status, fault }) => `${status} ${fault ?? ''}`)
   for (const each of ['503 status', '429 status', '200 delay', '0 drop', '0 lose', '200 cut', '201 '])
     t.ok(seen.includes(each), each)
 })
 
-/** RFC 9110 renamed them; Node has the names of before. */
+/** RFC 9110 renamed these statuses, but Node still has the old names. */
 const TITLES: Record<number, string> = { 413: 'Content Too Large', 422: 'Unprocessable Content' }
 
-t.test('the problem of a status is the one of that status', async (t) => {
+t.test('the problem of a status has the type and title of this status', async (t) => {
   for (const status of [400, 401, 408, 413, 418, 422, 451, 499, 500, 501, 504]) {
     await faults.set({ rules: [{ kind: 'status', status }] })
     const seen = await get()
@@ -83,7 +83,7 @@ t.test('the problem of a status is the one of that status', async (t) => {
   await faults.clear()
 })
 
-t.test('rules that say too little, or nothing that is known, are refused', async (t) => {
+t.test('rules without an effect or with unknown values are refused', async (t) => {
   const destinations = ['never', 199, '1 d', { ms: 1 }].map(
     (destination) => [{ destination }, 'destination'] as const,
   )
@@ -106,7 +106,7 @@ t.test('rules that say too little, or nothing that is known, are refused', async
   }
 })
 
-t.test('a body that is none is answered as ever, also where a rule asks for what is in it', async (t) => {
+t.test('an invalid body is refused as usual, even if a rule has a condition on the body', async (t) => {
   const fields = Object.entries({ ...headers, Host: 'localhost', 'Transfer-Encoding': 'chunked' })
   const line = `POST /tokens HTTP/1.1\r\n${fields.map((each) => `${each.join(': ')}\r\n`).join('')}\r\nzz\r\n`
   for (const rules of [[], [{ kind: 'drop' as const, body: { type: 'card' } }]]) {

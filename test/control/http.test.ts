@@ -1,4 +1,4 @@
-/** The control plane of `coffer serve`: who reaches it. Its commands run in `test/cli/examples.test.ts`. */
+/** Access to the control plane of `coffer serve`. `test/cli/examples.test.ts` runs its commands. */
 import t, { type Test } from 'tap'
 import { createVaultAnswerer } from '../../src/control/answerer.js'
 import { openControlled } from '../../src/control/control-state.js'
@@ -40,7 +40,7 @@ const LINES =
     '|',
   )
 
-t.test('all of it with --ephemeral, for its key alone', async (t) => {
+t.test('with --ephemeral the whole control plane can be used, with its key only', async (t) => {
   const { url, control, key } = await start(t, ['--ephemeral'])
   t.match(control, { url: `${url}/_coffer`, key: /^ctl_[1-9A-HJ-NP-Za-km-z]{22}$/ })
   const own = { 'svc-api-key': control!.key }
@@ -60,7 +60,7 @@ t.test('all of it with --ephemeral, for its key alone', async (t) => {
       t.notOk(answer.headers.has('access-control-allow-origin'))
     }
     t.match((await ask(control!.url, line, own)).status, /^20[04]$/, line)
-    t.equal((await ask(url, 'GET /tokens', own)).status, 401, 'the key opens nothing else')
+    t.equal((await ask(url, 'GET /tokens', own)).status, 401, 'the key is accepted nowhere else')
   }
   for (const [status, line, headers] of [
     [200, 'GET /clock', { ...own, origin: url }],
@@ -78,7 +78,7 @@ t.test('all of it with --ephemeral, for its key alone', async (t) => {
   t.notMatch(JSON.stringify((await ask(url, 'GET /openapi.json')).body), /_coffer/)
 })
 
-t.test('faults, requests and mail alone with --test-controls and --demo, nothing without', async (t) => {
+t.test('--test-controls and --demo enable only faults, requests and mail', async (t) => {
   const { control: ofDemo } = await start(t, ['--demo'])
   const { control, place } = await start(t, ['--test-controls'])
   const own = { 'svc-api-key': control!.key }
@@ -88,7 +88,11 @@ t.test('faults, requests and mail alone with --test-controls and --demo, nothing
       t.equal((await ask(url, line, { 'svc-api-key': key })).status, isThere ? 200 : 404, line)
     }
   const faults = ['control', 'fault', 'list', '--output', 'table']
-  t.match(await runCommand(place, faults), { code: 0, stderr: /^No faults yet/ }, 'reached by the vault too')
+  t.match(
+    await runCommand(place, faults),
+    { code: 0, stderr: /^No faults yet/ },
+    'also by commands on the vault',
+  )
   const plain = await start(t, [])
   t.equal(plain.control, undefined)
   for (const line of LINES) t.equal((await ask(`${plain.url}/_coffer`, line, own)).status, 404, line)
@@ -104,10 +108,14 @@ t.test('faults, requests and mail alone with --test-controls and --demo, nothing
   t.match(page, { code: 0, stdout: /^http:\/\/localhost:\d+\/#login=[\w-]{43}\n$/ }, 'without a restart')
   const login = page.stdout.trim().split('#login=')[1]
   for (const status of [200, 403])
-    t.match(await ask(plain.url, 'POST /_dashboard/session', {}, { login }), { status }, 'once')
+    t.match(
+      await ask(plain.url, 'POST /_dashboard/session', {}, { login }),
+      { status },
+      'the login is accepted once',
+    )
 })
 
-t.test('other machines do not reach it', async (t) => {
+t.test('other machines cannot reach the control plane', async (t) => {
   const server = await startServer({ addresses: ['0.0.0.0'] })
   t.teardown(() => server.stop())
   const own = { 'svc-api-key': server.control.key! }
@@ -120,7 +128,7 @@ t.test('other machines do not reach it', async (t) => {
     ['10.0.0.1', 403],
   ] as const) {
     const [answer] = readAnswers(await sendRaw(server.port, `${head}Host: ${host}\r\n\r\n`))
-    t.equal(answer?.status, status, `as ${host}, which a proxy may pass on`)
+    t.equal(answer?.status, status, `as ${host}, which a proxy may forward`)
     if (status === 403) t.match(answer?.body, 'it names another host than localhost')
   }
   t.match((await ask(server.url, 'GET /_coffer/clock', { ...own, via: '1.1 proxy' })).body, {
@@ -129,7 +137,7 @@ t.test('other machines do not reach it', async (t) => {
       /answers its own machine only, .* This request is refused: a proxy passed it on \(header via\)\.$/,
   })
   t.equal((await ask(server.url, 'GET /_dashboard/session')).status, 404, 'there is no page to sign in to')
-  t.equal((await fetch(server.url)).status, 200, 'but the reference')
+  t.equal((await fetch(server.url)).status, 200, 'the reference is still served')
   await t.rejects(server.control.page(), { code: 'not_found' })
   const { networkInterfaces } = await import('node:os')
   const addresses = Object.values(networkInterfaces()).flat()
@@ -139,7 +147,7 @@ t.test('other machines do not reach it', async (t) => {
   t.match(remote, { status: 403, body: { detail: /it came from another machine/ } })
 })
 
-t.test('a refusal of the control plane is in the log', async (t) => {
+t.test('a refused request to the control plane is logged', async (t) => {
   const lines: AccessEntry[] = []
   const { control } = await openControlled({ tenantName: 'test' }, undefined)
   t.teardown(() => control.close())

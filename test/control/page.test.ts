@@ -1,4 +1,4 @@
-/** The page at `/` in a real browser, on what the library serves. */
+/** The page at `/` in a real browser, served by the library. */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -8,7 +8,7 @@ import { type CofferServer, type Seed, startServer } from '../../src/index.js'
 import { checkPage, launchChromium, needsChromium } from '../http/chromium.js'
 
 const MAX_BYTES = 200_000
-/** In the data of tokens, in what is sent and in what code prints: none of it may reach the page. */
+/** Marks in the data of tokens, in requests and in the output of code. None of them may reach the page. */
 const MARK = 'MARKED-PLAINTEXT'
 const SECRETS = new RegExp(`${MARK}|4242424242424242|key_[0-9A-Za-z]{10}`)
 
@@ -24,7 +24,7 @@ const seed: Seed = {
 }
 const CODE = `module.exports = async ({ args }) => { console.log(JSON.stringify(args)); return { raw: args } }`
 
-t.test('the page is small, and its policy allows its own script alone', async (t) => {
+t.test('the page is small, and its policy allows only its own script', async (t) => {
   const server = await startServer()
   t.teardown(() => server.stop())
   const answer = await server.fetch('/')
@@ -43,7 +43,7 @@ t.test('the page is small, and its policy allows its own script alone', async (t
   )
 })
 
-/** A server with requests, and a page that is signed in. `told`: what the server answered to the page. */
+/** Starts a server with requests, and signs in to its page. `told`: the responses of the server to the page. */
 async function open(t: Test) {
   const server = await startServer({ seed })
   const browser = await launchChromium()
@@ -86,7 +86,7 @@ const show = async (page: Page, hash: string, heading: string) => {
   await page.getByRole('heading', { name: heading, level: 1 }).waitFor()
 }
 
-t.test('a person finds out why a test failed', { ...needsChromium, timeout: 400_000 }, async (t) => {
+t.test('a person can find out why a test failed', { ...needsChromium, timeout: 400_000 }, async (t) => {
   const { server, page, complaints, told, call } = await open(t)
   await page.goto(`${server.url}/`)
   await page.getByText('coffer control page').waitFor()
@@ -101,7 +101,7 @@ t.test('a person finds out why a test failed', { ...needsChromium, timeout: 400_
   t.equal(await page.locator('.items [data-link]').count(), 1)
   await checkPage(t, page, 'signed out')
   const url = await signIn(server, page)
-  t.equal(new URL(page.url()).hash, '', 'the secret is in the address no more')
+  t.equal(new URL(page.url()).hash, '', 'the secret is no longer in the address')
   await page.getByText('No request yet').waitFor()
   await checkPage(t, page, 'no request')
 
@@ -171,12 +171,12 @@ t.test('a person finds out why a test failed', { ...needsChromium, timeout: 400_
   await Promise.all([page.waitForEvent('load'), page.goto(url)])
   await page.getByRole('heading', { name: 'Requests' }).waitFor()
   t.match(complaints, [/403/])
-  t.equal(complaints.length, 1, 'of the address that was used before')
+  t.equal(complaints.length, 1, 'about the address that was used before')
   t.ok(told.length > 10)
-  t.notOk(SECRETS.exec(told.join('\n')), 'no answer of the server has plaintext')
+  t.notOk(SECRETS.exec(told.join('\n')), 'no response of the server has plaintext')
 })
 
-t.test('every screen works, and none shows plaintext', { ...needsChromium, timeout: 600_000 }, async (t) => {
+t.test('every screen is usable and shows no plaintext', { ...needsChromium, timeout: 600_000 }, async (t) => {
   const { server, page, complaints, told, call } = await open(t)
   const { id: reactor } = (await server.ask('reactor create', { name: 'noisy', code: CODE })) as {
     id: string
@@ -233,7 +233,7 @@ t.test('every screen works, and none shows plaintext', { ...needsChromium, timeo
   await page.getByText('Answer, without data').waitFor()
   await page.getByText('done 200').waitFor()
   await check('reactors')
-  t.notOk(SECRETS.exec(told.join('\n')), 'no answer of the server has plaintext')
+  t.notOk(SECRETS.exec(told.join('\n')), 'no response of the server has plaintext')
   await page.getByRole('button', { name: 'Show what the last run printed' }).click()
   await page.locator('pre', { hasText: 'log: [withheld: this tells data of a token]' }).waitFor()
 
@@ -241,7 +241,7 @@ t.test('every screen works, and none shows plaintext', { ...needsChromium, timeo
   await page.getByRole('row', { name: 'backend Reactor' }).first().waitFor()
   const records = await page.locator('.list').innerText()
   t.match(records, /owner\s+Token created\s+fresh/)
-  t.notMatch(records, /owner\s+Token retrieved\s+card/, 'what the page read is not logged')
+  t.notMatch(records, /owner\s+Token retrieved\s+card/, 'reads of the page are not logged')
   await page.getByRole('button', { name: 'Verify' }).click()
   await page.getByText('Chain verified').waitFor()
   await check('log')
@@ -307,53 +307,49 @@ t.test('every screen works, and none shows plaintext', { ...needsChromium, timeo
   t.same(complaints, [])
 })
 
-t.test(
-  'another port of the host gets the cookie, and nothing else',
-  { ...needsChromium, timeout: 120_000 },
-  async (t) => {
-    const { server, page, call } = await open(t)
-    const cookies: string[] = []
-    const other = createServer((request, response) => {
-      cookies.push(request.headers.cookie ?? '')
-      response.setHeader('content-type', 'text/html').end('<!doctype html><title>other</title>')
-    })
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => other.close())
-    await signIn(server, page)
-    await call('/tokens/marked')
-    const row = page.getByRole('row', { name: '/tokens/marked' })
-    await row.waitFor()
-    const { hostname } = new URL(server.url)
-    const beside = await page.context().newPage()
-    await beside.goto(`http://${hostname}:${(other.address() as AddressInfo).port}/_dashboard/x`)
-    const cookie = cookies.find((each) => each.includes('coffer_page_'))
-    t.ok(cookie, 'a browser sends it there')
+t.test('another port of the host gets only the cookie', { ...needsChromium, timeout: 120_000 }, async (t) => {
+  const { server, page, call } = await open(t)
+  const cookies: string[] = []
+  const other = createServer((request, response) => {
+    cookies.push(request.headers.cookie ?? '')
+    response.setHeader('content-type', 'text/html').end('<!doctype html><title>other</title>')
+  })
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => other.close())
+  await signIn(server, page)
+  await call('/tokens/marked')
+  const row = page.getByRole('row', { name: '/tokens/marked' })
+  await row.waitFor()
+  const { hostname } = new URL(server.url)
+  const beside = await page.context().newPage()
+  await beside.goto(`http://${hostname}:${(other.address() as AddressInfo).port}/_dashboard/x`)
+  const cookie = cookies.find((each) => each.includes('coffer_page_'))
+  t.ok(cookie, 'a browser sends the cookie to the port')
+  t.equal(
+    await beside.evaluate('JSON.stringify({ ...localStorage })'),
+    '{}',
+    'the secret of the page is not replaced',
+  )
+  const post = { method: 'POST', headers: { cookie: cookie!, 'content-type': 'application/json' } }
+  for (const body of [{ operation: 'token list' }, { after: 0 }, { operation: 'control reset' }])
     t.equal(
-      await beside.evaluate('JSON.stringify({ ...localStorage })'),
-      '{}',
-      'the secret of the page stays',
+      (await fetch(`${server.url}/_dashboard/ask`, { ...post, body: JSON.stringify(body) })).status,
+      401,
     )
-    const post = { method: 'POST', headers: { cookie: cookie!, 'content-type': 'application/json' } }
-    for (const body of [{ operation: 'token list' }, { after: 0 }, { operation: 'control reset' }])
-      t.equal(
-        (await fetch(`${server.url}/_dashboard/ask`, { ...post, body: JSON.stringify(body) })).status,
-        401,
-      )
-    t.equal((await fetch(`${server.url}/_dashboard/session`, { headers: { cookie: cookie! } })).status, 401)
+  t.equal((await fetch(`${server.url}/_dashboard/session`, { headers: { cookie: cookie! } })).status, 401)
 
-    await beside.goto(`${server.url}/#/requests`)
-    await beside.getByRole('row', { name: '/tokens/marked' }).waitFor()
-    t.pass('another tab of the page is signed in')
-    await page.reload()
-    await row.waitFor()
-    await signIn(server, beside)
-    await call('/tokens/card-visa')
-    for (const tab of [page, beside]) await tab.getByRole('row', { name: '/tokens/card-visa' }).waitFor()
-    t.pass('and so is each tab after a second link was opened in one of them')
-  },
-)
+  await beside.goto(`${server.url}/#/requests`)
+  await beside.getByRole('row', { name: '/tokens/marked' }).waitFor()
+  t.pass('another tab of the page is signed in')
+  await page.reload()
+  await row.waitFor()
+  await signIn(server, beside)
+  await call('/tokens/card-visa')
+  for (const tab of [page, beside]) await tab.getByRole('row', { name: '/tokens/card-visa' }).waitFor()
+  t.pass('all tabs stay signed in after one of them opened a second link')
+})
 
-/** How long a scroll to the end and a filter take until they are painted: the least of three times, in ms. */
+/** Measures a scroll to the end and a filter until they are painted. Returns the shortest of three times, in ms. */
 const MEASURE = `(async () => {
   const list = document.querySelector('.list')
   const search = document.querySelector('[type=search]')
@@ -406,7 +402,7 @@ t.test('1,000 requests do not slow the page down', { ...needsChromium, timeout: 
   const before = await first()
   await call('/tokens/marked')
   await page.getByRole('button', { name: '1 new' }).waitFor()
-  t.equal(await first(), before, 'a new row does not move what is read')
+  t.equal(await first(), before, 'a new row does not move the rows on the screen')
   await page.getByRole('button', { name: '1 new' }).click()
   await page.getByRole('button', { name: '1 new' }).waitFor({ state: 'hidden' })
 })

@@ -1,4 +1,4 @@
-/** What is done when the clock is advanced, before it answers: old log records and mail. */
+/** Work that advancing the clock does before it answers: old log records, keys and mail. */
 import t from 'tap'
 import { openControlled } from '../../src/control/control-state.js'
 import { openTestVault } from '../../src/index.js'
@@ -6,7 +6,7 @@ import { startMailServer } from '../delivery/server.js'
 
 const START = Date.parse('2030-01-01T00:00:00Z')
 
-t.test('log records are dropped once they are older than the settings keep them', async (t) => {
+t.test('log records are dropped when they are older than the setting allows', async (t) => {
   const vault = await openTestVault({ clock: () => START })
   t.teardown(() => vault.stop())
   const { clock } = vault.control
@@ -22,7 +22,7 @@ t.test('log records are dropped once they are older than the settings keep them'
   t.match(await vault.ask('log verify'), { is_whole: true })
 })
 
-t.test('an old key works for its grace time by the clock of the control plane, and no longer', async (t) => {
+t.test('an old key is accepted until its grace time has passed by the clock of the server', async (t) => {
   const vault = await openTestVault({ clock: () => START })
   t.teardown(() => vault.stop())
   const { clock } = vault.control

@@ -18,7 +18,7 @@ const toHex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 const count = (from: number, length: number) => Uint8Array.from({ length }, (_, index) => from + index)
 const utf8 = new TextEncoder()
 const sodium = await loadSodium()
-/** Alternates between both, as after a change: keys, and what was sealed, are those of the other one. */
+/** Alternates between both libraries, so keys and sealed texts of one are used by the other. */
 let calls = 0
 const either = new Proxy(sodium, {
   get: (_, name: keyof Primitives) => (calls++ % 2 === 0 ? sodium : nativePrimitives)[name],
@@ -26,7 +26,7 @@ const either = new Proxy(sodium, {
 const libraries: Record<string, Primitives> = { libsodium: sodium, native: nativePrimitives, either }
 
 for (const [name, primitives] of Object.entries(libraries)) {
-  t.test(`${name}: seal gives the ciphertext and tag of draft-irtf-cfrg-xchacha-03, A.3.1`, async (t) => {
+  t.test(`${name}: sealing gives the ciphertext and tag of draft-irtf-cfrg-xchacha-03, A.3.1`, async (t) => {
     const plain = utf8.encode(
       "Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen would be it.",
     )
@@ -42,7 +42,7 @@ for (const [name, primitives] of Object.entries(libraries)) {
   })
 
   t.test(
-    `${name}: a sealed text opens to itself and only under its key, bytes and associated data`,
+    `${name}: a sealed text is decrypted only with its own key, its own bytes and its associated data`,
     async (t) => {
       const random = createRandom()
       const cipher = createCipher(primitives, random, random.bytes(32))
@@ -70,7 +70,7 @@ for (const [name, primitives] of Object.entries(libraries)) {
     },
   )
 
-  t.test(`${name}: keyed BLAKE2b is that of its test vectors`, async (t) => {
+  t.test(`${name}: keyed BLAKE2b gives the published test vectors`, async (t) => {
     const keyed = (message: Uint8Array) => toHex(primitives.blake2b(64, message, count(0, 64)))
     t.equal(
       keyed(new Uint8Array()),
@@ -82,23 +82,27 @@ for (const [name, primitives] of Object.entries(libraries)) {
     )
   })
 
-  t.test(`${name}: derived keys are fixed for ever and differ by purpose and root`, async (t) => {
+  t.test(`${name}: derived keys never change, and differ by purpose and root`, async (t) => {
     const root = count(0, 32)
     const derive = (purpose: string, from = root) => toHex(deriveKey(primitives, from, purpose))
-    // HKDF-Expand (RFC 5869) with the info `coffer/1/journal` and a byte of 32, made by another program.
+    // HKDF-Expand (RFC 5869) with the info `coffer/1/journal` and a final byte of 32, made by another program.
     t.equal(derive('journal'), 'c5be8326540aa0d888cff37a63a12fd13bbeb8a03e2e1707108445e5eeaba0e4')
     t.not(derive('state'), derive('journal'))
     t.not(derive('journal', count(1, 32)), derive('journal'))
     const mac = createMac(primitives, root)
     t.same([mac(root, 16).length, mac(root, 32).length], [16, 32])
-    t.not(toHex(mac(root, 16)), toHex(mac(root, 32).subarray(0, 16)), 'of another length, another function')
+    t.not(
+      toHex(mac(root, 16)),
+      toHex(mac(root, 32).subarray(0, 16)),
+      'a digest of another length is another function',
+    )
   })
 }
 
 t.test('digests are equal only byte for byte', async (t) => {
   t.ok(isEqualDigest(count(0, 16), count(0, 16)))
   t.notOk(isEqualDigest(count(0, 16), count(1, 16)))
-  t.notOk(isEqualDigest(count(0, 16), count(0, 15)), 'a shorter one does not throw')
+  t.notOk(isEqualDigest(count(0, 16), count(0, 15)), 'a shorter digest does not throw')
 })
 
 t.test('comparing digests takes as long if their first bytes differ', (t) => {
@@ -120,7 +124,7 @@ t.test('comparing digests takes as long if their first bytes differ', (t) => {
   t.end()
 })
 
-t.test('both libraries give the same bytes and open what the other sealed', async (t) => {
+t.test("both libraries give the same bytes and decrypt each other's sealed texts", async (t) => {
   const { libsodium, native } = libraries as { libsodium: Primitives; native: Primitives }
   const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
   const message = fc.uint8Array({ maxLength: 2000 })
@@ -156,7 +160,7 @@ t.test('both libraries give the same bytes and open what the other sealed', asyn
   }
 })
 
-t.test('random bytes come from one batch after another and are never handed out twice', async (t) => {
+t.test('random bytes come from batches and are never returned twice', async (t) => {
   const batches: number[] = []
   let next = 0
   const random = createRandom((target) => {
@@ -165,18 +169,18 @@ t.test('random bytes come from one batch after another and are never handed out 
   })
   t.equal(toHex(random.bytes(3)), toHex(Uint8Array.of(0, 1, 2)))
   t.equal(toHex(random.bytes(2)), toHex(Uint8Array.of(3, 4)))
-  t.equal(random.bytes(100).length, 100, 'large ones bypass the pool')
+  t.equal(random.bytes(100).length, 100, 'large requests bypass the pool')
   for (let drawn = 0; drawn < 128; drawn++) random.bytes(32)
   t.same(batches, [4096, 100, 4096])
 })
 
-t.test('a UUID is of version 4', async (t) => {
+t.test('a UUID has version 4', async (t) => {
   t.equal(createUuid({ bytes: () => count(0xf0, 16) }), 'f0f1f2f3-f4f5-46f7-b8f9-fafbfcfdfeff')
   const uuids = new Set(Array.from({ length: 1000 }, () => createUuid(createRandom())))
   t.equal(uuids.size, 1000)
 })
 
-t.test('primitives become others once these are loaded, and stay if they cannot be', async (t) => {
+t.test('primitives are replaced after the library is loaded, and kept if it cannot be loaded', async (t) => {
   const ownDigest = () => Uint8Array.of(7)
   let change = (_: Primitives) => {}
   const later = new Promise<Primitives>((resolve) => {

@@ -1,4 +1,4 @@
-/** Mail and events past the death of the program: killed between the commit and the delivery, or after that. */
+/** Mail and events across kills of the program, between the commit and the delivery or later. */
 import t, { type Test } from 'tap'
 import { createWorkplace, request, runCommand, startCommand, startProcess } from '../http/process.js'
 import { startReceiver } from './receiver.js'
@@ -9,7 +9,7 @@ const OF_ROUND = 8
 
 t.setTimeout(180_000)
 
-/** A vault, commands in it, and servers with `ask`, which sends lines such as `POST /tokens`. */
+/** A vault, commands in it, and servers. `ask` sends requests such as `POST /tokens`. */
 async function openPlace(t: Test) {
   const place = createWorkplace()
   t.teardown(() => place.remove())
@@ -40,7 +40,7 @@ async function openPlace(t: Test) {
   return { place, run, start }
 }
 
-/** With a receiver of events of a type. */
+/** Also starts a receiver of events of a type. */
 async function openHooked(t: Test, event: string, ...words: string[]) {
   const receiver = await startReceiver()
   t.teardown(() => receiver.close())
@@ -57,7 +57,7 @@ t.test('an event whose server was killed is delivered after the restart, with it
   let { server } = first
   const expected: string[] = []
   for (let round = 0; round < ROUNDS; round++) {
-    // While the receiver says nothing, each event is committed and none is delivered.
+    // While the receiver does not answer, each event is committed and none is delivered.
     receiver.state.answer = () => {}
     const ids = Array.from({ length: OF_ROUND }, (_, at) => `token-${round}-${at}`)
     await Promise.all(ids.map((id) => server.ask('POST /tokens', { id, type: 'token', data: 'x' })))
@@ -71,19 +71,19 @@ t.test('an event whose server was killed is delivered after the restart, with it
   const ids = new Map<string, string>()
   for (const { body } of receiver.received) {
     const { id, data } = body.event
-    t.equal(ids.get(data.token.id) ?? id, id, 'a repeat has the same id')
+    t.equal(ids.get(data.token.id) ?? id, id, 'a repeated event has the same id')
     ids.set(data.token.id, id)
   }
-  t.same([...ids.keys()].sort(), expected.sort(), 'none is lost')
+  t.same([...ids.keys()].sort(), expected.sort(), 'no event is lost')
   const { length } = receiver.received
   await server.end('SIGTERM')
   const { data } = JSON.parse(await run('webhook deliveries --size 100'))
   t.equal(data.length, ROUNDS * OF_ROUND)
   for (const { state, attempts } of data) t.same([state, attempts], ['sent', 1])
-  t.equal(receiver.received.length, length, 'what was delivered is not sent again')
+  t.equal(receiver.received.length, length, 'a delivered event is not sent again')
 })
 
-t.test('a server says once that a host is not allowed, and a command sends when it is', async (t) => {
+t.test('a server reports a host that is not allowed once, and a command sends once it is', async (t) => {
   const { receiver, run, server } = await openHooked(t, 'token.created')
   for (let count = 0; count < 3; count++) await server.ask('POST /tokens', { type: 'token', data: 'x' })
   const { stderr } = await server.end('SIGTERM')
@@ -121,18 +121,18 @@ t.test('the event of a read is sent at once, though a read is answered before it
     await server.ask(`GET ${count % 2 === 0 ? '/tokens' : '/tokens/token-1'}`)
     await receiver.waitFor(count)
   }
-  t.ok(performance.now() - beganMs < 20_000, 'none waits for what the server resumes every 30 s')
+  t.ok(performance.now() - beganMs < 20_000, "no event waits for the server's check every 30 s")
   await server.end('SIGTERM')
   await run('token list')
   const [read] = JSON.parse(await run('webhook deliveries hook')).data
   t.match(
     read,
     { payload: { event: { type: 'token.read' } }, failure: /cannot be called/ },
-    'by a command too',
+    'also by a command',
   )
 })
 
-/** With a mail server that greets nobody while it is silent: each mail is committed and none is handed over. */
+/** Also starts a mail server that does not greet while it is silent. Then each mail is committed and none is sent. */
 async function openMailed(t: Test) {
   let greeted = () => {}
   const state = { isSilent: true, reached: Promise.resolve() }
@@ -154,7 +154,7 @@ async function openMailed(t: Test) {
   return { ...opened, mail, state, beSilent, recipients: () => mail.received.flatMap(({ to }) => to).sort() }
 }
 
-t.test('a server killed between commit and mail sends it after the restart, once', async (t) => {
+t.test('a server killed between commit and mail sends the mail after the restart, once', async (t) => {
   const { mail, start, state, beSilent, recipients } = await openMailed(t)
   const expected: string[] = []
   for (let round = 0; round < ROUNDS; round++) {
@@ -164,7 +164,7 @@ t.test('a server killed between commit and mail sends it after the restart, once
     await Promise.all(emails.map((email) => server.ask('POST /tenants/self/invitations', { email })))
     await state.reached
     await server.end('SIGKILL')
-    t.equal(mail.received.length, expected.length, 'none of them was sent')
+    t.equal(mail.received.length, expected.length, 'no mail was sent yet')
     state.isSilent = false
     expected.push(...emails)
     const next = await start()
@@ -174,7 +174,7 @@ t.test('a server killed between commit and mail sends it after the restart, once
   t.same(recipients(), expected.sort(), 'each once')
 })
 
-t.test('a command killed while it sends leaves the mail to the next', async (t) => {
+t.test('a command that is killed while it sends leaves the mail to the next command', async (t) => {
   const { place, run, state, recipients } = await openMailed(t)
   const { child, ended } = startCommand(place, ['invite', 'create', '--email', 'ada@example.com'])
   await state.reached
@@ -185,13 +185,13 @@ t.test('a command killed while it sends leaves the mail to the next', async (t) 
   t.same(recipients(), ['ada@example.com', 'eve@example.com'])
 })
 
-t.test('a server that stops does not wait for a mail server that says nothing', async (t) => {
+t.test('a server that stops does not wait for a silent mail server', async (t) => {
   const { run, start, state } = await openMailed(t)
   const server = await start()
   await server.ask('POST /tenants/self/invitations', { email: 'ada@example.com' })
   await state.reached
   const asked = performance.now()
   t.equal((await server.end('SIGTERM')).code, 0)
-  t.ok(performance.now() - asked < 5_000, 'though a greeting may take ten seconds')
+  t.ok(performance.now() - asked < 5_000, 'although the time limit of a greeting is ten seconds')
   t.match(JSON.parse(await run('invite outbox')).data, [{ state: 'waiting' }])
 })

@@ -16,7 +16,7 @@ function defer<T>() {
   return { promise: new Promise<T>((done) => (resolve = done)), resolve: (value: T) => resolve(value) }
 }
 
-/** A vault whose mail goes to a server that answers as the test says. */
+/** A vault whose mail goes to a mail server that answers as the test says. */
 async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery> => ({ outcome: 'sent' })) {
   const vault = await openTestVault()
   await setSetting(vault.app, 'mail.url', 'smtp://mail.example.com')
@@ -48,7 +48,7 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
   })
   const ask = async (name: string, input: Record<string, unknown>) => {
     const owner = await vault.app.owner({ reveal: false })
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the operation answers.
+    // biome-ignore lint/suspicious/noExplicitAny: any result of an operation.
     return (await perform(host, owner, registry.find(name)!, input, 'trace')).result as any
   }
   const resume = () => {
@@ -74,10 +74,10 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     faults,
     ask,
     resume,
-    /** ms until each waiting mail of the first tenant is due. */
+    /** The ms until each waiting mail of the first tenant is due. */
     waits,
     queue: () => queue,
-    /** Invites, and resolves when the mail was attempted. */
+    /** Invites, and resolves after the first attempt to send the mail. */
     invite: async (email: string) => {
       const { id } = await ask('invite create', { email })
       await queue.settle()
@@ -85,13 +85,13 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     },
     mailOf: (id: string): Promise<OutboxLetter> => ask('invite outbox', { id }),
     mails: async (): Promise<OutboxMail[]> => (await ask('invite outbox', { size: 100 })).data,
-    /** The process dies and starts again: what was in memory is gone. */
+    /** Restarts the process, which loses its memory. */
     restart: async () => {
       queue = createQueue()
       await resume()
       await queue.settle()
     },
-    /** Lets time pass until the next mail is due, and attempts it. */
+    /** Advances the clock to the next due mail, and attempts to send it. */
     tick: async () => {
       const waitedMs = Math.min(...(await waits()))
       vault.clock.now += waitedMs
@@ -99,18 +99,18 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
       await queue.settle()
       return waitedMs
     },
-    /** In a store that others may serve too, the lease of a mail outlives the process that was sending it. */
+    /** In a shared store, the lease of a mail outlives the process that was sending it. */
     outlast() {
       return vault.app.store.isShared ? this.tick() : undefined
     },
   }
 }
 
-t.test('a mail is sent after the commit, with the link, and its secret is forgotten', async (t) => {
+t.test('a mail is sent after the commit with its link, and its secret is then removed', async (t) => {
   const vault = await open(t)
   vault.state.answer = async ({ text }) => {
     t.match(text, /https:\/\/vault\.example\.com\/invitations\/accept\?token=[\w-]{43}\s/)
-    t.equal((await vault.mails()).length, 1, 'it is in the vault while it is sent')
+    t.equal((await vault.mails()).length, 1, 'the vault has the mail while it is sent')
     return { outcome: 'sent' }
   }
   await vault.resume()
@@ -128,22 +128,22 @@ t.test('a mail is sent after the commit, with the link, and its secret is forgot
   t.same(await vault.waits(), [])
 })
 
-t.test('a server that is down is tried again after 30 s, 60 s, 120 s, for all mail at once', async (t) => {
+t.test('an unreachable mail server is tried again after 30 s, 60 s, 120 s, once for all mail', async (t) => {
   const vault = await open(t, () => DOWN)
   await vault.resume()
   const ids = [await vault.invite('a@x.org'), await vault.invite('b@x.org')]
   const { opened } = vault.state
   t.same([await vault.tick(), await vault.tick()], [30_000, 60_000])
-  t.equal(vault.state.opened - opened, 2, 'one connection a try')
+  t.equal(vault.state.opened - opened, 2, 'one connection for each attempt')
   t.match(await vault.mailOf(ids[0]!), { state: 'waiting', attempts: 3, failure: 'it does not answer.' })
   t.match(vault.notices.at(-1), /2 mails could not be handed to mail\.example\.com:587: it does not answer\./)
   vault.state.answer = () => ({ outcome: 'sent' })
   t.equal(await vault.tick(), 120_000)
-  t.same(vault.sent, ['a@x.org', 'b@x.org'], 'the oldest first')
+  t.same(vault.sent, ['a@x.org', 'b@x.org'], 'the oldest mail first')
   t.equal((await vault.mailOf(ids[1]!)).failure, undefined)
 })
 
-t.test('one address that must wait holds up no other', async (t) => {
+t.test('an address that must wait does not delay other addresses', async (t) => {
   const vault = await open(t, ({ to }) =>
     to === 'slow@x.org' ? { outcome: 'postponed', reason: 'not now (450).' } : { outcome: 'sent' },
   )
@@ -153,12 +153,12 @@ t.test('one address that must wait holds up no other', async (t) => {
   t.equal((await vault.waits()).length, 1)
 })
 
-t.test('what a server refuses is not tried again; sending again writes a new mail', async (t) => {
+t.test('a refused mail is not tried again, and sending again makes a new mail', async (t) => {
   const vault = await open(t, () => ({ outcome: 'refused', reason: 'it refuses this mail (550).' }))
   await vault.resume()
   const id = await vault.invite('ada@example.com')
   t.match(await vault.mailOf(id), { state: 'refused', failure: 'it refuses this mail (550).', link: String })
-  t.match(await vault.ask('invite get', { id }), { status: 'PENDING' }, 'the invitation stays')
+  t.match(await vault.ask('invite get', { id }), { status: 'PENDING' }, 'the invitation is kept')
   vault.state.answer = () => ({ outcome: 'sent' })
   await vault.ask('invite resend', { id })
   await vault.queue().settle()
@@ -166,7 +166,7 @@ t.test('what a server refuses is not tried again; sending again writes a new mai
   t.ok((await vault.mails()).every(({ link }) => link === undefined))
 })
 
-t.test('a mail whose link has ended is not sent', async (t) => {
+t.test('a mail with an invalid link is not sent', async (t) => {
   const vault = await open(t, () => DOWN)
   await vault.resume()
   const replaced = await vault.invite('replaced@x.org')
@@ -180,7 +180,7 @@ t.test('a mail whose link has ended is not sent', async (t) => {
   t.match(await vault.mails(), [{ state: 'sent' }, { state: 'dropped' }])
 })
 
-t.test('what becomes of a mail under way is noted, though its link ended meanwhile', async (t) => {
+t.test('the result of a mail in progress is stored, even if its link became invalid', async (t) => {
   for (const [delivery, state] of [
     [{ outcome: 'refused', reason: 'it refuses this mail (550).' }, 'dropped'],
     [{ outcome: 'sent' }, 'sent'],
@@ -204,7 +204,7 @@ t.test('what becomes of a mail under way is noted, though its link ended meanwhi
   }
 })
 
-t.test('trying ends when the link would have expired before the next try', async (t) => {
+t.test('attempts end when the link would expire before the next attempt', async (t) => {
   const vault = await open(t, () => DOWN)
   await vault.resume()
   const id = await vault.invite('ada@example.com')
@@ -217,7 +217,7 @@ t.test('trying ends when the link would have expired before the next try', async
 })
 
 t.test(
-  'mail of every tenant is delivered after a start; a deleted tenant takes its mail along',
+  'mail of every tenant is delivered after a start, and deleting a tenant deletes its mail',
   async (t) => {
     const vault = await open(t)
     const other = await vault.app.owner({ reveal: false, tenant: await vault.createTenant('other') })
@@ -235,7 +235,7 @@ t.test(
   },
 )
 
-t.test('mail that waits stays in the outbox when the mail server is unset', async (t) => {
+t.test('waiting mail stays in the outbox when the setting of the mail server is removed', async (t) => {
   const vault = await open(t, () => DOWN)
   await vault.resume()
   const id = await vault.invite('ada@example.com')
@@ -244,14 +244,14 @@ t.test('mail that waits stays in the outbox when the mail server is unset', asyn
   t.match(await vault.mailOf(id), { state: 'outbox', link: String })
 })
 
-t.test('an internal error is thrown in a command, and told by a server, which tries again', async (t) => {
+t.test('an internal error fails a command, and a server reports it and tries again', async (t) => {
   const fail = () => {
     throw new TypeError('a fault')
   }
   const vault = await open(t, fail)
   await t.rejects(vault.invite('ada@example.com'), { message: 'a fault' })
   await vault.queue().settle()
-  t.equal((await vault.mails())[0]?.state, 'waiting', 'the mail is there still')
+  t.equal((await vault.mails())[0]?.state, 'waiting', 'the mail is still stored')
   await vault.resume()
   await vault.outlast()
   await vault.queue().settle()
@@ -261,7 +261,7 @@ t.test('an internal error is thrown in a command, and told by a server, which tr
   t.equal(vault.sent.length, 1)
 })
 
-t.test('a queue that was closed delivers no more', async (t) => {
+t.test('a closed queue delivers no mail', async (t) => {
   const vault = await open(t)
   await vault.resume()
   await vault.queue().close()

@@ -1,4 +1,4 @@
-/** A server that receives webhooks, keeps them, and answers as it is told. */
+/** A server that receives and keeps webhooks, and answers as the test says. */
 import { constants, verify } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
@@ -8,13 +8,13 @@ export interface Received {
   headers: IncomingHttpHeaders
   url: string
   text: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was sent.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read members of any event.
   body: any
 }
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>
 
-/** `answer` may leave the request without an answer. */
+/** `answer` may leave the request without a response. */
 export type Answer = (response: ServerResponse, received: Received) => unknown
 
 export async function startReceiver(answer: Answer = (response) => response.end()) {
@@ -63,7 +63,7 @@ export function sortedJson(value: unknown): string {
   return JSON.stringify(sort(value))
 }
 
-/** As the documentation says: base64 of an RSA-PSS signature, SHA-256, over the JSON with sorted keys. */
+/** Verifies a signature as documented: base64 of RSA-PSS with SHA-256 over the JSON with sorted keys. */
 export function isSigned({ headers, body }: Received, publicKey: string, prefix = 'svc'): boolean {
   const key = { key: publicKey, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 }
   const signature = Buffer.from(String(headers[`${prefix}-signature`]), 'base64')

@@ -1,4 +1,4 @@
-/** A real mail server for tests, which keeps what it is given and refuses what it is told to. */
+/** A real mail server for tests. It keeps mail and refuses the commands that the test selects. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
@@ -7,21 +7,21 @@ import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
 export interface Received {
   from: string
   to: string[]
-  /** The message as it came, headers and all. */
+  /** The received message with its headers. */
   text: string
   user?: string
   isSecure: boolean
 }
 
 export interface MailServerSettings {
-  /** TLS from the first byte; else STARTTLS is offered, unless `isPlain`. */
+  /** TLS from the first byte. Otherwise STARTTLS is offered, unless `isPlain`. */
   secure?: boolean
   isPlain?: boolean
-  /** Who may send; absent: anybody. */
+  /** The accounts that may send. Default: everybody. */
   user?: { name: string; password: string }
-  /** Called for each connection; what it waits for keeps the greeting back. */
+  /** Called for each connection. The greeting waits for its promise. */
   greet?(): Promise<void>
-  /** The code that a recipient is refused with; undefined takes them. */
+  /** The code with which a recipient is refused, or undefined to accept it. */
   refuse?(recipient: string): number | undefined
 }
 
@@ -71,16 +71,16 @@ export async function startMailServer(settings: MailServerSettings = {}) {
     },
   }
   const server = new SMTPServer(options)
-  // A client that goes away in the middle is what some tests are about.
+  // Some tests close the client during a command.
   server.on('error', () => {})
   server.listen(0, 'localhost')
   await once(server.server, 'listening')
   return {
     port: (server.server.address() as AddressInfo).port,
     received,
-    /** Passwords that were tried, right or wrong. */
+    /** Passwords of every login attempt. */
     passwords,
-    /** How many connections there were. */
+    /** The number of connections until now. */
     connections: () => connections,
     waitFor: async (count: number) => {
       while (received.length < count)
@@ -92,14 +92,14 @@ export async function startMailServer(settings: MailServerSettings = {}) {
   }
 }
 
-/** One header of a message, unfolded. */
+/** A header of a message, unfolded. */
 export function headerOf({ text }: Received, name: string): string | undefined {
   const head = text.slice(0, text.indexOf('\r\n\r\n')).replaceAll(/\r\n[ \t]+/g, ' ')
   const line = head.split('\r\n').find((each) => each.toLowerCase().startsWith(`${name.toLowerCase()}: `))
   return line?.slice(name.length + 2)
 }
 
-/** The text of a quoted-printable body, or of anything else as it is. */
+/** The decoded text of a quoted-printable body, or another body unchanged. */
 export function decodeBody({ text }: Received): string {
   return Buffer.from(
     text

@@ -42,7 +42,7 @@ for (const [name, scheme, secure] of [
   ['STARTTLS', 'smtp', false],
   ['TLS', 'smtps', true],
 ] as const) {
-  t.test(`a mail is handed over by ${name}, after authentication`, async (t) => {
+  t.test(`a mail is sent by ${name} after authentication`, async (t) => {
     const server = await start(t, { secure, user: USER })
     const mailer = open(t, urlOf(server, scheme))
     t.equal(mailer.server, `localhost:${server.port}`)
@@ -64,7 +64,7 @@ for (const [name, scheme, secure] of [
   })
 }
 
-t.test('a server whose certificate nobody vouches for is told nothing', async (t) => {
+t.test('a server without a trusted certificate gets no mail and no password', async (t) => {
   const server = await start(t, { secure: true, user: USER })
   const delivery = await openSmtp({ url: urlOf(server, 'smtps'), ca: undefined }).send(MESSAGE)
   t.match(delivery, { outcome: 'unreachable', reason: /certificate is not trusted.*mail\.ca/ })
@@ -73,14 +73,14 @@ t.test('a server whose certificate nobody vouches for is told nothing', async (t
 
 t.test('without TLS no password leaves this machine', async (t) => {
   const server = await start(t, { isPlain: true, user: USER })
-  // The same machine by a name that does not say so.
+  // This name does not show that it is the same machine.
   const url = `smtp://${USER.name}:${USER.password}@[::ffff:127.0.0.1]:${server.port}`
   const delivery = await open(t, url).send(MESSAGE)
   t.match(delivery, { outcome: 'unreachable' })
   t.same([server.passwords, server.received], [[], []])
 })
 
-t.test('what goes wrong is said without address and password, and whether it is for good', async (t) => {
+t.test('failures are reported without address and password, and as temporary or permanent', async (t) => {
   const refused = { 'gone@example.com': 550, 'later@example.com': 450 } as Record<string, number>
   const server = await start(t, { user: USER, refuse: (address) => refused[address] })
   const mailer = open(t, urlOf(server))
@@ -101,10 +101,10 @@ t.test('what goes wrong is said without address and password, and whether it is 
   ])
   t.notMatch(JSON.stringify(outcomes), /-pass|example|nowhere/i)
   t.same(server.received, [])
-  t.same(await mailer.send(MESSAGE), { outcome: 'sent' }, 'the next one goes through')
+  t.same(await mailer.send(MESSAGE), { outcome: 'sent' }, 'the next mail is sent')
 })
 
-t.test('an address reaches the mailbox that it names, and no other', async (t) => {
+t.test('an address reaches only the mailbox that it names', async (t) => {
   const { port, lines } = await startRecorder(t)
   const mailer = open(t, `smtp://localhost:${port}`)
   const addresses = ['"ada lovelace"@example.com', '"eve@evil.example"@example.com', "o'neil+x@x.org"]
@@ -117,7 +117,7 @@ t.test('an address reaches the mailbox that it names, and no other', async (t) =
   )
 })
 
-/** Takes everything, and keeps the commands as they came. */
+/** Accepts every command, and keeps the commands unchanged. */
 async function startRecorder(t: Test): Promise<{ port: number; lines: string[] }> {
   const lines: string[] = []
   const server = createServer((socket) => {
@@ -137,7 +137,7 @@ async function startRecorder(t: Test): Promise<{ port: number; lines: string[] }
   return { port: (server.address() as AddressInfo).port, lines }
 }
 
-t.test('a sender may be called anything; it stays one header', async (t) => {
+t.test('any name of a sender stays one header', async (t) => {
   const server = await start(t, {})
   const from = { name: 'Größe, "Co" <eve@evil.example>', address: 'no-reply@example.com' }
   await open(t, `smtp://localhost:${server.port}`).send({ ...MESSAGE, from })

@@ -1,11 +1,11 @@
-/** What webhooks are told, signed, tried again, and what they are never told. */
+/** Webhooks: their events, signatures and repetitions, and what they must not contain. */
 import t, { type Test } from 'tap'
 import { type Coffer, openTestVault, startServer } from '../../src/index.js'
 import { findLeaks } from '../support/leak.js'
 import { type Answer, isSigned, sortedJson, startReceiver } from './receiver.js'
 
 t.setTimeout(180_000)
-// They mostly wait.
+// These tests mostly wait.
 t.jobs = 3
 
 const SECRETS = {
@@ -19,7 +19,7 @@ const NOW = '2030-01-15T12:00:00.000+00:00'
 /** A busy machine takes long. What is waited for ends the wait. */
 const LONG = '1m'
 
-/** A vault whose webhooks can reach this machine, at a time that stands still. */
+/** A vault with a clock that stands still, and webhooks that can reach this machine. */
 async function open(t: Test, events: readonly string[], answer?: Answer) {
   const receiver = await startReceiver(answer)
   const vault = await openTestVault({ allowNet: ['127.0.0.1'] })
@@ -38,7 +38,7 @@ const failing: Answer = (response) => response.writeHead(500).end('not now')
 const createCard = (vault: Coffer, id = 'card-1') =>
   vault.ask('token create', { id, type: 'card', data: { number: SECRETS.number } })
 
-t.test('an event is signed as documented, and says what happened', async (t) => {
+t.test('an event is signed as documented and describes what happened', async (t) => {
   const { vault, receiver } = await open(t, ['token.created'], (response) => void response.end('thanks'))
   const key = await (await vault.fetch('/keys/webhooks.v1.key')).text()
   t.match(key, /^-----BEGIN PUBLIC KEY-----\n[\s\S]+-----END PUBLIC KEY-----\n$/)
@@ -52,7 +52,7 @@ t.test('an event is signed as documented, and says what happened', async (t) => 
   const [delivery] = await vault.control.webhooks({ timeout: LONG })
   const [sent] = receiver.received
   t.ok(isSigned(sent!, key))
-  t.notOk(isSigned({ ...sent!, body: { ...sent!.body, more: 1 } }, key), 'and no other body')
+  t.notOk(isSigned({ ...sent!, body: { ...sent!.body, more: 1 } }, key), 'the signature fits no other body')
   t.match(sent!.headers, { 'content-type': 'application/json', 'svc-signature-version': 'v1' })
   t.match(sent!.body, {
     delivered_at: NOW,
@@ -71,7 +71,7 @@ t.test('an event is signed as documented, and says what happened', async (t) => 
   t.equal(sent!.text, sortedJson(sent!.body), 'there is no white space')
 })
 
-t.test('all that a webhook is told, and no secret', async (t) => {
+t.test('all events have the documented content and no secret', async (t) => {
   const code = `module.exports = async ({ args }) => { if (args.fail) throw new Error(args.card + '${SECRETS.code}'); return { raw: 1 } }`
   const { vault, receiver, body, hook } = await open(t, ['token.created'])
   const { keys } = vault
@@ -79,7 +79,7 @@ t.test('all that a webhook is told, and no secret', async (t) => {
   const events = await ask('webhook event-types')
   await ask('webhook update', { id: hook.id, ...body, events })
   await createCard(vault)
-  await t.rejects(createCard(vault), { code: 'conflict' }, 'what is refused is not told')
+  await t.rejects(createCard(vault), { code: 'conflict' }, 'a refused request sends no event')
   await ask('token get', { id: 'card-1' }, { reveal: true })
   await ask('token update', { id: 'card-1', metadata: { a: 'b' } })
   await ask('token detokenize', { payload: '{{ card-1 }}' }, { reveal: true })
@@ -180,7 +180,7 @@ t.test('all that a webhook is told, and no secret', async (t) => {
   )
 })
 
-t.test('an expired token is told', async (t) => {
+t.test('the expiry of a token sends an event', async (t) => {
   const { vault, receiver } = await open(t, ['token.expired'])
   const expires_at = '2030-01-15T13:00:00Z'
   await vault.ask('token create', { id: 'short', type: 'token', data: 'x', expires_at })
@@ -190,7 +190,7 @@ t.test('an expired token is told', async (t) => {
   })
 })
 
-t.test('an old key that expires after its grace time is told', async (t) => {
+t.test('the expiry of an old key after its grace time sends an event', async (t) => {
   const { vault, receiver } = await open(t, ['application.key.deleted'])
   const draft = { name: 'shop', type: 'private', permissions: ['token:read'] } as const
   const { id, keys } = await vault.ask('app create', draft)
@@ -204,7 +204,7 @@ t.test('an old key that expires after its grace time is told', async (t) => {
   })
 })
 
-t.test('attempts follow the clock, with growing pauses, and the last one disables the webhook', async (t) => {
+t.test('attempts follow the clock with growing pauses, and the last one disables the webhook', async (t) => {
   const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], failing)
   await createCard(vault)
   await vault.control.webhooks({ timeout: LONG })
@@ -233,14 +233,18 @@ t.test('attempts follow the clock, with growing pauses, and the last one disable
   receiver.state.answer = (response) => void response.end()
   await createCard(vault, 'afterwards')
   await vault.control.webhooks({ timeout: LONG, state: 'sent' })
-  t.equal((await deliveries()).length, 2, 'what happened meanwhile is not sent')
+  t.equal((await deliveries()).length, 2, 'events of a disabled webhook are not sent')
   const failed = (await deliveries()).find(({ state }) => state === 'failed')!
   t.match(await vault.ask('webhook resend', { id: failed.id }), { state: 'waiting', attempts: 0 })
   await vault.control.webhooks({ timeout: LONG, state: 'sent', count: 2 })
-  t.equal(receiver.received.at(-1)!.body.event.id, receiver.received[0]!.body.event.id, 'again, with its id')
+  t.equal(
+    receiver.received.at(-1)!.body.event.id,
+    receiver.received[0]!.body.event.id,
+    'sent again with its id',
+  )
 })
 
-t.test('what waits when a webhook is disabled is not sent when it is enabled again', async (t) => {
+t.test('events that wait when a webhook is disabled are not sent after it is enabled again', async (t) => {
   const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], failing)
   await createCard(vault)
   await vault.control.webhooks({ timeout: LONG })
@@ -252,20 +256,20 @@ t.test('what waits when a webhook is disabled is not sent when it is enabled aga
   t.match(await deliveries(), [{ state: 'dropped' }])
 })
 
-t.test('a server that says nothing is late after 10 s and holds up no other event', async (t) => {
+t.test('a silent server times out after 10 s and delays no other event', async (t) => {
   const { vault, receiver, deliveries } = await open(t, ['token.created'], () => {})
   const began = performance.now()
   await createCard(vault, 'one')
   await receiver.waitFor(1)
   await createCard(vault, 'two')
   await receiver.waitFor(2)
-  t.ok(performance.now() - began < 5_000, 'the second is sent while the first waits for its answer')
+  t.ok(performance.now() - began < 5_000, 'the second event is sent while the first waits for its answer')
   await vault.control.webhooks({ timeout: LONG, count: 2 })
   t.match(await deliveries(), [{ failure: 'There was no answer within 10 s.' }, { failure: String }])
   t.ok(performance.now() - began > 9_900)
 })
 
-t.test('a redirect is not followed, and no answer is a failure', async (t) => {
+t.test('a redirect is not followed, and a missing answer is a failure', async (t) => {
   const elsewhere = await startReceiver()
   t.teardown(() => elsewhere.close())
   const { vault, receiver, deliveries } = await open(t, ['token.created'], (response) =>
@@ -283,7 +287,7 @@ t.test('a redirect is not followed, and no answer is a failure', async (t) => {
   t.notOk('status' in delivery!)
 })
 
-t.test('nothing is sent to a host that is not allowed, nor to the server itself', async (t) => {
+t.test('nothing is sent to a host that is not allowed or to the server itself', async (t) => {
   const receiver = await startReceiver()
   const server = await startServer({ allowNet: ['localhost'] })
   t.teardown(async () => {
@@ -301,7 +305,7 @@ t.test('nothing is sent to a host that is not allowed, nor to the server itself'
   const found = await server.control.webhooks({ timeout: LONG, count: 3 })
   t.equal(found.length, 3)
   for (const { state, attempts, failure } of found) {
-    t.strictSame([state, attempts], ['waiting', 0], 'it is no attempt')
+    t.strictSame([state, attempts], ['waiting', 0], 'it does not count as an attempt')
     t.match(
       failure,
       /cannot be called: (the host \S+ is not on the list of --allow-net|it is this server itself)/,
@@ -311,7 +315,7 @@ t.test('nothing is sent to a host that is not allowed, nor to the server itself'
   for (const { id } of hooks) t.match(await server.ask('webhook get', { id }), { status: 'enabled' })
 })
 
-t.test('a webhook that is deleted takes its deliveries along', async (t) => {
+t.test('deleting a webhook deletes its deliveries', async (t) => {
   const { vault, receiver, hook, deliveries } = await open(t, ['token.created'], failing)
   for (let count = 0; count < 120; count++) await createCard(vault, `card-${count}`)
   await vault.control.webhooks({ timeout: LONG, count: 100 })
@@ -332,10 +336,10 @@ t.test('deliveries are kept for 24 hours', async (t) => {
   t.strictSame(await deliveries(), [])
 })
 
-t.test('a fork tells its own events, signed with the key of its server', async (t) => {
+t.test('a fork sends its own events, signed with the key of its server', async (t) => {
   const { vault, receiver } = await open(t, ['token.created'])
   const fork = await vault.control.fork()
-  t.strictSame((await fork.ask('webhook list')).data, [], 'it begins as the vault began')
+  t.strictSame((await fork.ask('webhook list')).data, [], 'it starts with the webhooks of the vault')
   await fork.ask('webhook create', { name: 'own', url: receiver.url, events: ['token.created'] })
   await createCard(fork)
   await fork.control.webhooks({ timeout: LONG })
@@ -344,7 +348,7 @@ t.test('a fork tells its own events, signed with the key of its server', async (
   t.equal(receiver.received[0]!.body.event.tenant_id, fork.tenant.id)
 })
 
-t.test('the real clock moves attempts too', async (t) => {
+t.test('attempts follow the real clock too', async (t) => {
   let refused = 0
   const { vault, receiver } = await open(t, ['token.created'], (response) =>
     response.writeHead(refused++ === 0 ? 500 : 200).end(),

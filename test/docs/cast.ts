@@ -1,11 +1,11 @@
-/** Draws commands and what they print as an animated SVG: each appears when its turn has come. */
+/** Draws commands and their output as an animated SVG, in which the commands appear one after another. */
 import { withoutStyle } from '../cli/fake-process.js'
 import type { Printed } from './document.js'
 
-/** px and ms. */
+/** Sizes in px and times in ms. */
 const [COLUMN, ROW, MARGIN, TITLE] = [8.43, 20, 18, 30]
 const [COMMAND_MS, OUTPUT_MS] = [1200, 500]
-/** By the code of an escape sequence: what begins, and what ends. */
+/** The start and the end of a style, by the code of its escape sequence. */
 const STYLES: Record<string, string> = {
   1: 'font-weight:bold',
   2: 'opacity:.6',
@@ -20,7 +20,7 @@ const ENDS: Record<string, RegExp> = { 0: /^/, 22: /^(font|opacity)/, 39: /^fill
 const escapeXml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** A line with escape sequences for bold, dim and colours, as spans. */
+/** Converts a line with escape sequences for bold, dim and colours to spans. */
 function drawLine(line: string): string {
   let style: string[] = []
   let drawn = ''

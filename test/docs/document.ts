@@ -1,10 +1,10 @@
 /**
- * Runs the snippets of a Markdown document as its reader would: all `sh` blocks in order in one shell on a terminal, in a
- * new home, and all `js` blocks as one module after them. A `text` block after an `sh` block is what that prints.
- *
- * Comments that a reader does not see say the rest, each directly before a block or alone:
- * `<!-- sh … -->` commands that run without being shown; `<!-- js … -->` the same for the module;
- * `<!-- vitest -->` the block is a file of tests; `<!-- vitest setup -->` a file for `globalSetup`; `<!-- not run: REASON -->` its commands are only parsed.
+ * Runs the snippets of a Markdown document as its reader would: all `sh` blocks in order in one shell on a terminal,
+ * in a new home, and all `js` blocks as one module after them. A `text` block after an `sh` block is the expected
+ * output. Comments that a reader does not see give directions, each directly before a block or alone: `<!-- sh … -->`
+ * has commands that run without being shown, and `<!-- js … -->` code for the module. `<!-- vitest -->` marks the
+ * block as a file of tests, and `<!-- vitest setup -->` as a file for `globalSetup`. `<!-- not run: REASON -->` says
+ * that commands are only parsed.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -15,22 +15,22 @@ import { createPath, type Ended, startProgram, waitFor } from '../support/proces
 export interface Block {
   language: string
   code: string
-  /** The line of the document, from 1. */
+  /** The line of the document, counted from 1. */
   line: number
   /** `vitest`, `vitest setup`, or `not run: REASON`. */
   directive?: string
   isHidden: boolean
-  /** The text block that follows, which the commands print. */
+  /** The text block that follows, which is the output of the commands. */
   output?: string
 }
 
 export const ROOT = new URL('../../../', import.meta.url).pathname
-/** The port of the documents, for which a free one stands in. */
+/** The port in the documents. A free port replaces it. */
 const SHOWN_PORT = '4010'
 const BLOCK =
   /^<!-- (?<hidden>sh|js)\n(?<commands>.*?)^-->$|(?:^<!-- (?<directive>vitest(?: setup)?|not run: [^\n]+) -->\n+)?^```(?<language>\w+)\n(?<code>.*?)^```$/gms
 const MARK = '\u001e'
-/** What is different each time, in this order. */
+/** Patterns of output that differs each time. They are replaced in this order. */
 const CHANGING = [
   /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
   /[\da-f]{32}/g,
@@ -39,7 +39,7 @@ const CHANGING = [
   /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?/g,
   /#login=\S+/g,
   /\b\d+ (s|min|h) ago/g,
-  // Last, because longer ids have it.
+  // This pattern is the last, because longer ids contain it.
   /(?<=^\s*)[\da-f]{8}(?= {2})/gm,
 ]
 const ANY_LINES = '…'
@@ -65,13 +65,13 @@ export function parseBlocks(text: string): Block[] {
   return blocks
 }
 
-/** What stays the same each time, without blank lines. */
+/** Removes everything that differs each time, and blank lines. */
 export function settle(text: string): string[] {
   const same = CHANGING.reduce((left, pattern) => left.replace(pattern, '#'), text)
   return same.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trimEnd()]))
 }
 
-/** Whether `printed` is `shown`, in which a line `…` stands for any lines. */
+/** Whether `printed` is `shown`, where a line `…` means any number of lines. */
 export function isShown(shown: string, printed: string): boolean {
   const quote = (line: string) => line.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
   const lines = settle(shown).map((line) => (line.trim() === ANY_LINES ? '(.*\\n)*' : `${quote(line)}\\n`))
@@ -80,12 +80,12 @@ export function isShown(shown: string, printed: string): boolean {
 
 export interface Printed {
   block: Block
-  /** With its escape sequences, if the terminal has colours. */
+  /** The output with its escape sequences, if the terminal has colours. */
   text: string
   code: number
 }
 
-/** A port that was free a moment ago. */
+/** A port that is free now. */
 export async function findPort(): Promise<string> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, resolve))
@@ -94,12 +94,12 @@ export async function findPort(): Promise<string> {
   return String(port)
 }
 
-/** Its commands, each in a block of its own. */
+/** Splits a block into its commands, each as a block of its own. */
 export function splitCommands({ code, output: _, ...block }: Block): Block[] {
   return code.split(/(?<!\\)\n/).flatMap((line) => (line === '' ? [] : [{ ...block, code: `${line}\n` }]))
 }
 
-/** A server alone in its block goes on while the blocks after it run. */
+/** A server that is alone in its block runs in the background during the next blocks. */
 function toScript(code: string): string {
   const line = code.trim()
   if (!/^coffer serve\b[^\n]*$/.test(line) || line.endsWith('&')) return code
@@ -109,8 +109,8 @@ for _ in $(seq 100); do grep -q 'Ctrl-C\\|^{' server.txt && break; sleep 0.1; do
 }
 
 /**
- * Runs shell blocks in `place`, an empty directory of the caller's, on a terminal of 110 columns. Servers that they have
- * started run until `after` has ended.
+ * Runs shell blocks in `place`, an empty directory of the caller, on a terminal of 110 columns. Servers that the
+ * blocks start run until `after` has ended.
  */
 export async function runShell(
   blocks: readonly Block[],
@@ -146,7 +146,7 @@ export async function runShell(
   }))
 }
 
-/** Runs the `js` blocks as one module, in which `coffer` is this package. */
+/** Runs the `js` blocks as one module, which imports this package as `coffer`. */
 export async function runModule(blocks: readonly Block[], port: string): Promise<Ended> {
   const code = blocks.map((block) => block.code.replaceAll(SHOWN_PORT, port)).join('\n')
   return waitFor(startProgram(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT }))

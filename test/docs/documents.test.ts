@@ -1,6 +1,6 @@
 /**
- * Every snippet and transcript of README and `docs/` runs as shown. `TAP_SNAPSHOT=1` writes what the commands print today
- * into the documents instead, and draws `docs/terminal.svg` anew.
+ * Runs every snippet of README and `docs/`, and compares the output. `TAP_SNAPSHOT=1` writes the output into the
+ * documents instead, and draws `docs/terminal.svg`.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -34,9 +34,9 @@ const NAMES = [
 const CAST = 'docs/terminal.svg'
 /** Links to files that the package lacks. */
 const REPOSITORY = /^https:\/\/github\.com\/coffer-vault\/coffer\/(tree|blob|raw)\/main\//
-/** The snippets of clients, which `test/http/guide.test.ts` compares and runs. */
+/** `test/http/guide.test.ts` compares and runs the snippets of clients. */
 const CLIENTS = new Set(readClients().map(({ code }) => `${code.join('\n')}\n`))
-/** util-linux; other systems have another program of this name. */
+/** `script` of util-linux. Other systems have another program with this name. */
 const skip =
   process.platform === 'linux' && isInstalled('script') ? false : 'script of util-linux is not installed'
 
@@ -45,7 +45,7 @@ t.teardown(() => rmSync(place, { recursive: true, force: true }))
 const all = NAMES.map((name) => ({ name, text: readDocument(name), blocks: parseBlocks(readDocument(name)) }))
 
 for (const { name, text, blocks } of all)
-  t.test(`the snippets of ${name} run`, { skip }, async (t) => {
+  t.test(`the snippets of ${name} succeed with the shown output`, { skip }, async (t) => {
     const run = blocks.filter(({ directive, code }) => directive === undefined && !CLIENTS.has(code))
     const ofShell = run.filter(({ language }) => language === 'sh')
     const ofModule = run.filter(({ language }) => language === 'js')
@@ -64,7 +64,7 @@ for (const { name, text, blocks } of all)
       const own = withoutStyle(raw)
       const { output, line } = block
       if (output === undefined) {
-        t.equal(code, 0, `line ${line} ends well`, { found: own })
+        t.equal(code, 0, `line ${line} succeeds`, { found: own })
         if (!block.isHidden) t.notMatch(own, /^(\S+: )?error:/m, `line ${line} prints no error`)
       } else if (isUpdating && !isShown(output, own))
         updated = updated.replace(`\`\`\`text\n${output}\`\`\``, () => `\`\`\`text\n${own.trimEnd()}\n\`\`\``)
@@ -147,5 +147,5 @@ t.test(`${CAST} shows the commands of README whose output is the same each time`
   const printed = await runShell(commands, { place: mkdtempSync(join(place, 'cast-')), port, term })
   const cast = drawCast(printed.filter(({ text }) => !/[0-9a-f]{32}/.test(text)))
   if (isUpdating) writeFileSync(`${ROOT}${CAST}`, cast)
-  else t.equal(readDocument(CAST), cast, 'TAP_SNAPSHOT=1 draws it anew')
+  else t.equal(readDocument(CAST), cast, 'TAP_SNAPSHOT=1 draws the picture again')
 })

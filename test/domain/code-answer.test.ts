@@ -4,7 +4,7 @@ import t from 'tap'
 import { passAnswerHeaders, passHeaders, readCodeAnswer } from '../../src/domain/proxy/code-answer.js'
 import { collectBytes } from '../../src/domain/proxy/collect-bytes.js'
 
-/** Gives the answer, or what is wrong. */
+/** Returns the response, or the error. */
 function read(given: unknown): unknown {
   try {
     return readCodeAnswer(given, 'SVC')
@@ -13,7 +13,7 @@ function read(given: unknown): unknown {
   }
 }
 
-t.test('an answer of code is read as it is given', async (t) => {
+t.test('a response of code is read unchanged', async (t) => {
   const cases: [unknown, unknown][] = [
     [{}, { statusCode: 200, headers: {} }],
     [
@@ -56,7 +56,7 @@ const OF_SERVER = [
   ...'Access-Control-Allow-Origin Access-Control-Expose-Headers'.split(' '),
 ]
 
-t.test('headers that code may not set are dropped, however they are spelled', async (t) => {
+t.test('headers that code may not set are removed, in any spelling', async (t) => {
   const lower = (names: string[]) => names.map((name) => name.toLowerCase())
   const mapOf = (names: string[]) => Object.fromEntries(names.map((name) => [name, 'x']))
   const names = [...DROPPED, ...OF_SERVER]
@@ -68,7 +68,7 @@ t.test('headers that code may not set are dropped, however they are spelled', as
   t.strictSame(passHeaders({ 'svc-key': '1', 'bt-key': '2' }, 'BT'), { 'svc-key': '1' }, 'the prefix decides')
 })
 
-t.test('whatever code gives, an answer that is read can be sent', async (t) => {
+t.test('every accepted response of code can be sent', async (t) => {
   const name = fc.oneof(
     fc.string(),
     fc.constantFrom(...DROPPED, ...OF_SERVER, 'x-a', '__proto__', 'Content-Type'),
@@ -95,7 +95,7 @@ t.test('whatever code gives, an answer that is read can be sent', async (t) => {
   )
 })
 
-t.test('bytes are collected up to the limit, and more than that not read to the end', async (t) => {
+t.test('bytes are collected up to the limit, and a longer body is not read to its end', async (t) => {
   const pieces = [Buffer.from('ab'), Buffer.from('c'), Buffer.from('d')]
   const read: string[] = []
   async function* give() {

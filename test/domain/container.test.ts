@@ -12,7 +12,7 @@ function check(value: unknown): { containers: string[]; errors: PropertyErrors }
   return { containers: checkContainers(value, 'containers', errors), errors }
 }
 
-t.test('a token has at most 20 containers, and 100 with those above them', async (t) => {
+t.test('a token has at most 20 containers, and 100 together with their ancestors', async (t) => {
   const some = (count: number, below = '') =>
     Array.from({ length: count }, (_, index) => `/c${index}/${below}`)
   t.strictSame(check(some(20)).errors, {})
@@ -29,7 +29,7 @@ t.test('the ancestors of a path are itself and all above, the root last', async 
   t.strictSame(containerAncestors('/'), ['/'])
 })
 
-t.test('sets are equal whatever the order and repetitions', async (t) => {
+t.test('sets are equal in any order and with repetitions', async (t) => {
   t.strictSame(containerSet(['/b/', '/a/', '/b/']), ['/a/', '/b/'])
   t.equal(containerSetId(['/b/', '/a/', '/b/']), '["/a/","/b/"]')
   t.not(containerSetId(['/a/']), containerSetId(['/a/', '/b/']))

@@ -25,7 +25,7 @@ const table: { scope: NonNullable<Row['scope']>; rows: Row[] } = JSON.parse(
   readFileSync(new URL('../../../fixtures/expressions.json', import.meta.url), 'utf8'),
 )
 
-/** Counts up, so that what is drawn differs from byte to byte and never by chance. */
+/** Counts up, so that random bytes differ from each other and are repeatable. */
 function countingRandom() {
   let next = 0
   return { bytes: (count: number) => Uint8Array.from({ length: count }, () => next++ % 256) }
@@ -49,9 +49,9 @@ async function refusal(work: () => unknown): Promise<string> {
   }
 }
 
-t.test('every row of the expression table holds', async (t) => {
+t.test('every row of the expression table is correct', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
-  t.ok(table.rows.length > 130, 'the table is there')
+  t.ok(table.rows.length > 130, 'the table was read')
   for (const row of table.rows) {
     const title = `${row.use}: ${row.expression}`
     const render = async () => (await expressions.compile(row.expression, row.use)).render(scopeOf(row))
@@ -67,7 +67,7 @@ t.test('the table covers every filter', async (t) => {
   for (const name of FILTERS.keys()) t.match(used, new RegExp(`\\| ${name}\\b`), name)
 })
 
-t.test('an expression has at most 400 characters, however many units they are', async (t) => {
+t.test('an expression has at most 400 characters, counted in code points', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
   const longest = `{{ data }}${'😀'.repeat(390)}`
   t.equal((await expressions.compile(longest, 'mask')).render({ data: '' }), '😀'.repeat(390))
@@ -79,7 +79,7 @@ t.test('an expression has at most 400 characters, however many units they are', 
   t.equal(detokenization.render({ tokens: new Map([['token:abc', { data: 1 }]]) }), `${'x'.repeat(500)}1`)
 })
 
-t.test('rendering changes nothing of the data and shares nothing with it', async (t) => {
+t.test('rendering does not change the data and shares no object with it', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
   const data = { list: [{ n: 2 }, { n: 1 }] }
   const rendered = (await expressions.compile('{{ data }}', 'mask')).render({ data }) as typeof data
@@ -88,7 +88,7 @@ t.test('rendering changes nothing of the data and shares nothing with it', async
   t.strictSame(data, { list: [{ n: 2 }, { n: 1 }] })
 })
 
-t.test('reveal_last shows at most so many characters, and keeps length and hyphens', async () => {
+t.test('reveal_last shows at most the given number of characters, and keeps length and hyphens', async () => {
   const expressions = new Expressions(countingRandom(), computeHmac)
   const text = fc.string({ unit: fc.constantFrom('-', '1', 'a', 'é', '😀'), maxLength: 30 })
   await fc.assert(
@@ -109,7 +109,7 @@ t.test('reveal_last shows at most so many characters, and keeps length and hyphe
   )
 })
 
-t.test('card_mask and alias_card show the digits that they are asked to, and no other', async () => {
+t.test('card_mask and alias_card show the requested digits and no others', async () => {
   const expressions = new Expressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)
   const number = fc.string({ unit: fc.constantFrom('-', ' ', ...'123456789'), minLength: 1, maxLength: 30 })
   const digitsIn = (text: string) => text.replaceAll(/[^1-9]/g, '')
@@ -124,7 +124,7 @@ t.test('card_mask and alias_card show the digits that they are asked to, and no 
           data,
         }) as string
       const masked = await render('card_mask', 'mask')
-      // Random digits are all 0 here, so that every other digit is one of the number.
+      // Random digits are always 0 here, so every other digit comes from the number.
       const alias = await render('alias_card', 'id').catch(() => undefined)
       const isRefused = digits.length < Math.max(1, first + last)
       const expected = digits.length > first + last ? shown : ''
@@ -137,16 +137,16 @@ t.test('card_mask and alias_card show the digits that they are asked to, and no 
   )
 })
 
-t.test('aliases are drawn without preference: bytes that would favour some are thrown away', async (t) => {
+t.test('aliases are drawn uniformly: bytes that would favour some characters are skipped', async (t) => {
   const drawn = [255, 254, 252, 234, 233, 0]
   const random = { bytes: (count: number) => Uint8Array.from({ length: count }, () => drawn.shift() ?? 1) }
   const expressions = new Expressions(random, computeHmac)
   const length = await expressions.compile('{{ data | alias_preserve_length }}', 'id')
-  // 252 is the greatest multiple of 36 in a byte; 234 % 36 = 18 (s), 233 % 36 = 17 (r), then 0 (a).
+  // 252 is the largest multiple of 36 in a byte; 234 % 36 = 18 (s), 233 % 36 = 17 (r), then 0 (a).
   t.equal(length.render({ data: '###' }), 'sra')
 })
 
-t.test('work is bounded, by counting and not by the clock', async (t) => {
+t.test('work is limited by counting and not by the clock', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
   const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1), b: [1, 2, 3] })
   const data = {
@@ -186,7 +186,7 @@ t.test('work is bounded, by counting and not by the clock', async (t) => {
   t.match(await refusal(renderAgain), /^too_much_work/, 'renderings share a budget')
 })
 
-t.test('a refusal shows nothing of the data', async (t) => {
+t.test('a refusal shows none of the data', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
   for (const { expression, use, error } of table.rows.filter((row) => row.error !== undefined)) {
     t.notMatch(error, /Sensitive|123-45|4242424242424242|3622/, expression)

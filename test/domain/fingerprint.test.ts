@@ -4,7 +4,7 @@ import { base58 } from '../../src/domain/text/base58.js'
 
 const hex = (text: string) => Uint8Array.from(Buffer.from(text, 'hex'))
 
-t.test('base58 gives the known answers of its makers', async (t) => {
+t.test('base58 gives the published known answers', async (t) => {
   // The vectors of draft-msporny-base58 and of Bitcoin Core's base58_encode_decode.json.
   const table: [bytes: Uint8Array, text: string][] = [
     [

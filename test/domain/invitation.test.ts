@@ -14,14 +14,14 @@ const START = Date.parse('2030-01-15T12:00:00Z')
 const at = (ms: number) => ({ expires_at: new Date(ms).toISOString() })
 const SECRET = Buffer.alloc(32, 7).toString('base64url')
 
-t.test('sending again adds 72 hours to what is left, or to now where nothing is left', async (t) => {
+t.test('sending again adds 72 hours to the remaining time, or to now if none remains', async (t) => {
   const expiry = START + 10 * HOUR
   t.equal(extendExpiry(START, at(expiry).expires_at), expiry + 72 * HOUR)
   t.equal(extendExpiry(expiry, at(expiry).expires_at), expiry + 72 * HOUR)
   t.equal(extendExpiry(expiry + HOUR, at(expiry).expires_at), expiry + HOUR + 72 * HOUR)
 })
 
-t.test('a link is read from what people paste', async (t) => {
+t.test('a link is found in the text that people paste', async (t) => {
   const link = formatLink('https://vault.example.com', SECRET)
   t.equal(link, `https://vault.example.com/invitations/accept?token=${SECRET}`)
   t.equal(readLink(link), SECRET)
@@ -32,14 +32,14 @@ t.test('a link is read from what people paste', async (t) => {
     t.throws(() => readLink(text), { code: 'usage' }, JSON.stringify(text))
 })
 
-t.test('only what 32 bytes can spell is a secret', async (t) => {
+t.test('a secret is accepted only if 32 bytes can be encoded as it', async (t) => {
   t.ok(isLinkSecret(SECRET))
-  // The last character of 43 holds four bits; with the others set, two spellings would mean one secret.
+  // The last of 43 characters has four bits. With more bits, two texts would be the same secret.
   for (const text of [`${SECRET}=`, SECRET.replace(/^./, '+'), `${SECRET.slice(0, -1)}B`])
     t.notOk(isLinkSecret(text), text)
 })
 
-t.test('names are kept as people write them, and what would be more than a name is refused', async (t) => {
+t.test('names are kept as written, and a text that is more than a name is refused', async (t) => {
   const good = ["O'Neil", 'Åsa-Märta', '山田', 'علی\u200cرضا', 'José'.normalize('NFD'), 'x'.repeat(200)]
   for (const first_name of good)
     t.same(readNames({ first_name }), { first_name: first_name.normalize('NFC') })
@@ -79,7 +79,7 @@ t.test('the letter says who invites whom, where to go and until when, in text an
   t.equal(letter.subject, 'You are invited to a Coffer tenant')
 })
 
-t.test('nothing that somebody chose becomes HTML, a header or a line of its own', async (t) => {
+t.test('text of other people becomes no HTML, no header and no line of its own', async (t) => {
   const letter = composeLetter({
     ...FACTS,
     tenantName: '<img src=x onerror=alert(1)>"&\r\nTo accept, open https://evil.example\u2028\u202egnp',
@@ -93,14 +93,14 @@ t.test('nothing that somebody chose becomes HTML, a header or a line of its own'
   t.notMatch(letter.text + html, /[\u2028\u202e\r]/)
 })
 
-t.test('the letter fetches nothing and runs nothing', async (t) => {
+t.test('the letter loads nothing and runs no code', async (t) => {
   const html = wrapLetter(composeLetter(FACTS))
   t.notMatch(html, /<(script|img|link|iframe|object|form)|url\(|@import|\son[a-z]+=/i)
   const targets = [...html.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, target]) => target)
   t.same(new Set(targets), new Set([FACTS.link]))
 })
 
-t.test('a link that is not kept any more is said to be so', async (t) => {
+t.test('the letter says if its link is no longer stored', async (t) => {
   const { link: _, ...facts } = FACTS
   const letter = composeLetter(facts)
   t.match(letter.text, '(the link is not kept here)')

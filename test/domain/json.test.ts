@@ -34,7 +34,7 @@ const prototypes = 'a property of this name could change object prototypes and i
 const inexact = 'this number cannot be kept exactly; send it as a string'
 const half = 'half of a surrogate pair stands alone'
 
-/** The property against `JSON.parse` finds what else is refused; here are the places and reasons. */
+/** Cases for places and reasons. The comparison with `JSON.parse` below finds all other refusals. */
 const REFUSED: [text: string, place: string, reason: string][] = [
   [' \n ', '2, column 2', early + value],
   ['{"a": 1,\n "b" 2}', '2, column 6', 'expected ":" after the property name'],
@@ -64,12 +64,12 @@ const REFUSED: [text: string, place: string, reason: string][] = [
   ['["\ud800"]', '1, column 3', half],
 ]
 
-t.test('the gate takes what JSON allows', async (t) => {
+t.test('the parser accepts everything that JSON allows', async (t) => {
   for (const [text, value] of TAKEN) t.equal(JSON.stringify(parseJson(text)), JSON.stringify(value), text)
   t.equal(JSON.stringify(parseJson(deep(64))), deep(64), '64 levels')
 })
 
-t.test('the gate names line, column and what is expected of everything else', async (t) => {
+t.test('the parser names line, column and the expected text of every error', async (t) => {
   for (const [text, place, reason] of REFUSED) {
     const message = `validation: the JSON text is refused at line ${place}: ${reason}`
     const refused = refusal(() => parseJson(text))
@@ -79,7 +79,7 @@ t.test('the gate names line, column and what is expected of everything else', as
   t.equal(named, `usage: --data is refused at line 1, column 2: ${name}`)
 })
 
-t.test('the gate agrees with JSON.parse on every valid document', async (t) => {
+t.test('the parser agrees with JSON.parse on every valid document', async (t) => {
   const spaced = fc.tuple(fc.jsonValue(), fc.constantFrom(undefined, 1, '\t'))
   fc.assert(
     fc.property(spaced, ([value, space]) => {
@@ -92,7 +92,7 @@ t.test('the gate agrees with JSON.parse on every valid document', async (t) => {
   t.pass()
 })
 
-t.test('the gate never takes what JSON.parse refuses', async (t) => {
+t.test('the parser never accepts a text that JSON.parse refuses', async (t) => {
   const pieces = fc.constantFrom(' ', ...'{ } [ ] , : "a" "b" " 1 - 0 . e true null \\ u'.split(' '))
   fc.assert(
     fc.property(fc.array(pieces, { maxLength: 12 }), (parts) => {
@@ -114,7 +114,7 @@ t.test('the gate never takes what JSON.parse refuses', async (t) => {
   t.pass()
 })
 
-t.test('a number is taken exactly when a double keeps its value', async (t) => {
+t.test('a number is accepted exactly if a double keeps its value', async (t) => {
   fc.assert(
     fc.property(
       fc.double({ noNaN: true, noDefaultInfinity: true }),
@@ -133,7 +133,7 @@ t.test('a number is taken exactly when a double keeps its value', async (t) => {
   t.equal(exactNumber(''), undefined)
 })
 
-/** A double keeps an integer when its shortest decimal is the integer itself. */
+/** A double keeps an integer if its shortest decimal is the integer itself. */
 function isKept(value: bigint): boolean {
   const [digits = '', power = '0'] = String(Number(value)).split('e+')
   const [whole = '', fraction = ''] = digits.split('.')
@@ -151,7 +151,7 @@ t.test('UTF-8 is decoded strictly', async (t) => {
   )
 })
 
-t.test('a patch is merged as RFC 7386 says, and names that objects inherit are names as any', async (t) => {
+t.test('a patch is merged by RFC 7386, and inherited names are names like any other', async (t) => {
   const rows: [target: string, patch: string, merged: string][] = [
     ['{"a":"c"}', '{"a":["b"]}', '{"a":["b"]}'],
     ['[1,2]', '{"a":"b","c":null}', '{"a":"b"}'],
@@ -166,7 +166,7 @@ t.test('a patch is merged as RFC 7386 says, and names that objects inherit are n
   t.notOk('polluted' in {})
 })
 
-t.test('canonical JSON is one text for equal values', async (t) => {
+t.test('canonical JSON is the same text for equal values', async (t) => {
   t.equal(
     canonicalJson({ b: [1, { d: null, c: 'é' }], a: 1.0, A: '\u2028' }),
     '{"A":"\u2028","a":1,"b":[1,{"c":"é","d":null}]}',
@@ -187,7 +187,7 @@ t.test('canonical JSON is one text for equal values', async (t) => {
   )
 })
 
-/** The same value with the names of every object the other way round. */
+/** Reverses the order of names in every object of the value. */
 function shuffled(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shuffled)
   if (value === null || typeof value !== 'object') return value

@@ -12,7 +12,7 @@ function scrub(printed: Partial<Printed>, ...given: unknown[]): Printed | undefi
 
 const CARD = '4242424242424242'
 
-t.test('what tells no data stays, and every text that does is withheld', async (t) => {
+t.test('text without data is kept, and every text with data is withheld', async (t) => {
   const errors = { card: ['is declined', `not ${CARD}`], [CARD]: ['no'] }
   const printed = {
     console: linesOf('begun', `card ${CARD}`),
@@ -30,12 +30,12 @@ t.test('what tells no data stays, and every text that does is withheld', async (
   t.equal(scrub({}, { number: CARD }), undefined, 'nothing was printed')
 })
 
-t.test('data that has the names of our properties hides no output', async (t) => {
+t.test('data with the names of internal properties hides no output', async (t) => {
   const printed = { console: linesOf('one', 'two'), detail: 'three' }
   t.strictSame(scrub(printed, ['console', 'detail', 'text', 'level', 'log']), printed)
 })
 
-t.test('a value in pieces, more data and more output than are compared withhold all', async (t) => {
+t.test('data in pieces, and more data or output than the limits, withhold everything', async (t) => {
   const pieces = CARD.match(/.{4}/g)!
   t.strictSame(scrub({ console: linesOf(...pieces) }, CARD), ALL_WITHHELD)
   t.strictSame(scrub({ console: linesOf(...[...Buffer.from(CARD)].map(String)) }, CARD), ALL_WITHHELD)

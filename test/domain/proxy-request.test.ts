@@ -25,7 +25,7 @@ const fill = (given: ProxyRequest, value: unknown) => {
 }
 const textOf = ({ body }: ProxyRequest) => Buffer.from(body).toString()
 
-t.test('a request without an expression is the same, whatever it holds', async (t) => {
+t.test('a request without an expression is not changed', async (t) => {
   const bytes = fc.uint8Array({ maxLength: 60 })
   const text = fc.string({ maxLength: 30 }).filter((each) => !/(?:\{|%7b){2}/i.test(each))
   const type = fc.constantFrom(
@@ -43,7 +43,7 @@ t.test('a request without an expression is the same, whatever it holds', async (
   fc.assert(property, { numRuns: 300 })
 })
 
-t.test('a value in JSON is one value, and the rest of the text stays', async (t) => {
+t.test('a value in JSON is one value, and the rest of the text is not changed', async (t) => {
   const property = fc.property(fc.jsonValue(), fc.string(), (value, name) => {
     const text = `{ "a" : [ "{{ x }}" , 1.50 ],\n ${JSON.stringify(`${name}{{`)} : "\\"{{ y }}\\"" }`
     const filled = textOf(fill(body(text, 'application/json'), value))
@@ -62,7 +62,7 @@ t.test('an expression is found in JSON of 64 levels; a deeper body is refused', 
     t.throws(() => findTemplate(nested(depth)), { code: 'validation', errors })
 })
 
-t.test('braces of an expression in JSON may be escaped; names of properties stay', async (t) => {
+t.test('braces of an expression in JSON may be escaped, and names of properties do not change', async (t) => {
   const escaped = '"\\u007b\\u007B x \\u007d\\u007D"'
   const text = `{"a":[${escaped},"{\\u007b x }}","\\\\u007b{ x }}","\\u007b"],${escaped}:1}`
   const filled = `{"a":["v","v","\\\\u007b{ x }}","\\u007b"],${escaped}:1}`
@@ -71,7 +71,7 @@ t.test('braces of an expression in JSON may be escaped; names of properties stay
   t.equal(fill(plain, 'v'), plain)
 })
 
-t.test('the place of an expression is named as the caller wrote it', async (t) => {
+t.test('an error names the place of an expression as the caller wrote it', async (t) => {
   const placesOf = (change: Partial<ProxyRequest>) => Object.fromEntries(findTemplate(request(change)).places)
   const json = Buffer.from('{"a":{"b":["x","{{ 1 }}"]},"c":"{{ 2 }}","d":"{{ 1 }}"}')
   const form = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -113,7 +113,7 @@ t.test('a value in a URL or a form is percent-encoded, and decodes to itself', a
   t.throws(() => findTemplate(request({ path: '/{{%ff}}' })), { code: 'validation' })
 })
 
-t.test('what is read as an expression', async (t) => {
+t.test('expressions are found in all texts and in nothing else', async (t) => {
   const read = (change: Partial<ProxyRequest>) => findTemplate(request(change)).document
   t.strictSame(read({ path: '/a%7b{x+y}%7D/{{ b' })?.path, ['{{x+y}}', '{{ b'])
   t.strictSame(read({ query: 'a={{x+y%2Bz}}&{{n}}=1' })?.query, ['{{x y+z}}', '{{n}}'])
@@ -125,7 +125,7 @@ t.test('what is read as an expression', async (t) => {
   t.equal(texts('{"{{ x }}" \n : 1}', 'application/json'), undefined, 'a name')
   t.throws(() => texts('[{{ x }}]', 'application/problem+json'), { code: 'validation' })
   const binary = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from('{{ x }}')])
-  t.equal(findTemplate(request({ body: binary })).document, undefined, 'bytes that are no text')
+  t.equal(findTemplate(request({ body: binary })).document, undefined, 'bytes that are not text')
   const packed = request({ body: Buffer.from('{{ x }}'), headers: { 'content-encoding': 'gzip' } })
   t.equal(findTemplate(packed).document, undefined)
 })
@@ -137,7 +137,7 @@ t.test('values of headers are one line of ASCII', async (t) => {
     t.throws(() => header(value), { code: 'validation' })
 })
 
-t.test('paths that lead elsewhere', async (t) => {
+t.test('a path with another host or parent folders is refused', async (t) => {
   const paths = '/.. /a/../b /a/. /%2e%2E/a /a%2f..%2fb /a\\..\\b /a/.%2e /..;a=b/c /%2e%2e%3Ba/c'
   for (const path of paths.split(' ')) t.ok(leadsElsewhere(path), path)
   for (const path of ['', '/', '/a..b', '/...', '/.well-known/x', '/a/..b', '/a;../b..'])
@@ -146,7 +146,7 @@ t.test('paths that lead elsewhere', async (t) => {
   t.equal(readJsonBody({ 'content-type': 'text/json-like' }, '{}'), undefined)
 })
 
-t.test('a mask covers what groups match, and nothing of it is left', async (t) => {
+t.test('a mask covers everything that its groups match', async (t) => {
   const module: { exports?: (given: object) => Promise<{ body: string }> } = {}
   new Function('module', MASK_PROGRAM)(module)
   const mask = async (text: string, expression?: string) =>
@@ -177,7 +177,7 @@ t.test('a mask covers what groups match, and nothing of it is left', async (t) =
     t.equal(await mask(lines(number).join(end)), lines('*'.repeat(19)).join(end), JSON.stringify(end))
 })
 
-t.test('a body of as many values as fit is searched in about the time of parsing it', async (t) => {
+t.test('searching a body with the maximum number of values takes about the time of parsing it', async (t) => {
   const text = `["{{ x }}",${'[],'.repeat(340_000)}{"a":["{{ y }}"]}]`
   const value = JSON.parse(text)
   const measure = (work: () => unknown) => {
@@ -199,7 +199,7 @@ t.test('a body of as many values as fit is searched in about the time of parsing
   ])
 })
 
-t.test('more expressions than a request may have are refused before they are read', async (t) => {
+t.test('excess expressions in a request are refused before they are parsed', async (t) => {
   const texts = Array.from({ length: 5_001 }, (_, index) => `{{ ${index} }}`)
   for (const [type, text] of [
     ['application/json', JSON.stringify(texts)],
@@ -212,7 +212,7 @@ t.test('more expressions than a request may have are refused before they are rea
     )
 })
 
-t.test('values of 2 MiB of characters are the most that are encoded', async (t) => {
+t.test('values of up to 2 MiB of characters are encoded', async (t) => {
   const form = () => body('a={{a}}&b={{b}}', 'application/x-www-form-urlencoded')
   t.equal(textOf(fill(form(), 'x'.repeat(1024 * 1024))).length, 2 * 1024 * 1024 + 5)
   t.throws(() => fill(form(), 'x'.repeat(1024 * 1024 + 1)), { code: 'validation' })

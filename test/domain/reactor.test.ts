@@ -1,4 +1,4 @@
-/** What the cases of `fixtures/operations` cannot show of formulas and reactors. */
+/** Behaviour of formulas and reactors beyond the cases of `fixtures/operations`. */
 import fc from 'fast-check'
 import t from 'tap'
 import {
@@ -29,7 +29,7 @@ const checkBody = (change: Partial<FormulaBody>) =>
     }),
   )
 
-t.test('values are cast where JSON text says what they are, and nowhere else', async (t) => {
+t.test('values are cast if their text is JSON of the type, and only then', async (t) => {
   t.same(
     ['-0.5e2', 7].map((value) => castValue(value, 'number')),
     [-50, 7],
@@ -56,7 +56,7 @@ t.test('values are cast where JSON text says what they are, and nowhere else', a
   )
 })
 
-t.test('arguments are matched by their exact names, into objects by dots', async (t) => {
+t.test('arguments are found by their exact names, with dots for nested objects', async (t) => {
   const parameters = [
     { name: 'card.number', type: 'string' },
     { name: 'card.expiration.month', type: 'number' },
@@ -66,12 +66,12 @@ t.test('arguments are matched by their exact names, into objects by dots', async
   const declared = { number: '4242', expiration: { month: 7 } }
   const forwarded = { card: { ...declared, holder: 'Ada' }, more: args.more }
   t.same(castArguments(parameters, args, 'forward'), forwarded)
-  t.same(args.card.number, 4242, 'what was given is left as it was')
+  t.same(args.card.number, 4242, 'the input is not changed')
   t.same(castArguments(parameters, { ...args, test: null }, 'forward'), forwarded, 'null counts as missing')
   t.same(castArguments(parameters, { ...args, test: 'true' }, 'strip'), { card: declared, test: true })
 })
 
-t.test('the names of a contract are spelled, unique, and none is inside another', async (t) => {
+t.test('the names of a contract have valid characters, are unique, and none is inside another', async (t) => {
   const check = (configuration: string[], parameters: string[]) => {
     const errors: PropertyErrors = {}
     const element = (name: string) => ({ name, type: 'string' as const })
@@ -94,7 +94,7 @@ t.test('the names of a contract are spelled, unique, and none is inside another'
   })
 })
 
-t.test('an icon is base64 of the image that it says it is', async (t) => {
+t.test('an icon is base64 of an image of the named type', async (t) => {
   for (const icon of [`png;base64,${PNG}`, `jpg;base64,${JPEG}`, `jpeg; base64 , ${JPEG}`])
     t.equal(checkBody({ icon: `data:image/${icon}` }), undefined, icon.slice(0, 12))
   const bad = [
@@ -111,7 +111,7 @@ t.test('an icon is base64 of the image that it says it is', async (t) => {
   for (const icon of bad) t.ok(checkBody({ icon })?.icon, icon.slice(0, 30))
 })
 
-t.test('code is measured in bytes, and what a patch adds counts with what there was', async (t) => {
+t.test('code is measured in bytes, and a patch counts together with the existing code', async (t) => {
   const code = 'é'.repeat(128 * 1024)
   const tooLarge = { code: ['must have at most 262144 bytes'] }
   t.same([checkBody({ code }), errorsOf(() => checkReactor({ code }))], [undefined, undefined])
@@ -144,7 +144,7 @@ t.test('a configuration without a contract is text, under names that code can us
     )
 })
 
-t.test('names are found by a term with and without stars, and never by a regular expression', async (t) => {
+t.test('names are found by a term with or without stars, without a regular expression', async (t) => {
   const found = [
     'Card Alias ALIAS',
     'Card Alias c*d*s',
@@ -160,5 +160,5 @@ t.test('names are found by a term with and without stars, and never by a regular
     matchesName(row.slice(0, row.lastIndexOf(' ')), row.slice(row.lastIndexOf(' ') + 1))
   for (const row of found) t.ok(matches(row), row)
   for (const row of others) t.notOk(matches(row), row)
-  t.notOk(matchesName('a'.repeat(200), `${'a*'.repeat(100)}b`), 'however many stars there are')
+  t.notOk(matchesName('a'.repeat(200), `${'a*'.repeat(100)}b`), 'with any number of stars')
 })

@@ -1,4 +1,4 @@
-/** The short form of access rules: what people write, and that what is printed is read as the same rule. */
+/** The short form of access rules: parsing, errors, and printing that is parsed to the same rule. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
@@ -91,7 +91,7 @@ t.test('rules without a number are numbered in their order', (t) => {
 
 const literally = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-t.test('an error names the part that is wrong, and says what to write', (t) => {
+t.test('an error names the wrong part and says what to write', (t) => {
   for (const [text, message] of [
     ['', 'is empty. Write a rule such as: /pci/ mask token:read'],
     ['/pci mask token:read', '"/pci" is not a container; did you mean /pci/?'],
@@ -177,24 +177,24 @@ const rule = fc
   )
   .map(([where, rest]): Rule => ({ ...where, ...rest }))
 
-t.test('what is printed is read as the same rule', async (t) => {
+t.test('a printed rule is parsed to the same rule', async (t) => {
   await fc.assert(
     fc.property(rule, (rule) => {
       const text = formatRule(rule)
       assert.deepEqual(parseRules(text), [rule], text)
-      assert.equal(display(text), text, 'and it is printed as it is')
+      assert.equal(display(text), text, 'no character of it is escaped')
     }),
     { numRuns: 500 },
   )
   t.same(
     formatRule({ priority: 1, transform: 'mask', permissions: ['token:read'] }),
     '{"priority":1,"transform":"mask","permissions":["token:read"]}',
-    'what has no short form is JSON',
+    'a rule without a short form is printed as JSON',
   )
 })
 
 t.test(
-  'the help describes every transform, attribute and operator, each with an example that is read as such',
+  'the help describes every transform, attribute and operator, each with an example that is parsed correctly',
   (t) => {
     const help = readFileSync(new URL('../../../fixtures/help/access-rules.txt', import.meta.url), 'utf8')
     for (const transform of TRANSFORMS) t.match(help, new RegExp(`^  ${transform} {2,}\\S`, 'm'))

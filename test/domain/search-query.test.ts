@@ -2,14 +2,14 @@ import t from 'tap'
 import { parseSearchQuery, type SearchQuery } from '../../src/domain/token/search-query.js'
 import { refusal } from '../support/refusals.js'
 
-/** The tree as text: prefix form, so that precedence shows. */
-function spell(query: SearchQuery | undefined): string {
+/** Prints the tree in prefix form, which shows the precedence. */
+function format(query: SearchQuery | undefined): string {
   if (query === undefined) return 'everything'
   if (query.kind === 'equals') return `${query.field}=${query.value}`
-  if (query.kind === 'not') return `not(${spell(query.part)})`
+  if (query.kind === 'not') return `not(${format(query.part)})`
   const at = (ms: number | undefined) => (ms === undefined ? '*' : new Date(ms).toISOString().slice(0, 23))
   if (query.kind === 'range') return `${query.range}=${at(query.from)} ${at(query.below)}`
-  return `${query.kind}(${query.parts.map(spell).join(', ')})`
+  return `${query.kind}(${query.parts.map(format).join(', ')})`
 }
 
 const PARSED: [string, string][] = [
@@ -51,14 +51,14 @@ const REFUSED: [string, string][] = [
   [`data:${'x'.repeat(1996)}`, 'must have at most 2000 characters'],
 ]
 
-t.test('reads queries by the precedence NOT, AND, OR', async (t) => {
-  for (const [text, expected] of PARSED) t.equal(spell(parseSearchQuery(text)), expected, text)
+t.test('queries are parsed with the precedence NOT, AND, OR', async (t) => {
+  for (const [text, expected] of PARSED) t.equal(format(parseSearchQuery(text)), expected, text)
   t.ok(parseSearchQuery(Array.from({ length: 50 }, () => '(type:a)').join(' OR ')), '50 terms')
   t.ok(parseSearchQuery(`data:${'x'.repeat(1995)}`), '2,000 characters')
   t.ok(parseSearchQuery(`${'('.repeat(50)}type:a${')'.repeat(50)}`), '50 levels')
 })
 
-t.test('says what is wrong with a query and where', async (t) => {
+t.test('an error says what is wrong with a query and where', async (t) => {
   for (const [text, message] of REFUSED) {
     const { code, errors } = refusal(() => parseSearchQuery(text))
     t.equal(code, 'validation')

@@ -1,4 +1,4 @@
-/** What an answer may not tell of the data that a call had: as it is, in parts, in pieces and encoded. */
+/** Responses must not contain the data of their call: complete, in parts, in pieces or encoded. */
 import { deflateSync, gzipSync } from 'node:zlib'
 import t from 'tap'
 import { Secrets, WITHHELD } from '../../src/domain/text/secrets.js'
@@ -77,19 +77,19 @@ const ENCODED: Record<string, (text: string) => unknown> = {
 }
 
 for (const [how, encode] of Object.entries(ENCODED))
-  t.test(`a value in an answer: ${how}`, async (t) => {
+  t.test(`a value in a response is withheld: ${how}`, async (t) => {
     for (const value of how === 'number' ? [NUMBER] : [NUMBER, KEY, '123-45-6789']) {
       const scrubbed = secretsOf({ value }).scrub({ kept: 'kept', told: encode(value) })
       t.match(JSON.stringify(scrubbed), 'withheld', value)
     }
   })
 
-t.test('names of properties tell no value in pieces', async (t) => {
+t.test('names of properties reveal no value in pieces', async (t) => {
   const pieces = KEY.match(/.{1,7}/g)!.map((piece, at) => [piece, at])
   t.equal(secretsOf(KEY).scrub(Object.fromEntries(pieces)), WITHHELD)
 })
 
-t.test('what tells nothing is unchanged', async (t) => {
+t.test('a response without data is unchanged', async (t) => {
   const answer = {
     id: 'ch_3MmlLrLkdIwHu7ix0snN0B15',
     uuid: '550e8400-e29b-41d4-a716-446655440000',
@@ -102,13 +102,13 @@ t.test('what tells nothing is unchanged', async (t) => {
   t.same(new Secrets().scrub({ number: NUMBER }), { number: NUMBER })
 })
 
-t.test('an answer that nests deeper than any JSON that is read is withheld, at once', async (t) => {
+t.test('a response that is nested deeper than the limit of JSON is withheld at once', async (t) => {
   const nested = (depth: number) => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
   t.same(secretsOf(KEY).scrub(nested(64)), nested(64))
   for (const depth of [65, 16_000]) t.equal(secretsOf(KEY).scrub(nested(depth)), WITHHELD)
 })
 
-t.test('what a mask shows is no secret', async (t) => {
+t.test('text that a mask shows is not secret', async (t) => {
   const secrets = new Secrets()
   const data = { number: NUMBER, expiration_year: 2030, tags: ['a', 'b'] }
   secrets.add(data, { number: 'XXXXXXXXXXXX4242', expiration_year: 2030, tags: ['a', 'X'] })
@@ -119,7 +119,7 @@ t.test('what a mask shows is no secret', async (t) => {
   })
 })
 
-t.test('short values are words, numbers are told by their length: guesses tell nothing', async (t) => {
+t.test('short values match only as words, and numbers only by their length', async (t) => {
   const secrets = secretsOf('123', 'Ada')
   t.same(secrets.scrub(['cvc=123', 'x123', 'ADA', 'Adam', base64('cvc: 123')]), [
     WITHHELD,
@@ -136,7 +136,7 @@ t.test('short values are words, numbers are told by their length: guesses tell n
   t.equal(secretsOf(NUMBER).scrubStatus(423), 423)
 })
 
-t.test('what is too large, or no text, is withheld unseen', async (t) => {
+t.test('a response that is too large or not text is withheld without being searched', async (t) => {
   const secrets = secretsOf(NUMBER)
   t.equal(secrets.scrub('a '.repeat(40_000)), WITHHELD)
   t.equal(secrets.scrub(gzipSync('x'.repeat(5000) + Math.random()).toString('base64')), WITHHELD)
@@ -145,7 +145,7 @@ t.test('what is too large, or no text, is withheld unseen', async (t) => {
   t.equal(secrets.scrub(blob), WITHHELD)
 })
 
-t.test('a long value is found by any part of 48 letters', async (t) => {
+t.test('a long value is found by any part of 48 characters', async (t) => {
   const letters = Array.from({ length: 3000 }, (_, at) => String.fromCharCode(97 + ((at * at * 7) % 26)))
   const text = letters.map((letter, at) => letter + (at % 97)).join('')
   const secrets = secretsOf(text)
@@ -153,7 +153,7 @@ t.test('a long value is found by any part of 48 letters', async (t) => {
     t.equal(secrets.scrub(`x${text.slice(at, at + 48)}y`), WITHHELD)
 })
 
-t.test('an answer is examined in a time that its size bounds', async (t) => {
+t.test('the time to search a response is limited by its size', async (t) => {
   const text = Array.from({ length: 1000 }, (_, at) => base64(`row ${at} of a list`)).join(' ')
   const began = performance.now()
   secretsOf(NUMBER, KEY).scrub({ text })

@@ -3,7 +3,7 @@ import { defaultSender, readMailServer, readSender } from '../../src/domain/invi
 import { requireSettingName, showSetting, VAULT_SETTINGS } from '../../src/domain/settings.js'
 import { refusal } from '../support/refusals.js'
 
-t.test('a setting takes what it may be and refuses the rest', async (t) => {
+t.test('a setting accepts its values and refuses others', async (t) => {
   const cases: [keyof typeof VAULT_SETTINGS, string, unknown][] = [
     ['public_url', 'https://vault.example.com/', 'https://vault.example.com'],
     ['public_url', 'http://localhost:4010/base/', 'http://localhost:4010/base'],
@@ -31,7 +31,7 @@ t.test('a setting takes what it may be and refuses the rest', async (t) => {
   }
 })
 
-t.test('the password of the mail server is never shown, nor said in a refusal', async (t) => {
+t.test('the password of the mail server is never shown, not even in an error', async (t) => {
   const values = { 'mail.url': 'smtp://ada:s3cret-pass@mail.example.com:587' }
   t.same(showSetting('mail.url', values), {
     name: 'mail.url',

@@ -1,10 +1,10 @@
-/** What the cases of `fixtures/operations/token-types.json` cannot show of types. */
+/** Behaviour of types beyond the cases of `fixtures/operations/token-types.json`. */
 import fc from 'fast-check'
 import t from 'tap'
 import { binLength, brandOf } from '../../src/domain/token/card-number.js'
 import { findTokenType, isAbaValid, isLuhnValid, validateData } from '../../src/domain/token/token-types.js'
 
-t.test('digits are ASCII, and a name that may be a value is not told', async (t) => {
+t.test('digits are ASCII, and an error does not repeat a name that may be a value', async (t) => {
   const number = '4242424242424242'
   const errorsOf = (data: unknown) => Object.keys(validateData(findTokenType('card'), data))
   for (const each of ['٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢', `${number}\n`, '4242 4242 4242 4242', 4242424242424242])
@@ -15,7 +15,7 @@ t.test('digits are ASCII, and a name that may be a value is not told', async (t)
     t.throws(() => findTokenType(name), /must be one of/)
 })
 
-t.test('the checksums tell published numbers from others', async (t) => {
+t.test('the checksums accept published numbers and refuse others', async (t) => {
   const cards = [
     '4242424242424242',
     '4000056655665556',
@@ -54,7 +54,7 @@ t.test('the checksums notice every single wrong digit', async () => {
   }
 })
 
-t.test('the first and last leading digits of every brand, and those beside them', async (t) => {
+t.test('the brand is correct at the first and last prefix of every range, and just outside', async (t) => {
   const rows: [brand: string | undefined, ...digits: string[]][] = [
     ['visa', '4000', '4999'],
     ['mastercard', '5100', '5599', '2221', '2229', '2230', '2299', '2300', '2699', '2700', '2719', '2720'],
@@ -70,6 +70,6 @@ t.test('the first and last leading digits of every brand, and those beside them'
     for (const digits of leading) t.equal(brandOf(digits), brand, digits)
 })
 
-t.test('a BIN has 8 digits, or 6 where the number has fewer than 16', async (t) => {
+t.test('a BIN has 8 digits, or 6 if the number has fewer than 16', async (t) => {
   t.strictSame([12, 15, 16, 19].map(binLength), [6, 6, 8, 8])
 })

@@ -1,4 +1,4 @@
-/** What the cases of `fixtures/operations` (token-*.json) cannot show of tokens. */
+/** Behaviour of tokens beyond the cases of `fixtures/operations` (token-*.json). */
 import t from 'tap'
 import { computeHmac } from '../../src/crypto/native.js'
 import { Budget } from '../../src/domain/expression/budget.js'
@@ -28,7 +28,7 @@ const CARD = {
   type: 'card',
   data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2030, cvc: '123' },
 }
-t.test('a refusal counts the complaints beyond the first', async (t) => {
+t.test('a refusal counts the errors beyond the first', async (t) => {
   const message = await prepare({ ...CARD, data: { number: '1', cvc: '1' } }).catch((error) => error.message)
   t.equal(
     message,
@@ -36,7 +36,7 @@ t.test('a refusal counts the complaints beyond the first', async (t) => {
   )
 })
 
-t.test('the length of an id is counted in code points, and no half of a character is in one', async (t) => {
+t.test('the length of an id is counted in code points, and an id has no half of a character', async (t) => {
   for (const id of ['abc', 'a'.repeat(400), '😀'.repeat(400), 'it\'s (a) :;,.!$*@~`"-_ é']) requireTokenId(id)
   for (const id of ['😀'.repeat(401), 'a'.repeat(1_000_000), 'ab\ud800c'])
     t.match(await errorsOf(prepare({ type: 'token', data: 1, id })), {
@@ -44,7 +44,7 @@ t.test('the length of an id is counted in code points, and no half of a characte
     })
 })
 
-t.test('a mask is bounded in size, and its expressions in work together', async (t) => {
+t.test('the size of a mask and the work of its expressions are limited', async (t) => {
   const limits = 'must have at most 4000 values and property names'
   const errorOf = (mask: unknown, data: unknown = 1) => errorsOf(prepare({ type: 'token', data, mask }))
   t.strictSame(await errorOf(Array.from({ length: 4000 }, () => 1)), { mask: [limits] })
@@ -56,10 +56,10 @@ t.test('a mask is bounded in size, and its expressions in work together', async 
     mask: many.map(() => '{{ data | reveal }}'),
   })
   await t.rejects(costly, { code: 'too_much_work' })
-  await t.resolves(prepare({ type: 'token', data: 'x'.repeat(100_000), mask: many }), 'no work but a copy')
+  await t.resolves(prepare({ type: 'token', data: 'x'.repeat(100_000), mask: many }), 'copying is no work')
 })
 
-t.test('a token is shown in the order of the specification', async (t) => {
+t.test('a token has its properties in the documented order', async (t) => {
   const optional = {
     metadata: { a: '1' },
     search_indexes: ['x'],
@@ -83,7 +83,7 @@ t.test('a token is shown in the order of the specification', async (t) => {
   t.equal(Object.keys(viewToken(full, 'reveal')).join(' '), order)
 })
 
-t.test('no complaint shows a value', async (t) => {
+t.test('no error shows a value', async (t) => {
   const secret = 'S3CRET-4242424242424242'
   const inputs = [
     { type: secret, data: secret },

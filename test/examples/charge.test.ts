@@ -1,4 +1,4 @@
-/** The example `fixtures/examples/charge`, in a browser and on what the built program serves. */
+/** The example `fixtures/examples/charge` in a browser, with the built program. */
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -22,7 +22,7 @@ async function listen(t: Test, server: Server, heard: string[] = []): Promise<st
 }
 
 t.test(
-  'a page stores a card with a session, and the shop charges it through a proxy',
+  'a page stores a card with a session, and the shop charges the card through a proxy',
   needsChromium,
   async (t) => {
     const { createProvider } = await example('provider')
@@ -51,9 +51,13 @@ t.test(
     t.equal(await tab.textContent('output'), 'ch_1: paid')
 
     const charges = (await (await fetch(providerUrl)).json()) as object[]
-    t.match(charges, [{ id: 'ch_1', amount: 1250, card: { number: NUMBER } }], 'the provider has the number')
+    t.match(
+      charges,
+      [{ id: 'ch_1', amount: 1250, card: { number: NUMBER } }],
+      'the provider received the number',
+    )
     t.ok(heard.length > 1)
-    t.notOk(heard.join().includes(NUMBER), 'the shop never had it')
+    t.notOk(heard.join().includes(NUMBER), 'the shop never received it')
     const { json } = await request(server.announcement, management?.key, 'GET /logs?entity_type=card')
     const { data } = json
     t.match(data, [

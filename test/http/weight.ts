@@ -95,14 +95,14 @@ export async function askAtOnce(
   const statuses: Record<string, number> = {}
   await Promise.all(
     lines.map(async (line) => {
-      const status = await readStatus(Number(new URL(url).port), spell(line, key, body))
+      const status = await readStatus(Number(new URL(url).port), textOf(line, key, body))
       statuses[status] = (statuses[status] ?? 0) + 1
     }),
   )
   return statuses
 }
 
-function spell(line: string, key: string, body?: string): string {
+function textOf(line: string, key: string, body?: string): string {
   const headers = { 'SVC-API-KEY': key, 'Content-Type': 'application/json', Connection: 'close' }
   return requestText(line, headers, body)
 }

@@ -1,6 +1,6 @@
 /**
- * The packed tarball, installed as a user installs it. It takes its packages from npm's cache, where `npm ci` has put
- * them.
+ * The packed tarball, installed as a user installs it. npm finds its dependencies in its cache, where `npm ci` has
+ * put them.
  */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -29,12 +29,12 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 const place = mkdtempSync(join(tmpdir(), 'coffer-package-'))
 t.teardown(() => rmSync(place, { recursive: true, force: true }))
 
-/** The compiler itself: the program around it does not load with the module that tap adds to Node's child processes. */
+/** The compiler itself, because its launcher cannot load with the module that tap adds to child processes of Node. */
 const PLATFORM = `${process.platform}-${process.arch}`
 const COMPILER = join(root, `node_modules/@typescript/typescript-${PLATFORM}/lib/tsc`)
-/** Of all files, with those of the packages that Coffer needs: 9.4 MB. */
+/** The size of all files, including the packages that Coffer needs, is 9.4 MB. The rest is reserve. */
 const MAX_INSTALLED_BYTES = 12 * 1024 * 1024
-/** What npm says of its own configuration. */
+/** Messages of npm about its own configuration. */
 const ABOUT_NPM = /^npm (warn (Unknown|using|config)|notice)/
 
 function filesBelow(directory: string): string[] {
@@ -52,21 +52,21 @@ t.before(async () => {
   const { stdout: said, stderr } = await run('npm', install, { cwd: place })
   const lines = `${said}\n${stderr}`.split('\n').filter((line) => line.trim() !== '')
   const told = lines.filter((line) => !ABOUT_NPM.test(line) && !/^(added \d+ packages|up to date)/.test(line))
-  t.same(told, [], 'npm warns of nothing, and runs no script that says something')
+  t.same(told, [], 'npm prints no warning and no output of a script')
 })
 
-t.test('what is in the package', async (t) => {
+t.test('the package contains its files, no keys and no broken links', async (t) => {
   const installed = join(place, 'node_modules/coffer')
   const files = filesBelow(installed)
   for (const file of files) {
     t.notMatch(file, /(^|\/)(test|src)\/|\.map$|\.test\.|(?<!\.d)\.ts$/, file)
     const text = readFileSync(join(installed, file), 'latin1')
     t.notMatch(text, /sourceMappingURL=[^"'`]*\.map\b/, `${file} names no source map`)
-    // Those of README are resolved by the registry, to the repository.
+    // The registry resolves links of README to the repository.
     if (file.endsWith('.md') && file !== 'README.md')
       for (const [, link] of text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g))
         t.ok(existsSync(join(installed, file, '..', link!)), `${file}: ${link}`)
-    // README shows what a key looks like.
+    // README shows an example of a key.
     if (file !== 'README.md') t.notMatch(text, /\bkey_[1-9A-HJ-NP-Za-km-z]{22}\b/, `${file} has no API key`)
   }
   t.notOk(files.some((name) => name.endsWith('.key') || name.includes('vaults/')))
@@ -127,7 +127,7 @@ t.test('a server of npx stops when npx is ended', async (t) => {
   while (await isUp()) await wait(50)
 })
 
-t.test('the command is there, and finds its data', async (t) => {
+t.test('the installed command runs and finds its data', async (t) => {
   const coffer = (words: string[], cwd = place) =>
     run(process.execPath, [join(place, 'node_modules/coffer/bin/coffer.js'), ...words], {
       cwd,
@@ -142,7 +142,7 @@ t.test('eight workers of node:test, each in a fork, do not disturb each other', 
   cpSync(join(root, 'fixtures/examples'), join(place, 'examples'), { recursive: true })
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const cwd = join(place, 'examples/node-test')
-  // It ends by itself: no handle is left open.
+  // The run ends by itself, so no handle is left open.
   const { stdout } = await run(process.execPath, ['run.mjs'], { cwd, env })
   t.match(stdout, /^# pass 200$/m)
   t.match(stdout, /^# fail 0$/m)

@@ -1,21 +1,21 @@
 /**
- * Fixture cases: sequences of operations with what each must answer. They say nothing of interfaces; every interface replays
- * all of them.
+ * Fixture cases: sequences of operations with their expected answers. The cases are independent of interfaces, and
+ * every interface replays all of them.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 
 /**
- * What an operation answered, whichever interface it went through. `body` is its result or the problem. `done` is the answer
- * of an interface that does not tell one success from another.
+ * The answer of an operation, in every interface. `body` is its result or its problem. The status `done` is used by
+ * interfaces that do not distinguish kinds of success.
  */
 export interface Answer {
   status: number | 'done'
   body?: unknown
-  /** It was kept for an idempotency key. */
+  /** The answer was stored for an idempotency key. */
   isReplayed?: boolean
 }
 
-/** `fixtures/operations/README.md` says what each property means. */
+/** `fixtures/operations/README.md` describes the properties. */
 export interface Step {
   operation: string
   input?: Record<string, unknown>
@@ -46,7 +46,7 @@ export interface Case {
 
 const folder = new URL('../../../fixtures/operations/', import.meta.url)
 
-/** All cases, with the name of their file before the title. */
+/** All cases. The name of the file is the beginning of each title. */
 export function readCases(): Case[] {
   const files = readdirSync(folder)
     .filter((name) => name.endsWith('.json') && !name.endsWith('.schema.json'))
@@ -57,7 +57,7 @@ export function readCases(): Case[] {
   })
 }
 
-/** Replaces every `"$name"` by what was saved under it; `$name` inside longer text too. */
+/** Replaces `$name` by the value that was saved under the name, also inside a longer text. */
 export function fillIn(value: unknown, saved: ReadonlyMap<string, unknown>): unknown {
   if (typeof value === 'string') {
     const whole = /^\$([a-z][a-z0-9]*)$/.exec(value)
@@ -78,7 +78,10 @@ const WILDCARDS: Record<string, RegExp> = {
   '*key': /^key_[1-9A-HJ-NP-Za-km-z]{22}$/,
 }
 
-/** Where `actual` is not what was expected; undefined when it is. Objects may hold more than is expected, arrays may not. */
+/**
+ * Returns where `actual` differs from `expected`, or undefined. Objects may have more properties than expected, but
+ * arrays must have the same length.
+ */
 function findMismatch(expected: unknown, actual: unknown, path = 'result'): string | undefined {
   const isNot = (what: string) => `${path} is ${JSON.stringify(actual)}, not ${what}`
   if (expected === '*') return actual === undefined ? `${path} is missing` : undefined
@@ -98,7 +101,7 @@ function findMismatch(expected: unknown, actual: unknown, path = 'result'): stri
   return undefined
 }
 
-/** Whether the answer is the expected one, and why not. */
+/** Returns why the answer is not the expected one, or undefined. */
 export function checkAnswer(
   { status, body, isReplayed = false }: Answer,
   expected: Expectation,
@@ -128,8 +131,9 @@ export function checkAnswer(
 }
 
 /**
- * The same text for answers that differ only in what is drawn or measured anew each time: what a
- * case saved becomes its name there, other ids, keys and fingerprints their order of appearance. One success is as good as another here; {@link checkAnswer} tells them apart.
+ * Replaces everything random or measured, so that equivalent answers become equal. A value that the case saved
+ * becomes its name, and other ids, keys and fingerprints become numbers in order of appearance. All kinds of success
+ * are equal here, because {@link checkAnswer} checks them.
  */
 export function normalize(answers: readonly Answer[], saved: ReadonlyMap<string, unknown>): unknown {
   const names = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Replays every recorded case through several interfaces, each on a vault of its own, and compares their answers. */
+/** Replays every fixture case through several interfaces, each with its own vault, and compares their answers. */
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Answer, type Case, checkAnswer, fillIn, normalize, readCases, readPath } from './cases.js'
@@ -7,15 +7,15 @@ import type { Interface, MovableClock } from './interfaces.js'
 
 const MAX_ASKED = 400
 const ASKED_EVERY_MS = 25
-/** When every case begins. */
+/** The time at which every case starts. */
 const START = Date.parse('2030-01-15T12:00:00Z')
 
-/** `every`: replays each n-th case only. `COFFER_TEST_CASES=tokens`: those of one file. */
+/** `every`: replays only each n-th case. `COFFER_TEST_CASES=tokens`: replays only the cases of this file. */
 export function compareInterfaces(
   interfaces: readonly ((clock: MovableClock) => Promise<Interface>)[],
   { every = 1 } = {},
 ): void {
-  // In `npm run test:soak`, over engines that take longer, more.
+  // `npm run test:soak` uses slower engines, so it has more time.
   t.setTimeout(process.env.COFFER_TEST_LONG === '1' ? 7_200_000 : 500_000)
   const isWanted = ({ title }: Case, index: number) =>
     index % every === 0 && title.startsWith(process.env.COFFER_TEST_CASES ?? '')
@@ -41,7 +41,7 @@ export function compareInterfaces(
   }
 }
 
-/** Goes through one interface, step by step. Checks every answer, and gives them all as {@link normalize} does. */
+/** Replays a case through one interface. Checks every answer, and returns all answers after {@link normalize}. */
 async function replay(t: Test, target: Interface, clock: MovableClock, { steps }: Case, stub: string) {
   const saved = new Map<string, unknown>([['stub', stub]])
   const answers: Answer[] = []

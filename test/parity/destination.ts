@@ -1,11 +1,11 @@
-/** The server that recorded calls through proxies reach, as `$stub`. It answers by the path, and always the same. */
+/** The server `$stub`, which the cases call through proxies. Its answer depends only on the path. */
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What every interface allows; no other case calls a server. */
+/** The hosts that every interface allows. No case calls another server. */
 export const ALLOWED = '127.0.0.1'
 
-/** What is shown at `/account`. */
+/** The response of `/account`. */
 const ACCOUNT = {
   number: '4242424242424242',
   cvc: '123',
@@ -16,10 +16,10 @@ const ACCOUNT = {
 }
 
 /**
- * `/echo…` tells what was sent, `/status/402` has that status, `/redirect` leads elsewhere, `/card` shows a number,
- * `/account` more, `/text` is no JSON, `/bytes` no text.
+ * `/echo…` returns the request, `/status/402` has this status, `/redirect` redirects, `/card` has a number,
+ * `/account` has more data, `/text` is no JSON, and `/bytes` is no text.
  */
-/** What a case may add. */
+/** Properties that a case may add. */
 function pick({ connection, 'keep-alive': keepAlive, ...headers }: IncomingHttpHeaders) {
   const added = Object.entries(headers).filter(([name]) => name.startsWith('x-'))
   return { connection, keepAlive, ...Object.fromEntries(added) }

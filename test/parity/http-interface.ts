@@ -1,4 +1,4 @@
-/** The way in over HTTP, as a function from a step to an answer; every answer is held against the OpenAPI document. */
+/** The interface HTTP: a function from a step to an answer. Every response is compared with the OpenAPI document. */
 
 import { formatRequest } from '../../src/client/format-request.js'
 import { readJsonBody } from '../../src/domain/proxy/code-answer.js'
@@ -18,11 +18,11 @@ import type { Interface, MovableClock, Request } from './interfaces.js'
 
 type Json = { proxy_error?: object } | null
 
-/** HTTP knows no owner; these stand for one, as the cases need one. */
+/** HTTP has no owner. These applications replace the owner in the cases that need one. */
 const OWNER = 'owner'
 const REVEALING_OWNER = 'owner,revealing'
 
-/** One for all cases: compiling its schemas takes longer than a case. */
+/** One contract for all cases, because compiling its schemas takes longer than a case. */
 const contract = createContract(
   createDocument(registry, {
     version: '0.0.0',
@@ -63,7 +63,7 @@ export async function openHttpInterface(clock: MovableClock): Promise<Interface>
   }
 }
 
-/** A step as a request; its answer is held against the OpenAPI document. */
+/** Sends a step as a request. Compares its response with the OpenAPI document. */
 async function askHttp(
   send: Send,
   { operation, input, idempotencyKey }: Request,
@@ -92,7 +92,7 @@ async function askHttp(
   return { ...readAnswer(definition, answer), ...replay }
 }
 
-/** What `proxy call` is over HTTP; its input has the key of a proxy, or a URL. */
+/** Sends `proxy call` over HTTP. Its input has the key of a proxy, or a URL. */
 async function callThrough(send: Send, input: Record<string, unknown>, key: string): Promise<Answer> {
   const { target, method = 'POST', path = '', headers = {}, body } = input as Record<string, string>
   const text = typeof body === 'string' || body === undefined ? (body ?? '') : JSON.stringify(body)
@@ -111,7 +111,7 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
   const result = answer.body === '' ? undefined : json === undefined ? answer.body : (json as Json)
   if (typeof result === 'object' && result?.proxy_error !== undefined)
     return { status: answer.status, body: result.proxy_error }
-  // These are in every answer.
+  // Every response has these headers.
   const passed = Object.entries(answer.headers).filter(
     ([name]) => !/^(?:svc-trace-id|access-control-.*)$/.test(name),
   )
@@ -123,7 +123,7 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
   return { status: answer.status, body: { res } }
 }
 
-/** An answer that code gave, without the headers that every answer has. */
+/** A response of code, without the headers that every response has. */
 function readGiven({ status: statusCode, headers, body }: Awaited<ReturnType<Send>>): unknown {
   const ours = [
     'svc-trace-id',
@@ -141,7 +141,7 @@ function readGiven({ status: statusCode, headers, body }: Awaited<ReturnType<Sen
   return { statusCode, headers: { ...given, ...kept }, ...read }
 }
 
-/** A query parameter has its place in its name here, and nowhere else. */
+/** Only here, the name of a query parameter contains its place. */
 function readAnswer(definition: RoutedOperation, answer: Awaited<ReturnType<Send>>): Answer {
   const { status, body } = answer
   if (isGiven(answer)) return { status, body: { res: readGiven(answer) } }

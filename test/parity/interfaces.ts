@@ -1,4 +1,4 @@
-/** The ways into the product, each as a function from a step to an answer. */
+/** The interfaces of the product: each is a function from a step to an answer. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ import { openEphemeral } from '../support/ephemeral.js'
 import type { Answer } from './cases.js'
 import { ALLOWED } from './destination.js'
 
-/** One asked-for operation: `key` is the caller's API key, absent for the owner. */
+/** A request for an operation. `key` is the caller's API key, and undefined for the owner. */
 export interface Request {
   operation: string
   input: Record<string, unknown>
@@ -31,7 +31,7 @@ export interface Interface {
   close(): Promise<void>
 }
 
-/** ms since the epoch, moved by the cases. */
+/** ms since the epoch. The cases move it. */
 export interface MovableClock {
   now: number
 }
@@ -65,7 +65,7 @@ async function askPerform(
   }
 }
 
-/** The command line, on a vault in a directory of its own. */
+/** The command line, on a vault in its own directory. */
 export async function openCommandInterface(clock: MovableClock): Promise<Interface> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-parity-'))
   const env = {
@@ -82,10 +82,10 @@ export async function openCommandInterface(clock: MovableClock): Promise<Interfa
     name: 'command line',
     ask: async ({ operation, input, key, reveal, idempotencyKey }) => {
       const definition = findOperation(operation)
-      // Offered where something is read; what was just written is masked, whoever asks.
+      // Only reads offer --reveal. Written data is always masked.
       const mayReveal = definition.plaintext !== 'never' && definition.log?.operation === 'read'
       const flags = [...(reveal && mayReveal ? ['--reveal'] : []), '--yes', ...formatKey(idempotencyKey)]
-      const { words, stdin } = spell(definition, input, flags)
+      const { words, stdin } = formatCommand(definition, input, flags)
       const outcome = await run(words, stdin, key === undefined ? {} : { COFFER_API_KEY: key })
       return readOutcome(outcome)
     },
@@ -93,18 +93,18 @@ export async function openCommandInterface(clock: MovableClock): Promise<Interfa
   }
 }
 
-/** The command line that asks for `input`: its path as words, its query as flags, its body on standard input. */
-function spell(
+/** Makes the command for `input`: its path as words, its query as flags, and its body on standard input. */
+function formatCommand(
   definition: RegisteredOperation,
   input: Record<string, unknown>,
   more: readonly string[],
 ): { words: string[]; stdin: string } {
-  // A property of the body that may also be a word is sent in the body, where it may be anything.
+  // A property that can be a word or a part of the body is sent in the body, which can have any value.
   const inPath = definition.endpoint?.takesBody ? definition.endpoint?.parameters : undefined
   const parameters = inPath ?? definition.positionals
   const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
   const { command, flag } = definition.cli?.form ?? { command: definition.name, flag: undefined }
-  // The flag that chooses the form may have the value of its property, which here is in the body if there is one.
+  // The flag of a form may have the value of its property. Here that value is in the body, if it is given.
   const isBare = flag !== undefined && (definition.endpoint?.takesBody || input.start === undefined)
   const name = [...command.split(' '), ...(isBare ? [`--${flag}`] : [])]
   const words = [...name, ...more, ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word]))]

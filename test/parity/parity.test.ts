@@ -1,4 +1,4 @@
-/** Every recorded case gives the same answers through `perform`, HTTP, and on the command line. */
+/** Every fixture case has the same answers through `perform`, HTTP and the command line. */
 import { compareInterfaces } from './compare.js'
 import { openHttpInterface } from './http-interface.js'
 import { openCommandInterface, openPerformInterface } from './interfaces.js'

@@ -1,4 +1,6 @@
-/** Children: how they are started, what they may say, how their memory is read, and what is left in them beneath the realm. */
+/**
+ * Child processes for reactor code: their start, their messages, the measured memory, and the walls below the realm.
+ */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +22,7 @@ const launchOf = (version: string, platform = 'linux', modulesDirectory?: string
     confinement: { wrapper },
   })
 
-t.test('each version of Node is given the flags that it knows', async (t) => {
+t.test('each version of Node gets the flags that it supports', async (t) => {
   for (const [version, flag, isGiven] of [
     ['20.19.0', '--experimental-permission', true],
     ['22.12.0', '--experimental-permission', true],
@@ -35,7 +37,7 @@ t.test('each version of Node is given the flags that it knows', async (t) => {
 })
 
 t.test(
-  'the guest may read its own file and the bundles, and a shell limits it where there is one',
+  'the guest may read only its own file and the bundles, and if there is a shell, the shell limits its resources',
   async (t) => {
     const { command, args } = launchOf('20.19.0', 'linux', undefined, ['unshare', '--net'])
     t.equal(command, '/bin/sh')
@@ -51,7 +53,7 @@ t.test(
   },
 )
 
-t.test('a message that cannot be written ends its guest, and nothing else', async (t) => {
+t.test('a message that cannot be written ends its guest, and no other guest', async (t) => {
   const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
   const guest = new GuestProcess({
     node,
@@ -59,14 +61,14 @@ t.test('a message that cannot be written ends its guest, and nothing else', asyn
     limits: DEFAULT_LIMITS,
     confinement: { wrapper: [] },
   })
-  // As text that is too long, no JSON has it.
+  // JSON of this value would exceed the longest text of JavaScript.
   await guest.send({ kind: 'check', code: 1n as unknown as string })
   await guest.ended
   t.equal(await guest.ready, false)
 })
 
 t.test(
-  'the memory of a process is read as its own counting has it',
+  'the measured memory of a process is close to the memory that the process itself reports',
   { skip: process.platform === 'win32' },
   async (t) => {
     for (const platform of process.platform === 'linux' ? ['linux', 'darwin'] : [process.platform]) {
@@ -74,12 +76,12 @@ t.test(
       const readMiB = meter(process.pid) ?? 0
       const ownMiB = process.memoryUsage.rss() / 2 ** 20
       t.ok(Math.abs(readMiB - ownMiB) < ownMiB / 4, platform, { readMiB, ownMiB })
-      t.equal(meter(2 ** 22 + 1), undefined, 'of none there is nothing')
+      t.equal(meter(2 ** 22 + 1), undefined, 'a missing process has no memory')
     }
   },
 )
 
-t.test('messages come out as they went in, however the stream is cut', async (_t) => {
+t.test('messages are read as they were written, for any split of the stream', async (_t) => {
   const cut = fc.integer({ min: 1, max: 40 })
   const cuts = fc.array(cut, { minLength: 1, maxLength: 20 })
   await fc.assert(
@@ -97,7 +99,7 @@ t.test('messages come out as they went in, however the stream is cut', async (_t
   )
 })
 
-t.test('a frame that claims to be too long ends the stream before it is held', async (t) => {
+t.test('a frame with an excessive length ends the stream before the frame is stored', async (t) => {
   const reader = new FrameReader()
   reader.add(encodeFrame('short'))
   t.equal(reader.next(100)?.toString(), '"short"')
@@ -111,7 +113,7 @@ const plain = { maxBytes: 1000, maxBodyBytes: 0 }
 const transform = { maxBytes: 1000, maxBodyBytes: 3 }
 const read = (text: string, most = plain) => readGuestMessage(Buffer.from(text), most)
 
-t.test('a body follows its message where one may', async (t) => {
+t.test('a body follows its message if the message may have one', async (t) => {
   const frame = encodeFrame({ kind: 'done' }, Buffer.from('\n{}')).subarray(4)
   t.same(readGuestMessage(frame, transform), { kind: 'done', body: Buffer.from('\n{}') })
   t.equal(readGuestMessage(frame, { maxBytes: 1000, maxBodyBytes: 2 }), undefined)
@@ -120,7 +122,7 @@ t.test('a body follows its message where one may', async (t) => {
   t.equal(read(JSON.stringify({ kind: 'log', level: 'log', text: 'x'.repeat(1000) }), transform), undefined)
 })
 
-t.test('a message of another shape than ours is no message', async (t) => {
+t.test('a message of an unknown shape is refused', async (t) => {
   const good = [
     { kind: 'ready' },
     { kind: 'idle' },
@@ -147,7 +149,7 @@ t.test('a message of another shape than ours is no message', async (t) => {
   for (const text of bad) t.equal(read(text), undefined, text)
 })
 
-/** Stands in the guest's own script and holds what only the guest can hold; writes what it finds to standard error. */
+/** Runs in the guest's own script with the guest's variables, and writes its findings to standard error. */
 const PROBE = `
 const kept = { process, evaluate: globalThis.eval, Function: globalThis.Function, writeSync: fromNode$('node:fs').writeSync }
 START
@@ -184,19 +186,19 @@ type Found = Record<
   string[]
 >
 
-t.test('behind the first wall there is a second: no power is left in the process', (t) => {
+t.test('behind the realm there is a second wall: the process itself has no powers left', (t) => {
   const program = readFileSync(findGuestFile(), 'utf8')
   const starts = program.match(/[\w$]+\(process\);/g) ?? []
   t.equal(starts.length, 1, 'the guest is started in one place')
   const probe = JSON.stringify(PROBE.replace('START', () => starts[0]!)).slice(1, -1)
   const file = join(t.testdir({ 'guest.mjs': program.replace(starts[0]!, () => probe) }), 'guest.mjs')
-  // A tool that watches our children puts options for Node into their environment, which `env` takes away.
+  // A tool that watches child processes sets options for Node in their environment. `env` removes them.
   const words = ['-i', process.execPath, '--no-warnings', file]
   const { stderr, stdout, status } = spawnSync('/usr/bin/env', words, { input: '', encoding: 'utf8' })
   t.match(stdout, /"kind":"ready"/, stderr.slice(0, 500))
   t.equal(status, 0)
   const found = JSON.parse(stderr) as Found
-  // ECMA-262, edition 16, without what the second wall takes of it.
+  // ECMA-262, edition 16, without the globals that the second wall removes.
   const language =
     `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
     Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number
@@ -204,10 +206,10 @@ t.test('behind the first wall there is a second: no power is left in the process
     Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI encodeURIComponent escape
     globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
   const more = found.global.filter((name) => !language.includes(name))
-  t.same(more, [], 'the global holds nothing but the language')
+  t.same(more, [], 'the global object has only the language')
   t.notOk(found.intl.includes('v8BreakIterator'))
   t.same(found.evaluators, ['undefined', 'undefined', 'undefined'])
-  t.same(found.imports, Array(5).fill('refused'), 'nothing can be imported, by whatever evaluator')
+  t.same(found.imports, Array(5).fill('refused'), 'no evaluator can import a module')
   t.same(found.environment, [])
   t.same(found.handles, [])
   const emitter = Object.getOwnPropertyNames(process.constructor.prototype).concat(
@@ -216,7 +218,7 @@ t.test('behind the first wall there is a second: no power is left in the process
   t.same(
     found.process.filter((name) => !emitter.includes(name)).sort(),
     ['_fatalException', '_tickCallback', 'emitWarning', 'hasUncaughtExceptionCaptureCallback', 'nextTick'],
-    'the process object is only what Node itself needs of it',
+    'the process object has only the properties that Node itself needs',
   )
   t.end()
 })

@@ -1,5 +1,5 @@
 import type { LookupAddress } from 'node:dns'
-/** Where requests of proxies and of `fetch` in reactors may go, to which address they do, and how long they may take. */
+/** Requests of proxies and of `fetch` in reactors: allowed hosts, the address that is called, and time limits. */
 import { once } from 'node:events'
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
@@ -30,7 +30,7 @@ async function start(t: Test, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** A server that does with each connection what `talk` does, once a request has begun. */
+/** A server that calls `talk` for each connection after a request has started. */
 const listen = (t: Test, talk: (socket: Socket) => void) =>
   start(
     t,
@@ -87,7 +87,7 @@ t.test('an entry names a host, with one port or with any', async (t) => {
     t.throws(() => createAllowList([entry]), { code: 'usage' }, entry)
 })
 
-t.test('an address that is no public unicast address is private, however it is written', async (t) => {
+t.test('an address that is not public unicast is private, in every spelling', async (t) => {
   const special = `0.0.0.0 10.1.2.3 100.64.0.1 127.0.0.1 169.254.169.254 172.16.0.1 172.31.255.255 192.168.1.1
     198.18.0.1 224.0.0.1 255.255.255.255 :: ::1 ::ffff:127.0.0.1 ::ffff:7f00:1 ::127.0.0.1 64:ff9b::7f00:1 fc00::1
     fd12::1 fe80::1 ff02::1 2001:db8::1 2002:7f00:1:: nonsense`
@@ -96,7 +96,7 @@ t.test('an address that is no public unicast address is private, however it is w
   for (const address of ordinary.split(' ')) t.notOk(isPrivateAddress(address), address)
 })
 
-t.test('only allowed hosts are called, judged by their address', async (t) => {
+t.test('a host is called only if it is allowed, by its name and its address', async (t) => {
   const port = await listen(t, (socket) => socket.end(OK))
   const resolve = async (host: string): Promise<LookupAddress[]> =>
     host === 'public.example' ? [{ address: '93.184.216.34', family: 4 }] : [LOOPBACK]
@@ -127,7 +127,7 @@ t.test('only allowed hosts are called, judged by their address', async (t) => {
 })
 
 t.test(
-  'a name is resolved once and judged for each connection, to the address that was judged',
+  'a name is resolved once and checked for each connection, which goes to the checked address',
   async (t) => {
     const port = await listen(t, (socket) => socket.write(NO_CONTENT))
     const answers: LookupAddress[][] = [[LOOPBACK], [{ address: '10.0.0.1', family: 4 }]]
@@ -142,11 +142,15 @@ t.test(
     t.equal((await send(begun, url)).status, 204)
     ownPorts.add(port)
     const itself = { code: 'forbidden', message: /itself/ }
-    await t.rejects(send(begun, url), itself, 'a port that became our own, also by a connection that is kept')
+    await t.rejects(
+      send(begun, url),
+      itself,
+      "a port that became the server's own, also for a kept connection",
+    )
   },
 )
 
-t.test('if nobody listens at an address, the next is called', async (t) => {
+t.test('if an address refuses connections, the next address is called', async (t) => {
   const port = await listen(t, (socket) => socket.end(NO_CONTENT))
   const sent: string[] = []
   const addresses: LookupAddress[] = [{ address: '::1', family: 6 }, LOOPBACK]
@@ -155,7 +159,7 @@ t.test('if nobody listens at an address, the next is called', async (t) => {
   t.same(sent, ['once'])
 })
 
-t.test('a destination that is late, or is not there', async (t) => {
+t.test('a destination that is late or missing is reported', async (t) => {
   const open = (port: number) => outbound(t, { allowNet: [`127.0.0.1:${port}`], waitMs: 300 })
   for (const text of ['', 'HTTP/1.1 200 OK\r\nx: ']) {
     const sent: string[] = []
@@ -169,7 +173,7 @@ t.test('a destination that is late, or is not there', async (t) => {
   await t.rejects(send(open(1), 'http://127.0.0.1:1', unsent), refused)
 })
 
-t.test('a body that stops, drips or is too large', async (t) => {
+t.test('a body that stops, is too slow or is too large is refused', async (t) => {
   const begin = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n'
   const stops = await listen(t, (socket) => socket.write(`${begin}x`))
   const drips = await listen(t, (socket) => {
@@ -189,7 +193,7 @@ t.test('a body that stops, drips or is too large', async (t) => {
   t.equal((await (await send(wide, `http://127.0.0.1:${large}`)).collect(1_000_000)).length, 1_000_000)
 })
 
-t.test('a certificate is verified by name, with the authorities that are added', async (t) => {
+t.test('a certificate is verified by name, also with added authorities', async (t) => {
   const server = createHttpsServer({ cert, key }, (_, response) => response.end('secure'))
   const port = await start(t, server)
   const options = { allowNet: ['localhost', 'other.example', `127.0.0.1:${port}`], resolve }
@@ -207,7 +211,7 @@ t.test('a certificate is verified by name, with the authorities that are added',
 })
 
 type Fetched = Partial<FetchRequest>
-/** Fetches as code does, until the run is over. */
+/** Fetches like reactor code, until the run ends. */
 const fetchFrom =
   (t: Test, allowNet = ['localhost'], options: Partial<OutboundOptions> = { resolve }) =>
   (url: string, more: Fetched = {}, left: (listener: () => void) => void = () => undefined) =>
@@ -217,7 +221,7 @@ const fetchFrom =
     )
 const text = (body: string) => Buffer.from(body, 'base64').toString()
 
-t.test('a request of fetch is sent as code describes it, without headers of the connection', async (t) => {
+t.test('a request of fetch is sent as the code describes it, without connection headers', async (t) => {
   const port = await serve(t, (request, response) =>
     response.writeHead(418, { 'x-two': ['a', 'b'] }).end(JSON.stringify(request)),
   )
@@ -232,7 +236,7 @@ t.test('a request of fetch is sent as code describes it, without headers of the 
   t.match(JSON.parse(text(answer.body)), { method: 'POST', url: '/a?b=c', body: 'hallo', headers })
 })
 
-t.test('fetch refuses a host that is not on the list before its name is resolved', async (t) => {
+t.test('fetch refuses a host that is not on the list before it resolves the name', async (t) => {
   const resolve = async () => t.fail('resolved') as never
   const fetch = fetchFrom(t, ['api.example.com:443'], { resolve })
   const hosts = 'http://api.example.com/ https://api.example.com:444/ https://api.example.com@evil.com/'
@@ -241,7 +245,7 @@ t.test('fetch refuses a host that is not on the list before its name is resolved
     await t.rejects(fetch(url), { code: 'validation' }, url)
 })
 
-t.test('fetch follows redirects within the list and nowhere else, five at most', async (t) => {
+t.test('fetch follows at most five redirects, and only within the list', async (t) => {
   const other = await serve(t, (request, response) => response.end(JSON.stringify(request)))
   let asked = 0
   const port = await serve(t, ({ url }, response) => {
@@ -260,7 +264,7 @@ t.test('fetch follows redirects within the list and nowhere else, five at most',
   const seen = JSON.parse(text(moved.body))
   t.match(seen, { method: 'GET', body: /^$/, headers: { 'x-kept': '1' } })
   for (const name of ['authorization', 'content-type'])
-    t.notOk(seen.headers[name], 'credentials stay with the origin that was asked')
+    t.notOk(seen.headers[name], 'credentials are not sent to another origin')
   const kept = await fetch(via(`http://localhost:${other}/`, 307), post)
   t.match(JSON.parse(text(kept.body)), { method: 'POST', body: 'x' })
   for (const url of ['http://127.0.0.1:1/', 'http://169.254.169.254/'])
@@ -273,7 +277,7 @@ t.test('fetch follows redirects within the list and nowhere else, five at most',
   t.equal(asked, 6)
 })
 
-t.test('bodies of fetch are bounded, and its answers', async (t) => {
+t.test('bodies and responses of fetch have a limit', async (t) => {
   const most = 4 * 1024 * 1024
   const port = await serve(t, (request, response) =>
     response.end(Buffer.alloc(most + (request.url === '/more' ? 1 : 0), 'x')),
@@ -299,7 +303,7 @@ t.test('the end of a run ends its requests', async (t) => {
   await closed
 })
 
-t.test('a request of another shape than fetch makes is refused', async (t) => {
+t.test('a request that fetch cannot make is refused', async (t) => {
   const fetch = fetchFrom(t)
   for (const more of [
     ...[{ method: 'CONNECT' }, { method: 'get x' }, { headers: [['a']] }, { headers: 'x' }],
@@ -307,5 +311,5 @@ t.test('a request of another shape than fetch makes is refused', async (t) => {
   ])
     await t.rejects(fetch('http://localhost/', more as Fetched), { code: 'validation' }, JSON.stringify(more))
   const refused = fetch('http://localhost:1/', { headers: [['x', 'a\r\nb: c']] })
-  await t.rejects(refused, { code: 'bad_gateway' }, 'a header that would be two')
+  await t.rejects(refused, { code: 'bad_gateway' }, 'a header that would become two')
 })

@@ -6,7 +6,7 @@ import type { GuestMessage, HostMessage } from '../../src/reactor/messages.js'
 import { ReactorPool } from '../../src/reactor/pool.js'
 import { DEFAULT_SETTINGS, type PoolClock, type PoolSettings } from '../../src/reactor/settings.js'
 
-/** A clock that stands until it is turned. */
+/** A clock that stands still until the test turns it. */
 class HandClock implements PoolClock {
   #nowMs = 0
   readonly #works = new Map<object, { atMs: number; work: () => void }>()
@@ -19,7 +19,7 @@ class HandClock implements PoolClock {
     this.#works.set(key, { atMs: this.#nowMs + delayMs, work })
     return () => this.#works.delete(key)
   }
-  /** Does everything that falls due within `byMs`, in order. */
+  /** Runs all timers within `byMs`, in order. */
   async turn(byMs: number): Promise<void> {
     const endMs = this.#nowMs + byMs
     for (;;) {
@@ -36,7 +36,7 @@ class HandClock implements PoolClock {
   }
 }
 
-/** A guest that says what the test tells it to. */
+/** A guest that sends the messages of the test. */
 class FakeGuest implements Guest {
   messageLimits = { maxBytes: 0, maxBodyBytes: 0 }
   readonly wrapperPid = 0
@@ -44,7 +44,7 @@ class FakeGuest implements Guest {
   readonly sent: HostMessage[] = []
   isKilled = false
   isLow = false
-  /** Whether it reads what it is sent. */
+  /** Whether the guest reads its messages. */
   isReading = true
   #end: () => void = () => undefined
   #start: (isReady: boolean) => void = () => undefined
@@ -158,7 +158,7 @@ t.test('no child serves two reactors, tenants, applications, callers or sessions
 })
 
 t.test(
-  'a run asks whether it may start when its child is there, and gives a refused child nothing',
+  'a run asks whether it may start when its child is ready, and a refused run sends the child nothing',
   async (t) => {
     const { guests, killed, run, complete } = setUp()
     const refused = new Error('not any more')
@@ -167,11 +167,11 @@ t.test(
     }
     await t.rejects(run('a', { mayStart: refuse }), refused)
     t.same(guests[0]!.sent, [])
-    t.same(killed(), [true], 'it has no code, so it is not taken for one that has')
+    t.same(killed(), [true], 'the child has no code, so it cannot serve the reactor')
     await complete(1, 'a')
     await t.rejects(run('a', { mayStart: refuse }), refused)
     await complete(1, 'a')
-    t.same(killed(), [true, false], 'a warm child serves on')
+    t.same(killed(), [true, false], 'a warm child is kept')
     let allow: () => void = () => undefined
     const mayStart = () => new Promise<void>((resolve) => (allow = resolve))
     const ended = run('a', { mayStart })
@@ -179,11 +179,11 @@ t.test(
     guests[1]!.kill()
     await settle()
     allow()
-    await t.rejects(ended, { code: 'unavailable' }, 'its child ended meanwhile')
+    await t.rejects(ended, { code: 'unavailable' }, 'its child ended in the meantime')
   },
 )
 
-t.test('a child that waits for its caller makes room for another caller of the reactor', async (t) => {
+t.test('a child that is kept for its caller is replaced for another caller of the reactor', async (t) => {
   const { killed, complete } = setUp({ maxPerReactor: 2 })
   for (const [at, caller] of ['x', 'y', 'z'].entries())
     t.match(await complete(at, 'a', { caller }), { outcome: { kind: 'result' } })
@@ -203,7 +203,7 @@ t.test('a child that has grown by more than 16 MiB since its start serves no fur
   }
 })
 
-t.test('a busy child of an old version of a reactor is ended after its run', async (t) => {
+t.test('a busy child with an old version of a reactor is ended after its run', async (t) => {
   const { guests, killed, run } = setUp()
   const old = run('a')
   await settle()
@@ -230,7 +230,7 @@ t.test('an idle child is ended after its time and its runs, or after each run', 
   t.same(single.killed(), [true, true])
 })
 
-/** A line of runs of callers that hang; says which of them were started. */
+/** A queue of hanging runs. Reports which runs were started. */
 function setUpLine(settings: Partial<PoolSettings>) {
   const set = setUp({ maxPerReactor: 99, ...settings })
   const ended: string[] = []
@@ -256,7 +256,7 @@ function setUpLine(settings: Partial<PoolSettings>) {
   return { ...set, ask, answer, ended, errors, running }
 }
 
-t.test('callers are served in turn, and each of them in the order of asking', async (t) => {
+t.test('callers are served in turn, and the runs of a caller in their order', async (t) => {
   const line = setUpLine({ maxChildren: 1, reservedChildren: 0, isolation: 'process' })
   for (const [caller, name] of ['A1', 'A2', 'A3', 'A4', 'B1', 'B2', 'C1'].map((name) => [name[0]!, name]))
     await line.ask(caller!, name)
@@ -264,22 +264,22 @@ t.test('callers are served in turn, and each of them in the order of asking', as
   t.same(line.ended, ['A1', 'A2', 'B1', 'C1', 'A3', 'B2', 'A4'])
 })
 
-t.test('whatever the number of children, one caller never has the last', async (t) => {
+t.test('one caller never gets the last child, for any number of children', async (t) => {
   for (const maxChildren of [1, 2, 3, 8]) {
     const line = setUpLine({ maxChildren, reservedChildren: 2 })
     for (let at = 0; at < 20; at++) await line.ask('A', `A${at}`)
     t.equal(line.running().length, Math.max(1, maxChildren - 1), `${maxChildren} children`)
     await line.ask('B', 'B0')
-    t.ok(line.running().includes('B0'), 'another is served at once')
+    t.ok(line.running().includes('B0'), 'another caller is served at once')
     t.notOk(line.running().includes('A19'))
     await line.ask('C', 'C0')
-    t.ok(line.running().includes('C0'), 'and the next out of the reserve')
+    t.ok(line.running().includes('C0'), 'the next caller gets a reserved child')
     t.equal(line.running().length, Math.max(1, maxChildren - 1) + 2)
     await line.pool.close()
   }
 })
 
-t.test('who waits too long is sent away: for their own runs, or because all is busy', async (t) => {
+t.test("a run that waits too long is refused with the reason: its caller's runs, or all runs", async (t) => {
   const line = setUpLine({ maxChildren: 1, reservedChildren: 1, waitMs: 3_500 })
   await line.ask('A', 'A0')
   await line.ask('B', 'B0')
@@ -291,12 +291,12 @@ t.test('who waits too long is sent away: for their own runs, or because all is b
   t.match(line.errors.A1, { code: 'rate_limited', status: 429, retryAfterSeconds: 4 })
   t.match(line.errors.C0, { code: 'unavailable', status: 503, retryAfterSeconds: 4 })
   await line.answer('A0')
-  t.same(line.ended, ['A0'], 'what ran is not touched')
-  t.equal(line.guests.flatMap(({ sent }) => sent).length, 2, 'and who was sent away is not run')
+  t.same(line.ended, ['A0'], 'a started run is not affected')
+  t.equal(line.guests.flatMap(({ sent }) => sent).length, 2, 'a refused run is not started')
   await line.pool.close()
 })
 
-t.test('a caller may have so many waiting, which leaves others their place', async (t) => {
+t.test('the number of waiting runs of each caller is limited, so others have room', async (t) => {
   const line = setUpLine({ maxChildren: 1, reservedChildren: 0, maxWaitingOfCaller: 3, maxWaiting: 5 })
   for (let at = 0; at < 5; at++) await line.ask('A', `A${at}`)
   t.match(line.errors, { A4: { code: 'rate_limited', retryAfterSeconds: 10 } })
@@ -304,11 +304,11 @@ t.test('a caller may have so many waiting, which leaves others their place', asy
   t.match(line.errors.B2, { code: 'unavailable', retryAfterSeconds: 10 })
   t.same(Object.keys(line.errors), ['A4', 'B2'])
   await line.pool.close()
-  t.equal(Object.keys(line.errors).length, 7, 'the others are told when it ends')
+  t.equal(Object.keys(line.errors).length, 7, 'the other runs are refused when the pool closes')
 })
 
 t.test(
-  'idle children give way, those of the caller first, and warm ones stay as long as there is room',
+  'idle children are replaced if room is needed, first the ones of the same caller, and warm ones are kept',
   async (t) => {
     const line = setUpLine({ maxChildren: 1, reservedChildren: 1 })
     for (const name of ['B', 'A']) {
@@ -338,7 +338,7 @@ t.test('a reactor has no more children than its share', async (t) => {
 })
 
 t.test(
-  'past its lines or calls, or by its end, a child is killed and its run fails for that reason',
+  'a child that exceeds its output or calls, or that ends, is killed, and its run fails with the reason',
   async (t) => {
     const limits = { ...DEFAULT_SETTINGS.limits, logBytes: 300, calls: 2, callBytes: 100 }
     const call = (args = '[]'): GuestMessage => ({ kind: 'call', call: 1, name: 'tokenize', args })
@@ -362,7 +362,7 @@ t.test(
   },
 )
 
-t.test('several long runs of one caller let those of another go first', async (t) => {
+t.test('a caller with several long runs gets a lower priority if other callers are waiting', async (t) => {
   const line = setUpLine({})
   await line.ask('A', 'A0')
   await line.ask('C', 'C0')
@@ -370,13 +370,13 @@ t.test('several long runs of one caller let those of another go first', async (t
   await line.ask('A', 'A1')
   await line.clock.turn(150)
   const low = () => line.guests.map(({ isLow }) => isLow)
-  t.same(low(), [false, false, false], 'nobody is in their way')
+  t.same(low(), [false, false, false], 'no other caller is waiting')
   await line.ask('B', 'B0')
-  t.same(low(), [true, false, false, false], 'one run alone is left as it is, and so is a short one')
+  t.same(low(), [true, false, false, false], 'a single run keeps its priority, and so does a short one')
   await line.pool.close()
 })
 
-t.test('just below its limits a run is left alone', async (t) => {
+t.test('a run just below its limits succeeds', async (t) => {
   const limits = { ...DEFAULT_SETTINGS.limits, timeMs: 500, logBytes: 300, calls: 2 }
   const set = setUp({ limits })
   const run = set.run('a', { client: async () => ({}) })
@@ -395,7 +395,7 @@ t.test('just below its limits a run is left alone', async (t) => {
   })
 })
 
-t.test('calls are answered, at most four at a time, and refused ones carry their problem', async (t) => {
+t.test('at most four calls are performed at once, and refused calls get their problem', async (t) => {
   const { guests, run } = setUp()
   const open: (() => void)[] = []
   const client = (name: string) =>
@@ -409,7 +409,7 @@ t.test('calls are answered, at most four at a time, and refused ones carry their
     guests[0]!.say({ kind: 'call', call, name: names[call] ?? 'tokenize', args: '[]' })
   guests[0]!.say({ kind: 'call', call: 11, name: 'tokenize', args: '["\\ud800"]' })
   await settle()
-  t.equal(open.length, 4, 'an unknown call takes no place')
+  t.equal(open.length, 4, 'an unknown call is refused at once')
   for (let done = 0; done < open.length; done++) {
     open[done]!()
     await settle()
@@ -419,13 +419,13 @@ t.test('calls are answered, at most four at a time, and refused ones carry their
   t.same(replyTo(1), { kind: 'reply', call: 1, value: { id: 1 } })
   t.match(replyTo(2), { kind: 'reply', error: { status: 404 } })
   t.match(replyTo(3), { kind: 'reply', error: { status: 500, message: /Something went wrong/ } })
-  t.notMatch(JSON.stringify(replyTo(3)), /secret/, 'what is not ours is not told')
+  t.notMatch(JSON.stringify(replyTo(3)), /secret/, 'an internal error is not shown')
   t.match(replyTo(11), { kind: 'reply', error: { status: 400 } })
   guests[0]!.answer()
   await running
 })
 
-t.test('a child that reads no answers is given no more than four of them to keep', async (t) => {
+t.test('a child that does not read gets at most four answers', async (t) => {
   const { clock, guests, run } = setUp({ limits: { ...DEFAULT_SETTINGS.limits, timeMs: 500 } })
   let served = 0
   const client = async () => {
@@ -444,7 +444,7 @@ t.test('a child that reads no answers is given no more than four of them to keep
   t.match(await running, { outcome: { kind: 'failure', error: { code: 'reactor_timeout' } } })
 })
 
-t.test('a child that does not start is unavailable, and is not waited for longer', async (t) => {
+t.test('a child that does not start within its time is unavailable', async (t) => {
   const { clock, guests, run } = setUp({}, { isReady: false })
   const dead = run('a')
   await settle()
@@ -458,7 +458,7 @@ t.test('a child that does not start is unavailable, and is not waited for longer
   t.ok(guests[1]!.isKilled)
 })
 
-t.test('with other settings each child of before ends: at once, or with its run', async (t) => {
+t.test('after a change of settings each old child ends, at once or after its run', async (t) => {
   const { guests, pool, run, complete, killed } = setUp({ maxChildren: 3, spares: 1 })
   await complete(0, 'a')
   const [running, waiting] = [run('b'), run('c')]
@@ -470,12 +470,12 @@ t.test('with other settings each child of before ends: at once, or with its run'
   }
   t.match([await running, await waiting], [{ outcome: { raw: 1 } }, { outcome: { raw: 1 } }])
   await settle()
-  t.same(killed(), [true, true, true], 'and no spare is kept')
+  t.same(killed(), [true, true, true], 'no spare child is kept')
   await complete(3, 'a')
   t.equal(guests.length, 4)
 })
 
-t.test('a spare stands ready once the first run was seen, for whoever comes', async (t) => {
+t.test('a spare child is started after the first run, for any caller', async (t) => {
   const { guests, complete } = setUp({ spares: 1 })
   await complete(0, 'a')
   t.equal(guests.length, 2)

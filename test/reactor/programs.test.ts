@@ -27,7 +27,7 @@ const rsa = crypto.generateKeyPairSync('rsa', { modulusLength: 2048, ...encoding
 const ec = crypto.generateKeyPairSync('ec', { namedCurve: 'P-256', ...encodings })
 let failures = 2
 
-/** What the services that the programs call answer; each checks what it is sent as the real one would. */
+/** The fake services of the programs. Each checks its requests like the real service. */
 const SERVICES: Record<string, (request: Seen) => Answer | undefined> = {
   '/v1/charges': ({ headers, body }) => {
     if (headers.authorization !== `Basic ${Buffer.from('sk_test:').toString('base64')}`)
@@ -169,7 +169,7 @@ const ROWS: Row[] = [
   ['signed-request', { account_number: '1' }, aws, good({ status: 201, answer: 'stored' })],
   ['rsa-signature', { transfer: { cents: 5 } }, rsaKeys, good({ id: 'tr_1' })],
   ['rsa-signature', { transfer: { cents: 5000 } }, rsaKeys, bad(400, { cents: ['too much'] }, refused)],
-  // The first token is refused, and another one asked for.
+  // The first token is refused, so the program requests another one.
   ['oauth-client', { account: 'a/b' }, oauth, good({ attempt: 1, balance: 7 })],
   ['oauth-client', { account: 'a/b' }, { ...oauth, CLIENT_SECRET: 'x' }, bad(401, { error: ['client'] })],
   ['bin-lookup', { number: CARD.number }, {}, good({ bank: 'First', retries: 2 })],
@@ -191,7 +191,7 @@ const ROWS: Row[] = [
 ]
 
 t.test(
-  'programs of the kind that people publish work against their services, and fail as they say',
+  'typical published programs work with their services, and report failures as documented',
   async (t) => {
     for (const [name, args, configuration, end] of ROWS) {
       const { outcome } = await run(program(name), { args, configuration })
@@ -200,7 +200,7 @@ t.test(
   },
 )
 
-t.test('tokens are paged through, and shared, with the bound client', async (t) => {
+t.test('tokens are listed page by page and shared, with the bound client', async (t) => {
   const all = ['FR', 'DE', 'FR', undefined, 'FR'].map((country) => (country ? { metadata: { country } } : {}))
   const client: ClientCall = async (_name, [query]) => {
     const { page, size } = query as { page: number; size: number }
@@ -227,7 +227,7 @@ t.test('tokens are paged through, and shared, with the bound client', async (t) 
   t.same(await rawOf(program('share-token'), given), { refused: 'Forbidden' })
 })
 
-t.test('JSON Web Tokens verify', async (t) => {
+t.test('JSON Web Tokens can be verified', async (t) => {
   const { token } = (await rawOf(program('create-jwt'), {
     args: { subject: 'ada', claims: { x: 1 } },
     configuration: { ISSUER: 'i', SECRET: 's' },
@@ -244,7 +244,7 @@ t.test('JSON Web Tokens verify', async (t) => {
   t.ok(crypto.verify('sha256', Buffer.from(signed), key, Buffer.from(sign, 'base64url')))
 })
 
-t.test('payloads are encrypted so that their readers can read them', async (t) => {
+t.test('encrypted payloads can be decrypted by their recipients', async (t) => {
   const { payload } = (await rawOf(program('encrypt-payload'), {
     args: { ssn: '1' },
     configuration: { PASSPHRASE: 'p' },
@@ -264,7 +264,7 @@ t.test('payloads are encrypted so that their readers can read them', async (t) =
   t.equal(cipher.update(sealed.data, 'base64', 'utf8') + cipher.final('utf8'), '4242')
 })
 
-t.test('a card alias keeps the form of the number, and is always the same', async (t) => {
+t.test('a card alias keeps the format of the number, and is always equal', async (t) => {
   const alias = async (number: string, ALIAS_KEY = 'a key of sixteen') =>
     ((await rawOf('card-alias.js', { args: { number }, configuration: { ALIAS_KEY } })) as { alias: string })
       .alias

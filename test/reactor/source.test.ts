@@ -2,19 +2,19 @@ import * as fc from 'fast-check'
 import t from 'tap'
 import { prepareSource } from '../../src/reactor/guest/source.js'
 
-/** What SES refuses, as its `transforms.js` has it: the pass must leave none of them. */
+/** The patterns that SES refuses (its `transforms.js`). The rewritten source must match none of them. */
 const REFUSED = [/(?:<!--|-->)/, /(^|[^.]|\.\.\.)\bimport(\s*(?:\(|\/[/*]))/, /(^|[^.])\beval(\s*\()/]
 
 function passes(text: string): boolean {
   return REFUSED.every((pattern) => !pattern.test(text))
 }
 
-/** Evaluates the body of a function in strict mode, as the realm does. */
+/** Evaluates the body of a function in strict mode, like the realm. */
 function evaluate(body: string): unknown {
   return new Function(`'use strict';${body}`)()
 }
 
-t.test('what is refused for its spelling alone means the same after the pass', async (t) => {
+t.test('code that SES refuses only for its spelling is rewritten without changing its meaning', async (t) => {
   const bodies: [string, unknown][] = [
     ["return 'import//' + 'import/*'", 'import//import/*'],
     ['return `a ${`import(${"eval("})`} -->`', 'a import(eval() -->'],
@@ -42,10 +42,10 @@ t.test('what is refused for its spelling alone means the same after the pass', a
     const text = prepareSource(body)
     // A line separator in the title would end the line that reports it.
     const title = JSON.stringify(body).replaceAll('\u2028', '\\u2028')
-    t.ok(passes(text), `the realm takes ${title}`)
-    t.same(evaluate(body), expected, 'it means what it says')
-    t.same(evaluate(text), expected, 'and still does after the pass')
-    t.equal(text.split('\n').length, body.split('\n').length, 'line for line')
+    t.ok(passes(text), `the realm accepts ${title}`)
+    t.same(evaluate(body), expected, 'the code has the expected meaning')
+    t.same(evaluate(text), expected, 'the rewritten code has the same meaning')
+    t.equal(text.split('\n').length, body.split('\n').length, 'the lines are unchanged')
   }
 })
 
@@ -68,7 +68,7 @@ t.test('any text in a literal keeps its value', async (_t) => {
   )
 })
 
-t.test('what does not compile is refused with its place', async (t) => {
+t.test('code that does not compile is refused with the place of the error', async (t) => {
   const cases: [string, string, number, number][] = [
     ['let x = ;', 'Unexpected token', 1, 9],
     ['let a\n  let a', "Identifier 'a' has already been declared", 2, 7],

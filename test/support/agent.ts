@@ -1,4 +1,4 @@
-/** An agent: the official client of MCP, connected to `coffer mcp` as a process of its own. */
+/** An agent: the official client of MCP, connected to `coffer mcp` in its own process. */
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { PROGRAM } from './process.js'
@@ -6,7 +6,7 @@ import { PROGRAM } from './process.js'
 export interface WebhookEvent {
   isError: boolean
   text: string
-  // biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for
+  // biome-ignore lint/suspicious/noExplicitAny: a test knows the result of its call
   data: any
 }
 
@@ -14,7 +14,7 @@ export interface AgentOptions {
   cwd: string
   env: Record<string, string>
   words?: readonly string[]
-  /** Answers questions of the server; without it, the client cannot ask a person. */
+  /** Answers questions of the server. Without it, the client cannot ask a person. */
   person?: (message: string) => boolean
 }
 

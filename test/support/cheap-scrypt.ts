@@ -1,4 +1,4 @@
-/** Imported before all else, lowers the cost of passphrases in this process: for tests that are not about it. */
+/** Import this file first to lower the cost of passphrases in this process, in tests of other things. */
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 

@@ -1,6 +1,6 @@
 /**
- * Vaults for tests, over the engine that `COFFER_TEST_ENGINE` names: `memory` (the default), or `postgres`, each in a
- * schema of its own.
+ * Vaults for tests, on the engine that `COFFER_TEST_ENGINE` names: `memory` (the default), or `postgres`, each in its
+ * own schema.
  */
 import { createKeyring } from '../../src/crypto/keyring.js'
 import type { Clock, EngineKeys } from '../../src/crypto/ports.js'

@@ -13,7 +13,7 @@ const around = (middle: string | Uint8Array) =>
 const encodingsIn = (bytes: Uint8Array, secret = SECRET) =>
   findLeaks([secret], [{ name: 'hay', bytes }]).map(({ encoding }) => encoding)
 
-t.test('a secret is found in every spelling', async (t) => {
+t.test('a secret is found in every encoding', async (t) => {
   const spellings: [string, string | Uint8Array][] = [
     ['plain', SECRET],
     ['reversed', [...SECRET].reverse().join('')],
@@ -46,9 +46,9 @@ t.test('a secret is found in every spelling', async (t) => {
   }
 })
 
-t.test('a leak says which secret, where, how and at which byte, and nothing else is one', async (t) => {
+t.test('a leak has the secret, its place, encoding and offset, and innocent text has none', async (t) => {
   t.same(encodingsIn(Buffer.from('4242-Größe "y", 4242 Größe and the rest of an innocent text')), [])
-  t.same(encodingsIn(around(SECRET).subarray(0, 10)), [], 'beside a view nothing is searched')
+  t.same(encodingsIn(around(SECRET).subarray(0, 10)), [], 'bytes outside of a view are not searched')
   const haystacks = ['nothing', 'ab second-secret'].map((text) => ({ name: text, bytes: Buffer.from(text) }))
   const leak = { secret: 'second-secret', name: 'ab second-secret', encoding: 'plain', offset: 3 }
   t.same(findLeaks(['first-secret', 'second-secret'], haystacks), [leak])

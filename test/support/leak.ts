@@ -1,6 +1,5 @@
 /**
- * Finds secrets where they must not be, however they are spelled: in what was printed, logged or stored. It knows
- * nothing of what wrote those bytes.
+ * Finds secrets in printed, logged or stored bytes, in any encoding. Independent of the program that wrote the bytes.
  */
 import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
 import { join, relative } from 'node:path'
@@ -10,7 +9,7 @@ export interface Haystack {
   bytes: Uint8Array
 }
 
-/** `offset` is where in the haystack's bytes the spelling starts. */
+/** `offset`: where the encoded secret starts in the bytes of the haystack. */
 export interface Leak {
   secret: string
   name: string
@@ -18,16 +17,16 @@ export interface Leak {
   offset: number
 }
 
-/** Shorter secrets would be found everywhere by chance, base64 of three characters being one character wide. */
+/** Shorter secrets would be found by chance, because base64 of three bytes has few possibilities. */
 const MIN_LENGTH = 6
 
 /**
- * Every haystack that holds a secret in plain text (UTF-8), reversed, in UTF-16 of either order, in hexadecimal (either
- * case, also with spaces or colons between the bytes), base64 and base64url at any alignment, JSON or percent escapes,
- * or as a list of decimal bytes. One leak for each spelling and haystack, at its first place.
+ * Finds every haystack that contains a secret in plain text (UTF-8), reversed, in UTF-16 of either order, in
+ * hexadecimal (either case, also with spaces or colons between the bytes), base64 and base64url at any alignment,
+ * JSON or percent escapes, or as a list of decimal bytes. Returns the first place of each encoding in each haystack.
  */
 export function findLeaks(secrets: readonly string[], haystacks: readonly Haystack[]): Leak[] {
-  const needles = secrets.flatMap((secret) => spell(secret).map((spelling) => ({ secret, ...spelling })))
+  const needles = secrets.flatMap((secret) => encodeAll(secret).map((spelling) => ({ secret, ...spelling })))
   return haystacks.flatMap(({ name, bytes }) => {
     const hay = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     return needles
@@ -41,7 +40,7 @@ interface Spelling {
   needle: Buffer
 }
 
-function spell(secret: string): Spelling[] {
+function encodeAll(secret: string): Spelling[] {
   if (secret.length < MIN_LENGTH) throw new Error(`a secret to look for has ${MIN_LENGTH} characters or more`)
   const bytes = Buffer.from(secret)
   const all: [string, Buffer | string][] = [
@@ -74,7 +73,7 @@ function spell(secret: string): Spelling[] {
 }
 
 function inBothCases(encoding: string, text: string): [string, string][] {
-  // Only the digits of an escape have two cases, not its `\u` nor what stands between escapes.
+  // Only the digits of an escape have two cases. The `\u` and the text between escapes do not.
   const capitals = text.includes('\\u')
     ? text.replace(/(?<=\\u)[0-9a-f]{4}/g, (digits) => digits.toUpperCase())
     : text.toUpperCase()
@@ -92,7 +91,7 @@ function escapeUnits(text: string, which = /./gs): string {
   return text.replace(which, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** What is always there, whatever stands before (`shift` bytes past a group of three) and after. */
+/** The part of the base64 text that does not depend on the bytes before (`shift` of them) and after. */
 function encodeBase64(bytes: Buffer, shift: number): string {
   const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64')
   const first = Math.ceil((shift * 8) / 6)
@@ -104,7 +103,10 @@ function toUrlSafe(text: string): string {
   return text.replaceAll('+', '-').replaceAll('/', '_')
 }
 
-/** Every file below a directory, what links point to, and, as one more haystack, all the names. Sockets are names only. */
+/**
+ * Reads every file below a directory, the targets of links, and the list of names as one more haystack. Sockets have
+ * only names.
+ */
 export async function readTree(directory: string): Promise<Haystack[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
   const paths = entries.map((entry) => join(entry.parentPath, entry.name)).sort()

@@ -1,4 +1,4 @@
-/** Runs programs, and the real `coffer` in a throw-away home, as processes. It knows nothing of what is inside. */
+/** Runs programs, and the real `coffer` in a temporary home, as processes. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,8 +9,8 @@ import type { Test } from 'tap'
 export const PROGRAM = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
 
 /**
- * Starts a program as people start it: without the options for Node that tap puts into the environment of every child,
- * with which a Node process takes twice as long to start. Such a child counts for no coverage.
+ * Starts a program without the options for Node that tap sets in the environment. With them, a Node process takes
+ * twice as long to start. A child that is started here is not measured for coverage.
  */
 export const startProgram = ((file: string, words: readonly string[], options: object) =>
   spawn('/usr/bin/env', ['-u', 'NODE_OPTIONS', file, ...words], options)) as typeof spawn
@@ -19,7 +19,7 @@ export function isInstalled(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
 }
 
-/** The path of a shell for which `coffer` is the program; makes a folder for it in `place`. */
+/** Makes a folder in `place` with the program `coffer`. Returns a PATH with the folder. */
 export function createPath(place: string): string {
   const bin = join(place, '.bin')
   mkdirSync(bin)
@@ -34,18 +34,18 @@ export interface Ended {
   stderr: string
 }
 
-/** A home with a vault in it, gone when the test ends; without a test the caller removes it. */
+/** A home with a vault. The test removes it at its end. Without a test, the caller removes it. */
 export async function createMachine(t?: Test) {
   const place = mkdtempSync(join(tmpdir(), 'coffer-machine-'))
   const env = { PATH: process.env.PATH ?? '', HOME: place, TMPDIR: place, NO_COLOR: '1' }
   const options = { cwd: place, env }
-  /** Starts `coffer` and leaves it to the caller. */
+  /** Starts `coffer`, and leaves its end to the caller. */
   const start = (words: readonly string[], nodeFlags: readonly string[] = []): ChildProcess =>
     startProgram(process.execPath, [...nodeFlags, PROGRAM, ...words], options)
-  /** Runs `coffer` with these words, standard input closed after `stdin`. */
+  /** Runs `coffer` with these words, and closes its standard input after `stdin`. */
   const coffer = (words: readonly string[], stdin = ''): Promise<Ended> => {
     const child = start(words)
-    // Who refuses its words does not read on.
+    // A program that refuses its words does not read its input.
     child.stdin?.on('error', () => {})
     child.stdin?.end(stdin)
     return waitFor(child)
@@ -62,7 +62,7 @@ export async function createMachine(t?: Test) {
   return { place, env, start, coffer, bash, remove }
 }
 
-/** Resolves when the process has ended and everything it wrote was read; `printed` is what it has written so far. */
+/** Resolves when the process has ended and all of its output was read. `printed` has the output until now. */
 export function waitFor(child: ChildProcess, printed = { stdout: '', stderr: '' }): Promise<Ended> {
   for (const name of ['stdout', 'stderr'] as const)
     child[name]?.setEncoding('utf8').on('data', (text: string) => {

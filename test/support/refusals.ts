@@ -1,4 +1,7 @@
-/** How work is refused. A helper throws any error that is not a CofferError, and says so if the work succeeds. */
+/**
+ * Functions that return the error of refused work. They throw every error that is not a CofferError, and report work
+ * that succeeds.
+ */
 import { CofferError, type PropertyErrors } from '../../src/errors.js'
 
 export function refusal(work: () => unknown): CofferError {
@@ -12,7 +15,7 @@ export function refusal(work: () => unknown): CofferError {
   throw new Error(`no refusal but ${JSON.stringify(result)}`)
 }
 
-/** {@link refusal} of asynchronous work. */
+/** Like {@link refusal}, for asynchronous work. */
 export async function refusalOf(work: Promise<unknown>): Promise<CofferError> {
   const [done] = await Promise.allSettled([work])
   return refusal(() => {
@@ -21,7 +24,7 @@ export async function refusalOf(work: Promise<unknown>): Promise<CofferError> {
   })
 }
 
-/** The errors by property; undefined if the work is not refused. */
+/** The errors by property, or undefined if the work is not refused. */
 export function errorsOf(work: () => unknown): PropertyErrors | undefined {
   try {
     work()

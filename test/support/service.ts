@@ -1,4 +1,7 @@
-/** The HTTP service of a vault that a test has opened, with and without sockets; without control plane and dashboard. */
+/**
+ * The HTTP service of a vault that a test has opened, with and without sockets, and without control plane and
+ * dashboard.
+ */
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
 import { type Handler, toHandler } from '../../src/http/handler.js'
@@ -30,7 +33,7 @@ export function serveHttp(service: ServiceOptions, sockets: http.SocketOptions =
   )
 }
 
-/** Serves `answerer` on 127.0.0.1 and a free port. */
+/** Serves `answerer` on a free port of 127.0.0.1. */
 export function serve(answerer: Answerer, options: Partial<http.SocketService & http.SocketOptions> = {}) {
   const service = { host: { createUuid: () => 'below-http' }, cors: false, ...options }
   return http.startServer(answerer, service, { addresses: ['127.0.0.1'], port: 0, ...options })

@@ -1,10 +1,10 @@
-/** A runtime for reactors without processes: a test makes the calls of the code, and ends each run. */
+/** A runtime for reactors without processes. The test makes the calls of the code and ends each run. */
 import { CofferError } from '../../src/errors.js'
 import type { Invocation, ReactorOutcome, ReactorRun } from '../../src/framework/ports/reactors.js'
 import type { App } from '../../src/vault/app.js'
 
 export interface SteeredRun {
-  /** The status of a call of the client: 200, or that of its error. */
+  /** Returns 200, or the status of the call's error. */
   call(name: string, ...args: unknown[]): Promise<number>
   end(outcome?: ReactorOutcome): void
 }
@@ -28,17 +28,17 @@ export function steerRuns(app: App) {
   }
   Object.assign(app, { reactors: async () => ({ run }) as never })
   return {
-    /** The next run that has started. */
+    /** Waits for the next run to start. */
     next: async () => {
       while (started.length === 0) await new Promise<void>((resolve) => waiting.push(resolve))
       return started.shift()!
     },
-    /** How many runs the runtime was asked for, and how many of them wait for {@link next}. */
+    /** The number of requested runs, and the number of started runs that wait for {@link next}. */
     counts: () => ({ asked, started: started.length }),
   }
 }
 
-/** 200, or the status of the error. */
+/** Returns 200, or the status of the error. */
 export async function statusOf(work: Promise<unknown>): Promise<number> {
   try {
     await work

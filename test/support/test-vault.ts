@@ -1,6 +1,6 @@
 /**
- * A vault in memory for tests of operations. Its owner and the applications that it makes ask by name, as programs ask that
- * use the library, without a socket.
+ * A vault in memory for tests of operations. Its owner and its applications ask by the names of operations, like
+ * programs that use the library, without a socket.
  */
 
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
@@ -34,7 +34,7 @@ export interface Grants {
   expires_at?: string
 }
 
-/** Performs an operation, with the type of its result if the name is known. */
+/** Performs an operation. The result has its type if the name is a literal. */
 interface Ask {
   <N extends OperationName>(name: N, input?: Input, tenant?: string): Promise<ResultOf<N>>
   (name: string, input?: Input, tenant?: string): Promise<unknown>
@@ -47,7 +47,7 @@ interface AskAs {
 
 export type TestVault = Awaited<ReturnType<typeof openTestVault>>
 
-/** Those that have an effect. */
+/** All permissions of a type of application that have an effect. */
 export function permissionsOf(type: ApplicationType): Permission[] {
   return allPermissionsOf(type, { withEffect: true })
 }
@@ -55,7 +55,7 @@ export function permissionsOf(type: ApplicationType): Permission[] {
 export async function openTestVault() {
   const clock = { now: START }
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
-  /** Status and text of the answer, or of the refusal. */
+  /** Returns the status and text of the answer or of the error. */
   const settle = async (caller: () => Promise<Caller>, name: string, input: Input = {}) => {
     const operation = requireOperation(name)
     try {
@@ -71,12 +71,12 @@ export async function openTestVault() {
   const coffer = new Coffer(opened, await app.tenant())
   const askBy = async (name: string, input: Input, options: AskOptions) => {
     const result: unknown = await coffer.ask(name as OperationName, input, options)
-    // Not what the code of a reactor answered.
+    // The response of reactor code has no declared schema.
     if ((result as { res?: object } | undefined)?.res === undefined)
       checkOutput(requireOperation(name), result)
     return result
   }
-  /** As the owner, who sees everything; in the first tenant unless `tenant` names another. */
+  /** Asks as the owner, who sees all data. The default tenant is the first one. */
   const ask = ((name: string, input: Input = {}, tenant?: string) =>
     askBy(name, input, { reveal: true, ...(tenant && { tenant }) })) as Ask
   return {
@@ -99,7 +99,7 @@ export async function openTestVault() {
   }
 }
 
-/** Changes a setting of the vault as its owner; undefined unsets it. */
+/** Changes a setting of the vault as its owner. `undefined` removes it. */
 export async function setSetting(app: App, name: string, value: string | undefined): Promise<void> {
   const asked =
     value === undefined
@@ -108,7 +108,7 @@ export async function setSetting(app: App, name: string, value: string | undefin
   await app.ask({ ...asked, as: { reveal: false } })
 }
 
-/** Something that fits the schema as far as a schema can say. */
+/** Makes a value that fits the schema. */
 export function sampleOf(schema: Schema): unknown {
   if (schema.type === undefined) return 'data'
   if (schema.type === 'string')
@@ -130,7 +130,7 @@ const ajv = new Ajv2020({ strict: false, allErrors: true })
 formats.default(ajv, ['uuid', 'date-time'])
 const validators = new Map<string, ValidateFunction>()
 
-/** @throws Error when `result` is not what `operation` declares */
+/** @throws Error if `result` does not match the declaration of `operation` */
 export function checkOutput({ name, output }: RegisteredOperation, result: unknown): void {
   if (output === undefined) {
     if (result !== undefined) throw new Error(`${name} answers with something that it does not declare`)

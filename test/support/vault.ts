@@ -1,4 +1,4 @@
-/** Vaults for tests: where they are, and keys that open them. */
+/** Vaults for tests: their places and their keys. */
 import type { Clock } from '../../src/crypto/ports.js'
 import { resultOf } from '../../src/framework/outcome.js'
 import type { App } from '../../src/vault/app.js'
@@ -10,7 +10,7 @@ export const locate = (directory: string, clock: Clock = Date.now) => ({
   clock,
 })
 
-/** A key file, which opens a vault faster than a passphrase does. */
+/** A key file, which opens a vault faster than a passphrase. */
 export function createKey() {
   let text = ''
   const save = async (_: string, key: string) => {
@@ -20,9 +20,9 @@ export function createKey() {
   return { create: { kind: 'key-file', save } as const, choose }
 }
 
-/** The result that the owner, or the application of `key`, is answered. */
+/** Returns the result for the owner, or for the application of `key`. */
 export async function ask(app: App, operation: string, input: Record<string, unknown> = {}, key?: string) {
   const as = key === undefined ? { reveal: true } : { key }
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the operation answers.
+  // biome-ignore lint/suspicious/noExplicitAny: any result of an operation.
   return resultOf(await app.ask({ operation, input, as })) as any
 }

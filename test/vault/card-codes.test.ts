@@ -1,4 +1,7 @@
-/** Codes of cards in vaults that are closed, backed up, copied, given new keys or restored meanwhile, in files, in PostgreSQL and in memory. */
+/**
+ * Codes of cards in vaults that are closed, backed up, copied, rekeyed or restored, in files, in PostgreSQL and in
+ * memory.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,7 +27,7 @@ const newDirectory = async () => join(place, `vault-${++count}`)
 
 type Key = ReturnType<typeof createKey>
 
-/** A vault with a card whose mask shows the code, and whose number is found by a search. */
+/** Makes a vault with a card whose mask shows the code. A search finds the card by its number. */
 async function create(address: string): Promise<Key> {
   const key = createKey()
   const app = await createVault(
@@ -39,7 +42,7 @@ async function create(address: string): Promise<Key> {
   return key
 }
 
-/** What a vault shows that is opened at a time, swept before or not. */
+/** Opens a vault at a time, optionally sweeps it, and returns the code that it shows. */
 async function codeAt(address: string, key: Key, ms: number, sweeps = false): Promise<string | undefined> {
   const app = await openVault(
     locate(address, () => START + ms),
@@ -99,12 +102,12 @@ for (const [name, newAddress] of [
     const later = await newAddress()
     await restoreVault(locate(later), file, key.choose, () => undefined)
     const days = 48 * HOUR_MS
-    t.equal(await codeAt(later, key, days, true), undefined, 'after a long stop no read shows it')
+    t.equal(await codeAt(later, key, days, true), undefined, 'after a long stop no read shows the code')
     t.equal(await codeAt(later, key, days + HOUR_MS + 1, true), undefined)
-    t.equal(await codeAt(later, key, HOUR_MS - 1), undefined, 'and it is erased once the clock is believed')
+    t.equal(await codeAt(later, key, HOUR_MS - 1), undefined, 'the code is erased once the clock is trusted')
   })
 
-t.test('a state in memory is restored with its codes for every unit of work that comes after', async (t) => {
+t.test('restoring a state in memory also restores its codes for all later units of work', async (t) => {
   let now = START
   const memory = await openEphemeral({ tenantName: 'first', clock: () => now })
   const { app } = memory

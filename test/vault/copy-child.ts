@@ -1,6 +1,7 @@
 /**
- * Copies a vault, or restores a backup, and ends itself by SIGKILL just before a given effect. Arguments: source, target, name of a call of
- * `Files`, or `send` (statements for a store), and which of them; the text of the key file is in `COPY_KEY`.
+ * Copies a vault or restores a backup, and kills itself with SIGKILL just before a given call. Arguments: source,
+ * target, the name of a method of `Files` or `send` (statements for a store), and the number of the call. `COPY_KEY`
+ * is the text of the key file.
  */
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { Connection } from '../../src/storage/postgres/pool.js'

@@ -1,4 +1,4 @@
-/** Vaults that are copied between directories, stores and backups: all that they hold arrives, and nothing half. */
+/** Copies of vaults between directories, stores and backups are complete, or create no vault. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,10 +23,10 @@ const CHILD = fileURLToPath(new URL('copy-child.js', import.meta.url))
 let count = 0
 const newDirectory = () => join(place, `vault-${++count}`)
 const nothing = () => {}
-/** More rows than go in one batch. */
+/** More rows than one batch has. */
 const TOKENS = 520
 
-/** A vault at `address` with something of all that a vault keeps. */
+/** Makes a vault at `address` with at least one of everything that a vault stores. */
 async function fill(address: string, tokens = 40) {
   const key = createKey()
   const app = await createVault(locate(address), 'first', key.create)
@@ -46,7 +46,7 @@ async function fill(address: string, tokens = 40) {
   return { app, key }
 }
 
-/** All that can be seen of a vault: every log record, every token, and what is found by a search. */
+/** Everything visible of a vault: all log records, all tokens, and the results of searches. */
 async function look(app: App) {
   const list = async (operation: string, input = {}) => {
     const seen = []
@@ -72,22 +72,22 @@ async function check(t: Test, address: string, key: Key, before: Seen) {
   const app = await openVault(locate(address), key.choose)
   const after = await look(app)
   for (const what of Object.keys(before) as (keyof Seen)[]) {
-    // Looking is logged too.
+    // Reading is logged too.
     const rest = what === 'logs' ? after.logs.slice(-before.logs.length) : after[what]
     t.strictSame(rest, before[what], what)
   }
-  t.ok(before.found.length === 1 && before.tokens.length > 40, 'something was there')
+  t.ok(before.found.length === 1 && before.tokens.length > 40, 'the vault was not empty')
   for (const tenant of ['first', 'second']) {
     const { number } = await app.tenant(tenant)
     t.equal((await app.store.verifyLogs(number)).brokenAt, undefined, `the log of ${tenant}`)
   }
   t.strictSame((await app.maintenance().verify()).findings, [])
   t.equal((await ask(app, 'token create', { id: 'later', type: 'token', data: 'y' })).id, 'later')
-  t.equal((await ask(app, 'token list', { size: 1 })).data[0].id, 'later', 'what is new is the newest')
+  t.equal((await ask(app, 'token list', { size: 1 })).data[0].id, 'later', 'a new token is the newest')
   await app.close()
 }
 
-t.test('log records that are in no log yet go along, whoever writes meanwhile', async (t) => {
+t.test('pending log records are copied too, even if others write meanwhile', async (t) => {
   const store = await server.createDatabase()
   const { app, key } = await fill(store)
   let isOver = false
@@ -112,13 +112,17 @@ t.test('log records that are in no log yet go along, whoever writes meanwhile', 
     const { tokens, logs } = await look(copy)
     const created = logs.filter(({ message }) => message === 'Token created')
     const named = created.map(({ entity_id }) => entity_id)
-    t.strictSame(named.sort(), [...tokens.map(({ id }) => id), 'gone'].sort(), 'each has its log record')
+    t.strictSame(
+      named.sort(),
+      [...tokens.map(({ id }) => id), 'gone'].sort(),
+      'each token has its log record',
+    )
     t.strictSame((await copy.maintenance().verify()).findings, [])
     await copy.close()
   }
 })
 
-/** Copies in processes that are killed, one after another, each at its moment; gives how many were. */
+/** Copies in a process that is killed, once for each moment. Returns the number of kills. */
 async function killCopies(
   from: string,
   to: string,
@@ -140,7 +144,7 @@ async function killCopies(
   return kills
 }
 
-t.test('a copy that was killed leaves no vault, and begins anew, at whatever moment it was', async (t) => {
+t.test('a copy that is killed at any moment leaves no vault and can be repeated', async (t) => {
   const first = newDirectory()
   const { app, key } = await fill(first, TOKENS)
   const before = await look(app)
@@ -152,9 +156,9 @@ t.test('a copy that was killed leaves no vault, and begins anew, at whatever mom
   const [store, other] = [await server.createDatabase(), await server.createDatabase()]
   const made: string[] = []
   for (const [from, to, moments] of [
-    // Emptying the tables, between batches, while it is read again, and before the commit.
+    // While the tables are emptied, between batches, while the copy is read again, and before the commit.
     [first, store, [2, 4, 6, 8].map((number) => ['send', number] as const)],
-    // Before there is a `state`, and before the header is put.
+    // Before the file `state` exists, and before the header is written.
     [store, newDirectory(), [1, 2].map((number) => ['rename', number] as const)],
     [store, other, [['send', 4]]],
     [backup, newDirectory(), [1, 2].map((number) => ['rename', number] as const)],
@@ -179,7 +183,7 @@ t.test('a copy that was killed leaves no vault, and begins anew, at whatever mom
   for (const to of made) await check(t, to, key, before)
 })
 
-t.test('a copy of a damaged store has what can be read, and tells what cannot', async (t) => {
+t.test('a copy of a damaged store has every readable row, and reports the others', async (t) => {
   const store = await server.createDatabase()
   const { app, key } = await fill(store)
   const { number } = await app.tenant('first')
@@ -213,7 +217,7 @@ t.test('a copy of a damaged store has what can be read, and tells what cannot', 
   await opened.close()
 })
 
-t.test('of two copies into one store at once, one is refused', async (t) => {
+t.test('one of two concurrent copies into a store is refused', async (t) => {
   const first = newDirectory()
   const { app, key } = await fill(first)
   const before = await look(app)

@@ -7,7 +7,7 @@ import { createVault, openVault, reachVault } from '../../src/vault/open.js'
 import { FakeFiles } from '../storage/fake-files.js'
 import { createKey, locate } from '../support/vault.js'
 
-t.test('a vault whose server cannot listen for commands is let go, and opens later', async (t) => {
+t.test('a vault whose server cannot listen for commands is released, and can be opened later', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
   const { TMPDIR } = process.env
   t.teardown(() => {
@@ -15,7 +15,7 @@ t.test('a vault whose server cannot listen for commands is let go, and opens lat
     else process.env.TMPDIR = TMPDIR
     rmSync(root, { recursive: true, force: true })
   })
-  // Too long for a socket of its own, which then lies among the temporary files.
+  // The path is too long for a socket, so the socket is in the folder for temporary files.
   const directory = join(root, 'long'.repeat(30))
   const place = { ...locate(directory), role: 'server' } as const
   const key = createKey()
@@ -29,7 +29,7 @@ t.test('a vault whose server cannot listen for commands is let go, and opens lat
   await app.close()
 })
 
-t.test('a command that waits beside a starting server is answered by it, not kept from it', async (t) => {
+t.test('a command that waits for a starting server is answered by the server', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))
   const place = locate(join(root, 'vault'))
@@ -54,7 +54,7 @@ t.test('a command that waits beside a starting server is answered by it, not kep
   await server.close()
 })
 
-t.test('a creation that dies at any step is repeated, and one that fails leaves nothing', async (t) => {
+t.test('a creation that crashes at any step can be repeated, and a failed one leaves no file', async (t) => {
   const { create, choose } = createKey()
   const place = (files: FakeFiles) => ({ ...locate('/vault'), files })
   const make = (files: FakeFiles) => createVault(place(files), 'first', create)
@@ -74,12 +74,12 @@ t.test('a creation that dies at any step is repeated, and one that fails leaves 
         () => false,
       )
       const left = files.afterCrash(code === 'stop')
-      // Its process, which is this one, is not dead.
+      // The process of the lock is this one, so it is not dead.
       if (left.stat('/vault/lock') !== undefined) left.plant('/vault/lock', undefined)
       const isThere = hasHeader(left, '/vault')
       if (isMade) t.ok(isThere, title)
       else if (code === 'EIO' && !isThere && files.failed !== 'remove')
-        t.same([...left.contents().keys()], [], `${title}: nothing is left`)
+        t.same([...left.contents().keys()], [], `${title}: no file is left`)
       const app = isThere ? await openVault(place(left), choose) : await make(left)
       t.equal((await app.tenant()).name, 'first', title)
       await app.close()
@@ -93,7 +93,7 @@ t.test('a creation that dies at any step is repeated, and one that fails leaves 
     }
 })
 
-t.test('the scheme of an address says where a vault is kept', async (t) => {
+t.test('the scheme of an address selects the kind of vault', async (t) => {
   const opener = { kind: 'passphrase', passphrase: 'correct horse battery' } as const
   const app = await createVault(locate('memory:'), 'first', opener)
   t.equal((await app.tenant()).name, 'first')

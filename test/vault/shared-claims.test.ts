@@ -2,7 +2,7 @@ import t from 'tap'
 import { createSharedClaims, LEASE_MS } from '../../src/vault/shared-claims.js'
 import { openEphemeral } from '../support/ephemeral.js'
 
-t.test('a claim whose lease was lost does not come back by its renewal', async (t) => {
+t.test('renewing a claim does not restore a lease that was lost', async (t) => {
   let now = Date.now()
   const app = await openEphemeral({ tenantName: 'first', clock: () => now })
   const { number } = await app.tenant()
@@ -34,7 +34,7 @@ t.test('a claim whose lease was lost does not come back by its renewal', async (
   now += LEASE_MS - 1
   await renew()
   now += LEASE_MS - 1
-  t.equal(await two!.take(number, 'work', { isLong: true }), undefined, 'it was renewed')
+  t.equal(await two!.take(number, 'work', { isLong: true }), undefined, 'the claim was renewed')
   now += 2
   const second = await two!.take(number, 'work', { isLong: true })
   await renew()
