@@ -1,6 +1,7 @@
 /**
- * What access costs: deciding a rule, a request from its key to its answer, and a search. One piece each, run alone by
- * its name: `rules`, `request [tokens]`, `search [tokens]` (which also proves the log of so many).
+ * Measures the cost of access: deciding a rule, a request from its key to its response, and a search. Each part runs
+ * alone by its name: `rules`, `request [tokens]`, `search [tokens]`. The search also verifies the log of these
+ * tokens.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +24,7 @@ if (piece === 'all' || piece === 'request') await measureRequest(Number(count ??
 if (piece === 'search') await measureSearch(Number(count ?? 1000))
 if (piece === 'all') for (const tokens of [1000, 100_000]) await measureSearch(tokens)
 
-/** Two containers, decided by the last rule of all. */
+/** Two containers. Only the last rule matches them. */
 function measureRules(): void {
   for (const rules of [1, 10, 100]) {
     const granted: Rule[] = Array.from({ length: rules }, (_, index) => ({
@@ -106,7 +107,7 @@ async function fill(app: App, tokens: number): Promise<string[]> {
   return ids
 }
 
-/** CPU µs a run, the best of six rounds: what others do on the machine does not count. */
+/** CPU µs a run, the best of six rounds, so that other work on the machine has little effect. */
 function time(runs: number, work: () => unknown): number {
   const rounds = Array.from({ length: 6 }, () => {
     const start = cpuMicros()

@@ -1,12 +1,12 @@
 /**
- * `npm run bench [part [argument…]]…`: measures, each part in a process of its own, all of them or those named with their
- * arguments. Every figure is a ratio against a floor of the same run; nothing fails for being slow.
+ * `npm run bench [part [argument…]]…`: runs all parts, or the named ones with their arguments, each in its own
+ * process. Every figure is a ratio to a floor of the same run. No part fails because it is slow.
  */
 import { spawnSync } from 'node:child_process'
 import { cpus, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
-/** In this order, with arguments that let all of them together end in some minutes. */
+/** The order of the parts. Their arguments let all of them together end within some minutes. */
 const PARTS: Record<string, readonly string[]> = {
   startup: ['15', '1,1000,100000'],
   crypto: ['15', '1024'],
@@ -30,7 +30,10 @@ if (asked === undefined) {
   process.exitCode = failed.length === 0 ? 0 : 1
 }
 
-/** What comes after a part and is none are its arguments; undefined when there is no part to take them. */
+/**
+ * Parses parts. A word that is no part is an argument of the part before. Returns undefined if the first word is no
+ * part.
+ */
 function readWords(words: readonly string[]): { part: string; words: readonly string[] }[] | undefined {
   if (words.length === 0) return Object.entries(PARTS).map(([part, defaults]) => ({ part, words: defaults }))
   const asked: { part: string; words: string[] }[] = []

@@ -1,4 +1,4 @@
-/** Tokens written in bulk: ours beside SQLite, plain and as SQLCipher, with the same rows and indexes. */
+/** Compares bulk writes of tokens: Coffer, SQLite and SQLCipher, with the same rows and indexes. */
 import { fork, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import {
@@ -33,7 +33,7 @@ export const PEERS = fileURLToPath(new URL('../../bench/peers/', import.meta.url
 
 export interface Bulk {
   ours: Measured
-  /** Absent where the peers are not installed. */
+  /** Undefined if the peers are not installed. */
   sqlite?: Measured
   sqlcipher?: Measured
 }
@@ -44,8 +44,8 @@ export function isInstalled(name: string): boolean {
 }
 
 /**
- * Seconds for `count` tokens from objects in memory to synced rows, each with its audit row; ours by `token import`, and
- * beside it what the storage alone takes, and the whole command from a file.
+ * Measures seconds for `count` tokens from objects in memory to synced rows, each with its audit row. Coffer is
+ * measured by `token import`, by its storage alone, and by the whole command with a file.
  */
 export async function measureBulk(count: number): Promise<Bulk> {
   const contenders: Contender[] = [
@@ -90,7 +90,7 @@ async function timeOwn(count: number): Promise<number> {
   return seconds
 }
 
-/** As the command does it: batches of a run that could be resumed. */
+/** Imports like the command: in batches of a run that can be resumed. */
 async function timeImport(count: number): Promise<number> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
   const app = await openFilledVault(await createFilledVault(place, 0), 'server')
@@ -109,7 +109,7 @@ async function timeImport(count: number): Promise<number> {
   return seconds
 }
 
-/** A process of its own, from NDJSON; with its start and the flush at its end. */
+/** Runs the command with NDJSON in its own process, including its start and its final flush. */
 async function timeCommand(count: number): Promise<number> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
   const { directory, keyFile } = await createFilledVault(place, 0)

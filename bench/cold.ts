@@ -1,6 +1,7 @@
 /**
- * The first seconds of a server, in which most test suites live: requests 1–100, 101–1,000, and each of the first five
- * seconds, for `coffer serve` and for the SQLCipher peer, by a key that reveals data and by one that sees it masked.
+ * The first seconds of a server, which most test suites use: requests 1–100, 101–1,000, and each of the first five
+ * seconds. Compares `coffer serve` and the SQLCipher peer, by a key that reveals data and by a key that sees masked
+ * data.
  */
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -38,7 +39,7 @@ interface Server {
   ready: Pick<Ready, 'port' | 'key' | 'ids'>
 }
 
-/** `pin` puts a server on its core. */
+/** `pin` moves a server to its core. */
 export async function measureCold(rounds: number, pin: (pid: number | undefined) => void): Promise<Goal[]> {
   if (!isInstalled('better-sqlite3-multiple-ciphers')) return []
   const goals: Goal[] = []
@@ -73,7 +74,7 @@ export async function measureCold(rounds: number, pin: (pid: number | undefined)
   return goals
 }
 
-/** A vault that commands have filled; each server has a copy of it. */
+/** Makes a vault with commands. Each server gets a copy of it. */
 function createVault(place: string) {
   const env = { ...process.env, XDG_CONFIG_HOME: place }
   const wordsOf = (directory: string) => ['--vault', join(place, directory), '--key-file', join(place, 'key')]
@@ -128,7 +129,7 @@ async function measureStages(
     rates.push((await runLoad({ port: ready.port, connections: 50, ...limit, next, status })).perSecond)
   }
   const ended = once(child, 'exit')
-  // The peer removes its files then.
+  // The peer then removes its files.
   if (child.connected) child.disconnect()
   else child.kill()
   await ended

@@ -1,6 +1,6 @@
 /**
- * What a test suite waits for: a vault in this process, coming back to its data, a fork of it, with 1,000 tokens. Argument:
- * rounds.
+ * Work for which test suites wait: opening a vault in this process, resetting it, and forking it, with 1,000 tokens.
+ * Argument: rounds.
  */
 import { openTestVault, type Seed, startServer } from '../src/index.js'
 

@@ -1,22 +1,22 @@
 /**
- * Measuring in turn and saying what came of it: every figure beside its floor, of the same round of the same run, so that
- * a busy machine is busy for both. It does not know what is measured.
+ * Measures contenders in turn and prints the results. Every figure is printed beside its floor of the same round, so
+ * a busy machine affects both. Independent of what is measured.
  */
 import type { ChildProcess } from 'node:child_process'
 
 export interface Contender {
   name: string
-  /** Does it once and gives what it cost, in whatever unit; less is better. */
+  /** Does the work once. Returns its cost in any unit; less is better. */
   measure(): Promise<number> | number
 }
 
 export interface Measured {
   name: string
-  /** One for each round. */
+  /** One value for each round. */
   values: readonly number[]
 }
 
-/** Runs all contenders one after another, `rounds` times, after one round that does not count. */
+/** Runs all contenders in turn for `rounds` rounds, after one round that does not count. */
 export async function measureInTurn(rounds: number, contenders: readonly Contender[]): Promise<Measured[]> {
   const values = contenders.map((): number[] => [])
   for (let round = -1; round < rounds; round++) {
@@ -28,24 +28,24 @@ export async function measureInTurn(rounds: number, contenders: readonly Contend
   return contenders.map(({ name }, at) => ({ name, values: values[at]! }))
 }
 
-/** `value` over `floor`, round by round. */
+/** `value` divided by `floor`, round by round. */
 export function ratiosOf(value: Measured, floor: Measured): number[] {
   return value.values.map((each, round) => each / floor.values[round]!)
 }
 
-/** CPU µs that one run of `work` takes: what others do on the machine hardly counts. */
+/** CPU µs of one run of `work`, so that other work on the machine has little effect. */
 export async function timeCpu(runs: number, work: () => unknown): Promise<number> {
   const before = process.cpuUsage()
   for (let run = 0; run < runs; run++) {
     const result = work()
-    // To wait for what is there already would be measured as well.
+    // Awaiting a value that is no promise would be measured too.
     if (result instanceof Promise) await result
   }
   const { user, system } = process.cpuUsage(before)
   return (user + system) / runs
 }
 
-/** What `child` says first. @throws Error when it ends without having said anything. */
+/** The first message of `child`. @throws Error if the child ends before */
 export function firstMessage<T>(child: ChildProcess): Promise<T> {
   return new Promise((resolve, reject) => {
     child.once('message', (message) => resolve(message as T))
@@ -60,7 +60,7 @@ export function median(values: readonly number[]): number {
   return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2
 }
 
-/** `1.23 (1.10–1.40)`: the median, and from the least to the most. */
+/** `1.23 (1.10–1.40)`: the median, the least and the most. */
 export function formatSpread(values: readonly number[]): string {
   return `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)}–${Math.max(...values).toFixed(2)})`
 }
@@ -78,7 +78,7 @@ export function printTimes(title: string, unit: string, measured: readonly Measu
   ])
 }
 
-/** Seconds for `count` things, shown as things a second; the first one measured is the floor of the others. */
+/** Prints seconds for `count` things as things a second. The first one measured is the floor of the others. */
 export function printRates(title: string, count: number, measured: readonly Measured[]): void {
   const floor = measured[0]!
   printTable(title, [
@@ -91,7 +91,7 @@ export function printRates(title: string, count: number, measured: readonly Meas
   ])
 }
 
-/** One figure against another than the floor. */
+/** Prints one ratio to a figure other than the floor. */
 export function printRatio(title: string, ratios: readonly number[]): void {
   console.log(`${title}: ${formatSpread(ratios)}`)
 }

@@ -1,4 +1,4 @@
-/** Vaults of any size for the benches, written below the operations, because that is fast. */
+/** Vaults of any size for the benchmarks, written without operations to save time. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { containerSet, containerSetId } from '../src/domain/access/container.js'
@@ -10,9 +10,9 @@ import type { App } from '../src/vault/app.js'
 import { createVault, openVault, type VaultLocation } from '../src/vault/open.js'
 import { makeToken } from './token-body.js'
 
-/** So many that even a thousand tokens are a full page each. */
+/** With this number, each customer has a full page even of a thousand tokens. */
 export const CUSTOMERS = 50
-/** Tokens in one unit of work: with their log records about what an import would take. */
+/** Tokens in one unit of work. Together with their log records they are about as large as a unit of an import. */
 export const UNIT_TOKENS = 8192
 
 export interface FilledVault {
@@ -21,7 +21,7 @@ export interface FilledVault {
   keyText: string
 }
 
-/** A token as the vault keeps it, and the log record of its creation. */
+/** A token as the vault stores it, and the log record of its creation. */
 export interface Prepared {
   record: TokenRecord
   draft: TokenDraft
@@ -40,7 +40,7 @@ export function makeCustomerToken(serial: number) {
   return { ...makeToken(serial), metadata: { customer: String(serial % CUSTOMERS) } }
 }
 
-/** A vault with so many tokens of a kilobyte, each with the log record of its creation. */
+/** Creates a vault with `tokens` tokens of a kilobyte, each with the log record of its creation. */
 export async function createFilledVault(parent: string, tokens: number): Promise<FilledVault> {
   const directory = join(parent, `vault-${tokens}`)
   const keyFile = join(parent, `vault-${tokens}.key`)
@@ -57,7 +57,7 @@ export async function createFilledVault(parent: string, tokens: number): Promise
   for (let done = 0; done < tokens; done += UNIT_TOKENS) {
     await writeUnit(app, await prepareUnit(app, done, Math.min(UNIT_TOKENS, tokens - done)))
   }
-  // Otherwise the first commands would be measured merging what was just written.
+  // Otherwise the first commands would be measured while they merge these tables.
   await app.maintenance().compact()
   await app.close()
   return vault
@@ -70,7 +70,7 @@ export function openFilledVault(
   return openVault(placeOf(directory, role), async () => ({ kind: 'key-file', text: keyText }))
 }
 
-/** Checks and renders tokens, without writing anything. */
+/** Checks and renders tokens, without writing them. */
 export async function prepareUnit(app: App, from: number, count: number): Promise<Prepared[]> {
   const { id: tenantId, owner_id: owner } = await app.tenant()
   const rules = { expressions: await app.expressions(), now: Date.now() }
@@ -106,7 +106,7 @@ export async function prepareUnit(app: App, from: number, count: number): Promis
   return prepared
 }
 
-/** Fingerprints, seals, digests and writes them, all in one unit of work. */
+/** Fingerprints, seals, digests and writes the tokens in one unit of work. */
 export async function writeUnit(app: App, unit: readonly Prepared[]): Promise<void> {
   const { number } = await app.tenant()
   await app.store.write(async (writer) => {

@@ -1,14 +1,16 @@
-/** Goals as one table: ratios that a part has measured, each with its verdict. */
+/** A table of goals: the ratios that a part has measured, each with its verdict. */
 import { formatSpread, median, printTable } from './figures.js'
 
 export interface Goal {
   name: string
-  /** Neither: a figure beside the goals, without a verdict. */
+  /** Without `least` and `most` the figure has no verdict. */
   least?: number
   most?: number
-  /** One list of ratios a size, or a single one where size is no matter; undefined where nothing was measured. */
+  /**
+   * One list of ratios for each size, or a single list if the size has no effect. Undefined if nothing was measured.
+   */
   ratios: readonly (readonly number[] | undefined)[]
-  /** Whether the figure of this size counts; all of them do unless this says so. */
+  /** Whether the figure of this size counts. Default: all of them. */
   decides?: (tokens: number) => boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * One server of the HTTP bench, in a process of its own: a floor, or ours on a vault with so many tokens, in files or in a store. Says its port
- * and what it needs to be asked, then answers `cpu` with the ms it used.
+ * One server of the HTTP benchmark in its own process: a floor, or Coffer on a vault with `tokens` tokens, in files
+ * or in a store. Sends its port and keys when it is ready, and then answers `cpu` with the ms that it used.
  */
 import { randomUUID } from 'node:crypto'
 import {
@@ -32,21 +32,21 @@ import { ensureSampleApplications } from '../src/vault/sample-applications.js'
 import { serveHttp } from '../test/support/service.js'
 import { makeToken } from './token-body.js'
 
-/** What a server says when it is ready. */
+/** The message of a server that is ready. */
 export interface Ready {
   port: number
   key: string
-  /** One that sees data masked, where tokens are read by both. */
+  /** A key that sees masked data, if tokens are read with both keys. */
   maskingKey?: string | undefined
   ids: string[]
-  /** Its folder, if it is a peer. */
+  /** The folder of a peer. */
   place?: string
 }
 
 const FILL_AT_ONCE = 500
-/** As many as a store has connections for. */
+/** The number of connections to a store. */
 const STORED_AT_ONCE = 16
-/** Enough for the deletions of a bench. */
+/** Enough ids for the deletions of a benchmark. */
 const MAX_IDS = 200_000
 
 const [kind = '', count = '0', address = '', keyFile = ''] = process.argv.slice(2)
@@ -68,7 +68,7 @@ function startKind(): Promise<Ready> {
   return kind === 'bare' ? startBare() : startFloor(kind)
 }
 
-/** Ours without a vault: what HTTP, routing and checking alone cost. */
+/** Coffer without a vault: the cost of HTTP, routing and checks alone. */
 async function startBare(): Promise<Ready> {
   const bare: Partial<Host> = {
     createUuid: randomUUID,
@@ -98,7 +98,7 @@ async function startBare(): Promise<Ready> {
 }
 
 async function startCoffer(tokens: number): Promise<Ready> {
-  // As `coffer serve` does.
+  // `coffer serve` uses this opener too.
   const opener = { kind: 'key-file', save: async () => {} } as const
   const notice = () => {}
   const directory = join(place, 'vault')
@@ -107,13 +107,13 @@ async function startCoffer(tokens: number): Promise<Ready> {
   const ids = await fill(app, tokens)
   const service = { host: app, registry, authenticate, version: '0.0.0' }
   const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
-  // Without rules it sees data masked.
+  // Without rules it sees masked data.
   const input = { name: 'masking', type: 'private', permissions: ['token:read'] }
   const { result } = await app.ask({ operation: 'app create', input, as: { reveal: false } })
   return { port, key: samples.private?.key ?? '', maskingKey: result.key, ids }
 }
 
-/** A server over a store: the first makes the vault and its key file, and others open it. */
+/** A server over a store. The first one creates the vault and its key file, and others open it. */
 async function startStore(tokens: number): Promise<Ready> {
   const location = { directory: address, pid: process.pid, notice: () => {}, role: 'server' } as const
   const isFirst = !existsSync(keyFile)
@@ -138,12 +138,15 @@ async function fill(app: App, tokens: number, atOnce = FILL_AT_ONCE): Promise<st
     )
     for (const { result } of await Promise.all(batch)) ids.push((result as { id: string }).id)
   }
-  // Spread over the whole vault, so that no part of it is asked for alone.
+  // Ids from the whole vault, so that all parts of it are read.
   const step = Math.max(1, Math.floor(ids.length / MAX_IDS))
   return ids.filter((_, at) => at % step === 0)
 }
 
-/** Raw node:http: `get` a fixed kilobyte, `post` parsed, appended, synced with whatever else waits, and answered. */
+/**
+ * Plain node:http. `get` returns a fixed kilobyte. `post` is parsed, appended, synced together with other waiting
+ * ones, and answered.
+ */
 async function startFloor(floor: string): Promise<Ready> {
   const fixed = JSON.stringify({ id: 'fixed', ...makeToken(1) })
   const file = openSync(join(place, 'floor'), 'a')
@@ -174,7 +177,7 @@ async function startFloor(floor: string): Promise<Ready> {
   }
 }
 
-/** Writes and syncs everything that waits at once, one sync at a time. */
+/** Writes and syncs all waiting texts at once, with one sync at a time. */
 function createAppender(file: number): (text: string, done: () => void) => void {
   let waiting: { text: string; done: () => void }[] = []
   let isBusy = false

@@ -1,7 +1,7 @@
 /**
- * POST and GET over HTTP against raw node:http and against the peers that do the same work, all in turn in one run, each
- * server in a process of its own that runs while no other does. Prints rates, the CPU time of a request, and which goals are met. Arguments: rounds,
- * seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
+ * POST and GET over HTTP, compared with plain node:http and with peers that do the same work. All run in turn in one
+ * run, each server in its own process, while no other server works. Prints rates, the CPU time of a request, and the
+ * goals. Arguments: rounds, seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
  */
 import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,13 +21,13 @@ import { makeToken } from './token-body.js'
 const CONNECTIONS = 50
 const SERVER_CORE = 0
 const LOAD_CORE = 1
-/** V8 drops code and memory of a server that was idle, so each measurement begins after this load. */
+/** V8 drops code and memory of an idle server, so each measurement starts after this load. */
 const LEAD_SECONDS = 2
 const OWN_SERVER = fileURLToPath(new URL('./http-server.js', import.meta.url))
 const [rounds = '3', seconds = '2', sizes = '1000,10000', bulkTokens = '100000', warmUp = '8'] =
   process.argv.slice(2)
 
-/** What has the same name at every size. */
+/** The kinds of servers. A kind has the same name at every size. */
 type Kind = keyof typeof NAMES
 const NAMES = {
   floor: 'raw node:http',
@@ -50,7 +50,7 @@ interface Contender {
 interface Row {
   perSecond: number
   cpuMicros: number
-  /** Of processes that the server's store has of its own. */
+  /** CPU µs of the processes of the server's store. */
   storeMicros: number
   p50: number
   p99: number
@@ -88,7 +88,7 @@ printGoals(counts, [
   ...judgeBulk(bulk),
 ])
 
-/** Ours and the peers that are installed, next to one another for each size. */
+/** Coffer and the installed peers, side by side for each size. */
 async function startSized(): Promise<Contender[]> {
   const started: Contender[] = []
   const sample = JSON.stringify(makeToken(1))
@@ -104,7 +104,7 @@ async function startSized(): Promise<Contender[]> {
   return started
 }
 
-/** One server by two keys. */
+/** Adds the same server with the key that sees masked data. */
 function addMasked(contender: Contender): Contender[] {
   const { kind, ready } = contender
   const masked = kind === 'coffer' ? 'masked' : kind === 'sqlcipher' ? 'sqlcipherMasked' : undefined
@@ -118,7 +118,7 @@ async function start(kind: Kind, tokens: number, script: string, words: string[]
   return { kind, tokens, child, ready: await firstMessage<Ready>(child) }
 }
 
-/** All servers on one core, this load generator on another; processes of PostgreSQL's own run where they like. */
+/** Moves all servers to one core and this load generator to another. Processes of PostgreSQL run on any core. */
 function pinToCores(): void {
   const isPinned = pin(LOAD_CORE) && all.every(({ child }) => pin(SERVER_CORE, child.pid))
   if (!isPinned)
@@ -189,7 +189,10 @@ async function askUsage(child: ChildProcess): Promise<{ cpuMs: number; storeMs?:
   return usage
 }
 
-/** One goal a line, one figure a size: ours against the peer, the floor, and ours at the smallest size. */
+/**
+ * One goal a line, one figure a size: Coffer compared with the peer, with the floor, and with itself at the smallest
+ * size.
+ */
 function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
   const find = (wanted: Kind, size?: number) =>
     [...rows].find(([{ kind, tokens }]) => kind === wanted && (size === undefined || tokens === size))?.[1]

@@ -1,13 +1,13 @@
-/** Waits for an idle machine: what one server leaves to do, as compaction or a checkpoint, must not slow the next one. */
+/** Waits for an idle machine, because compaction or a checkpoint of one server must not slow the next one down. */
 import { cpus } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 
 const LOOK_MS = 200
-/** Of all cores. */
+/** The busy part of all cores. */
 const MAX_BUSY = 0.1
 const MAX_LOOKS = 25
 
-/** At most 5 s: on a machine that others use too, what is measured next has to do. */
+/** Waits at most 5 s. On a machine that others use too, the next measurement starts anyway. */
 export async function awaitIdle(): Promise<void> {
   for (let look = 0; look < MAX_LOOKS; look++) {
     const before = readTimes()

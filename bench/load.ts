@@ -1,15 +1,15 @@
-/** A load generator: so many keep-alive connections, each with one request under way. It checks nothing but the status. */
+/** A load generator: keep-alive connections with one request each in progress. It checks only the status. */
 import { connect, type Socket } from 'node:net'
 
 export interface Load {
   port: number
   connections: number
   seconds: number
-  /** Ends before, after so many. */
+  /** Ends earlier, after this number of requests. */
   requests?: number
-  /** The next request as bytes; called once for each request. */
+  /** The next request as bytes. Called once for each request. */
   next(): string
-  /** What every answer must have. */
+  /** The expected status of every response. */
   status: number
 }
 
@@ -21,7 +21,7 @@ export interface LoadResult {
   p99: number
 }
 
-/** @throws Error at the first answer of another status */
+/** @throws Error at the first response with another status */
 export async function runLoad({
   port,
   connections,
@@ -60,7 +60,7 @@ export async function runLoad({
 
 type OnAnswer = (text: string) => void
 
-/** Calls what `begin` returns for every complete answer, until `again(false)`. */
+/** Calls the function that `begin` returns for every complete response, until `again(false)`. */
 function runConnection(
   port: number,
   begin: (socket: Socket, again: (goesOn: boolean) => void) => OnAnswer,
@@ -93,7 +93,7 @@ function runConnection(
   })
 }
 
-/** Bytes of the answer at the start of `text`, once its headers are complete. */
+/** The length of the response at the start of `text` in bytes, or undefined while its headers are incomplete. */
 function measureAnswer(text: string): number | undefined {
   const end = text.indexOf('\r\n\r\n')
   if (end === -1) return undefined

@@ -1,6 +1,6 @@
 /**
- * `npm run test:nodes`: the tests of reactors once more under each Node that we support, whose binaries come from the
- * registry. Which flags a child is given differs from version to version, so every one of them has to be seen.
+ * `npm run test:nodes`: runs the tests of reactors under each supported Node, whose binaries come from the registry.
+ * The flags of a child differ from version to version, so each version must be tested.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -41,7 +41,7 @@ for (const major of MAJORS) {
 rmSync(folder, { recursive: true, force: true })
 process.exitCode = failures === 0 ? 0 : 1
 
-/** The path of the newest binary of this major version; undefined where none can be had. */
+/** The path of the newest binary of this major version, or undefined if there is none. */
 function fetchNode(major: string): string | undefined {
   const name = `node-${platform}-${arch}`
   const prefix = join(folder, major)

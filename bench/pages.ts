@@ -1,4 +1,7 @@
-/** `/v2/tokens` over HTTP: its first page against its hundredth, and against that of the smallest vault, all in turn. */
+/**
+ * `/v2/tokens` over HTTP: compares the hundredth page with the first, and with the hundredth page of the smallest
+ * vault.
+ */
 import { formatSpread, type Measured, median, printTable, ratiosOf } from './figures.js'
 import type { Goal } from './goals.js'
 import type { Ready } from './http-server.js'
@@ -58,7 +61,7 @@ export async function measurePages(
   ]
 }
 
-/** The request for the hundredth page, or for the last one that is full. */
+/** The request for the hundredth page, or for the last full page. */
 async function findTarget({ port, key }: Ready, first: string): Promise<string> {
   let target = first
   for (let page = 2; page <= DEEP; page++) {

@@ -1,7 +1,7 @@
 /**
- * POST, GET, PATCH and DELETE through one, two and three servers over one PostgreSQL, and POST and GET against Fastify and
- * `pg` doing the same work by hand. Every PostgreSQL syncs. Arguments: rounds, seconds of one measurement, tokens at the
- * start, and the methods.
+ * POST, GET, PATCH and DELETE through one, two and three servers over one PostgreSQL. POST and GET are compared with
+ * Fastify and `pg` doing the same work. Every PostgreSQL syncs. Arguments: rounds, seconds of one measurement, tokens
+ * at the start, and the methods.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,8 +22,8 @@ import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 48
 /**
- * Servers, and connections to each. What a server shares among its requests depends on how many it has at a time, so both
- * the sum and the share stay the same once.
+ * The number of servers, and of connections to each. Requests share work on a server if many run at once. Some shapes
+ * therefore have the same total number of connections, and others the same number for each server.
  */
 const SHAPES = [
   [1, CONNECTIONS],
@@ -32,7 +32,10 @@ const SHAPES = [
   [3, CONNECTIONS / 3],
   [3, CONNECTIONS],
 ] as const
-/** Tokens are deleted once, so fewer servers delete, and each load is at most an equal part of all tokens. */
+/**
+ * A token can be deleted once. Therefore only these shapes delete, and each load deletes at most its part of all
+ * tokens.
+ */
 const DELETING = [`coffer, 1 x ${CONNECTIONS}`, `coffer, 3 x ${CONNECTIONS / 3}`]
 const SAMPLE_MS = 10
 const METHODS = {
@@ -42,7 +45,7 @@ const METHODS = {
   DELETE: { next: createDeletes, status: 204 },
 }
 type Method = keyof typeof METHODS
-/** What `/proc` counts in, in ms. */
+/** The unit of `/proc`, in ms. */
 const TICK_MS = 10
 const [rounds = '3', seconds = '4', tokens = '40000', methods = Object.keys(METHODS).join()] =
   process.argv.slice(2)
@@ -55,7 +58,7 @@ interface Server {
 interface Contender {
   name: string
   servers: Server[]
-  /** To each server. */
+  /** Connections to each server. */
   connections: number
 }
 
@@ -66,7 +69,7 @@ interface Row {
   p50: number
   p99: number
   rollbacks: number
-  /** What sessions at work waited for, as often as they were seen; the empty word: for nothing. */
+  /** How often working sessions were seen in each kind of wait. The empty name means no wait. */
   waits: Map<string, number>
 }
 
@@ -75,7 +78,7 @@ const settings = ['fsync=on', 'full_page_writes=on', 'shared_buffers=256MB']
 const database = await startOwnPostgres(undefined, settings)
 const address = await database.createDatabase()
 const contenders = await startAll()
-/** In one load; the servers share the list of ids. */
+/** The number of deletions in one load. The servers share the list of ids. */
 const deletable = contenders[0]!.servers[0]!.ready.ids.length / DELETING.length / (Number(rounds) + 1)
 const watcher = new pg.Client({ connectionString: address })
 await watcher.connect()
@@ -176,7 +179,10 @@ async function compare(method: Method): Promise<Map<string, Row[]>> {
   return new Map([...rows].map(([{ name }, own]) => [name, own]))
 }
 
-/** Over POST, over one server with as many connections, and the waits for what another transaction holds. */
+/**
+ * Compares with POST and with one server with as many connections, and rates the waits for locks of other
+ * transactions.
+ */
 function judge(method: Method): Goal[] {
   const find = (of: Method, count: number, connections: number) =>
     measured.get(of)?.get(`coffer, ${count} x ${connections}`) ?? []
@@ -258,7 +264,7 @@ function watchWaits(): { end(): Promise<Row['waits']> } {
   }
 }
 
-/** CPU ms of the servers, and of their PostgreSQL: a peer says that of its own. */
+/** CPU ms of the servers and of their PostgreSQL. A peer reports the time of its own PostgreSQL. */
 async function readUsage(servers: readonly Server[]): Promise<{ own: number; store: number }> {
   let own = 0
   let store = readStoreCpu(database.pid)
@@ -272,7 +278,7 @@ async function readUsage(servers: readonly Server[]): Promise<{ own: number; sto
   return { own, store }
 }
 
-/** CPU ms of a process and its children, those that have ended too; 0 where there is no `/proc`. */
+/** CPU ms of a process and its children, including ended children, or 0 without `/proc`. */
 function readStoreCpu(main: number | undefined): number {
   let ticks = 0
   try {
@@ -288,7 +294,7 @@ function readStoreCpu(main: number | undefined): number {
   return ticks * TICK_MS
 }
 
-/** The fields after the name; none for a process that has just ended. */
+/** The fields after the name, or none for a process that has just ended. */
 function readStat(pid: string): string[] {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -1,4 +1,4 @@
-/** Every test file that opens a vault in memory, over another engine. */
+/** Runs every test file that opens a vault in memory with another engine. */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ const FILES = [
   'vault/shared-claims.test.js',
 ].filter((name) => name.endsWith('.test.js'))
 
-/** `engine` as in `COFFER_TEST_ENGINE`; `more`: files of its own. Gives the names of those that fail. */
+/** `engine` is a value of `COFFER_TEST_ENGINE`. `more` adds test files. Returns the names of failing files. */
 export function runProductSuites(engine: string, more: readonly string[] = []): string[] {
   const env = { ...process.env, COFFER_TEST_ENGINE: engine, COFFER_TEST_LONG: '1', TAP_TIMEOUT: '7200' }
   return [...more, ...FILES].filter((name) => {

@@ -1,6 +1,6 @@
 /**
- * `POST /proxy` with one expression against the same request sent directly, at 50 connections to a stub that answers at
- * once, and to one that takes 20 ms as a provider would. Arguments: rounds, seconds of one measurement.
+ * `POST /proxy` with one expression, compared with the same request sent directly, at 50 connections to a stub that
+ * answers at once, and to a stub that takes 20 ms like a provider. Arguments: rounds, seconds of one measurement.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ const [first = '', seconds = '3'] = process.argv.slice(2)
 if (first === 'stub') await serveStub()
 else await measure(Number(first || '3'), Number(seconds) * 1000)
 
-/** Answers `/<ms>` after so many ms. */
+/** A stub that answers `/<ms>` after this many ms. */
 async function serveStub(): Promise<void> {
   const server = createServer((incoming, response) => {
     incoming.resume().once('end', () => {

@@ -1,7 +1,7 @@
 /**
- * Invoking a reactor of a trivial formula: cold, warm by one client, warm by 50. Each beside its floor of the same round:
- * starting an empty child, and the round trip of a message to one. `react` is the whole operation on a vault on disk with
- * one token in its arguments, its records synced. The number of rounds is the argument.
+ * Runs of a reactor with a trivial formula: cold, warm by one client, warm by 50. Each is compared with a floor of
+ * the same round: the start of an empty child, and a message to a child and back. `react` is the whole operation on a
+ * vault on disk with one token in its arguments and synced records. Argument: rounds.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -104,7 +104,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedMs
 }
 
-/** ms that each of {@link RUNS} took, by so many clients that each wait for their own. */
+/** ms of each of {@link RUNS} runs, made by `clients` clients that each wait for their own result. */
 async function timeEach(clients: number, work: () => Promise<unknown>): Promise<number> {
   let left = RUNS
   const client = async () => {

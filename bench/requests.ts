@@ -1,9 +1,9 @@
-/** The requests of the HTTP benches, as bytes. */
+/** The requests of the HTTP benchmarks, as bytes. */
 import { randomUUID } from 'node:crypto'
 import type { Ready } from './http-server.js'
 import { makeToken } from './token-body.js'
 
-/** The server by its key that sees data masked. */
+/** The server with its key that sees masked data. */
 export function asMasking(ready: Ready): Ready {
   return { ...ready, key: ready.maskingKey ?? '' }
 }
@@ -16,7 +16,7 @@ export function createGets({ key, ids }: Pick<Ready, 'key' | 'ids'>): () => stri
   }
 }
 
-/** `isKeyed`: each with an idempotency key of its own. */
+/** `isKeyed`: each request has its own idempotency key. */
 export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () => string {
   let serial = 1_000_000
   return () => {
@@ -26,7 +26,7 @@ export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () =
   }
 }
 
-/** Each token's turn comes again when all others had theirs; several loads begin at different ones. */
+/** Each token is patched again after all others. Several loads start at different tokens. */
 export function createPatches({ key, ids }: Ready): () => string {
   let serial = Math.floor(Math.random() * ids.length)
   return () => {
@@ -37,8 +37,8 @@ export function createPatches({ key, ids }: Ready): () => string {
 }
 
 /**
- * Takes the ids that it deletes, in an order that is random and the same in each run: tokens next to one another share pages
- * of the store, and the newest ones of a type have more to be recorded.
+ * Removes the ids that it deletes from the list, in an order that is random and repeatable. Neighbouring tokens share
+ * pages of the store, and deleting the newest token of a type costs more.
  */
 export function createDeletes({ key, ids }: Ready): () => string {
   let seed = 1

@@ -1,6 +1,6 @@
 /**
- * `npm run test:soak [part…]`: the long tests, one process after another, all of them or those named. Each is a file in
- * `soak/` that prints what it saw and fails by its exit code; `npm test` does not run them.
+ * `npm run test:soak [part…]`: runs all long tests, or the named ones, one process after another. Each is a file in
+ * `soak/` that prints its findings and sets its exit code. `npm test` does not run them.
  */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'

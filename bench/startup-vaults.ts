@@ -1,7 +1,7 @@
 /**
- * Fills the vaults of the start-up bench and prints them as JSON: those of so many tokens each, then those of one token that
- * so many commands have read. In a process of its own, because processes start later from one that has used much memory.
- * Arguments: the directory, sizes, numbers of commands.
+ * Creates the vaults of the start-up benchmark and prints them as JSON: first one vault for each size, then one vault
+ * with one token for each number of commands that have read it. Runs in its own process, because a process with much
+ * memory starts others more slowly. Arguments: the directory, sizes, numbers of commands.
  */
 import { join } from 'node:path'
 import { createFilledVault, type FilledVault, openFilledVault, tokenId } from './filled-vault.js'

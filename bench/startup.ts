@@ -1,6 +1,6 @@
 /**
- * What a command costs from the first to the last moment of its process, and a server until it is ready, against a Node that
- * does nothing. Arguments: rounds, sizes of the vaults.
+ * The time of a command from the start to the end of its process, and of a server until it is ready, compared with a
+ * Node that does nothing. Arguments: rounds, sizes of the vaults.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,11 +14,11 @@ import { printGoals } from './goals.js'
 import type { StartupVaults } from './startup-vaults.js'
 
 const [rounds = '15', sizes = '1,1000,100000'] = process.argv.slice(2)
-/** Commands since the log was flushed last. */
+/** Number of commands since the last flush of the log. */
 const COMMANDS = [0, 64, 1000, 2000]
 const program = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
-// Certificates that Node reads at every start would more than double the floor.
+// Node reads these certificates at every start, which would more than double the floor.
 const { NODE_EXTRA_CA_CERTS: _, ...inherited } = process.env
 const env: NodeJS.ProcessEnv = { ...inherited, XDG_CONFIG_HOME: join(place, 'config') }
 const SERVE = ['serve', '--ephemeral', '--port', '0']
@@ -29,7 +29,7 @@ const INITIALIZE = {
   params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'bench', version: '1' } },
 }
 
-/** A name, and the most that it may cost over `node -e 0`. */
+/** A name, and the most that it may cost relative to `node -e 0`. */
 type Row = readonly [name: string, most: number | undefined, measure: Contender['measure']]
 
 try {
@@ -55,7 +55,7 @@ try {
     ],
     [`coffer token list, ${counts.at(-1)} tokens`, 2.6, () => timeCommand(largest, 'token', 'list')],
     ['coffer serve --ephemeral, ready', 2.6, () => timeReady(env, SERVE)],
-    // It says how reactors are confined, which takes a probe.
+    // This output shows the confinement of reactors, which must be probed.
     ['coffer serve --ephemeral -o json, ready', undefined, () => timeReady(env, [...SERVE, '-o', 'json'])],
     ['coffer mcp, ready', 2.8, () => timeReady(agent, ['mcp', ...openWords(first)], INITIALIZE)],
     ['completion of a name', undefined, () => timeCompletion(largest)],
@@ -108,7 +108,7 @@ function timeCommand(vault: FilledVault, ...words: string[]): number {
   return timeNode([program, ...words, ...openWords(vault)])
 }
 
-/** What the shell waits for at a press of the key: at most 150 ms. */
+/** The delay of a completion in a shell: at most 150 ms. */
 function timeCompletion(vault: FilledVault): number {
   return timeNode([program, 'completion', 'words', '--', 'tenant', 'use', ...openWords(vault), ''])
 }

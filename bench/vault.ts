@@ -1,6 +1,6 @@
 /**
- * The vault without its doors: opening, reading, paging, and the memory it takes. Arguments: rounds, sizes of the vaults.
- * What is written in bulk is measured by `http`, beside its peers.
+ * The vault without interfaces: opening, reading, paging, and its memory. Arguments: rounds, sizes of the vaults.
+ * `http` measures bulk writes together with its peers.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -52,7 +52,7 @@ try {
   rmSync(place, { recursive: true, force: true })
 }
 
-/** In this process, warm: what a process of its own costs is measured by `startup`. */
+/** Measures in this process, which is warm. `startup` measures whole processes. */
 async function measureOpening(vaults: ReadonlyMap<number, FilledVault>): Promise<void> {
   const contenders = [...vaults].map(([tokens, vault]) => ({
     name: `${tokens} tokens`,
@@ -72,7 +72,9 @@ async function measureOpening(vaults: ReadonlyMap<number, FilledVault>): Promise
   )
 }
 
-/** As a server does it, with keys open and caches warm; floors read the same number of kilobytes from one file. */
+/**
+ * Reads like a server, with open keys and warm caches. The floors read the same number of kilobytes from one file.
+ */
 async function measureReading(
   vaults: ReadonlyMap<number, FilledVault>,
   sizes: readonly number[],

@@ -1,6 +1,6 @@
 /**
- * Tokens written in bulk into SQLite, plain or as SQLCipher, with the rows and indexes of the server; one transaction and
- * one sync a unit. Says how many seconds it took from objects in memory to synced rows.
+ * Writes tokens in bulk into SQLite, plain or as SQLCipher, with the rows and indexes of the server. Each unit is one
+ * transaction with one sync. Reports the seconds from objects in memory to synced rows.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

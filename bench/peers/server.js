@@ -1,6 +1,7 @@
 /**
- * Fastify over SQLCipher or PostgreSQL, the store that the first argument names: the same work as a vault's server for the
- * creation and the reading of a token. The fourth is the `place` of a peer whose store this one shares. Answers `cpu` with the ms that it used, and that its store's processes did.
+ * Fastify over SQLCipher or PostgreSQL, as the first argument says. It does the same work as a vault's server to
+ * create and read a token. The fourth argument is the `place` of a peer whose store is shared. Answers `cpu` with its
+ * ms and those of its store's processes.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -61,11 +62,11 @@ process.once('disconnect', async () => {
   await store.close()
   process.exit(0)
 })
-// Whatever ends the process: what starts PostgreSQL has a hook of its own that does.
+// Removes the folder however the process ends, because the starter of PostgreSQL has its own hook for the end.
 process.once('exit', () => rmSync(place, { recursive: true, force: true }))
 process.send({ port: app.server.address().port, key, maskingKey, ids, place })
 
-/** Ids spread over all of them, so that no part of the store is asked for alone. */
+/** Returns ids from the whole store, so that all parts of it are read. */
 async function fill(sample, tokens) {
   const ids = []
   for (let done = 0; done < tokens; done += FILL_AT_ONCE) {

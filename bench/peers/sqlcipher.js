@@ -1,4 +1,6 @@
-/** Tokens, metadata and audit rows in SQLite, plain or as SQLCipher: WAL, every commit synced, a cache of 256 MB. */
+/**
+ * Tokens, metadata and audit rows in SQLite, plain or as SQLCipher: WAL, a sync for every commit, a cache of 256 MB.
+ */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'better-sqlite3-multiple-ciphers'
@@ -9,13 +11,14 @@ export function openTables(place, isSealed) {
   const database = new Database(join(place, 'peer.db'))
   if (isSealed) {
     database.pragma("cipher='sqlcipher'")
-    // Raw: otherwise opening would derive the key from a passphrase.
+    // A raw key. Otherwise each opening would derive the key from a passphrase.
     database.pragma(`key="raw:${randomBytes(32).toString('hex')}"`)
   }
   database.pragma('journal_mode=WAL')
   database.pragma('synchronous=FULL')
   database.pragma('cache_size=-262144')
-  // 64 MB: at the default of 4 MB a quarter of a POST's CPU goes into checkpoints, which seal every page once more.
+  // 64 MB. With the default of 4 MB, a quarter of a POST's CPU time goes into checkpoints, which encrypt every page
+  // again.
   database.pragma('wal_autocheckpoint=16384')
   database.exec(`
     create table tokens (n integer primary key, id text unique not null, fingerprint text not null,
@@ -33,7 +36,7 @@ export function openTables(place, isSealed) {
     `insert into audit (at, operation, entity_type, entity_id, actor_type, actor, trace, message)
      values (?, ?, ?, ?, ?, ?, ?, ?)`,
   )
-  /** One transaction: new tokens with their audit rows, and audit rows of reads. */
+  /** One transaction with new tokens, their audit rows, and audit rows of reads. */
   const commit = database.transaction((created, notes) => {
     for (const each of created) {
       const { lastInsertRowid } = token.run(each.row)
@@ -46,7 +49,7 @@ export function openTables(place, isSealed) {
   return { commit, find: (id) => select.get(id), close: () => database.close() }
 }
 
-/** A store for the server: what one turn of the event loop brought is committed at once, before it is answered. */
+/** A store for the server. All requests of one turn of the event loop are committed together and then answered. */
 export function openStore(place) {
   const { commit, find, close } = openTables(place, true)
   let created = []
@@ -73,7 +76,7 @@ export function openStore(place) {
       notes.push(row)
       timer ??= setTimeout(flush, READ_AUDIT_MS)
     },
-    /** It has no process of its own. */
+    /** The store has no process of its own. */
     cpuMs: () => 0,
   }
 }

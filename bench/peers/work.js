@@ -1,5 +1,5 @@
 /**
- * What a peer does for a request besides storing, the same as a vault: the key by its hash, the rule of a container, mask,
+ * The work of a peer besides storage, equal to that of a vault: the hash of the key, the rule of a container, mask,
  * keyed fingerprint, and the audit row.
  */
 import { createHash, createHmac, randomBytes, randomUUID } from 'node:crypto'
@@ -7,16 +7,16 @@ import { createHash, createHmac, randomBytes, randomUUID } from 'node:crypto'
 const TENANT = randomUUID()
 const FINGERPRINT_KEY = randomBytes(32)
 const DEFAULT_CONTAINERS = ['/general/high/']
-/** From the one that shows most. */
+/** The transform that shows most comes first. */
 const TRANSFORMS = ['reveal', 'mask', 'redact']
 /** The application of sample tokens. */
 const FILLED_BY = randomUUID()
 const PERMISSIONS = ['token:create', 'token:read', 'token:update', 'token:delete']
 
-/** One for all peers, so that several share a store. */
+/** One key for all peers, so that several can share a store. */
 export const key = `key_${'bench'.repeat(6)}`
 export const maskingKey = `key_${'masks'.repeat(6)}`
-/** Applications by the SHA-256 of their key, remembered: no look-up in the store. */
+/** Applications by the SHA-256 of their key. They are cached, so no request looks them up in the store. */
 const known = new Map([createApplication(key, 'reveal'), createApplication(maskingKey, 'mask')])
 const masks = new Map()
 
@@ -33,7 +33,7 @@ export function authenticate(text) {
   return typeof text === 'string' ? known.get(hashKey(text)) : undefined
 }
 
-/** The strictest transform over all containers; undefined when one of them is forbidden. */
+/** The strictest transform over all containers, or undefined if one of them is forbidden. */
 export function decide({ rules }, permission, containers) {
   let strictest = 0
   for (const container of containers) {
@@ -46,7 +46,7 @@ export function decide({ rules }, permission, containers) {
   return TRANSFORMS[strictest]
 }
 
-/** The rows of a new token: `body` is the answer that reveals it. */
+/** The rows of a new token. `body` is the response that reveals it. */
 export function prepare({ type, data, mask, metadata = {}, containers = DEFAULT_CONTAINERS }, created_by) {
   const id = randomUUID()
   const fingerprint = createHmac('sha256', FINGERPRINT_KEY).update(JSON.stringify(data)).digest('base64url')
@@ -73,13 +73,13 @@ export function prepare({ type, data, mask, metadata = {}, containers = DEFAULT_
   }
 }
 
-/** `prepare` of the bench's sample token with a name and a customer of its own, as the vault is filled. */
+/** Prepares the sample token of the benchmark with a name and a customer of its own. */
 export function prepareSample(sample, serial, customers = 1000) {
   const data = { ...sample.data, name: `Person ${serial}` }
   return prepare({ ...sample, data, metadata: { customer: String(serial % customers) } }, FILLED_BY)
 }
 
-/** The answer to a read of a stored row. */
+/** The response to a read of a stored row. */
 export function view({ body, masked }, transform) {
   if (transform === 'reveal') return body
   const { data, ...rest } = JSON.parse(body)
@@ -87,7 +87,7 @@ export function view({ body, masked }, transform) {
   return JSON.stringify(rest)
 }
 
-/** at, operation, entity type and id, actor type and id, trace, message: the columns of an audit row. */
+/** The columns of an audit row: at, operation, entity type and id, actor type and id, trace, message. */
 export function audit(actor, operation, id, message) {
   return [Date.now(), operation, 'token', id, 'application', actor, randomUUID(), message]
 }
@@ -98,7 +98,7 @@ function applyMask(mask, data) {
   return Object.fromEntries(Object.entries(mask).map(([name, each]) => [name, applyMask(each, data)]))
 }
 
-/** The one expression that the bench uses, compiled once, as a peer in a hurry would. */
+/** Supports only the one expression that the benchmark uses. It is compiled once. */
 function compileMask(text) {
   const remembered = masks.get(text)
   if (remembered !== undefined) return remembered

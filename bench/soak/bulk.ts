@@ -1,6 +1,6 @@
 /**
- * A million rows imported and exported by the real program, with flat memory: its peak at the end may not be far above
- * that of a tenth. `COFFER_SOAK_ROWS` sets another number.
+ * Imports and exports a million rows with the real program. Memory must stay flat: the peak of the second half may be
+ * only a little higher than the peak of the first. `COFFER_SOAK_ROWS` sets another number of rows.
  */
 import { spawn } from 'node:child_process'
 import { createReadStream, createWriteStream, readFileSync } from 'node:fs'
@@ -9,7 +9,10 @@ import { createInterface } from 'node:readline'
 import { createMachine, PROGRAM } from '../../test/support/process.js'
 
 const ROWS = Number(process.env.COFFER_SOAK_ROWS ?? 1_000_000)
-/** MB that the second half may peak above the first: caches of index blocks, and the directory of tables. */
+/**
+ * MB by which the peak of the second half may exceed the peak of the first: caches of index blocks, and the directory
+ * of tables.
+ */
 const GROWTH_MB = 96
 const SAMPLE_MS = 200
 
@@ -21,7 +24,7 @@ function check(isRight: boolean, what: string): void {
   failed ||= !isRight
 }
 
-/** Runs a command and gives the peaks of its memory in MB, of each half of its time. */
+/** Runs a command and returns the peak of its memory in MB for each half of its time. */
 async function measure(
   words: readonly string[],
 ): Promise<{ code: number | null; peaks: number[]; seconds: number }> {
@@ -38,7 +41,7 @@ async function measure(
         /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? []
       samples.push(Number(kilobytes) / 1024)
     } catch {
-      // It has just ended.
+      // The process has just ended.
     }
   }, SAMPLE_MS)
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
@@ -56,7 +59,7 @@ async function run(name: string, words: readonly string[]): Promise<void> {
   console.log(
     `${name}: ${seconds.toFixed(1)} s, ${Math.round(ROWS / seconds)} rows/s, peaks ${peaks.join(' and ')} MB`,
   )
-  check(code === 0, `${name} ended well`)
+  check(code === 0, `${name} succeeded`)
   check(second <= first + GROWTH_MB, `${name} grew by at most ${GROWTH_MB} MB in its second half`)
 }
 

@@ -1,4 +1,4 @@
-/** The kills of the program at length. Says what came of it, and fails when anything acknowledged was lost. */
+/** The kill test of the program, for a long time. Prints its result, and fails if anything acknowledged was lost. */
 import { killCommands } from '../../test/cli/kill.js'
 
 const LIMIT_MS = 20 * 60 * 1000

@@ -1,6 +1,7 @@
 /**
- * `/v2/tokens` at 1,000, 100,000 and 1,000,000 tokens: the first page, the hundredth, one in the middle, and filtered ones
- * cost the same whatever the size. CPU time in process, the kinds of page in turn; the limits leave room for noise.
+ * `/v2/tokens` at 1,000, 100,000 and 1,000,000 tokens. The first page, the hundredth, one in the middle and filtered
+ * pages must cost the same at each size. Measures CPU time in this process, the kinds of pages in turn, with limits
+ * that leave room for noise.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +12,7 @@ const SIZES = [1_000, 100_000, 1_000_000]
 const PAGE = 10
 const DEEP = 100
 const ROUNDS = 400
-/** Of the cost at 1,000 tokens, and of the first page. */
+/** The limit of the cost, relative to 1,000 tokens and to the first page. */
 const MAX_FACTOR = 2
 
 type Input = Record<string, unknown>

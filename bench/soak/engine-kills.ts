@@ -1,4 +1,4 @@
-/** The engine's kill test at length. Says what came of it, and fails when anything confirmed was lost. */
+/** The kill test of the engine, for a long time. Prints its result, and fails if anything confirmed was lost. */
 import { killRepeatedly } from '../../test/storage/kill.js'
 
 const KILLS = 2000

@@ -1,6 +1,6 @@
 /**
- * Small requests that ask for much work, each on a server of its own. `/healthz` must answer meanwhile, and a request that
- * is refused names the limit.
+ * Small requests that cause much work, each on its own server. `/healthz` must answer meanwhile, and the refusal of a
+ * request must name the limit.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -13,13 +13,13 @@ const MIB = 1024 * 1024
 
 interface Attack {
   announcement: Announcement
-  /** Sends a JSON body with the key of the first application of this type; returns the status. */
+  /** Sends a JSON body with the key of the first application of this type. Returns the status. */
   send(type: 'public' | 'private' | 'management', line: string, body: string): Promise<string>
-  /** The same with an object, for the preparation; returns the answer. */
+  /** Sends an object to prepare an attack. Returns the response. */
   make(type: 'private' | 'management', line: string, body: object): Promise<Record<string, string>>
 }
 
-/** Prepares, then returns what is sent while `/healthz` is watched. */
+/** Prepares an attack. Returns a function that makes it while `/healthz` is watched. */
 type Prepare = (attack: Attack) => Promise<() => Promise<string>>
 
 function plain(type: 'public' | 'private', line: string, value: unknown): Prepare {
@@ -33,7 +33,7 @@ function times<T>(count: number, make: (at: number) => T): T[] {
   return Array.from({ length: count }, (_, at) => make(at))
 }
 
-/** Writes `count` copies of a request without a key at once, and reads all answers. */
+/** Sends `count` copies of a request without a key at once, and reads all responses. */
 function pipeline(head: string, count: number): Prepare {
   return async ({ announcement }) =>
     async () => {
@@ -55,7 +55,7 @@ const transforms = {
   mask: { type: 'mask', matcher: 'regex', expression: '(1)', replacement: '*' },
 }
 
-/** An answer of 8 MiB through a transform, without a key. */
+/** A response of 8 MiB through a transform, without a key. */
 function proxied(transform: keyof typeof transforms, type: string, body: Buffer): Prepare {
   return async ({ announcement, make }) => {
     const { key = '' } = await make('management', 'POST /proxies', {

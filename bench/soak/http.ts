@@ -1,4 +1,4 @@
-/** What HTTP must withstand for longer than a test may take: load, sudden deaths, a million requests, many odd ones. */
+/** Long tests of HTTP: load, kills, a million requests, and many random requests. */
 import { execFileSync } from 'node:child_process'
 import { runOutage } from '../../test/abuse/outage.js'
 import { runFuzz } from '../../test/http/fuzz.js'
@@ -9,7 +9,7 @@ const OUTAGE_SECONDS = 30
 const CONNECTIONS = 50
 const FUZZ_REQUESTS = 500_000
 const MEMORY_REQUESTS = 1_000_000
-/** Caches fill for a while; what comes after that is growth. */
+/** Caches fill during these requests. Memory growth is measured after them. */
 const WARM_REQUESTS = 100_000
 const MAX_GROWTH_BYTES = 64 * 1024 * 1024
 
@@ -32,7 +32,7 @@ async function soakOutages(): Promise<string[]> {
   return faults
 }
 
-/** Reads, refusals and unknown paths on a vault on disk; logs go there, so memory has no reason to grow. */
+/** Reads, refusals and unknown paths on a vault on disk. Log records go to the disk, so memory must not grow. */
 export async function soakMemory(requests: number): Promise<string[]> {
   const place = createWorkplace()
   try {

@@ -1,4 +1,6 @@
-/** The example for jest: eight workers, each in a fork. jest comes from the registry, because nothing else here needs it. */
+/**
+ * The example for jest: eight workers, each in a fork. jest comes from the registry, because only this test needs it.
+ */
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

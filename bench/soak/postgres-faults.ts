@@ -1,6 +1,6 @@
 /**
- * Servers over one PostgreSQL, the database and its standby killed again and again under clients, for 30 minutes or
- * COFFER_SOAK_SECONDS. Fails when something acknowledged is lost or doubled.
+ * Servers over one PostgreSQL. The database and its standby are killed repeatedly while clients work, for 30 minutes
+ * or COFFER_SOAK_SECONDS. Fails if anything acknowledged is lost or doubled.
  */
 import { disturb } from '../../test/storage/postgres-faults.js'
 

@@ -1,6 +1,7 @@
 /**
- * The product, and all that engines promise, over PostgreSQL. Then clients create, change, delete and read few tokens
- * through three servers, for a minute or COFFER_SOAK_SECONDS: some order must explain what they are answered.
+ * Tests of the product and of all promises of engines, over PostgreSQL. Then clients create, change, delete and read
+ * few tokens through three servers, for a minute or COFFER_SOAK_SECONDS. Some order of the requests must explain
+ * their answers.
  */
 import { randomInt } from 'node:crypto'
 import { CofferError } from '../../src/errors.js'
@@ -14,7 +15,7 @@ const SECONDS = Number(process.env.COFFER_SOAK_SECONDS ?? 60)
 const SERVERS = 3
 const CLIENTS = 12
 const TOKENS = 6
-/** A token is used so often, and then the next one in its place: the check takes longer with each use. */
+/** A token is used this often and then replaced by the next, because the check takes longer with each use. */
 const USES = 60
 
 const own = ['engine', 'units', 'vault', 'logs'].map((name) => `storage/postgres-${name}.test.js`)

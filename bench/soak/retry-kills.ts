@@ -1,6 +1,6 @@
 /**
- * Clients that retry by idempotency key while `serve` is killed with SIGKILL and started again: each key must have made
- * exactly one token, the one that every answer for it named. Fails when a key made no token, or two.
+ * Clients retry by idempotency key while `serve` is killed with SIGKILL and restarted. Each key must have created
+ * exactly one token, which every answer for the key names. Fails if a key created no token, or two.
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,23 +18,23 @@ interface RetryKills {
   keys: number
   /** Answers that were replayed. */
   replays: number
-  /** Requests that were cut off, or refused while the first ran. */
+  /** Requests that were interrupted, or refused while the first one ran. */
   retries: number
-  /** Whatever must not be. */
+  /** Violations of the promises above. */
   faults: string[]
 }
 
 const LIMIT_MS = 10 * 60 * 1000
 const CLIENTS = 24
-/** A server lives so long at most after it accepts requests. */
+/** The longest time between the start of a server and its kill. */
 const LONGEST_LIFE_MS = 500
 const MORE_MS = 60_000
-/** The share of answers after which a client asks again, as if the answer had been lost. */
+/** The part of the answers after which a client repeats its request, as if the answer had been lost. */
 const DOUBTED = 0.3
 
 class Run {
   readonly result: RetryKills = { kills: 0, keys: 0, replays: 0, retries: 0, faults: [] }
-  /** The id of the token that was answered, by the data that its key was used with. */
+  /** The id of the token in the answer, by the data that was sent with the key. */
   readonly made = new Map<string, string>()
   readonly #place: Workplace
   #server: ServerProcess | undefined
@@ -51,7 +51,9 @@ class Run {
     this.#server = server
   }
 
-  /** Until the deadline, and on a slow machine for a minute more until enough of everything was seen to judge by. */
+  /**
+   * Runs until the deadline. On a slow machine it runs up to a minute longer, until there are enough events to judge.
+   */
   async killUntil(deadline: number): Promise<void> {
     const { result } = this
     const isEnough = () => result.kills > 2 && result.keys > 20 && result.replays > 0
@@ -66,7 +68,7 @@ class Run {
     this.#isOver = true
   }
 
-  /** Creates one token after another, each with a key of its own, which is repeated until it is answered. */
+  /** Creates tokens one after another, each with its own key. Repeats a request until it is answered. */
   async work(client: number): Promise<void> {
     for (let serial = 0; !this.#isOver && this.result.faults.length === 0; serial++) {
       const name = `${client}-${serial}`
@@ -87,7 +89,7 @@ class Run {
     }
   }
 
-  /** The id of the token; undefined when it has to be asked again. */
+  /** Returns the id of the token, or undefined if the request must be repeated. */
   async #ask(path: string, name: string, key: string): Promise<string | undefined> {
     const data = path === '/tokens' ? { type: 'token', data: name } : { only: name }
     try {
@@ -109,14 +111,14 @@ class Run {
       if (response.status !== 409 && response.status !== 503)
         this.result.faults.push(`${name}: ${response.status} ${answer.detail}`)
     } catch {
-      // The server died, or is not there yet.
+      // The server died or has not started yet.
     }
     this.result.retries++
     await sleep(randomInt(5, 25))
     return undefined
   }
 
-  /** Every key made one token, and nothing else is there. */
+  /** Checks that every key created one token, and that there are no others. */
   async judge(): Promise<void> {
     this.#server!.child.kill('SIGTERM')
     await this.#server!.ended

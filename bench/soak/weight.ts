@@ -1,4 +1,4 @@
-/** Large answers, more of them than fit into memory: each kind of asking on a server of its own, with its figures. */
+/** Large responses that together exceed the memory. Each kind of request runs on its own server. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { askAtOnce, askUnread, type Heavy, repeat, startHeavy, weigh } from '../../test/http/weight.js'
 
