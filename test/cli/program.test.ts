@@ -4,7 +4,7 @@ import { TOPIC_NAMES } from '../../src/cli/context.js'
 import { listSummaries } from '../../src/cli/program.js'
 import { ALL_SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
-import { createHome, testHome } from './home.js'
+import { createHome, testHome, testVault } from './home.js'
 
 /** Removes the line breaks of wrapped help. */
 const unfold = (text: string) => text.replaceAll(/\s+/g, ' ')
@@ -158,4 +158,39 @@ testHome('help topics explain exit codes, variables and expressions', async (t, 
     for (const line of lines) t.match(stdout, line)
     t.notMatch(stdout, 'undefined')
   }
+})
+
+testVault('short flags and common synonyms are accepted', async (t, home) => {
+  const print = async (line: string) => (await home.run(line)).stdout
+  for (const [words, same] of [
+    ['token get -h', 'token get --help'],
+    ['token help get', 'token get --help'],
+    ['help token get', 'token get --help'],
+    ['token help', 'token -h'],
+    ['-V', '--version'],
+    ['version', '--version'],
+  ] as const)
+    t.equal(await print(words), await print(same), words)
+  t.match(await print('profile help set'), 'Usage: coffer profile set')
+  await home.createToken({ id: 'made', data: { a: [1] }, mask: '{{ data }}' })
+  for (const [field, value] of [
+    ['id', 'made\n'],
+    ['data.a', '[1]\n'],
+    ['expires_at', 'null\n'],
+  ] as const)
+    t.equal(await print(`token get made -o value --fields ${field}`), value)
+  const two = await home.run('token list --fields id,type -o value')
+  t.match(two, { code: 2, stderr: 'error: --output value prints one field: add --fields NAME.\n' })
+})
+
+testVault('words that are almost a command lead to it', async (t, home) => {
+  for (const [line, meant] of [
+    ['logs', 'coffer log list'],
+    ['tokens', 'coffer token list'],
+    ['request list', 'coffer control request list'],
+    ['control requests', 'coffer control request list'],
+    ['control request list', 'coffer serve --test-controls'],
+    ['token list --url http://localhost:1', 'A command to a server needs an API key'],
+  ] as const)
+    t.match((await home.run(line)).stderr, meant, line)
 })

@@ -1,126 +1,20 @@
+/** Connections: slow clients, pipelined and concurrent requests, chunked bodies, and HEAD. */
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { createAnswerer } from '../../src/http/answerer.js'
-import { ByteBudget, ByteLease } from '../../src/http/byte-budget.js'
-import { answerText, type HttpRequest } from '../../src/http/exchange.js'
-import { SERVER_LIMITS } from '../../src/http/server.js'
-import { completeService } from '../../src/http/service.js'
-import { registry } from '../../src/operations/all.js'
-import { serve } from '../support/service.js'
-import { openTestVault, permissionsOf, type TestVault } from '../support/test-vault.js'
-import { readAnswers, requestText, sendRaw } from './socket.js'
+import { authenticate } from '../../../src/framework/caller/authenticate.js'
+import { createAnswerer } from '../../../src/http/answerer.js'
+import { answerText } from '../../../src/http/exchange.js'
+import { SERVER_LIMITS } from '../../../src/http/server.js'
+import { completeService } from '../../../src/http/service.js'
+import { registry } from '../../../src/operations/all.js'
+import { serve } from '../../support/service.js'
+import { openTestVault, permissionsOf } from '../../support/test-vault.js'
+import { readAnswers, requestText, sendRaw } from '../socket.js'
 
 const MIB = 1024 * 1024
-
-function createLease(load: ByteBudget, holder: string): ByteLease {
-  const share = new ByteLease(load)
-  share.holder = holder
-  return share
-}
-
-/** Returns the key of an application that sees every token in plaintext. */
-async function createRevealing({ createApplication }: TestVault): Promise<string> {
-  const rule = {
-    priority: 1,
-    container: '/',
-    transform: 'reveal' as const,
-    permissions: permissionsOf('private'),
-  }
-  return (await createApplication('private', { rules: [rule] })).key
-}
-
-const isRefused = (work: () => void): boolean => {
-  try {
-    work()
-    return false
-  } catch {
-    return true
-  }
-}
-
-t.test(
-  'all requests, and those of one application, hold limited bytes, and small requests have a reserve of their own',
-  async (t) => {
-    const load = new ByteBudget()
-    const [a, b] = [createLease(load, 'a'), createLease(load, 'b')]
-    a.reserve(60 * MIB)
-    t.throws(
-      () => createLease(load, 'a').reserve(10 * MIB),
-      { code: 'unavailable', status: 503 },
-      'two thirds',
-    )
-    b.reserve(36 * MIB)
-    t.throws(() => createLease(load, 'c').reserve(MIB), { code: 'unavailable' }, 'the whole budget is used')
-    const small = Array.from({ length: 96 * 16 + 1 }, () => createLease(load, 'c'))
-    const refused = small.filter((share) => isRefused(() => share.reserve(64 * 1024)))
-    t.equal(refused.length, 1, 'the reserve of small requests is as large as the budget')
-    for (const share of small) share.end()
-    b.reserve(10 * MIB)
-    createLease(load, 'c').reserve(26 * MIB)
-    t.throws(() => b.reserve(11 * MIB), { code: 'unavailable' }, 'released bytes were reserved again')
-    b.end()
-    createLease(load, 'd').reserve(10 * MIB)
-  },
-)
-
-t.test('a single holder may exceed the budget, and bytes that exist already are only counted', async (t) => {
-  const load = new ByteBudget()
-  const alone = createLease(load, 'a')
-  alone.take(MIB)
-  alone.reserve(300 * MIB)
-  t.throws(() => createLease(load, 'b').reserve(MIB), { code: 'unavailable' })
-  alone.end()
-  const settled = createLease(load, 'b')
-  settled.settle(200 * MIB)
-  t.throws(() => createLease(load, 'c').take(MIB), { code: 'unavailable' })
-  const wide = new ByteBudget(256 * MIB)
-  createLease(wide, 'a').take(256 * MIB)
-  createLease(wide, 'b').take(256 * MIB)
-})
-
-t.test('a request without room gets 503, writes nothing and logs nothing', async (t) => {
-  const vault = await openTestVault()
-  t.teardown(() => vault.app.close())
-  const key = await createRevealing(vault)
-  await vault.ask('token create', { id: 'large', type: 'token', data: 'x'.repeat(200_000) })
-  const answerer = createAnswerer(completeService({ host: vault.app, registry, authenticate, version: '0' }))
-  const countOf = async (name: string) =>
-    ((await vault.ask(name, { size: 1 })) as { pagination: { total_items: number } }).pagination.total_items
-  const load = new ByteBudget()
-  const ask = (method: string, target: string, body?: object) => {
-    const share = new ByteLease(load)
-    const bytes = Buffer.from(JSON.stringify(body ?? {}))
-    const readBody: HttpRequest['readBody'] = async () => {
-      share.take(bytes.length)
-      return bytes
-    }
-    return answerer({ method, target, headers: { 'svc-api-key': key }, lease: share, readBody })
-  }
-  const logs = await countOf('log list')
-  const full = createLease(load, 'somebody')
-  full.settle(128 * MIB)
-  const large = { type: 'token', data: 'y'.repeat(200_000), mask: '{{ data }}' }
-  for (const [method, target, body] of [
-    ['GET', '/tokens/large'],
-    ['HEAD', '/tokens/large'],
-    ['GET', '/tokens'],
-    ['POST', '/tokens/search', {}],
-    ['POST', '/tokens', large],
-  ] as const) {
-    const answer = await ask(method, target, body)
-    t.equal(answer.status, 503, `${method} ${target}`)
-    t.equal(answer.headers['retry-after'], '1')
-  }
-  t.equal(await countOf('log list'), logs, 'nothing was logged')
-  t.equal((await ask('GET', '/tokens?type=card')).status, 200, 'a small response is sent')
-  full.end()
-  t.equal((await ask('HEAD', '/tokens/large')).status, 200)
-  t.equal(await countOf('log list'), logs + 1)
-})
 
 t.test('a client that does not read is disconnected, and a slow one gets the whole response', async (t) => {
   const large = 'x'.repeat(24 * MIB)
@@ -269,7 +163,13 @@ t.test('a body in chunks of one byte takes memory of about its size', async (t) 
 t.test('a response to HEAD has the headers of GET and no body', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
-  const key = await createRevealing(vault)
+  const rule = {
+    priority: 1,
+    container: '/',
+    transform: 'reveal' as const,
+    permissions: permissionsOf('private'),
+  }
+  const { key } = await vault.createApplication('private', { rules: [rule] })
   await vault.ask('token create', { id: 'small', type: 'token', data: 'a' })
   await vault.ask('token create', { id: 'large', type: 'token', data: 'x'.repeat(300_000) })
   const service = completeService({ host: vault.app, registry, authenticate, version: '0' })
