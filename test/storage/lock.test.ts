@@ -84,7 +84,7 @@ t.test('a lock is taken over from a dead process, a reused pid and a process bef
   ] as const) {
     const files = makeDisk()
     await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
-    const empty = title.startsWith('left') ? ['lock', 'lock.p-12-x'] : []
+    const empty = title.startsWith('emptied') ? ['lock', 'lock.p-12-x'] : []
     for (const name of empty) files.plant(`/vault/${name}`, Buffer.alloc(0))
     const { holder } = await acquireLock(optionsFor(files, machine(processes(living), 11, 'here', boot)))
     t.equal(holder.pid, 11, title)
