@@ -295,8 +295,12 @@ t.test('rights that are lost during a call are lost for the rest of the call', a
 
   const plain = await create({})
   const second = await invoker()
-  t.equal(await lose(plain, second.key, '/base', remove(second)), 401, 'nor answered')
-  t.match(await ask('log list', { entity_id: plain.id }), { data: [{ operation: 'use' }, {}] }, 'but logged')
+  t.equal(await lose(plain, second.key, '/base', remove(second)), 401, 'the response is not passed on')
+  t.match(
+    await ask('log list', { entity_id: plain.id }),
+    { data: [{ operation: 'use' }, {}] },
+    'the use is logged',
+  )
 
   const third = await invoker()
   const bound = await createApplication('private', { permissions: ['token:read', 'token:create'] })

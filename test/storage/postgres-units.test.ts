@@ -168,7 +168,7 @@ t.test('a unit runs again if another unit changed what it read', async (t) => {
     })
     return count
   }
-  t.equal(await runs(replace(1, 2), () => two.write(replace(1, 3))), 2, 'and replaces')
+  t.equal(await runs(replace(1, 2), () => two.write(replace(1, 3))), 2, 'a row that it replaces')
   t.equal(await textOf(two, 1), 2)
   let finds = 0
   await one.write(async (writer) => {

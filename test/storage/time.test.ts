@@ -77,7 +77,7 @@ t.test('a jump is kept by the log and by the state', async (t) => {
     await engine.write((writer) => writer.storeTime())
     t.equal(await state(), 'settling')
     engine = await reopen(isFlushed)
-    t.equal(await state(), 'settling', 'opened anew')
+    t.equal(await state(), 'settling', 'after it was opened again')
     clock.set(clock() + HOUR)
     t.equal(await state(), 'steady')
     clock.set(clock() - DAY)

@@ -63,7 +63,7 @@ async function codeAt(address: string, key: Key, ms: number, sweeps = false): Pr
 async function checkEnd(t: Test, address: string, key: Key): Promise<void> {
   t.equal(await codeAt(address, key, HOUR_MS - 1), '123')
   t.equal(await codeAt(address, key, HOUR_MS), undefined, 'not swept')
-  t.equal(await codeAt(address, key, HOUR_MS - 1), '123', 'nor erased')
+  t.equal(await codeAt(address, key, HOUR_MS - 1), '123', 'the code is not erased yet')
   t.equal(await codeAt(address, key, HOUR_MS, true), undefined)
   t.equal(await codeAt(address, key, HOUR_MS - 1), undefined, 'erased')
 }
