@@ -43,5 +43,5 @@ t.test('a copy that differs from what was sent is refused', async (t) => {
     (all: Row[]) => [...all, all[0]!],
     ...changes.map((change) => ([first, ...rest]: Row[]) => [{ ...first!, ...change }, ...rest]),
   ])
-    await t.rejects(copy(changed), { code: 'storage_failed', message: /not what was sent/ })
+    await t.rejects(copy(changed), { code: 'storage_failed' })
 })

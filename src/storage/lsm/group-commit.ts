@@ -13,13 +13,13 @@
  * pending: readers of the log see them, and a crash would lose them.
  */
 import { type LogEntry, type LogSealer, logUnavailable, MAX_PENDING_MS } from '../engine.js'
+import { type Change, isRemoval } from '../rows/frame.js'
 import type { Durability } from '../store.js'
 import type { Counters } from '../time.js'
 import { attempt } from './attempt.js'
 import { Deadline } from './deadline.js'
 import { Memtable } from './memtable.js'
 import type { View } from './query.js'
-import { type Change, isRemoval } from './row-change.js'
 import { Transaction } from './transaction.js'
 import type { LsmTree } from './tree.js'
 

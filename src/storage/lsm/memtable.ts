@@ -1,8 +1,8 @@
 /** Changed rows in memory, by id and by key. A memtable shadows rows of older memtables and of tables. */
 import { lowerBound, toText } from '../bytes.js'
 import { LOG_ROWS, type Row, type RowId, type SeekQuery, type Where } from '../engine.js'
+import { type Change, DROP, INSERT, isRemoval, REMOVE } from '../rows/frame.js'
 import { isWithin } from '../time.js'
-import { type Change, DROP, INSERT, isRemoval, REMOVE } from './row-change.js'
 
 /** A version of a row. It is not live once a later change replaced or removed it. */
 interface Item {

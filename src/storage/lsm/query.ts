@@ -1,10 +1,11 @@
 /** Queries over memtables and sorted tables: newest first, with exact totals. Reads only the records of the page. */
 import { asBuffer, lowerBound, toText } from '../bytes.js'
 import type { EngineReader, LogEntry, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
+import { type Change, DROP } from '../rows/frame.js'
+import { bareRow } from '../rows/row.js'
 import type { ClockState } from '../store.js'
 import { clockStatus, type Times } from '../time.js'
 import type { Memtable } from './memtable.js'
-import { bareRow, type Change, DROP } from './row-change.js'
 import { EXPIRY } from './sstable/format.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import { search, seek } from './sstable/search.js'

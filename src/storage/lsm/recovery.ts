@@ -2,6 +2,7 @@
 import { damaged } from '../../errors.js'
 import { toBase64, toHex } from '../bytes.js'
 import { readWhole, removeQuietly } from '../files.js'
+import { type Frame, INSERT } from '../rows/frame.js'
 import { advanceTimes, type Counters, createCounters } from '../time.js'
 import { isUnfinished } from '../vault-file.js'
 import { replaceWhole } from '../whole-file.js'
@@ -15,7 +16,6 @@ import {
   sortSSTables,
   writeContents,
 } from './manifest.js'
-import { type Frame, INSERT } from './row-change.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import { LsmTree } from './tree.js'
 import { createWal, NO_TAG, openWal, readWal, WAL_LIMIT, type Wal, type WalContents, walPath } from './wal.js'

@@ -2,16 +2,17 @@
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import type { Draft, EngineWriter, LogEntry, LogSealer, Row, RowId } from '../engine.js'
+import * as frame from '../rows/frame.js'
+import { checkRow, tombstone } from '../rows/row.js'
 import type { ClockState } from '../store.js'
 import { advanceTimes, type Counters, type Times } from '../time.js'
 import { Memtable } from './memtable.js'
 import { Reader, type View } from './query.js'
-import * as rowChange from './row-change.js'
 
 export class Transaction extends Reader implements EngineWriter {
   /** Whether the time is committed even if the unit changes nothing. */
   storesTime = false
-  readonly changes: rowChange.Change[] = []
+  readonly changes: frame.Change[] = []
   /** Log entries. The commit turns them into rows. */
   readonly entries: LogEntry[] = []
   readonly #counters: Counters
@@ -55,10 +56,10 @@ export class Transaction extends Reader implements EngineWriter {
     if (seq === undefined) {
       if (this.#isKnown(toText(draft.id), draft.tenant))
         throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
-      this.#take(rowChange.INSERT, this.#rowOf(draft, this.#seq++, this.now))
+      this.#take(frame.INSERT, this.#rowOf(draft, this.#seq++, this.now))
     } else if (created === undefined)
       throw new CofferError('internal', 'A row was replaced without its time of creation.')
-    else this.#take(rowChange.REPLACE, this.#rowOf(draft, seq, created))
+    else this.#take(frame.REPLACE, this.#rowOf(draft, seq, created))
   }
 
   /** Lists the fields one by one, so that the many rows have one shape in V8. */
@@ -70,11 +71,11 @@ export class Transaction extends Reader implements EngineWriter {
   }
 
   remove(kind: number, tenant: number, id: RowId): void {
-    this.#take(rowChange.REMOVE, rowChange.tombstone(kind, tenant, id, this.#revision))
+    this.#take(frame.REMOVE, tombstone(kind, tenant, id, this.#revision))
   }
 
   dropTenant(tenant: number): void {
-    this.#take(rowChange.DROP, rowChange.tombstone(0, tenant, new Uint8Array(16), this.#revision))
+    this.#take(frame.DROP, tombstone(0, tenant, new Uint8Array(16), this.#revision))
   }
 
   append(entry: LogEntry): void {
@@ -108,9 +109,9 @@ export class Transaction extends Reader implements EngineWriter {
     Object.assign(counters, this.#confirmed ?? advanceTimes(counters, this.now))
   }
 
-  #take(kind: rowChange.ChangeKind, row: Row): void {
+  #take(kind: frame.ChangeKind, row: Row): void {
     if (this.#isOver) throw writtenLate()
-    rowChange.checkRow(row)
+    checkRow(row)
     const change = { kind, row }
     this.changes.push(change)
     this.own?.apply(change)

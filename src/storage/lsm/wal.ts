@@ -6,8 +6,8 @@ import type { Cipher } from '../../crypto/ports.js'
 import { type CofferError, damaged } from '../../errors.js'
 import { asBuffer, fromBase64, isEqual, toBase64, toHex } from '../bytes.js'
 import { readWhole, removeQuietly } from '../files.js'
+import { decodeFrame, FRAME_HEAD, type Frame } from '../rows/frame.js'
 import type { LsmOptions } from './context.js'
-import { decodeFrame, FRAME_HEAD, type Frame } from './row-change.js'
 
 /** The most bytes of a sealed frame: nonce 24, ciphertext, tag 16. A log is flushed long before this size. */
 export const FRAME_LIMIT = 512 * 1024 * 1024

@@ -3,8 +3,8 @@
  */
 import { CofferError, conflict } from '../../errors.js'
 import type * as port from '../engine.js'
-import { recordRow } from '../lsm/maintenance/verify.js'
 import { Readiness } from '../readiness.js'
+import { recordRow } from '../rows/row.js'
 import type { Durability } from '../store.js'
 import { type Header, headerText } from '../vault-file.js'
 import { CHANGE, checkRetry, nextPlan, type Plan, pauseMs, READ, type Reason } from './attempt.js'

@@ -9,7 +9,7 @@
  */
 import { CofferError } from '../../errors.js'
 import type * as port from '../engine.js'
-import { checkRow } from '../lsm/row-change.js'
+import { checkRow } from '../rows/row.js'
 import type { ClockState } from '../store.js'
 import { advanceTimes, clockStatus, type Times } from '../time.js'
 import { Collision, type Plan, type Reason } from './attempt.js'

@@ -1,14 +1,16 @@
 /** Reads all readable rows of a vault, even if the vault does not open, and finds its damage. Changes nothing. */
+
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
 import { toBase64, toText } from '../../bytes.js'
 import type { CheckRow, Finding, Row, VaultRows, Verification } from '../../engine.js'
+import type { Change } from '../../rows/frame.js'
+import { recordRow } from '../../rows/row.js'
 import { createCounters } from '../../time.js'
 import { plainRow } from '../../vault-rows.js'
 import { createContext, type LsmContext, type LsmOptions } from '../context.js'
 import { type Contents, digestHeader, readContents, sortSSTables } from '../manifest.js'
 import { Memtable } from '../memtable.js'
 import { ASIDE } from '../recovery.js'
-import type { Change } from '../row-change.js'
 import { blockOf, ENTRIES_PER_BLOCK, IDS, INDEXES, ROWS, sstablePath } from '../sstable/format.js'
 import { LiveSSTable } from '../sstable/live-sstable.js'
 import { SSTable } from '../sstable/reader.js'
@@ -192,13 +194,6 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
   vault.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
-}
-
-export function recordRow(result: Verification, check: CheckRow, place: string, row: Row): void {
-  const { problem, logs } = check(row)
-  if (problem !== undefined) result.findings.push({ place, problem: `Row ${row.seq}: ${problem}` })
-  else if (logs === undefined) result.readable.records++
-  else result.readable.logs += logs
 }
 
 async function verifyBlocks(sstable: SSTable): Promise<void> {

@@ -1,6 +1,6 @@
 import { asBuffer } from '../../bytes.js'
 import type { Row } from '../../engine.js'
-import { bareRow } from '../row-change.js'
+import { bareRow } from '../../rows/row.js'
 import { blockOf, IDS, type Index, KEYS, offsetOf, ROWS, RowEntry } from './format.js'
 import type { LiveSSTable } from './live-sstable.js'
 import type { SSTable } from './reader.js'

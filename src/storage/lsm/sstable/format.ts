@@ -6,7 +6,7 @@
  *   by the 8 bytes and then by the row number.
  */
 import { asBuffer, fromBase64, toBase64 } from '../../bytes.js'
-import { HEAD_BYTES, RowView } from '../row-change.js'
+import { HEAD_BYTES, RowView } from '../../rows/row.js'
 
 export const ROWS = 0
 export const IDS = 1

@@ -2,8 +2,8 @@
 import { damaged } from '../../../errors.js'
 import { asBuffer, toBase64 } from '../../bytes.js'
 import type { Row, RowId } from '../../engine.js'
+import { bareRow, NOTHING } from '../../rows/row.js'
 import type { LsmContext } from '../context.js'
-import { bareRow, NOTHING } from '../row-change.js'
 import * as format from './format.js'
 
 export interface SSTableMeta {

@@ -1,7 +1,7 @@
 /** Writes a sorted table from front to back. Only one block of an index and the sealed blocks of `ROWS` are in memory. */
 import { toBase64, toHex } from '../../bytes.js'
+import { type RowHead, writeHead } from '../../rows/row.js'
 import type { LsmContext } from '../context.js'
-import { type RowHead, writeHead } from '../row-change.js'
 import * as format from './format.js'
 import type { SSTableMeta } from './reader.js'
 
