@@ -28,6 +28,14 @@ interface About {
   pending: (Omit<PendingEntries, 'id' | 'sealed'> & { id: string; sealed: string })[]
 }
 
+interface BackupContent {
+  header: Header
+  rows: VaultRows
+  progress: Progress
+  /** Throws to end the backup, which then leaves no file. Called again and again. */
+  check(): void
+}
+
 /**
  * Returns the length in bytes. The file gets its final name after it was read again. After a failure there is no file.
  * @throws CofferError `conflict`, `storage_failed`
@@ -35,7 +43,7 @@ interface About {
 export async function writeBackup(
   { files, keys, random }: { files: Files; keys: EngineKeys; random: RandomSource },
   path: string,
-  { header, rows, progress }: { header: Header; rows: VaultRows; progress: Progress },
+  { header, rows, progress, check }: BackupContent,
 ): Promise<number> {
   refuseIfThere(files, path)
   const file = new WholeFile(files, path, toHex(random.bytes(10)))
@@ -53,10 +61,16 @@ export async function writeBackup(
         position = next.position
         // Gives the event loop a turn.
         await new Promise(setImmediate)
+        check()
       }
       file.sync()
     },
-    read: () => readBackup(files, keys, file.path).rows(),
+    read: async function* () {
+      for await (const row of readBackup(files, keys, file.path).rows()) {
+        check()
+        yield row
+      }
+    },
   }
   try {
     await copyAndVerify(rows, target, keys.chain, progress)

@@ -180,6 +180,7 @@ export function createApp(parts: AppParts): App {
         .then(() => background.idle())
         .then(() => deliveries.close())
         .then(() => runtime.closeOutbound())
+        .then(() => maintenance?.close())
         .then(() => store.close())
         .finally(() => {
           lock?.release()

@@ -1,7 +1,7 @@
 import { describeSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import type { RandomSource } from '../crypto/ports.js'
-import { conflict } from '../errors.js'
+import { conflict, interrupted } from '../errors.js'
 import type { VaultMaintenance } from '../framework/ports/vault.js'
 import { verifySeals } from '../storage/barrier/reseal.js'
 import type { EngineMaintenance } from '../storage/engine.js'
@@ -15,6 +15,11 @@ export function createMaintenance(
   store: Store,
   { files, random }: { files: Files; random: RandomSource },
 ): VaultMaintenance {
+  let isClosing = false
+  const backups = new Set<Promise<number>>()
+  const check = () => {
+    if (isClosing) throw interrupted()
+  }
   return {
     async describe() {
       const { vault, format, created } = engine.header
@@ -47,16 +52,25 @@ export function createMaintenance(
       return result
     },
     compact: () => engine.compact(),
-    backup: (path) =>
-      engine.withRows(async (rows) => {
+    backup(path) {
+      const backup = engine.withRows(async (rows) => {
         const { writeBackup } = await import('../storage/backup-file.js')
-        const content = { header: engine.header, rows, progress: () => {} }
+        const content = { header: engine.header, rows, progress: () => {}, check }
         return writeBackup({ files, random, keys: keyring.engine }, path, content)
-      }),
+      })
+      backups.add(backup)
+      const forget = () => void backups.delete(backup)
+      backup.then(forget, forget)
+      return backup
+    },
     async replaceHeader(header, replaces) {
       if (engine.header.mac !== replaces)
         throw conflict('Another process changed the key slots meanwhile. Try again.')
       await engine.replaceHeader(header as Header)
+    },
+    async close() {
+      isClosing = true
+      await Promise.allSettled(backups)
     },
   }
 }

@@ -24,7 +24,12 @@ const optionsFor = (files: FakeFiles, directory = '/vault', role: 'command' | 's
 
 const backUp = (engine: FileEngine, files: FakeFiles) =>
   engine.withRows((rows) =>
-    writeBackup(optionsFor(files), '/backup', { header: engine.header, rows, progress: () => {} }),
+    writeBackup(optionsFor(files), '/backup', {
+      header: engine.header,
+      rows,
+      progress: () => {},
+      check: () => {},
+    }),
   )
 
 /** Creates a vault from the rows of `/backup`. Stands in for the layer above, which has the keys. */

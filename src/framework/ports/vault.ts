@@ -48,6 +48,8 @@ export interface VaultMaintenance {
   backup(path: string): Promise<number>
   /** @throws CofferError `conflict` if the `mac` of the current header is not `replaces` */
   replaceHeader(header: VaultHeader, replaces: string): Promise<void>
+  /** Ends backups in progress, which leave no file. */
+  close(): Promise<void>
 }
 
 export interface OpenVault {
