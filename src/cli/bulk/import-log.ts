@@ -19,6 +19,11 @@ const NEW_OR_OLD = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
 const HEAD_BYTES = 128
 const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
+export interface Refused {
+  readonly line: number
+  readonly reason: string
+}
+
 export type ImportLog = Awaited<ReturnType<typeof openImportLog>>
 
 /** `about`: identifies a run that one process at a time may resume. @throws CofferError `usage`, `conflict`, `unavailable`, `storage_failed` */
@@ -27,7 +32,8 @@ export async function openImportLog(path: string | undefined, about: string | un
   const file = path === undefined ? undefined : await openOwn(path, isResumable ? NEW_OR_OLD : NEW)
   const lock = file && isResumable ? await lockFile(path!, pid).catch(closeAfter(file)) : undefined
   const before = lock && (await readRun(file!, path!, about!).catch(closeAfter(file!, lock)))
-  const { run, rows, pending } = before ?? { run: randomUUID(), rows: 0, pending: 0 }
+  const nothing = { run: randomUUID(), rows: 0, pending: 0, refused: { count: 0, first: undefined } }
+  const { run, rows, pending, refused } = before ?? nothing
   let isBegun = before !== undefined
   return {
     /** Names the run to the vault. */
@@ -36,6 +42,8 @@ export async function openImportLog(path: string | undefined, about: string | un
     rows,
     /** Rows of the batch after them that an earlier run may have sent; 0: not known. A server knows it only as it was. */
     pending,
+    /** Rows that earlier runs have refused. */
+    refused,
     /** Whether an earlier run may have sent rows. */
     isBegun,
     /** Called before a batch is sent to a server, or (`count` is 0) to a vault, which keeps the batch of a run itself. */
@@ -85,14 +93,29 @@ async function readRun(file: FileHandle, path: string, about: string) {
       `${path} is of another import. Give another file, or the command, vault and key that it began with.`,
     )
   const ends = [HEAD_BYTES]
-  for await (const line of file.readLines({ start: HEAD_BYTES, autoClose: false }))
+  /** The places of refused rows: a batch may be cut off again below. */
+  const refusedAt: number[] = []
+  let first: Refused | undefined
+  for await (const line of file.readLines({ start: HEAD_BYTES, autoClose: false })) {
+    const result = line.includes('"refused"') ? parseJsonOrNothing(line) : undefined
+    if (isObject(result) && result.status === 'refused') {
+      first ??= { line: Number(result.line), reason: String(result.reason) }
+      refusedAt.push(ends.length)
+    }
     ends.push(ends.at(-1)! + Buffer.byteLength(line) + 1)
+  }
   const whole = ends.findLastIndex((end) => end <= stat.size)
   // A kill or a full disk may leave a part of the results of a batch.
-  const [first, count] = [Number(before.first), Number(before.count)]
-  const rows = whole < first + count ? Math.min(whole, first) : whole
+  const [begun, count] = [Number(before.first), Number(before.count)]
+  const rows = whole < begun + count ? Math.min(whole, begun) : whole
   await file.truncate(ends[rows])
-  return { run: String(before.run), rows, pending: rows === first ? count : 0 }
+  const refused = refusedAt.filter((at) => at <= rows).length
+  return {
+    run: String(before.run),
+    rows,
+    pending: rows === begun ? count : 0,
+    refused: { count: refused, first: refused > 0 ? first : undefined },
+  }
 }
 
 /** A file that only its owner may read. @throws CofferError `conflict`, `storage_failed` */

@@ -14,7 +14,7 @@ import { placeOf } from '../target/place.js'
 import { findTenantChoice } from '../target/vault.js'
 import type { Task } from '../task.js'
 import { readCsv } from './csv.js'
-import { type ImportLog, openImportLog } from './import-log.js'
+import { type ImportLog, openImportLog, type Refused } from './import-log.js'
 import { decodeChunks, type Row, readRows } from './rows.js'
 import { type Send, sendToServer, sendToVault } from './send.js'
 
@@ -90,11 +90,6 @@ function describeCommand({ args, options, presentation }: Task, maps: readonly s
   return repeatCommand(given, [...maps, ...type])
 }
 
-interface Refused {
-  readonly line: number
-  readonly reason: string
-}
-
 class ImportRun {
   readonly counts = { created: 0, deduplicated: 0, refused: 0 }
   readonly #task: Task
@@ -151,7 +146,8 @@ class ImportRun {
 
   /** @throws CofferError `validation` if a row was refused */
   throwRefused(): void {
-    const [first] = this.#refused
+    const earlier = this.#settings.continuesOnError ? this.#log.refused.first : undefined
+    const first = earlier ?? this.#refused[0]
     if (first !== undefined)
       throw this.#task.options.dryRun === true ? this.#describeRehearsal() : this.#describeRefusal(first)
   }
@@ -166,9 +162,12 @@ class ImportRun {
   }
 
   #describeRefusal({ line, reason }: Refused): CofferError {
-    const { created, refused } = this.counts
+    const { created } = this.counts
+    const before = this.#log.refused.count
+    const refused = before + this.counts.refused
+    const earlier = before === 0 ? '' : `, ${before} of them in earlier runs`
     const where = this.#settings.continuesOnError
-      ? `Rows refused: ${refused}; the first is line ${line}`
+      ? `Rows refused: ${refused}${earlier}; the first is line ${line}`
       : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error goes on)`
     const isRepeatable = created === 0 || this.#settings.isResumable
     const advice = /^type: is required/.test(reason) ? '; give it with --type token' : ''

@@ -172,6 +172,18 @@ testVault('a run continues after its refused row was corrected', async (t, home)
   t.equal(await total(home), 3)
 })
 
+testVault('a continued run still fails for the rows that its earlier runs refused', async (t, home) => {
+  home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}`)
+  const words = [...RESUME, '--continue-on-error']
+  t.match(await home.run(words), { code: 2, stderr: /^error: Rows refused: 1; the first is line 2: / })
+  const earlier = /^error: Rows refused: 1, 1 of them in earlier runs; the first is line 2: /
+  t.match(await home.run(words), { code: 2, stdout: /"resumed_after":3,"created":0/, stderr: earlier })
+  home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}${line(null)}${line('e')}`)
+  const both = /^error: Rows refused: 2, 1 of them in earlier runs; the first is line 2: /
+  t.match(await home.run(words), { code: 2, stdout: /"created":1,.*"refused":1/, stderr: both })
+  t.equal(await total(home), 3)
+})
+
 testVault('an interrupt ends a run between two batches and says how to continue', async (t, home) => {
   home.write('rows.ndjson', lines(8000))
   const options = { columns: 80, interruptAt: '250', env: { COFFER_OUTPUT: 'json' } }
