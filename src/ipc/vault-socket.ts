@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import type { Mac } from '../crypto/ports.js'
-import { CofferError } from '../errors.js'
+import { CofferError, codeOf } from '../errors.js'
 import { type Files, storageError } from '../storage/files.js'
 import { encodeFrame, FrameReader } from './frames.js'
 
@@ -96,6 +96,29 @@ export async function serveVaultSocket(
 /** Whether a server may be listening. Unlike connecting, this needs no keys. */
 export function hasVaultSocket(vault: Pick<VaultSocketOptions, 'files' | 'directory'>): boolean {
   return vault.files.stat(`${vault.directory}/${SOCKET}`) !== undefined
+}
+
+/**
+ * Whether a killed server left the socket. A server that stops removes its socket first. The answer is also right for a
+ * server in another container.
+ */
+export async function isSocketAbandoned(
+  vault: Pick<VaultSocketOptions, 'files' | 'directory'>,
+): Promise<boolean> {
+  if (!hasVaultSocket(vault)) return false
+  const { connect } = await import('node:net')
+  return withShortPath(vault.directory, async (path) => {
+    const socket = connect({ path, timeout: HANDSHAKE_LIMIT_MS })
+    try {
+      return await new Promise<boolean>((resolve) => {
+        socket.once('connect', () => resolve(false))
+        socket.once('timeout', () => resolve(false))
+        socket.once('error', (error) => resolve(codeOf(error) === 'ECONNREFUSED'))
+      })
+    } finally {
+      socket.destroy()
+    }
+  })
 }
 
 /**

@@ -13,7 +13,7 @@ export interface ProcessIdentity {
   pid: number
   /** When the running process with this number started, in any fixed format. Undefined if there is none. */
   startOf(pid: number): string | undefined
-  /** Identifies this boot of the machine and the PID namespace. */
+  /** The boot of the machine, and after a `/` the PID namespace. Empty if the system does not report it. */
   boot: string
   host: string
 }
@@ -44,6 +44,8 @@ export interface LockOptions {
   isServer?: boolean
   /** Throws to end the wait at once, for example because this living holder is a server. */
   checkHolder?(holder: LockHolder): void
+  /** Whether this holder, whose process is in another container of this machine, has ended for certain. */
+  hasEnded?(holder: LockHolder): Promise<boolean>
 }
 
 export interface Lock {
@@ -92,7 +94,7 @@ async function waitForLock(options: LockOptions, own: string): Promise<void> {
   let waitedMs = 0
   let totalMs = 0
   let last: string | undefined
-  for (let pauseMs = FIRST_WAIT_MS; !tryToAcquire(options, own); ) {
+  for (let pauseMs = FIRST_WAIT_MS; !(await tryToAcquire(options, own)); ) {
     const held = readLockHolder(files, directory, identity, name)
     if (held?.state === 'alive') checkHolder?.(held.holder)
     if (held !== undefined && held.holder.nonce !== last) {
@@ -108,13 +110,17 @@ async function waitForLock(options: LockOptions, own: string): Promise<void> {
 }
 
 /** Returns true if the lock is acquired. Breaks the lock of a dead holder first. */
-function tryToAcquire(options: LockOptions, own: string): boolean {
+async function tryToAcquire(options: LockOptions, own: string): Promise<boolean> {
   const { files, directory, name = LOCK, identity } = options
   const path = `${directory}/${name}`
   if (files.link(own, path)) return true
   const holder = readLock(files, path)
   if (holder === undefined) return files.link(own, path)
-  if (stateOf(holder, identity) !== 'dead') return false
+  const state = stateOf(holder, identity)
+  if (state === 'alive') return false
+  // Through a network file system, the socket of a living server on another machine looks abandoned.
+  const mayAsk = state === 'unknown' && isOfSameBoot(holder, identity)
+  if (state === 'unknown' && !(mayAsk && (await options.hasEnded?.(holder)))) return false
   return breakLock(options, own, path, holder.nonce) && files.link(own, path)
 }
 
@@ -138,9 +144,18 @@ function breakLock(options: LockOptions, own: string, path: string, nonce: strin
 
 function stateOf(holder: LockHolder, identity: ProcessIdentity): 'alive' | 'dead' | 'unknown' {
   if (holder.nonce === UNREADABLE) return 'dead'
-  if (holder.host !== identity.host) return 'unknown'
-  if (holder.boot !== identity.boot) return 'dead'
+  const isHere = isOfSameBoot(holder, identity)
+  if (!isHere && holder.host !== identity.host) return 'unknown'
+  if (!isHere && holder.boot !== identity.boot) return 'dead'
+  // A process of another container of this machine, which may have our host name: its number means nothing here.
+  if (holder.boot !== identity.boot) return 'unknown'
   return identity.startOf(holder.pid) === holder.started ? 'alive' : 'dead'
+}
+
+/** Whether both are of one boot of one machine, whatever their PID namespaces are. */
+function isOfSameBoot(holder: LockHolder, identity: ProcessIdentity): boolean {
+  const [boot] = identity.boot.split('/')
+  return boot !== '' && String(holder.boot).split('/')[0] === boot
 }
 
 function writeHolder(files: Files, path: string, holder: LockHolder): void {
@@ -201,7 +216,8 @@ function lockUnavailable(options: LockOptions, waitedMs: number): CofferError {
     const { pid, host } = held.holder
     return new CofferError(
       'unavailable',
-      `Process ${pid} on ${host} holds ${path}. This machine cannot check whether that process is alive. ${waited} ` +
+      `Process ${pid} on ${host} holds ${path}. It is in another container or on another machine, so this machine cannot ` +
+        `check whether that process is alive. ${waited} ` +
         `If that process has ended, remove ${path}.`,
     )
   }
@@ -224,7 +240,7 @@ export function readProcessIdentity(pid: number): ProcessIdentity {
   return { pid, startOf, boot: readBoot(), host: hostname() }
 }
 
-/** The PID namespace distinguishes containers of one machine. */
+/** The boot and the PID namespace, because each namespace has its own process numbers. */
 function readBoot(): string {
   const boot = readText('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
   try {

@@ -43,6 +43,8 @@ export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; 
 const VAULT_ID_BYTES = 16
 /** A server loads libsodium after this pause, because loading it blocks the process for 25 ms. */
 const SODIUM_AFTER_MS = 500
+/** The maximum time between the lock of a starting server and its socket. */
+const LONGEST_START_MS = 60_000
 /** Facts about a vault that are readable without a key. */
 export interface LockedVault {
   id: string
@@ -142,6 +144,7 @@ export async function withLock<T>(
     identity: readProcessIdentity(effects.pid),
     isServer: effects.role === 'server',
     checkHolder,
+    hasEnded: (holder) => hasServerEnded(effects, holder),
     wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   })
   try {
@@ -150,6 +153,14 @@ export async function withLock<T>(
     lock.release()
     throw error
   }
+}
+
+/** Whether a server in another container of this machine was killed. A server that has just started may not listen yet. */
+async function hasServerEnded(effects: Effects & { name?: string }, holder: LockHolder): Promise<boolean> {
+  const mayBegin = effects.clock() - holder.since < LONGEST_START_MS
+  if (!holder.isServer || mayBegin || effects.name !== undefined) return false
+  const { isSocketAbandoned } = await import('../ipc/vault-socket.js')
+  return isSocketAbandoned(effects)
 }
 
 /** Takes a lock beside a file, so that one process at a time uses the file. @throws CofferError `unavailable` */

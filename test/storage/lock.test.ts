@@ -94,9 +94,42 @@ t.test('a lock is taken over from a dead process, a reused pid and a process bef
 
 t.test('a lock of another machine is not taken over', async (t) => {
   const files = makeDisk()
-  await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there')))
+  await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there', 'their boot')))
   const options = optionsFor(files, machine(processes('11b'), 11))
   await t.rejects(acquireLock(options), { code: 'unavailable', message: /on there.*remove \/vault\/lock/ })
+})
+
+t.test('an owner in another container keeps the lock until its end is known', async (t) => {
+  for (const [host, otherHost] of [
+    ['here', 'here'],
+    ['one', 'other'],
+  ] as const) {
+    const files = makeDisk()
+    const owner = machine(processes('10a'), 10, host, 'boot/pid:[1]')
+    const { holder } = await acquireLock(optionsFor(files, owner, { isServer: true }))
+    const other = machine(processes('11b'), 11, otherHost, 'boot/pid:[2]')
+    t.equal(readLockHolder(files, '/vault', other)?.state, 'unknown')
+    await t.rejects(acquireLock(optionsFor(files, other)), { code: 'unavailable', message: /container/ })
+    const living = optionsFor(files, other, { hasEnded: async () => false })
+    await t.rejects(acquireLock(living), { code: 'unavailable' })
+    t.strictSame(readLockHolder(files, '/vault', owner), { holder, state: 'alive' }, 'it still has the lock')
+    const ended = optionsFor(files, other, { hasEnded: async ({ nonce }) => nonce === holder.nonce })
+    t.equal((await acquireLock(ended)).holder.pid, 11)
+  }
+})
+
+t.test('an owner on another machine keeps the lock, without a question', async (t) => {
+  const files = makeDisk()
+  await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there', 'their boot')))
+  const options = optionsFor(files, machine(processes('11b'), 11), { hasEnded: async () => true })
+  await t.rejects(acquireLock(options), { code: 'unavailable', message: /on there/ })
+})
+
+t.test('a machine is the same after its name has changed', async (t) => {
+  const files = makeDisk()
+  await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'before', 'boot/pid:[1]')))
+  const renamed = machine(processes('11b'), 11, 'after', 'boot/pid:[1]')
+  t.equal((await acquireLock(optionsFor(files, renamed))).holder.pid, 11)
 })
 
 t.test('the process that has waited longest acquires the lock next, among any number', async (t) => {

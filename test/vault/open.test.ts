@@ -1,7 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { readProcessIdentity } from '../../src/storage/lock.js'
 import { hasHeader } from '../../src/storage/vault-file.js'
 import { createVault, openVault, reachVault } from '../../src/vault/open.js'
 import { FakeFiles } from '../storage/fake-files.js'
@@ -108,3 +111,44 @@ t.test('the scheme of an address selects the kind of vault', async (t) => {
     message: /mongodb:.*a directory, memory:, or postgres:/,
   })
 })
+
+t.test(
+  'a server in another container keeps its vault, until it was killed',
+  { skip: process.platform !== 'linux' },
+  async (t) => {
+    const root = mkdtempSync(join(tmpdir(), 'coffer-container-'))
+    t.teardown(() => rmSync(root, { recursive: true, force: true }))
+    const place = { ...locate(join(root, 'vault')), role: 'command', timeoutMs: 50 } as const
+    const key = createKey()
+    await (await createVault(place, 'first', key.create)).close()
+    const path = join(place.directory, 'socket')
+    const listen = `require('net').createServer().listen(${JSON.stringify(path)}, () => console.log('.'))`
+    const server = spawn(process.execPath, ['-e', listen], { stdio: ['ignore', 'pipe', 'inherit'] })
+    t.teardown(() => server.kill('SIGKILL'))
+    await once(server.stdout, 'data')
+    // As its lock looks from here: of the same machine, with a number of its own namespace.
+    const { host, boot } = readProcessIdentity(process.pid)
+    const holder = {
+      pid: 1,
+      started: '1',
+      boot: `${boot.split('/')[0]}/pid:[1]`,
+      host,
+      nonce: 'theirs',
+      isServer: true,
+    }
+    const lock = (since: number) =>
+      writeFileSync(join(place.directory, 'lock'), JSON.stringify({ ...holder, since }), { mode: 0o600 })
+    const refused = { code: 'unavailable', message: /another container/ }
+    lock(Date.now() - 3_600_000)
+    await t.rejects(openVault(place, key.choose), refused, 'it listens')
+    server.kill('SIGKILL')
+    await once(server, 'close')
+    lock(Date.now())
+    await t.rejects(openVault(place, key.choose), refused, 'one that has just begun may not listen yet')
+    lock(Date.now() - 3_600_000)
+    await (await openVault(place, key.choose)).close()
+    rmSync(path, { force: true })
+    lock(Date.now() - 3_600_000)
+    await t.rejects(openVault(place, key.choose), refused, 'one that is stopping does not listen any more')
+  },
+)
