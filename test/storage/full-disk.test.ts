@@ -114,6 +114,21 @@ t.test('deleted data that a full disk kept is overwritten once there is space', 
   }
 })
 
+t.test('a server overwrites what a command left, without a request', async (t) => {
+  const { files, options, engine } = await create('command')
+  await put(engine, 'a', secretOf('a'))
+  await engine.flush()
+  files.full = ALL_BUT_LOG
+  await remove(engine, 'a')
+  files.full = undefined
+  await engine.close()
+  t.ok(isHeld(files))
+  const server = await openFileEngine({ ...options, role: 'server', eraseAfterMs: 5 })
+  await until(() => !isHeld(files))
+  t.notOk(isHeld(files))
+  await server.close()
+})
+
 t.test('the next command overwrites what a command could not overwrite', async (t) => {
   const { files, options, engine } = await create('command')
   await put(engine, 'a', secretOf('a'))

@@ -66,6 +66,8 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
       pass: () => this.#syncSoon(),
       end: () => this.#endRound(),
     })
+    // A command before may have left bytes, and perhaps no request comes.
+    this.#eraseLater()
   }
 
   get maintenance(): port.EngineMaintenance {
