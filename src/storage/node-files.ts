@@ -52,9 +52,16 @@ export function nodeFiles(): Files {
     },
     create: (path) => {
       const file = attempt('create', path, () => fs.openSync(path, NEW | PLAIN, 0o600))
+      try {
+        // The umask may have removed bits of 0600.
+        attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
+      } catch (error) {
+        // A file system without modes refuses this. No empty file is left there.
+        fs.closeSync(file)
+        fs.rmSync(path, { force: true })
+        throw error
+      }
       paths.set(file, path)
-      // The umask may have removed bits of 0600.
-      attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
       return file
     },
     close: (file) => {

@@ -1,5 +1,14 @@
 /** A file gets its name only when it is complete, even if the process, the machine or the disk fails at any step. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -104,4 +113,20 @@ t.test('on a real disk the file is private, and its name may have the maximum le
   t.throws(() => new WholeFile(files, join(place, 'under way'), 'abc'), { message: /exists already/ })
   file.discard()
   t.equal(readdirSync(place).length, 2)
+})
+
+t.test('a file whose mode cannot be set is not left', (t) => {
+  const place = createPlace(t)
+  const { fchmodSync } = fs
+  t.teardown(() => {
+    fs.fchmodSync = fchmodSync
+    syncBuiltinESMExports()
+  })
+  fs.fchmodSync = () => {
+    throw Object.assign(new Error('EPERM'), { code: 'EPERM' })
+  }
+  syncBuiltinESMExports()
+  t.throws(() => writeNew(nodeFiles(), join(place, 'file'), TEXT, 'n'), { code: 'storage_failed' })
+  t.strictSame(readdirSync(place), [])
+  t.end()
 })
