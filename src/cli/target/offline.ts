@@ -95,13 +95,22 @@ function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
       const slots = await changeKeySlots(place, choose, change).catch(async (error: unknown) => {
         // After other failures it is not certain that the new key file opens nothing.
         const isRefused = error instanceof CofferError && error.code === 'conflict'
-        for (const path of isRefused ? saved : []) await rm(path, { force: true })
+        for (const path of saved)
+          if (isRefused) await rm(path, { force: true })
+          else await printNotice(terminal, describeUncertain(path))
         throw error
       })
       for (const path of saved) await printNotice(terminal, `The new key file is ${path}.`)
       return slots
     },
   }
+}
+
+function describeUncertain(path: string): string {
+  return (
+    `The new key file ${path} is written, but perhaps it opens nothing yet. If coffer vault keys list shows no new ` +
+    'slot, remove the file and repeat the command.'
+  )
 }
 
 /** The target of a copy. @throws CofferError `usage` */
