@@ -67,7 +67,7 @@ t.test('a server has its own port and closes what it opened', async (t) => {
 
 t.test('an unknown option is refused by name', async (t) => {
   const unknown = { allownet: ['a.example'], reactors: {}, seed: undefined }
-  const message = /^These options do not exist here: allownet, reactors\. There are .*allowNet/
+  const message = /^Unknown options: allownet, reactors\. Known options: .*allowNet/
   const opens: ((options: never) => Promise<Coffer>)[] = [openTestVault, startServer, openVault]
   for (const open of opens) await t.rejects(open(unknown as never), { code: 'usage', message }, open.name)
   await using vault = await openTestVault({ allowNet: ['a.example'] })

@@ -1,4 +1,4 @@
-/** Clients of servers: of their interface, and of their control plane. */
+/** Clients of a server's interface, and of its control plane. */
 import { randomUUID } from 'node:crypto'
 import { createHttpClient, type Fetch, type HttpClientOptions } from '../client/http-client.js'
 import { pause } from '../client/pause.js'
@@ -22,14 +22,15 @@ export interface ForkOptions {
 
 /**
  * The control plane of a vault. Calls for state and clock reject with `not_found` unless the vault is in memory.
- * `requests.list` and `webhooks` wait until `count` match. After `timeout` (default 2 s) they resolve to those that there are.
+ * `requests.list` and `webhooks` wait until `count` records match. After `timeout` (default 2 s) they resolve to the records
+ * that match by then.
  */
 export type Control<Fork, Key extends string | undefined = string | undefined> = Controls & {
   /** The key of `/_coffer/` on the server; undefined if requests cannot reach it. */
   readonly key: Key
   /**
-   * A tenant of its own with the data that the vault began with, its own keys, log, clock and faults: one for each
-   * parallel test worker. The vault's server accepts its keys too. `stop` deletes it.
+   * Creates a tenant with the data that the vault began with, and with its own keys, log, clock and faults. Each
+   * parallel test worker can have one. The vault's server accepts the keys of its forks too. `stop` deletes the fork.
    */
   fork(options?: ForkOptions): Promise<Fork>
 }
@@ -40,9 +41,9 @@ export interface RemoteFork<Names extends string = string> extends AsyncDisposab
   readonly tenant: ResultOf<'control fork create'>['tenant']
   readonly keys: Readonly<Record<Names, string>>
   readonly control: Controls
-  /** A client of the application with this key. It repeats nothing, unless `retries` says how often. */
+  /** A client of the application with this key. It repeats no request unless `retries` says how often. */
   as(key: string, options?: Pick<ClientOptions, 'retries'>): Client
-  /** Deletes it. */
+  /** Deletes the fork. */
   stop(): Promise<void>
 }
 
@@ -54,8 +55,8 @@ export interface ClientOptions
 }
 
 /**
- * A client of any server of the interface: `client.tokens.create({ type: 'token', data: 'text' })`. A method resolves to
- * the answer, or rejects with the CofferError of the server; it tries again when the server is busy.
+ * A client of any server that has this interface: `client.tokens.create({ type: 'token', data: 'text' })`. A method
+ * resolves to the answer, or rejects with the CofferError of the server. It tries again if the server is busy.
  * @throws CofferError `usage`
  */
 export function createClient(options: ClientOptions): Client {
@@ -64,8 +65,8 @@ export function createClient(options: ClientOptions): Client {
 }
 
 /**
- * The control plane of a server in another process, such as `coffer serve --ephemeral`. `key` is that of its control
- * plane. @throws CofferError `usage`
+ * The control plane of a server in another process, such as `coffer serve --ephemeral`. `key` is the control key.
+ * @throws CofferError `usage`
  */
 export function createControl<Names extends string = string>(
   options: ClientOptions,

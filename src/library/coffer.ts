@@ -11,10 +11,9 @@ import { DEFAULT_PREFIX } from '../http/server.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import { type ClientOptions, type Control, clientOver, createControls, type ForkOptions } from './clients.js'
 
-/** For requests that name no host. */
+/** The origin of requests that name no host. */
 const ORIGIN = 'http://localhost'
 
-/** How a vault answers requests. */
 export interface HandlerOptions {
   /** The start of header names: `svc` (the default) gives `SVC-API-KEY`. */
   prefix?: string
@@ -22,7 +21,7 @@ export interface HandlerOptions {
   bodyLimitBytes?: number
   /** Whether web pages of other origins may read answers (CORS); default true. */
   cors?: boolean
-  /** The limit per application, then 429. */
+  /** The requests of one application that are allowed in a period. Further requests are answered 429. */
   rate?: Rate
 }
 
@@ -37,7 +36,7 @@ export interface AskOptions {
   tenant?: string
   /** Whether the owner sees data in plaintext; default false. */
   reveal?: boolean
-  /** The key of the application that asks. */
+  /** The API key of the application. */
   key?: string
 }
 
@@ -46,7 +45,7 @@ export interface TestVault<Names extends string = string> extends Coffer<Names> 
   readonly control: Control<Coffer<Names>, string>
 }
 
-/** A vault and its HTTP server. A fork has no key of a control plane: that of the server reaches it. */
+/** A vault and its HTTP server. A fork has no control key of its own: the control key of the server reaches it. */
 export interface CofferServer<
   Names extends string = string,
   Key extends string | undefined = string | undefined,
@@ -61,7 +60,7 @@ export interface Opened {
   control: ControlState
   keys: Readonly<Record<string, string>>
   options: HandlerOptions
-  /** The key of its control plane over HTTP, if it has one. */
+  /** The key of the vault's control plane over HTTP, if there is one. */
   controlKey?: string | undefined
   url?: string
   port?: number
@@ -74,7 +73,7 @@ export class Coffer<Names extends string = string> {
   readonly keys: Readonly<Record<Names, string>>
   /** Restores states, sets the clock, makes requests fail, and lists them. */
   readonly control: Control<Coffer<Names>>
-  /** The address of its server, if it has one. */
+  /** The address of the vault's server, if there is one. */
   readonly url: string | undefined
   readonly port: number | undefined
   readonly #opened: Opened
@@ -114,7 +113,7 @@ export class Coffer<Names extends string = string> {
     return this.#handle(new Request(typeof input === 'string' ? new URL(input, ORIGIN) : input, init))
   }
 
-  /** Performs an operation by its name, such as `token create`. @throws CofferError those of the operation */
+  /** Performs an operation by its name, such as `token create`. @throws CofferError as the operation does */
   async ask<Name extends OperationName>(
     operation: Name,
     input: Record<string, unknown> = {},
@@ -126,8 +125,8 @@ export class Coffer<Names extends string = string> {
   }
 
   /**
-   * A client of the application with this key, without a socket: `vault.as(key).tokens.create({ … })`. A test sees each
-   * refusal: nothing is repeated, unless `retries` says how often.
+   * A client of the application with this key, without a socket: `vault.as(key).tokens.create({ … })`. It repeats no
+   * request unless `retries` says how often, so a test sees each refusal.
    * @throws CofferError `usage` for a key that no header can carry
    */
   as(key: string, { retries = 0 }: Pick<ClientOptions, 'retries'> = {}): Client {

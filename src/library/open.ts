@@ -11,10 +11,10 @@ import { Coffer, type CofferServer, type HandlerOptions, type TestVault } from '
 
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
 
-/** The contents of a vault; see `coffer seed apply --help`. A constant `as const` keeps the names of its applications. */
+/** The contents of a vault; see `coffer seed apply --help`. Declare a seed `as const` to keep the names of its applications. */
 export type Seed = DeepReadonly<SeedInput>
 
-/** The names of the keys of a vault with this seed, as far as its type has them. */
+/** The names of the keys of a vault with this seed, if the seed's type contains them. */
 export type KeyNames<S> = S extends { readonly applications: readonly { readonly name: infer Name }[] }
   ? Name & string
   : 'applications' extends keyof S
@@ -47,15 +47,15 @@ const VAULT_OPTIONS = [...HANDLER_OPTIONS, 'allowNet', 'modulesDirectory']
 const TEST_OPTIONS = [...VAULT_OPTIONS, 'seed', 'clock']
 const SERVER_OPTIONS = ['vault', 'port', 'addresses', 'allowHosts', 'tls']
 
-/** @throws CofferError `usage` that names the options that are not known */
+/** @throws CofferError `usage`, which names the unknown options */
 function refuseOthers(given: object, known: readonly string[]): void {
   const others = Object.keys(omitUndefined(given)).filter((name) => !known.includes(name))
   if (others.length > 0)
-    throw usage(`These options do not exist here: ${others.join(', ')}. There are ${known.join(', ')}.`)
+    throw usage(`Unknown options: ${others.join(', ')}. Known options: ${known.join(', ')}.`)
 }
 
 /**
- * A vault in memory with the contents of `seed`. If that has no list of applications, there is one application of each
+ * A vault in memory with the contents of `seed`. If the seed lists no applications, the vault has one application of each
  * type, named after the type.
  * @throws CofferError `validation` with the place of every error in the seed
  */
@@ -73,7 +73,7 @@ export async function openTestVault<const S extends Seed = Record<never, never>>
   return vault as TestVault<KeyNames<S>>
 }
 
-/** @throws CofferError those of opening a vault, such as `vault_missing` and `vault_locked` */
+/** @throws CofferError `vault_missing`, `vault_locked`, and other errors of opening a vault */
 export async function openVault(options: VaultOptions): Promise<Coffer> {
   refuseOthers(options, [...VAULT_OPTIONS, 'directory', 'notice', 'keyFile', 'passphrase'])
   const { directory, notice = console.warn, ...others } = options
@@ -95,14 +95,14 @@ async function open(
 ): Promise<Coffer> {
   const { app } = control
   app.configureReactors(omitUndefined({ allowNet, modulesDirectory, prefix: options.prefix }))
-  // A delivery that is due needs the hosts that these options allow.
+  // Deliveries that are due send requests to the hosts that these options allow, so they start after the options are known.
   await app.deliveries.resume({ notice: () => undefined, fault: () => undefined })
   return new Coffer({ control, controlKey, keys, options }, await app.tenant())
 }
 
 /**
- * Serves a new vault in memory, or `vault`, over HTTP; on loopback unless `addresses` is set, and on a free port unless
- * `port` is. @throws CofferError `unavailable`, `usage`
+ * Serves `vault`, or a new vault in memory, over HTTP. Listens on loopback unless `addresses` is set, and on a free port
+ * unless `port` is set. @throws CofferError `unavailable`, `usage`
  */
 export async function startServer<V extends Coffer>(
   options: ServerOptions & { vault: V },
