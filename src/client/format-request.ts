@@ -5,7 +5,7 @@ import type { Relay } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
 import type { InputOf } from '../operations/all.js'
 
-/** `target`: path and query; a body only if the route takes one. @throws CofferError as {@link formatTarget} */
+/** `target` is path and query. There is a body only if the route takes one. @throws CofferError as {@link formatTarget} */
 export function formatRequest(definition: RoutedOperation, input: OperationInput) {
   const { method, parameters, takesBody } = definition.endpoint
   const target = formatTarget(definition, input)
@@ -17,7 +17,7 @@ export function formatRequest(definition: RoutedOperation, input: OperationInput
   return { method, target, contentType: types[0], body }
 }
 
-/** A call of a proxy, which passes as it is. @throws CofferError `usage` for a dry run, which no server performs */
+/** A call of a proxy, passed on unchanged. @throws CofferError `usage` for a dry run, because no server performs one */
 export function formatRelayed(relay: Relay, input: OperationInput, prefix: string) {
   const { target, method = 'POST', path = '', headers = {}, body, dry_run } = input as InputOf<'proxy call'>
   if (dry_run === true) throw usage('A dry run needs the vault itself, not a server.')
@@ -32,12 +32,12 @@ export function formatRelayed(relay: Relay, input: OperationInput, prefix: strin
   }
 }
 
-/** Path and query alone. @throws CofferError `validation` for a value that no URL can carry */
+/** Path and query. @throws CofferError `validation` for a value that a URL cannot carry */
 export function formatTarget({ endpoint }: RoutedOperation, input: OperationInput): string {
   const path = endpoint.path.replaceAll(/\{([a-z_]+)\}/g, (_, name: string) => {
     if (input[name] === undefined) throw invalid(name, `is required, as in { ${name}: '…' }`)
     const text = String(input[name])
-    // Proxies drop such segments, which would make it a request for something else.
+    // Proxies drop these segments, so the request would reach another path.
     if (text === '' || text === '.' || text === '..') throw invalid(name, 'cannot be part of a URL')
     return encode(text, name)
   })

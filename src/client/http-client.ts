@@ -11,7 +11,7 @@ import { headerNames } from '../http/headers.js'
 import { formatRelayed, formatRequest } from './format-request.js'
 import { readAnswer, type WholeAnswer } from './read-answer.js'
 
-/** The part of `fetch` that is used; a server without a socket has it too. */
+/** The part of `fetch` that the client uses. A vault without a socket implements it too. */
 export type Fetch = (
   url: string,
   init: { method: string; headers: Record<string, string>; body?: string; signal: AbortSignal },
@@ -21,19 +21,18 @@ export interface HttpClientOptions {
   /** The address of the server, to which the paths of the interface are appended. */
   url: string
   key: string
-  /** The prefix of the server's header names; default `svc`. */
   prefix?: string
-  /** In no-reveal mode; a server that does not know it is not believed. */
+  /** Asks for no-reveal mode. An answer of a server that does not know the mode is not shown. */
   noReveal?: boolean
   fetch: Fetch
   signal?: AbortSignal
-  /** The limit of one attempt, connecting included; default 60 s. */
+  /** The time limit of one attempt, including the connection; default 60 s. */
   timeoutMs?: number
-  /** How often a request is repeated that a busy server refused; default 4. */
+  /** How often a request is repeated if the server is busy; default 4. */
   retries?: number
-  /** How to set the prefix, for the error about a server with another one. */
+  /** Says how to set the prefix, for the error about a server with another prefix. */
   prefixAdvice?(prefix: string): string
-  /** Makes idempotency keys for POSTs that change data, so that a repeated POST is performed once; absent: no keys. */
+  /** Creates idempotency keys for POSTs that change data, so that a repeated POST is performed once. Absent: no keys. */
   createKey?(): string
   /** Resolves after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<unknown>
@@ -41,7 +40,7 @@ export interface HttpClientOptions {
   random(): number
 }
 
-/** A page has at most 16 MiB; an answer that cannot be split may have more. */
+/** A page of a list has at most 16 MiB. An answer that cannot be split into pages may be larger. */
 const MAX_ANSWER_MIB = 64
 const DEFAULT_TIMEOUT_MS = 60_000
 const DEFAULT_RETRIES = 4
@@ -51,14 +50,14 @@ const MAX_WAIT_MS = 60_000
 const KEY = /^[\x21-\x7e]{1,512}$/
 const HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** @throws CofferError `usage` for a key or prefix that no header can carry */
+/** @throws CofferError `usage` for a key or prefix that a header cannot carry */
 export function createHttpClient(options: HttpClientOptions) {
   const { key, prefix = 'svc', signal = new AbortController().signal } = options
   if (typeof key !== 'string') throw usage('Give an API key, such as coffer.keys.private.')
   if (!KEY.test(key)) throw usage('The API key has characters that no header can carry.')
   const names = headerNames(prefix)
   return {
-    /** @throws CofferError those of the server; `unavailable`, `request_timeout`, `interrupted` */
+    /** @throws CofferError the server's error; `unavailable`, `request_timeout`, `interrupted` */
     async call(
       definition: RoutedOperation | RegisteredRelay,
       input: OperationInput,
@@ -81,7 +80,7 @@ export function createHttpClient(options: HttpClientOptions) {
       }
       for (let attempt = 1; ; attempt++) {
         const answer = await send(options, request, headers, signal)
-        // A destination has any status.
+        // The destination of a relay may answer with any status, also an error.
         if (
           options.noReveal &&
           (definition.kind === 'relay' || answer.status < 300) &&
@@ -101,7 +100,7 @@ export function createHttpClient(options: HttpClientOptions) {
 }
 
 /**
- * The server names its own header (RFC 9110, 11.6.1), and a key in another one is no key to it.
+ * The server names the header that it reads the key from (RFC 9110, 11.6.1), and ignores a key in another header.
  * @throws CofferError `unauthenticated` if this client sends another header
  */
 function requirePrefix(
@@ -123,10 +122,10 @@ function requirePrefix(
 const needsKey = ({ endpoint, log }: RegisteredOperation) =>
   endpoint?.method === 'POST' && log?.operation !== 'read'
 
-/** How long to wait before the next attempt; undefined if there is none. A 503 that reactor code chose is final. */
+/** The ms before the next attempt; undefined if there is none. A 503 that reactor code chose is final. */
 function waitBefore(attempt: number, error: CofferError, options: HttpClientOptions): number | undefined {
   const { retries = DEFAULT_RETRIES, random } = options
-  // A conflict with a time is over when the first request with the idempotency key has ended.
+  // A conflict with a retry time means that the first request with this idempotency key is still running.
   const isFirstRunning = error.code === 'conflict' && error.retryAfterSeconds !== undefined
   const isUnavailable = error.code === 'unavailable' && error.status === 503
   const isBusy = error.code === 'rate_limited' || isUnavailable || isFirstRunning
@@ -150,7 +149,7 @@ async function send(
     const bytes = await collectBytes(answer.body ?? [], MAX_ANSWER_MIB * 1024 * 1024)
     if (bytes === undefined)
       throw new CofferError('unavailable', `The answer is larger than the limit of ${MAX_ANSWER_MIB} MiB.`)
-    // Aborting ends the connection, which looks like the end of a body without a length.
+    // An abort closes the connection, which looks like the end of a body without a length.
     signal.throwIfAborted()
     return { status: answer.status, headers: answer.headers, text: decodeUtf8(bytes, 'the answer') }
   } catch (error) {
@@ -164,7 +163,7 @@ async function send(
   }
 }
 
-/** The name of a failure, without its message, which may quote the request. */
+/** The name of a failure. Its message is left out, because it may quote the request. */
 function describeFailure(error: unknown): string {
   const { code, cause, name } = error as { code?: unknown; cause?: { code?: unknown }; name?: unknown }
   const known = [code, cause?.code, name].find((each) => typeof each === 'string' && /^\w{1,60}$/.test(each))

@@ -1,17 +1,16 @@
-/** Sends requests over `node:http` and `node:https`. Follows no redirect, and ignores proxies of the environment. */
+/** Sends requests over `node:http` and `node:https`. Follows no redirects, and ignores proxies in the environment. */
 import type { IncomingMessage } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
 
-/** Connections that wait for another request end sooner than servers end them, so few requests meet a closing one. */
+/** Closes idle connections before servers close them, so that few requests are sent on a closing connection. */
 const KEPT = { keepAlive: true, timeout: 1_000, maxFreeSockets: 64 } as const
 const MAX_HEADER_BYTES = 64 * 1024
 
 export interface HttpRequest {
   method: string
-  /** Path and query, as they are sent. */
   target: string
-  /** Without host and length. */
+  /** Without `host` and `content-length`, which are added. */
   headers: Readonly<Record<string, string>>
   body?: Uint8Array | string
   signal: AbortSignal
@@ -24,7 +23,7 @@ export class HttpSender {
   readonly #opened = new Map<boolean, ReturnType<typeof open>>()
   readonly #trust: Trust
 
-  /** `trust` returns the certificates to trust; it is called when the first connection needs them. */
+  /** `trust` returns the trusted certificates. It is called for the first connection over TLS. */
   constructor(trust: Trust) {
     this.#trust = trust
   }
@@ -40,15 +39,16 @@ export class HttpSender {
     this.#opened.set(isTls, opening)
     const { request: openRequest, agent } = await opening
     // Names and values alternate. Node checks them and sends them unchanged.
-    const spelled = ['host', url.host, ...Object.entries(headers).flat()]
+    const headerLines = ['host', url.host, ...Object.entries(headers).flat()]
     const length = Buffer.byteLength(body)
-    if (length > 0 || ['POST', 'PUT', 'PATCH'].includes(method)) spelled.push('content-length', `${length}`)
+    if (length > 0 || ['POST', 'PUT', 'PATCH'].includes(method))
+      headerLines.push('content-length', `${length}`)
     const place = { host: hostOf(url), port: portOf(url), path: target, ...(lookup && { lookup }) }
-    const options = { ...place, method, headers: spelled, signal, agent, maxHeaderSize: MAX_HEADER_BYTES }
+    const options = { ...place, method, headers: headerLines, signal, agent, maxHeaderSize: MAX_HEADER_BYTES }
     return new Promise((resolve, reject) => {
       const request = openRequest(options)
       request.once('finish', sent).once('response', resolve).on('error', reject)
-      // If the server switches protocols, there is no error.
+      // If the server switches protocols, Node closes the request without an error.
       request.once('close', () => reject(new Error('There was no answer')))
       request.end(body)
     })
@@ -59,7 +59,7 @@ export class HttpSender {
   }
 }
 
-/** Loads a module only when it is needed, because commands are to start fast. */
+/** Loads the module for HTTP or TLS only when it is needed, so that commands start fast. */
 async function open(isTls: boolean, trust: Trust) {
   if (!isTls) {
     const { request, Agent } = await import('node:http')

@@ -1,4 +1,4 @@
-/** Reads answers of any server: results, problems, and what reactor code or the destination of a proxy answered in full. */
+/** Reads answers of any server: results, problems, and complete answers of reactor code or of a proxy's destination. */
 import { isObject, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { passAnswerHeaders } from '../domain/proxy/code-answer.js'
@@ -13,21 +13,21 @@ export interface WholeAnswer {
   readonly text: string
 }
 
-/** Headers that a server adds to an answer in full itself. */
+/** Headers that the server itself adds to a complete answer. */
 const ADDED = ['cache-control', 'content-security-policy', 'date', 'x-content-type-options']
 const PLAIN = 'text/plain; charset=utf-8'
 
-/** Limits of the text that a problem may print on a terminal. */
+/** Limits of a problem's text on a terminal. */
 const MAX_CHARACTERS = 4000
 const MAX_PROPERTIES = 100
 const MAX_MESSAGES = 10
 
 const PROBLEM_TYPE = /^urn:coffer:problem:([a-z-]{1,40})$/
-/** Codes about this process, which no server can give. */
+/** Codes that are about this process. A server cannot send them. */
 const OWN: readonly string[] = ['usage', 'interrupted'] satisfies ErrorCode[]
 const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 
-/** The result, or the error that the server told. @throws CofferError `unavailable` for what is no answer of the interface */
+/** The result, or the server's error. @throws CofferError `unavailable` if the answer does not follow the interface */
 export function readAnswer(
   definition: RegisteredOperation,
   answer: WholeAnswer,
@@ -40,19 +40,19 @@ export function readAnswer(
   if (status >= 300 && status < 400)
     throw new CofferError(
       'unavailable',
-      'The server redirects elsewhere. Give the address of the vault itself.',
+      'The server redirects to another address. Give the address of the vault itself.',
     )
   if (status >= 300) return readProblem(definition, answer)
   if (status === 204 || text === '') return { status, result: undefined }
   if (headers.get('content-type')?.includes('json')) return { status, result: readJson(text) }
-  throw new CofferError('unavailable', 'The server answered something else than JSON. Is its address right?')
+  throw new CofferError('unavailable', 'The answer of the server is not JSON. Check its address.')
 }
 
 function readJson(text: string): unknown {
   return parseJson(text, { source: 'the answer of the server' })
 }
 
-/** Status, headers and body that code answered in full, which our servers mark; undefined if the server made it itself. */
+/** Status, headers and body of a complete answer, which our servers mark. Undefined for an answer of the server itself. */
 function readPassed(
   { http }: RegisteredOperation,
   { status, headers, text }: WholeAnswer,
@@ -84,7 +84,7 @@ function readProblem(definition: RegisteredOperation, { status, headers, text }:
   return new CofferError(findCode(definition, status, type), message.slice(0, MAX_CHARACTERS), details)
 }
 
-/** Our servers name the code; for other servers the status decides. */
+/** Our servers send the code. For other servers, the status decides. */
 function findCode({ noun, verb }: RegisteredOperation, status: number, type: unknown): ErrorCode {
   const named = PROBLEM_TYPE.exec(String(type))?.[1]?.replaceAll('-', '_')
   if (named !== undefined && Object.hasOwn(ERRORS, named) && !OWN.includes(named)) return named as ErrorCode
@@ -94,7 +94,7 @@ function findCode({ noun, verb }: RegisteredOperation, status: number, type: unk
   return ofReactor || (codes[0] ?? (status >= 500 ? 'unavailable' : 'validation'))
 }
 
-/** Names query parameters as the input does, like errors of a local vault. */
+/** Renames query parameters to the properties of the input, as errors of a local vault name them. */
 function readErrors({ endpoint }: RegisteredOperation, errors: unknown): PropertyErrors | undefined {
   if (!isObject(errors)) return undefined
   const entries = Object.entries(errors).slice(0, MAX_PROPERTIES)

@@ -5,13 +5,13 @@ import type { Fetch } from './http-client.js'
 import { HttpSender } from './http-sender.js'
 
 export interface SocketOptions {
-  /** PEM: the authorities that may have signed the server's certificate, instead of the usual ones. */
+  /** PEM: the authorities that are trusted instead of the usual ones. */
   ca?: string | undefined
-  /** Lets requests, and with them key and data, go unencrypted to other machines. */
+  /** Allows unencrypted requests, with key and data, to other machines. */
   insecure?: boolean | undefined
 }
 
-/** @throws CofferError `usage` if it is no address, or if a connection to it would not be encrypted */
+/** @throws CofferError `usage` if `text` is no address, or if a connection to it would not be encrypted */
 export function readServerUrl(text: string, { insecure = false }: SocketOptions = {}): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
@@ -19,7 +19,7 @@ export function readServerUrl(text: string, { insecure = false }: SocketOptions 
   // These parts could hold a key, and have no meaning here.
   if (url.username + url.password + url.search + url.hash !== '')
     throw usage('The address of a server has no user, query or fragment. Give the key as COFFER_API_KEY.')
-  // The URL parser has normalized the name.
+  // The URL parser has already normalized the host name.
   const isLoopback = /^(localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(url.hostname)
   if (url.protocol === 'http:' && !insecure && !isLoopback)
     throw usage(
@@ -34,7 +34,7 @@ export function createSocketFetch({ ca, insecure }: SocketOptions = {}) {
     /** Rejects with CofferError `usage` for invalid certificates, `unavailable` for an unreachable server. */
     fetch: (async (text, init) => {
       const url = new URL(text)
-      // No resolver decides where `localhost` is, so that an unencrypted request stays on this machine.
+      // No resolver is asked for `localhost`, so that an unencrypted request stays on this machine.
       const lookup = url.protocol === 'https:' || insecure ? undefined : findLoopback
       const request = { ...init, target: url.pathname + url.search, lookup }
       const answer = await sender.send(url, request).catch((error) => {
@@ -66,7 +66,7 @@ const findLoopback: LookupFunction = (_, options, done) => {
   ])
 }
 
-/** The codes of errors before the request was sent. */
+/** Codes of errors that occur before the request is sent. */
 const UNREACHED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|E(HOST|NET)UNREACH|ETIMEDOUT|EPROTO)$|CERT|^(ERR_SSL|ERR_TLS|UNABLE)_/
 

@@ -18,7 +18,7 @@ type Plural<Noun> = Noun extends keyof typeof IRREGULAR
       ? `${Stem}ies`
       : `${Noun & string}s`
 
-/** The method of an operation: all of its input as one object, optional if nothing in it is required. */
+/** The method of an operation. It takes the input as one object, which is optional if no property is required. */
 export type Method<Name extends OperationName> =
   Record<never, never> extends InputOf<Name>
     ? (input?: InputOf<Name>) => Promise<ResultOf<Name>>
@@ -30,7 +30,7 @@ type PathOf<Name> = Name extends `${infer Noun} ${infer Group} ${infer Verb}`
     ? [Plural<Noun>, Camel<Verb>]
     : never
 
-/** The operations of a union as `tokens.create({ … })`; nouns and groups are in the plural. */
+/** The operations of a union as methods, such as `tokens.create({ … })`. Names of nouns and groups are plural. */
 export type Methods<Names extends OperationName> = {
   readonly [Noun in PathOf<Names>[0]]: {
     [Name in Names as PathOf<Name> extends [Noun, infer Verb extends string] ? Verb : never]: Method<Name>
@@ -45,10 +45,10 @@ export type Methods<Names extends OperationName> = {
 
 export type Client = Methods<RoutedName>
 
-/** Nouns whose property has another name. */
+/** Nouns whose property is not their regular plural. */
 const IRREGULAR = { app: 'applications', invite: 'invitations', control: 'control', clock: 'clock' } as const
 
-/** @throws CofferError `usage` for a key or prefix that no header can carry */
+/** @throws CofferError `usage` for a key or prefix that a header cannot carry */
 export function createTypedClient(options: HttpClientOptions): Client {
   const http = createHttpClient(options)
   return createMethods<RoutedName, RoutedOperation>(registry.routed, async (definition, input) =>
@@ -70,7 +70,7 @@ export function createMethods<Names extends OperationName, Definition extends An
   return all as unknown as Methods<Names>
 }
 
-/** @throws CofferError `usage` for anything but one object with the properties of the operation */
+/** @throws CofferError `usage` unless `given` is one object */
 function requireObject(given: unknown, { name, input }: AnyOperation): OperationInput {
   if (isObject(given)) return given
   const names = Object.keys(input.properties ?? {})
