@@ -1,4 +1,4 @@
-/** Answers all requests of a server: its control plane, its dashboard, and its vault or the forks of that. */
+/** Answers all requests of a server: for its control plane, its dashboard, and its vault or a fork of the vault. */
 import { CofferError } from '../errors.js'
 import { authenticate, readApplicationCaller } from '../framework/caller/authenticate.js'
 import { type Answerer, createAnswerer, createService } from '../http/answerer.js'
@@ -27,15 +27,14 @@ export type VaultServiceOptions = Omit<
 
 export interface VaultAnswererOptions {
   control: ControlState
-  /** The key of the control plane, if requests can reach that. */
+  /** The control key, if requests can reach the control plane. */
   key?: string | undefined
   dashboard?: Dashboard | undefined
   prefix: string
-  /** Accepted host names besides the usual ones. Absent if somebody else checks the host. */
   allowHosts?: readonly string[] | undefined
 }
 
-/** A browser that shows the page asks for these paths. They are not recorded. */
+/** Requests of a browser that shows the page. They are not recorded. */
 const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
 
 export function createVaultAnswerer(
@@ -72,7 +71,7 @@ export function createVaultAnswerer(
   return (request) => answer(new VaultExchange(request, control))
 }
 
-/** Without a control plane and a dashboard nobody can see records or set faults. */
+/** Skips records and faults if there is no control plane and nobody watches the dashboard. */
 function watch(dashboard: Dashboard | undefined): VaultStep {
   return (exchange, next) => {
     const isSeen = exchange.control.app.control !== undefined || dashboard?.isWatched() === true
@@ -102,7 +101,7 @@ function sendThrough(answer: Answer<VaultExchange>): SendRequest {
   }
 }
 
-/** The services of a vault and of its forks, each made when it is first asked. */
+/** The services of a vault and of its forks. Each is created at its first request. */
 function createServices(service: ServiceOptions, key: string | undefined) {
   const create = (changes: Partial<ServiceOptions>) =>
     createService(completeService({ ...service, ...changes }))

@@ -17,19 +17,18 @@ import { Requests } from './requests.js'
 const MAX_SNAPSHOTS = 100
 const MAX_FORKS = 100
 const ASKED_EVERY_MS = 20
-/** Dates have years of four digits, also the dates of what expires within a year. */
+/** Years must have four digits. Expiry dates can be a year after the clock. */
 const CLOCK_END = Date.UTC(9999, 0)
 
-/** A vault in memory, whose state and clock can be set. */
 interface InMemory {
   memory: MemoryVault
   clock: TestClock
-  /** The names of the applications that the vault began with, by their ids. */
+  /** The names of the applications that the vault began with, by id. */
   names: ReadonlyMap<string, string>
   start: MemoryState
 }
 
-/** Opens a vault in memory, with the contents of `seed`, to which it can be reset. */
+/** Opens a vault in memory with the contents of `seed`. A reset restores these contents. */
 export async function openControlled(options: EphemeralOptions, seed: unknown) {
   const clock = new TestClock(options.clock ?? Date.now)
   const memory = await openEphemeral({ ...options, clock: clock.now })
@@ -50,11 +49,11 @@ export class ControlState implements ControlPlane {
   readonly app: App
   readonly faults = new Faults()
   readonly requests = new Requests()
-  /** Requests share it, and a change of state has it alone: each sees the state before a change of it, or the one after. */
+  /** Requests share this lock. A change of state holds it alone, so a request sees the state before or after the change. */
   readonly lock = new ReadersWriterLock()
   readonly forks = new Map<string, ControlState & { fact: Fork }>()
   readonly fact: Fork | undefined
-  /** The name of the seed with which the vault began, if it has one. */
+  /** The name of the seed that the vault began with, if the seed has one. */
   seedName: string | undefined
   readonly #inMemory: InMemory | undefined
   readonly #snapshots = new Map<string, MemoryState>()
@@ -74,7 +73,7 @@ export class ControlState implements ControlPlane {
     return randomKey(this.app.random, 'ctl_')
   }
 
-  /** Links in mail begin with `url`, unless the settings name another one. */
+  /** Links in mail begin with `url`, unless the settings have another URL. */
   listenAt(url: string): void {
     this.app.deliveries.listenAt(url)
     for (const fork of this.forks.values()) fork.listenAt(url)
@@ -143,7 +142,6 @@ export class ControlState implements ControlPlane {
     return [...this.forks.values()].map(({ fact }) => fact)
   }
 
-  /** @throws CofferError `not_found` */
   findFork(id: string): ControlState {
     const fork = this.forks.get(id)
     if (fork !== undefined) return fork
@@ -206,7 +204,7 @@ export class ControlState implements ControlPlane {
     await this.app.close()
   }
 
-  /** Confirms the clock, so that its jump holds nothing back, purges what has expired, and sends what is due. */
+  /** Confirms the clock, so that its jump delays no purge. Then purges expired records and sends deliveries that are due. */
   async #doDue(): Promise<ClockState> {
     await this.app.store.write(async (writer) => writer.storeTime({ isTrusted: true }))
     while ((await this.app.sweep()) > 0) {}
@@ -229,17 +227,17 @@ function refuseMore({ size }: { size: number }, most: number, things: string): v
   if (size >= most) throw new CofferError('unprocessable', `There are at most ${most} ${things}. Delete one.`)
 }
 
-/** A misspelled name would never fit a request. @throws CofferError `validation` */
+/** Refuses a misspelled name, which would never match a request. @throws CofferError `validation` */
 async function requireOperation(path: string, name: string | undefined): Promise<void> {
   if (name === undefined) return
-  // Loaded when it is asked for, so that a server is ready without it.
+  // Loaded when it is needed, so that a server is ready sooner.
   const { registry } = await import('../operations/all.js')
   if (registry.find(name) !== undefined) return
   const names = registry.operations.map((each) => each.name)
   throw invalid(path, `is not the name of an operation${suggestName(name, names)}`)
 }
 
-/** A lock that many share or one has alone: that one waits until the others are done, and those who come meanwhile wait for it. */
+/** Many callers share this lock, or one holds it alone. The one waits for the callers before it, and callers after it wait. */
 class ReadersWriterLock {
   readonly #inside = new Set<Promise<unknown>>()
   #closed: Promise<unknown> | undefined

@@ -1,7 +1,7 @@
 /**
- * The server of the page at `/`. A session of it may do what `page-work.ts` allows. It has two secrets. A browser sends the
+ * Serves the page at `/`. A session may do what `page-work.ts` allows. A session has two secrets. A browser sends the
  * cookie to servers on all ports of the host, so the cookie alone opens nothing. The page keeps the other secret in its
- * storage, which only the pages of this port can read, and sends it in a header.
+ * storage, which only pages from this port can read, and sends it in a header.
  */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
@@ -24,8 +24,8 @@ const MAX_SESSIONS = 20
 const BODY_LIMIT_BYTES = 64 * 1024
 
 /**
- * `prefix`: of header names. `place`: where the vault lies. `isSecure`: the cookie is for TLS alone. `clock`: ms of a
- * monotonic clock.
+ * `prefix`: of header names. `place`: the address of the vault. `isSecure`: the cookie is sent over TLS only.
+ * `clock`: ms of a monotonic clock.
  */
 interface DashboardOptions {
   prefix: string
@@ -46,9 +46,9 @@ export class Dashboard {
   readonly #options: DashboardOptions
   readonly #clock: () => number
   readonly #names: HeaderNames
-  /** Cookies do not depend on the port, so each server uses its own name: it does not replace that of another. */
+  /** Cookies do not depend on the port. A name for each server prevents one server from replacing another's cookie. */
   readonly #cookie: string
-  /** When sessions and sign-in links end, by digests: the time of a lookup reveals nothing about a secret. */
+  /** The end of each session and sign-in link, by the digest of its secret: the time of a lookup reveals no secret. */
   readonly #sessions = new BoundedMap<string, number>(MAX_SESSIONS)
   readonly #logins = new BoundedMap<string, number>(MAX_SESSIONS)
 
@@ -60,7 +60,7 @@ export class Dashboard {
     this.#cookie = `coffer_page_${this.#randomText(6)}`
   }
 
-  /** Gives addresses of the page of the server at `url`. The secret in one, which browsers do not send, signs in once. */
+  /** Returns a sign-in link to the page at `url`. Its secret signs in once. Browsers do not send it to the server. */
   listenAt(url: string): string {
     const create = () => {
       const login = this.#randomText(SECRET_BYTES)
@@ -71,7 +71,6 @@ export class Dashboard {
     return create()
   }
 
-  /** Whether somebody is signed in. */
   isWatched(): boolean {
     return [...this.#sessions.values()].some((until) => until > this.#clock())
   }
@@ -98,7 +97,10 @@ export class Dashboard {
     return answer
   }
 
-  /** Describes the session. It is no error to be signed out: everybody may read the reference. @throws CofferError `unauthenticated` for the cookie alone */
+  /**
+   * Describes the session. A caller who is signed out gets no error, because everybody may read the reference.
+   * @throws CofferError `unauthenticated` for the cookie alone
+   */
   async #describe(request: HttpRequest): Promise<HttpResponse> {
     requireLocal(request)
     const { cookie, page } = this.#secretsOf(request)
@@ -149,12 +151,12 @@ const LOOPBACK_CLIENT = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
 const FORWARDED = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
 const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
 
-/** Whether it is from this machine, by a name of loopback, and no proxy handed it on. Requests without a socket are ours. */
+/** Whether the request came from this machine, to a loopback name, through no proxy. A request without a socket did. */
 export function isLocal(request: HttpRequest): boolean {
   return whyRemote(request) === undefined
 }
 
-/** Why a request is not taken for one of this machine; undefined if it is one. */
+/** Why a request does not count as one of this machine; undefined if it does. */
 export function whyRemote({ client, headers }: HttpRequest): string | undefined {
   const host = readHeader(headers, 'host')
   const forwarded = Object.keys(headers).find((name) => FORWARDED.test(name))
@@ -181,7 +183,7 @@ function requireLocal(request: HttpRequest): void {
 /** @throws CofferError `unsupported_media_type`, `too_large`, `validation`, and as {@link requireLocal} */
 async function readLocalJson(request: HttpRequest): Promise<Record<string, unknown>> {
   requireLocal(request)
-  // Forms of other sites cannot send it without a preflight.
+  // A form of another site cannot send this type without a preflight.
   if (readHeader(request.headers, 'content-type') !== 'application/json')
     throw new CofferError('unsupported_media_type', 'The page sends application/json.')
   const body = parseJson(Buffer.from(await readWhole(request, BODY_LIMIT_BYTES)).toString('utf8'))

@@ -1,4 +1,4 @@
-/** Faults: the rules, which requests they apply to, and how answers and calls of other servers fail. */
+/** Fault rules, the requests that they apply to, and how answers and requests to other servers fail. */
 import { STATUS_CODES } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { isObject } from '../domain/json/json.js'
@@ -17,7 +17,7 @@ interface Target {
   /** Whether the request is passed on to another server. */
   isRelayed: boolean
   header(name: string): string | undefined
-  /** The body as JSON; read only where a rule asks for it. */
+  /** The body as JSON. Called only if a rule needs it. */
   body(): Promise<unknown>
 }
 
@@ -32,7 +32,7 @@ export class Faults {
     this.#rules = rules.map((rule) => ({ ...rule, matched: 0, applied: 0 }))
   }
 
-  /** The rules that apply to the request, which are counted. */
+  /** Returns the rules that apply to the request, and counts this use of each. */
   async choose(target: Target): Promise<FaultRule[]> {
     const chosen: FaultRule[] = []
     for (const rule of this.#rules) {
@@ -74,7 +74,7 @@ function valueAt(value: unknown, path: string): unknown {
 
 export type Pause = (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
 
-/** Notes where calls of other servers go, and lets them fail. `fault` as rules spell it. */
+/** Records the destination of a request to another server, and makes the request fail. `fault` is as in a rule. */
 export function watchDestination(
   fault: unknown,
   seen: Pick<RequestRecord, 'destination' | 'destination_status'>,
@@ -98,7 +98,7 @@ export function watchDestination(
   })
 }
 
-/** As if the request had been sent, except for a delay after which it is. A delay ends when nobody waits any more. */
+/** Fails without sending the request; a delay sends it afterwards. A delay ends early if the client leaves. */
 async function fail(
   fault: DestinationFault,
   { sent, left }: Parameters<port.Destination['send']>[1],
@@ -118,10 +118,10 @@ async function fail(
   return fault.kind === 'status' ? port.answerWhole(fault.status, {}, new Uint8Array()) : send()
 }
 
-/** Errors that say more than their status. */
+/** Errors that mean more than their status. */
 const SPECIFIC: readonly ErrorCode[] = ['usage', 'check_failed', 'values_found', 'not_emulated']
 
-/** Our error with this status, if there is one that says no more than its status. */
+/** Our error with this status, if one means no more than its status. */
 function codeOfStatus(status: number): ErrorCode | undefined {
   const codes = Object.keys(ERRORS) as ErrorCode[]
   return codes.find((code) => ERRORS[code].status === status && !SPECIFIC.includes(code))
@@ -132,7 +132,7 @@ export function problemOf({ status = 500, detail }: Pick<FaultRule, 'status' | '
   return new CofferError(code, detail ?? 'This fault was asked for with the control plane.', { status })
 }
 
-/** Gives the problem the title of a status that none of our errors has (RFC 7807, 4.2). */
+/** Sets the title of a problem whose status none of our errors has (RFC 7807, 4.2). */
 export function titleByStatus(answer: HttpResponse): void {
   if (codeOfStatus(answer.status) !== undefined) return
   const title = STATUS_CODES[answer.status] ?? 'Unknown Status'

@@ -1,4 +1,4 @@
-/** A session of the page may perform operations of the owner that reveal nothing, dry runs, and requests as an application. */
+/** The work of the page: operations of the owner that reveal no data, dry runs, and requests as an application. */
 import { isContainerPath } from '../domain/access/container.js'
 import { PERMISSIONS, type Permission } from '../domain/access/permissions.js'
 import { isObject } from '../domain/json/json.js'
@@ -23,7 +23,7 @@ import type { ControlState } from './control-state.js'
 
 type Performed = {
   [Name in OperationName]?: {
-    /** It is undone, so neither the log nor the usage report has it. */
+    /** The operation is rolled back, so it appears neither in the log nor in the usage report. */
     isUndone?: true
     take?(input: OperationInput): OperationInput
     give?(result: ResultOf<Name>, input: OperationInput): unknown
@@ -33,9 +33,9 @@ type Performed = {
 const UNDONE = { isUndone: true } as const
 
 /**
- * The operations that the page may perform. Their answers have no key, setting or data of a token or intent; of what code
- * printed, only what tells no data. This prevents accidents, not intent: who is signed in may act as any application, and can
- * have it change a mask.
+ * The operations that the page may perform. Their answers contain no key, setting or data of a token or intent, and of
+ * the output of code only the part without data. This prevents accidents, not intent: a signed-in person may act as any
+ * application, and can let it change a mask.
  */
 const PERFORMED: Performed = {
   'token list': UNDONE,
@@ -96,7 +96,7 @@ export async function describeSession(control: ControlState, header: string, pla
   }
 }
 
-/** The vault and the tenant that a request of the page is for; without a name or id, the first tenant. */
+/** The vault and the tenant (by name or id; default: the first) that a request of the page is for. */
 export interface Place {
   control: ControlState
   tenant: string | undefined
@@ -119,12 +119,11 @@ export async function performForPage({ control, tenant }: Place, name: unknown, 
     const caller = settingOf(values, 'no_reveal') ? noRevealCaller(owner) : owner
     return perform(host, caller, definition, input, app.createUuid())
   }
-  // A change of state waits for all others, and would wait for itself.
+  // Operations of the control plane take the lock themselves. With a shared lock held, they would wait for themselves.
   const { status, result } = await (name.startsWith('control ') ? run() : lock.shared(run))
   return { status, result: give === undefined ? result : give(result as never, given) }
 }
 
-/** The kinds of records that screens of the page show. */
 const SHOWN = [
   'webhook',
   'delivery',
@@ -143,7 +142,7 @@ const MAX_NAMES = 1000
 
 export type News = Awaited<ReturnType<typeof readNews>>
 
-/** The requests after the first `after`, and what else is new. `facts` only if a record has changed, so that `version` differs. */
+/** The requests after the first `after`, and other news. Contains `facts` only if records changed, so that `version` differs. */
 export async function readNews(place: Place, base: ControlState, after: number, known: unknown) {
   const { control } = place
   const { app } = control
@@ -166,7 +165,7 @@ export async function readNews(place: Place, base: ControlState, after: number, 
 
 export type Facts = Awaited<ReturnType<typeof readFacts>>
 
-/** `actors`: the names of those who act, by their ids. Applications are oldest first. */
+/** `actors`: names of members and applications, by id. Applications are oldest first. */
 async function readFacts({ control: { app }, tenant }: Place) {
   const { number, owner_id } = await app.tenant(tenant)
   const owner = await app.owner({ reveal: false, tenant })
@@ -193,10 +192,9 @@ async function readFacts({ control: { app }, tenant }: Place) {
   })
 }
 
-/** Whether an application has a permission on a token or a container, and why. */
 export type Access = Awaited<ReturnType<typeof dryRun>>[number]
 
-/** Decides without doing anything: for one application, else for all. @throws CofferError `validation`, `not_found` */
+/** Decides for the given application, or for all, and changes nothing. @throws CofferError `validation`, `not_found` */
 export async function dryRun({ control: { app }, tenant }: Place, asked: Record<string, unknown>) {
   const { permission, target, application } = asked
   if (typeof permission !== 'string' || !Object.hasOwn(PERMISSIONS, permission))
@@ -232,7 +230,10 @@ export type SendRequest = (
   application?: { id: string; tenant: number },
 ) => Promise<void>
 
-/** Its record, which has the answer without data. @throws CofferError `validation`, `conflict` after a reset meanwhile */
+/**
+ * Sends a request, and returns its record, which has the answer without data.
+ * @throws CofferError `validation`, `conflict` if the vault was reset in the meantime
+ */
 export async function sendForPage(
   { control, tenant }: Place,
   { method, target, type = 'application/json', body, application, key }: Record<string, unknown>,

@@ -1,4 +1,4 @@
-/** The latest requests, without anything secret, and waiting for some. */
+/** The latest requests, without secrets. Callers can wait for requests. */
 import { EventEmitter, once } from 'node:events'
 import { BoundedMap } from '../bounded-map.js'
 import { isObject, tryJson } from '../domain/json/json.js'
@@ -8,12 +8,12 @@ import type { HttpResponse } from '../http/exchange.js'
 import type { LeftOut } from '../http/router.js'
 
 const MAX_REQUESTS = 1000
-/** Different paths of areas that are not emulated. The oldest is forgotten at the limit. */
+/** The limit of distinct paths of areas that are not emulated. At the limit, the oldest is dropped. */
 const MAX_NOT_EMULATED = 1000
 const MAX_SEGMENTS = 8
 /** Longer bodies are not kept. */
 const MAX_BODY_LENGTH = 16_384
-/** Properties of bodies whose values are shown, if they look like names of things: somebody may have put data there by mistake. */
+/** Properties of bodies whose values are shown if they match: a caller may have put data there by mistake. */
 const SHOWN: Readonly<Record<string, RegExp>> = {
   id: /./s,
   tenant_id: /./s,
@@ -29,7 +29,7 @@ const SHOWN: Readonly<Record<string, RegExp>> = {
 
 export class Requests {
   readonly #records: RequestRecord[] = []
-  /** Those that are forgotten included. */
+  /** Includes records that were dropped. */
   #count = 0
   readonly #added = new EventEmitter().setMaxListeners(0)
   #notEmulated = new BoundedMap<string, NotEmulated>(MAX_NOT_EMULATED)
@@ -45,7 +45,6 @@ export class Requests {
     this.#added.emit('added')
   }
 
-  /** Counts a request that was answered 501. */
   addNotEmulated(method: string, path: string, { area, path: known }: LeftOut): void {
     const template = templateOf(path, known)
     const name = `${method} ${template}`
@@ -63,13 +62,12 @@ export class Requests {
     this.#notEmulated = new BoundedMap(MAX_NOT_EMULATED)
   }
 
-  /** Those after the first `count`, and the count from which to go on. */
+  /** The records after the first `count`, and the count to pass to the next call. */
   after(count: number): { count: number; first: number; records: RequestRecord[] } {
     const first = this.#count - this.#records.length
     return { count: this.#count, first, records: this.#records.slice(Math.max(0, count - first)) }
   }
 
-  /** The newest with this trace id. */
   findByTrace(id: string): RequestRecord | undefined {
     return this.#records.findLast(({ trace_id }) => trace_id === id)
   }
@@ -87,7 +85,7 @@ export class Requests {
   }
 }
 
-/** The path with `{}` for each part below `known` that may be an id: that is no plain lower-case word. */
+/** Replaces each segment below `known` that may be an id, because it is not a plain lower-case word, with `{}`. */
 function templateOf(path: string, known: string): string {
   const fixed = known.split('/')
   const segments = path.replace(/\/$/, '').split('/')
@@ -101,7 +99,7 @@ export function redactBody(text: string, known: readonly string[] | undefined, i
   if (text === '') return undefined
   const value = text.length > MAX_BODY_LENGTH ? undefined : tryJson(text)
   if (value === undefined) return `(${text.length} characters)`
-  // A problem has no data; what the code of a reactor said in one may.
+  // A problem contains no data, unless reactor code wrote its text.
   const { proxy_error: problem = value } = isObject(value) ? value : {}
   if (isProblem && isObject(problem) && problem.type !== 'urn:coffer:problem:reactor-failed') return problem
   if (known === undefined || !isObject(value)) return describe(value)
@@ -123,7 +121,7 @@ function describe(value: unknown): unknown {
   return Array.isArray(value) ? `(array of ${value.length})` : `(${typeof value})`
 }
 
-/** Only names that the operation has, because others could be anything. */
+/** Returns only names that the operation declares, because other names could contain data. */
 export function queryNames(search: string, operation: RegisteredOperation | undefined): string[] | undefined {
   if (search === '') return undefined
   const sent = new Set(new URLSearchParams(search).keys())
@@ -141,7 +139,7 @@ export function redactResponse(
   return redactBody(body, knownOf(operation, 'output'), isProblem)
 }
 
-/** The names of the properties that a body of the operation has; undefined where it may be any JSON. */
+/** The names of the properties in a body of the operation; undefined if the body may be any JSON. */
 export function knownOf(
   operation: RegisteredOperation | undefined,
   side: 'input' | 'output',

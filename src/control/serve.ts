@@ -5,19 +5,16 @@ import type { ControlState } from './control-state.js'
 import { Dashboard } from './dashboard.js'
 
 export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, 'limits'> {
-  /** The key of the control plane, if requests can reach that. */
   key?: string | undefined
-  /** Whether this machine reaches the dashboard; default true. */
+  /** Whether there is a dashboard, for this machine only; default true. */
   hasDashboard?: boolean
-  /** The address of the vault, for the page; default: in memory. */
   place?: string
-  /** In URLs; default `localhost`. */
+  /** The host name in URLs; default `localhost`. */
   hostName?: string
-  /** Runs before the first request is answered. */
   prepare?(): Promise<void>
 }
 
-/** `begin`, or the first request, loads the code that answers. @throws CofferError `unavailable`, `usage` */
+/** The code that answers is loaded by `begin` or by the first request. @throws CofferError `unavailable`, `usage` */
 export async function serveVault(control: ControlState, options: ServeOptions) {
   const { key, hostName = 'localhost', prepare, port, addresses = LOOPBACK, allowHosts = [], tls } = options
   const { prefix = DEFAULT_PREFIX, hasDashboard = true } = options

@@ -9,7 +9,6 @@ import { textOf } from './body.js'
 import type { VaultExchange, VaultStep } from './exchange.js'
 import type { Refusal } from './refuse.js'
 
-/** Makes the request fail as the rules of its vault say. */
 export function applyFaults({ refuse, refuseStale }: Refusal): VaultStep {
   return async (exchange, next) => {
     if (!exchange.isWatched) return next(exchange)
@@ -45,7 +44,7 @@ function chooseRules(exchange: VaultExchange): Promise<FaultRule[]> {
   })
 }
 
-/** The response without its end, or, if the rule loses it, without its beginning too. */
+/** Cuts the response after `bytes`, or, for the kind `lose`, before it begins. */
 async function cut(response: HttpResponse, { kind, bytes }: FaultRule): Promise<HttpResponse> {
   if (kind === 'lose') {
     await closeStream(response)

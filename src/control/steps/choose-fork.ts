@@ -6,7 +6,7 @@ import { DeadLink, inspectLink } from '../../operations/invite/accept-invitation
 import type { ControlState } from '../control-state.js'
 import type { VaultExchange, VaultStep } from './exchange.js'
 
-/** Chooses the vault that answers. Requests for a fork have one of its API keys, or a link from its mail. */
+/** Chooses the vault that answers. A request for a fork has an API key of the fork, or a link from its mail. */
 export function chooseFork(prefix: string): VaultStep {
   const { apiKey } = headerNames(prefix)
   return async (exchange, next) => {
@@ -42,7 +42,7 @@ async function findByKey(base: ControlState, key: string | undefined): Promise<C
   return base
 }
 
-/** False for a fork that was deleted while it was asked. */
+/** False if the fork was deleted during the request. */
 function isOpen(base: ControlState, fork: ControlState): boolean {
   return base.forks.get(fork.fact?.id ?? '') === fork
 }

@@ -12,7 +12,6 @@ import type { Refusal } from './refuse.js'
 
 export interface ControlPlaneOptions extends Pick<Refusal, 'refuse'> {
   prefix: string
-  /** The service of the control plane of a vault. */
   serviceOf(control: ControlState): Answer
   record: ((entry: AccessEntry) => void) | undefined
 }

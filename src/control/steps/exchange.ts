@@ -12,9 +12,7 @@ export class VaultExchange extends Exchange {
   isWatched = false
   operation: RegisteredOperation | undefined
   fault: FaultRule['kind'] | undefined
-  /** The data was replaced while the request was in progress. */
   isStale = false
-  /** Where a relay sent the request. */
   readonly destination: Pick<RequestRecord, 'destination' | 'destination_status'> = {}
   readonly decisions = new Map<string, ExplainedDecision>()
 

@@ -3,11 +3,11 @@ import { closeStream } from '../faults.js'
 import type { VaultStep } from './exchange.js'
 import type { Refusal } from './refuse.js'
 
-/** Keeps the data of a vault with a control plane as it is until the request is answered. */
+/** In a vault with a control plane, delays resets until the request is answered. */
 export function holdData({ refuseStale }: Pick<Refusal, 'refuseStale'>): VaultStep {
   return (exchange, next) => {
     const { app, lock } = exchange.control
-    // A reset waits for slow clients and destinations, and other requests wait for the reset.
+    // The check of health does not wait: a reset waits for slow clients, and other requests wait for the reset.
     if (app.control === undefined || exchange.path === HEALTH_PATH) return next(exchange)
     return lock.shared(async () => {
       const { generation } = app

@@ -9,7 +9,6 @@ import type { VaultStep } from './exchange.js'
 
 const MAX_DECISIONS = 20
 
-/** Records the request and its answer without data, for the control plane and the dashboard. */
 export function recordRequest(prefix: string, router: Router): VaultStep {
   const names = headerNames(prefix)
   return async (exchange, next) => {

@@ -6,7 +6,7 @@ import type { VaultExchange } from './exchange.js'
 
 export type Refusal = ReturnType<typeof createRefusal>
 
-/** Answers of the steps before a service is asked. They have a trace id of their own. */
+/** Error answers of the steps that come before a service. These steps create their own trace ids. */
 export function createRefusal(prefix: string, createUuid: () => string) {
   const names = headerNames(prefix)
   const refuse = (error: CofferError, request: HttpRequest): HttpResponse => {
@@ -17,7 +17,7 @@ export function createRefusal(prefix: string, createUuid: () => string) {
   }
   return {
     refuse,
-    /** The request asked for data that is gone. After a reset it gets neither an answer with data nor a record. */
+    /** Refuses a request whose data was replaced by a reset. It is not recorded. */
     refuseStale(exchange: VaultExchange): HttpResponse {
       exchange.isStale = true
       return refuse(staleWorkError(), exchange.request)
