@@ -1,13 +1,12 @@
-/** The access log: a line for each request, with the pattern of its route: no bodies, keys, queries or ids. */
+/** The access log has a line for each request, with the pattern of its route. It has no bodies, keys, queries or ids. */
 
 export interface AccessEntry {
-  /** `-` of what is no HTTP request. */
+  /** `-` if the bytes are not a valid HTTP request. */
   method: string
   route: string
   status: number
   ms: number
   traceId: string
-  /** The id of the calling application; absent if it was not authenticated. */
   applicationId?: string | undefined
 }
 
@@ -24,10 +23,10 @@ export function formatEntry(entry: AccessEntry, time: number, format: 'text' | '
   return `${at} ${method} ${route} ${status} ${ms} ms ${traceId} ${applicationId ?? '-'}\n`
 }
 
-/** Buffered text; beyond this, lines are dropped and counted. */
+/** The limit of buffered text. Further lines are dropped and counted. */
 const MAX_WAITING_BYTES = 65_536
 
-/** Returns a function that records a request. One write for the lines of an iteration of the event loop; where the reader is too slow, lines are dropped. */
+/** Returns a function that records a request. Lines of one iteration of the event loop are written together. */
 export function createAccessLog(
   sink: { write(text: string): unknown; readonly writableLength: number },
   format: 'text' | 'json',

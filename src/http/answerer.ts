@@ -1,4 +1,3 @@
-/** Answers the requests for one service: a vault, its control plane, or its dashboard. */
 import type { HttpRequest, HttpResponse } from './exchange.js'
 import type { AnswererOptions } from './options.js'
 import { createRouter } from './router.js'

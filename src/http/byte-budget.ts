@@ -1,16 +1,16 @@
-/** Bounds the bytes of all requests in memory, also by application, and the work begun in one iteration. */
+/** Limits the bytes of all requests in memory, also for each application, and the work begun in one iteration. */
 import { CofferError } from '../errors.js'
 import { MAX_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
 
-/** The bodies and responses of all requests in progress, in bytes. */
+/** The limit for bodies and responses of all requests in progress. */
 const MAX_BYTES = 96 * 1024 * 1024
-/** The part of it that one application may use. */
+/** The part of the limit that one application may use. */
 const MAX_OF_ONE = 2 / 3
-/** Requests up to this size have the same number of bytes in addition, which larger ones cannot use. */
+/** Requests up to this size have a reserve of their own, as large as the limit. */
 const SMALL_BYTES = 64 * 1024
-/** Bytes of a body that take as long as a request without one. */
+/** Bytes of a body that take as long as a request without a body. */
 const BYTES_OF_A_UNIT = 4 * 1024
-/** The work that one iteration begins, in requests of usual size: about 10 ms. */
+/** The work that one iteration of the event loop begins, in requests of usual size: about 10 ms. */
 const UNITS_IN_A_TURN = 50
 /** Iterations for which new connections go before a turn of work. */
 const MAX_DEFERRALS = 64
@@ -23,10 +23,9 @@ export class ByteBudget {
   /** A connection was accepted since the last turn began, or was deferred. */
   #hasAccepted = false
   #deferrals = 0
-  /** In the order in which they begin. */
   readonly #waiting: { units: number; begin(): void }[] = []
 
-  /** `largestBody` in bytes: the limit is at least two of these. */
+  /** `largestBody` in bytes. The limit is at least twice as large. */
   constructor(largestBody = 0) {
     this.#maxBytes = Math.max(MAX_BYTES, 2 * largestBody)
   }
@@ -57,7 +56,7 @@ export class ByteBudget {
     this.#hasAccepted = true
   }
 
-  /** undefined if work of this size may begin now, or else a promise that resolves in a later iteration. */
+  /** Undefined if the work may begin now, else a promise that resolves in a later iteration. */
   take(units = 1): Promise<void> | undefined {
     if (this.#waiting.length === 0 && this.#unitsLeft > 0 && !this.#hasAccepted) {
       this.#unitsLeft -= units
@@ -68,7 +67,7 @@ export class ByteBudget {
     })
   }
 
-  /** As many as an iteration begins: with one each, requests that share a sync to the disk would each have their own. */
+  /** Begins many requests in one iteration, so that they can share a sync to the disk. */
   readonly #continue = () => {
     if (this.#hasAccepted && this.#deferrals < MAX_DEFERRALS) {
       this.#hasAccepted = false
@@ -88,7 +87,7 @@ export class ByteBudget {
   }
 }
 
-/** The bytes of one request: its body as it arrives, and its response once the size is known. */
+/** Counts the bytes of one request: its body as it arrives, and its response when the size is known. */
 export class ByteLease implements ResponseLimits {
   readonly maxBytes = MAX_PAGE_BYTES
   readonly isStrict = false
@@ -104,7 +103,7 @@ export class ByteLease implements ResponseLimits {
     this.#budget = budget
   }
 
-  /** Call when the body is complete; resolves when it may be parsed. The unit of the request itself includes a small body. */
+  /** Call when the body is complete. Resolves when it may be parsed. The unit of the request itself includes a small body. */
   async arrive(): Promise<void> {
     if (this.#body <= BYTES_OF_A_UNIT) return
     await this.#budget.take(
@@ -117,17 +116,16 @@ export class ByteLease implements ResponseLimits {
     this.#hold(this.#body + bytes, this.#response, true)
   }
 
-  /** Reserves bytes for the response, instead of an earlier reservation. @throws CofferError `unavailable` */
+  /** Reserves bytes for the response, and releases an earlier reservation. @throws CofferError `unavailable` */
   reserve(bytes: number): void {
     this.#hold(this.#body, bytes, true)
   }
 
-  /** Sets the actual size of the response, even if it exceeds the limits. */
   settle(bytes: number): void {
     this.#hold(this.#body, bytes, false)
   }
 
-  /** Releases all bytes; later calls have no effect. */
+  /** Releases all bytes. Later calls of other methods have no effect. */
   end(): void {
     this.#hold(0, 0, false)
     this.#isOver = true

@@ -5,7 +5,6 @@ import { EncodedJson } from '../framework/limits.js'
 import type { OnLeave, Outbound } from '../framework/ports/outbound.js'
 import type { ByteLease } from './byte-budget.js'
 
-/** An object of one request. Steps on its way may replace members. */
 export interface HttpRequest {
   method: string
   /** The request target: path and query, or an absolute URL. */
@@ -17,7 +16,7 @@ export interface HttpRequest {
   lease?: ByteLease
   /** Reads the body; undefined if it is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
-  /** Tells when the client has left; absent where that is not known. */
+  /** Calls a listener when the client disconnects; absent if that is not known. */
   onLeave?: OnLeave | undefined
   outboundWrapper?: ((outbound: Outbound) => Outbound) | undefined
 }
@@ -28,20 +27,20 @@ export interface HttpResponse {
   headers: Record<string, string>
   body: string
   bytes?: Uint8Array
-  /** Instead of a body: its bytes as they arrive, of any length. */
+  /** Replaces `body`: bytes of any number, as they arrive. */
   stream?: AsyncIterable<Uint8Array>
-  /** The connection is cut: before anything is sent, or after so many bytes of the body. */
+  /** Cuts the connection before anything is sent, or after this number of bytes of the body. */
   cutAt?: 'start' | number
-  /** Nobody but the caller may see the body, although it is a problem document: {@link CofferError.mayTellData}. */
+  /** Only the caller may see the body, although it is a problem document: {@link CofferError.mayTellData}. */
   mayTellData?: boolean
 }
 
 export const HEALTH_PATH = '/healthz'
 
-/** The methods that some path takes, as the header `Allow` lists them. */
+/** All methods that this server knows, as in the header `Allow`. */
 export const ALL_METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT'
 
-/** In every answer: no caching, and no guessing of the content type. */
+/** These headers forbid browsers to cache an answer or to guess its content type. */
 const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
@@ -52,7 +51,6 @@ export function answerText(status: number, contentType: string, body: string): H
   return { status, headers: { 'content-type': contentType, ...COMMON_HEADERS }, body }
 }
 
-/** `result` as JSON; an empty body if it is undefined. */
 export function answerResult(status: number, result: unknown): HttpResponse {
   if (status === 204 || result === undefined) return { status, headers: { ...COMMON_HEADERS }, body: '' }
   if (result instanceof EncodedJson) return answerText(status, JSON_TYPE, result.text)
@@ -62,7 +60,7 @@ export function answerResult(status: number, result: unknown): HttpResponse {
 /** Statuses whose answers have no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
 const WITHOUT_BODY = [204, 205, 304]
 
-/** An answer of code or another server. A browser gives such a page no rights on our other pages (`sandbox`). */
+/** An answer of code or of another server. `sandbox` gives a page in it no rights on our other pages. */
 export function answerGiven(status: number, headers: HeaderMap, body: unknown): HttpResponse {
   const isText = typeof body === 'string'
   const isBare = body === undefined || WITHOUT_BODY.includes(status)
@@ -79,7 +77,7 @@ export function answerGiven(status: number, headers: HeaderMap, body: unknown): 
   }
 }
 
-/** The problem document of `error`, in the content type that `accept` requests, or inside what `wrap` makes of it. */
+/** The problem document of `error`, in the content type that `accept` requests. `wrap` may put it into another object. */
 export function answerProblem(
   error: unknown,
   traceId: string,
@@ -103,10 +101,10 @@ function wantsPlainJson(accept: string | undefined): boolean {
   )
 }
 
-/** A value that stays in the line of its header. */
+/** A value without line breaks, so that it cannot begin another header. */
 const VALUE = /^[\t\x20-\x7e]*$/
 
-/** The status line and these headers; undefined if one of them would not stay in its line. */
+/** The status line and the headers; undefined if a value could begin another header. */
 export function formatHead(status: number, headers: HttpResponse['headers']): string | undefined {
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (const name in headers) {

@@ -3,7 +3,7 @@ import { answerResult, type HttpRequest, type HttpResponse } from './exchange.js
 
 export type HeaderNames = ReturnType<typeof headerNames>
 
-/** Lower-case names for a prefix such as `svc`. @throws CofferError `usage`: a shell may read the names */
+/** Header names in lower case, for a prefix such as `svc`. @throws CofferError `usage` for an invalid prefix */
 export function headerNames(prefix: string) {
   if (!PREFIX.test(prefix)) throw usage('The prefix takes a letter and up to 19 letters or digits.')
   const start = prefix.toLowerCase()
@@ -17,7 +17,7 @@ export function headerNames(prefix: string) {
   }
 }
 
-/** A prefix is part of the names of headers, and a property name in the requests of reactors. */
+/** A prefix is part of header names, and a property name in the requests of reactors. */
 export const PREFIX = /^[a-z][a-z0-9]{0,19}$/i
 
 /** Visible ASCII, short enough for a log line. */
@@ -39,11 +39,10 @@ export function readCookie({ headers }: HttpRequest, name: string): string | und
   return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
 }
 
-/** The time for which a browser may cache the answer to a preflight. */
 const MAX_AGE_SECONDS = 600
 const NAMES = /^[\w!#$%&'*+.^`|~, -]+$/
 
-/** The headers of every answer that pages may read. `prefix` as in {@link headerNames}. */
+/** Headers of every answer that web pages may read. `prefix` is as in {@link headerNames}. */
 export function createCorsHeaders(prefix: string): Readonly<Record<string, string>> {
   const { traceId, destinationStatus } = headerNames(prefix)
   const exposed = [traceId.toUpperCase(), destinationStatus.toUpperCase(), 'Retry-After']

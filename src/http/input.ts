@@ -11,11 +11,11 @@ import { readHeader } from './headers.js'
 
 const JSON_MEDIA_TYPE = 'application/json'
 
-/** Checks in this order. @throws CofferError `unsupported_media_type`, `too_large`, `validation` */
+/** @throws CofferError `unsupported_media_type`, `too_large`, `validation`; they are checked in this order */
 export async function readBodyInput(request: HttpRequest, operation: AnyOperation, limitBytes: number) {
   checkContentType(request, operation)
   const bytes = await readWhole(request, limitBytes)
-  // Requests of the control plane may leave out a body that has nothing to say.
+  // Requests of the control plane may omit a body without required properties.
   const isOptional = isControl(operation) && (operation.input.required ?? []).length === 0
   if (bytes.length === 0 && isOptional) return {}
   if (bytes.length === 0) throw validationError('The request needs a JSON body.')
@@ -57,9 +57,9 @@ function unsupported(message: string): CofferError {
 }
 
 /**
- * `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map, the first one of a key.
- * Only the control plane refuses unknown parameters. Text that is no number stays text, which validation
- * refuses. @throws CofferError `validation` for invalid percent-encoding
+ * `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map. The first entry of a key counts.
+ * Only the control plane refuses unknown parameters. Text that is not a number remains text, and validation
+ * refuses it. @throws CofferError `validation` for invalid percent-encoding
  */
 export function readQuery({ query, path }: Endpoint, search: string) {
   const input: Record<string, unknown> = {}
@@ -74,7 +74,7 @@ export function readQuery({ query, path }: Endpoint, search: string) {
       collect(parseErrors, property, () => {
         input[property] = addValue(query[property]!, input[property], property, rest, text)
       })
-    // A test that misspells a filter would wait for the wrong requests.
+    // Unknown parameters are refused: a test with a misspelled filter would wait for the wrong requests.
     else if (path.startsWith(CONTROL_PATH))
       parseErrors[`query.${property}`] = [`is not a parameter${suggestName(property, Object.keys(query))}`]
   }
@@ -84,7 +84,7 @@ export function readQuery({ query, path }: Endpoint, search: string) {
 /** The value of `property` with one more parameter. @throws CofferError `validation` if its form does not fit the schema */
 function addValue(schema: Schema, before: unknown, property: string, rest: string, text: string): unknown {
   if (schema.type === 'object') {
-    // Without a prototype, so that keys such as `__proto__` are ordinary.
+    // No prototype: keys such as `__proto__` are ordinary keys.
     const map = (before ?? Object.create(null)) as Record<string, unknown>
     if (schema.maxProperties === 1 && Object.keys(map).length > 0)
       throw validationError('may be given only once')

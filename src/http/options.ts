@@ -5,23 +5,24 @@ import type { AccessEntry } from './access-log.js'
 import type { Page } from './pages/pages.js'
 import type { RateLimit } from './rate-limit.js'
 
-/** What the steps of a service need. */
 export interface AnswererOptions {
   host: Host
   registry: Registry
-  /** The caller that `key` belongs to. `allowsCached`: a caller as it was before the last change on another server may be returned. @throws CofferError `unauthenticated` */
+  /**
+   * The caller that `key` belongs to. With `allowsCached`, it may be outdated by a change on another server.
+   * @throws CofferError `unauthenticated`
+   */
   authenticate(host: Host, key: string, how: { allowsCached: boolean }): Promise<Caller>
   prefix: string
   bodyLimitBytes: number
-  /** Accepted host names besides the usual ones. Absent if somebody else checks the host. */
+  /** Accepted host names besides the usual ones. Absent if the host is checked elsewhere. */
   allowHosts?: readonly string[] | undefined
   pages: ReadonlyMap<string, Page>
   forms?: ReadonlyMap<string, Page>
   rateLimit?: RateLimit
-  /** Whether web pages of other origins may read answers. */
   cors: boolean
   record?: ((entry: AccessEntry) => void) | undefined
-  /** Receives internal errors, of which the caller sees only the trace id, and errors of responses that could not be sent. */
+  /** Receives internal errors, which the caller sees as a trace id only, and errors of sending responses. */
   reportFault?: ((error: unknown, traceId: string) => void) | undefined
   /** ms of a monotonic clock. */
   clock(): number

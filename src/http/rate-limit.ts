@@ -9,17 +9,16 @@ export interface Rate {
 export type RateLimit = ReturnType<typeof createRateLimit>
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }
-/** The maximum number of buckets; beyond it, the least recently used one is dropped and starts full again. */
+/** The maximum number of buckets. At the limit, the least recently used bucket is dropped; it starts full again. */
 const MAX_BUCKETS = 10_000
 
-/** Parses `100/s`, `600/m` or `1000/h`. @throws CofferError `usage` */
 export function parseRate(text: string): Rate {
   const [, digits = '', unit = ''] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
   if (digits === '') throw usage('--rate-limit takes a number for a second, minute or hour: 100/s.')
   return { count: Number(digits), periodMs: UNITS_MS[unit]! }
 }
 
-/** Buckets of size `count` that are filled evenly. `clock` is in ms. */
+/** One token bucket of size `count` for each caller, refilled evenly. `clock` is in ms. */
 export function createRateLimit({ count, periodMs }: Rate, clock: () => number) {
   const buckets = new BoundedMap<string, { left: number; at: number }>(MAX_BUCKETS)
   const leftOf = (who: string, now: number) => {
@@ -31,7 +30,7 @@ export function createRateLimit({ count, periodMs }: Rate, clock: () => number) 
   return {
     /** 0 if a request of `who` is allowed, else the whole seconds until the next one is. */
     wait: (who: string): number => waitFor(leftOf(who, clock())),
-    /** Counts a request of `who`, if it is allowed, and returns the same. */
+    /** Does the same as `wait`, and counts the request if it is allowed. */
     take(who: string): number {
       const now = clock()
       const left = leftOf(who, now)

@@ -11,14 +11,14 @@ export interface Match {
 
 export interface RelayMatch {
   operation: RegisteredRelay
-  /** After the path of the operation, as sent. */
+  /** The rest of the path after the operation's path, as sent. */
   rest: string
 }
 
-/** The parts of a path, decoded; undefined is one that cannot be, and may stand for a parameter alone. */
+/** The decoded segments of a path. A segment that cannot be decoded is undefined, and matches only a parameter. */
 type Segments = readonly (string | undefined)[]
 
-/** An area that is not emulated, and the one of its paths that a request is at or below. */
+/** An area that is not emulated, and the path of this area that the request is at or below. */
 export interface LeftOut {
   area: string
   path: string
@@ -26,7 +26,6 @@ export interface LeftOut {
 
 export type Router = ReturnType<typeof createRouter>
 
-/** A router over `registry`; fixed segments go before parameters. */
 export function createRouter(registry: Registry) {
   const buckets = new Map<string, RoutedOperation[]>()
   const older = registry.routed.flatMap((operation) => {
@@ -46,13 +45,12 @@ export function createRouter(registry: Registry) {
     const bucket = buckets.get(bucketOf(segments)) ?? []
     return bucket.filter(({ endpoint }) => fits(endpoint.segments, segments))
   }
-  /** HEAD asks for what GET asks for. */
+  /** HEAD matches the operations of GET. */
   const choose = (found: readonly RoutedOperation[], method: string) =>
     found.find(({ endpoint }) => endpoint.method === (method === 'HEAD' ? 'GET' : method))
   return {
     find: (method: string, path: string) => choose(findAll(splitPath(path)), method),
 
-    /** The operation that relays requests for a path, or for one above it. */
     findRelay(path: string): RelayMatch | undefined {
       const found = relays.find(
         ({ operation, start }) => path.startsWith(start) || path === operation.relay.path,
@@ -60,7 +58,7 @@ export function createRouter(registry: Registry) {
       return found && { operation: found.operation, rest: path.slice(found.operation.relay.path.length) }
     },
 
-    /** The area that a path without an operation belongs to, if that area is not emulated. */
+    /** The area of a path that has no operation, if the area is not emulated. */
     findLeftOut(path: string): LeftOut | undefined {
       const segments = splitPath(path)
       if (findAll(segments).length > 0) return undefined
@@ -87,7 +85,7 @@ export function createRouter(registry: Registry) {
   }
 }
 
-/** The error for paths of the control plane; callers who may not know whether there is one get it too. */
+/** The error if there is no control plane. Callers who may not know whether there is one get this error too. */
 export function noControl(): CofferError {
   const advice = 'Start one for tests: coffer serve --ephemeral, or --test-controls for a vault on disk.'
   return new CofferError('not_found', `The control plane is not enabled. ${advice}`)
@@ -115,7 +113,7 @@ function bucketOf(segments: Segments): string {
   return `${segments.length}/${segments[0]}`
 }
 
-/** Sorts fixed segments before parameters, so that a word such as `search` is not read as an id. */
+/** Sorts fixed segments before parameters, so that the word `search` in a path is not taken for an id. */
 function compareFixedness(a: RoutedOperation, b: RoutedOperation): number {
   const rank = ({ endpoint }: RoutedOperation) =>
     endpoint.segments.map((each) => (isParameter(each) ? '1' : '0')).join('')
@@ -126,7 +124,7 @@ function isParameter(segment: string): boolean {
   return segment.startsWith('{')
 }
 
-/** Empty segments fit nothing: a doubled slash never names an empty id. */
+/** An empty segment matches nothing, so a double slash is never an empty id. */
 function fits(pattern: readonly string[], segments: Segments): boolean {
   return pattern.every((each, at) => (isParameter(each) ? segments[at] !== '' : each === segments[at]))
 }
@@ -142,7 +140,7 @@ function readParameters(pattern: readonly string[], segments: Segments): Record<
   return parameters
 }
 
-/** Decoded after splitting, so that an encoded slash stays inside its segment. One slash at the end means nothing. */
+/** Splits first and decodes then, so that an encoded slash stays inside its segment. Ignores one slash at the end. */
 function splitPath(path: string): Segments {
   const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length
   const segments = path.slice(1, end).split('/')

@@ -1,4 +1,4 @@
-/** The HTTP server: its sockets, limits of time, and a stop that still answers all accepted requests. */
+/** The HTTP server: its sockets, its time limits, and a stop that first answers all accepted requests. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
@@ -19,15 +19,12 @@ export const DEFAULT_BODY_LIMIT_BYTES = 1024 * 1024
 export const LOOPBACK: readonly string[] = ['127.0.0.1', '::1']
 
 export const SERVER_LIMITS = {
-  /** From the start of a connection to the end of its headers. */
   headersMs: 5_000,
-  /** From the first byte of a request to the last one. */
   requestMs: 10_000,
-  /** An idle connection is closed after this time. */
   keepAliveMs: 30_000,
-  /** A client that reads nothing of a waiting answer is disconnected after this time. */
+  /** A client that does not read its answer is disconnected after this time. */
   stallMs: 30_000,
-  /** The maximum time that a stop waits for requests in progress. */
+  /** The maximum wait of a stop for requests in progress. */
   stopMs: 8_000,
 }
 
@@ -35,16 +32,16 @@ const HEADER_LIMIT_BYTES = 16_384
 const MAX_CONNECTIONS = 10_000
 /** A client that neither reads nor writes for this time is disconnected. */
 const SILENCE_MS = 120_000
-/** At a stop, idle connections stay open for this time, because a request may be about to arrive. */
+/** A stop keeps idle connections open for this time, because a request may be about to arrive. */
 const STOP_GRACE_MS = 100
 const CHECK_MS = 500
 const FREE_PORT_TRIES = 20
 const ABSENT = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']
 
 export interface SocketOptions {
-  /** 0 for any port that is free on every address, as the library's default is. */
+  /** 0 means any port that is free on every address. */
   port?: number
-  /** Default: both loopback addresses. The machine must have the first; others that it does not have are skipped. */
+  /** Default: both loopback addresses. The first must exist on the machine. Others that do not exist are skipped. */
   addresses?: readonly string[]
   /** PEM texts. */
   tls?: { cert: string; key: string }
@@ -53,7 +50,7 @@ export interface SocketOptions {
   allowHosts?: readonly string[]
 }
 
-/** The part of a service that its sockets use. By default, web pages of other origins may read answers. */
+/** The part of a service that its sockets use. `cors` is true by default. */
 export interface SocketService
   extends Pick<AnswererOptions, 'record' | 'reportFault'>,
     Partial<Pick<AnswererOptions, 'prefix' | 'bodyLimitBytes' | 'cors'>> {
@@ -85,7 +82,7 @@ export async function startServer(
     keepAliveLines: createKeepAliveLines(limits.keepAliveMs),
     createTraceId: host.createUuid,
   })
-  // Loaded where it is used: a server without TLS is ready sooner.
+  // Loaded only for TLS, so that a server without TLS is ready sooner.
   const create = tls === undefined ? createServer : (await import('node:https')).createServer
   const pem = tls && { ...tls, handshakeTimeout: SERVER_LIMITS.headersMs }
   const listening = await listen(() => server.create(create, pem), addresses, port)
@@ -94,7 +91,7 @@ export async function startServer(
   return { port: listening.port, stop }
 }
 
-/** The date is made once a second. */
+/** Returns the header lines, with a date that is formatted once a second. */
 function createKeepAliveLines(keepAliveMs: number): () => string {
   const rest = `connection: keep-alive\r\nkeep-alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n`
   let [second, lines] = [0, '']
@@ -121,7 +118,7 @@ class HttpServer {
     const options = {
       ...pem,
       maxHeaderSize: HEADER_LIMIT_BYTES,
-      // Our own check answers with a problem document.
+      // Our own check of the header answers with a problem document.
       requireHostHeader: false,
       connectionsCheckingInterval: CHECK_MS,
       headersTimeout: headersMs,
@@ -137,7 +134,7 @@ class HttpServer {
     }
     server.maxConnections = MAX_CONNECTIONS
     server.timeout = SILENCE_MS
-    // A client that has closed its side of the connection still gets its answer.
+    // A client that has closed its sending side still gets its answer.
     Object.assign(server, { httpAllowHalfOpen: true })
     const receive = (expectsContinue: boolean) => (message: IncomingMessage, response: ServerResponse) =>
       this.#connections.get(message.socket)?.receive(message, response, expectsContinue)
@@ -154,12 +151,11 @@ class HttpServer {
     return server
   }
 
-  /** Resolves when all connections are closed. */
   async stop(servers: readonly Server[]): Promise<void> {
     this.#service.isStopping = true
     const closed = servers.map((server) => closeListener(server))
     const timers = [
-      // A busy event loop has not read yet what has arrived meanwhile. It does so before the immediate.
+      // If the event loop was busy, it reads the requests that have arrived before it runs the immediate.
       setTimeout(() => setImmediate(() => this.#closeIdle()), STOP_GRACE_MS),
       setTimeout(() => this.#closeAll(), this.#limits.stopMs),
     ]
@@ -168,7 +164,7 @@ class HttpServer {
     for (const server of servers) server.close()
   }
 
-  /** `closeIdleConnections` of Node leaves connections open that have not sent anything yet. */
+  /** Node's `closeIdleConnections` does not close connections that have not sent anything yet. */
   #closeIdle(): void {
     for (const [socket, { isIdle }] of this.#connections) if (isIdle) socket.destroy()
   }
@@ -190,14 +186,14 @@ class HttpServer {
 }
 
 /**
- * Resolves when nothing listens any more and all connections are closed. `close` of an HTTP server would also close idle
- * connections, on which a request may be about to arrive.
+ * Resolves when the server listens no more and all connections are closed. `close` of an HTTP server would also close
+ * idle connections, on which a request may be about to arrive.
  */
 function closeListener(server: Server): Promise<void> {
   return new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve()))
 }
 
-/** Listens on the same port of every address, with a server from `create` each. @throws CofferError `unavailable` */
+/** Listens on one port of every address, with a server from `create` for each. @throws CofferError `unavailable` */
 export async function listen<S extends NetServer>(
   create: () => S,
   addresses: readonly string[],
@@ -233,7 +229,7 @@ export async function listen<S extends NetServer>(
   }
 }
 
-/** An answerer that `make` makes when the first request comes, or at `begin`. */
+/** Returns an answerer that calls `make` at the first request, or at `begin`. */
 export function answerLater(make: () => Promise<Answerer>) {
   let answer: Answerer | undefined
   let making: Promise<Answerer> | undefined

@@ -1,4 +1,3 @@
-/** Completes the description of a service: its pages, its defaults, its limit of requests. */
 import { ACCEPT_PATH } from '../domain/invitation/invitation.js'
 import type { Registry } from '../framework/registry.js'
 import { answerResult, answerText } from './exchange.js'

@@ -2,18 +2,17 @@ import { readFileSync } from 'node:fs'
 import { findFixture } from '../../assets.js'
 
 /**
- * A part is `METHOD /path`, `METHOD /path attribute`, `| filter` or a text. `in_2023`: in the interface of January 2023.
- * `since_2023`: added later, to the interface or by us.
+ * An entry is `METHOD /path`, `METHOD /path attribute`, `| filter` or a text. `in_2023`: part of the interface of
+ * January 2023. `since_2023`: added later, to the interface or by us.
  */
 export interface Area {
   area: string
   in_2023?: string[]
   since_2023?: string[]
-  /** The parts that are left out, as Markdown. */
   without?: string
-  /** Properties of bodies that are ignored; all others that clients send are kept, done or refused. */
+  /** Properties of bodies that are ignored. All other properties have an effect, are stored or are refused. */
   ignored?: string[]
-  /** The paths of an area that is left out as a whole, each with all below it; `{}` stands for any segment. */
+  /** The paths of an area that is missing as a whole. Each includes all paths below it; `{}` stands for any segment. */
   not_emulated?: string[]
 }
 
@@ -24,7 +23,6 @@ interface Client {
   code: string[]
 }
 
-/** The prefix that the packages of clients send. */
 export const CLIENT_PREFIX = 'bt'
 
 export const readAreas = () => readJson('emulation.json') as Area[]
@@ -34,7 +32,7 @@ function readJson(name: string): unknown {
   return JSON.parse(readFileSync(findFixture(name), 'utf8'))
 }
 
-/** The cells of an area in the table: the interface of January 2023, and what a client of today can and cannot do. */
+/** The cells of an area in the table: in the interface of January 2023, and for a client of today. */
 export function rateArea({ in_2023, without, ignored = [], not_emulated }: Area): [string, string] {
   const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
   const rated = without === undefined ? 'emulated' : `partly: without ${without}`

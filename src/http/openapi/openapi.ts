@@ -1,4 +1,3 @@
-/** The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { MAX_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/declaration.js'
 import { arrayOf, object, text } from '../../framework/output.js'
@@ -38,7 +37,7 @@ const problemOutput = {
   ],
 } satisfies Schema
 
-/** The document that describes `registry` as this server answers it. `version`: of the product. */
+/** Describes `registry` as this server answers it. `version` is the product's version. */
 export function createDocument(
   registry: Registry,
   { version, prefix, bodyLimitBytes }: { version: string; prefix: string; bodyLimitBytes: number },
@@ -59,7 +58,7 @@ export function createDocument(
       description: introduce(names, bodyLimitBytes),
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    // Relative to where the document was fetched, so that it is true behind any port or name.
+    // Relative to the address of the document, so that it is right behind any port or name.
     servers: [{ url: '/' }],
     tags: [...new Set(registry.routed.map(({ noun }) => noun))].map((name) => ({ name })),
     paths,
@@ -70,12 +69,12 @@ export function createDocument(
           name: names.noReveal.toUpperCase(),
           in: 'header',
           description:
-            'With any value the answer is masked, whatever the rules of the key reveal, and has the header too.',
+            'If the header is present, with any value, the answer is masked even if access rules would reveal data. The answer has the header too.',
           schema: { type: 'string' },
         },
       },
       headers: {
-        TraceId: { description: 'The trace id taken or made.', schema: { type: 'string' } },
+        TraceId: { description: 'The trace id of the request, or a new one.', schema: { type: 'string' } },
         Replayed: {
           description: 'The answer to the first request with this idempotency key; nothing was done.',
           schema: { const: 'true' },
@@ -112,7 +111,7 @@ function describe(operation: RoutedOperation, names: HeaderNames) {
       in: 'header',
       required: false,
       description:
-        'For 24 hours the same call with the same key gets the first answer, if that was a success, and does nothing.',
+        'Repeating the call with this key within 24 hours returns the first answer, if it was a success, and does nothing.',
       schema: { type: 'string', minLength: 1, maxLength: MAX_KEY_CHARACTERS, pattern: '^[ -~]+$' },
     })
   return {
@@ -141,7 +140,7 @@ function describeParameter({ input }: RoutedOperation, name: string, place: 'pat
   const property = input.properties[name]
   const required = place === 'path' || ((input.required ?? []) as readonly string[]).includes(name)
   const { description, ...schema } = toJsonSchema(property)
-  // A map is spelled `metadata[key]=value`, or `metadata.key=value`.
+  // A map is written `metadata[key]=value` or `metadata.key=value`.
   const style = property.type === 'object' ? { style: 'deepObject', explode: true } : {}
   return { name, in: place, required, ...omitUndefined({ description }), ...style, schema }
 }
@@ -156,13 +155,13 @@ function describeBody(operation: RoutedOperation): JsonSchema {
     ...toJsonSchema(whole ?? { ...input, properties, required }),
     ...describeAlternatives(properties),
   }
-  // The body of the first example that is given on standard input.
+  // The first example whose body comes from standard input.
   const given = examples.map((line) => /^echo '(.+)' \|/.exec(line)?.[1]).find((body) => body !== undefined)
   const described = { schema, ...(given === undefined ? {} : { example: JSON.parse(given) as unknown }) }
   return { required: true, content: Object.fromEntries(types.map((type) => [type, described])) }
 }
 
-/** The properties that are required unless another one is given. */
+/** Describes properties that are required unless another property is given. */
 function describeAlternatives(properties: Readonly<Record<string, Schema>>): JsonSchema {
   const needed = Object.entries(properties).filter(([, { requiredUnless }]) => requiredUnless !== undefined)
   const others = [...new Set(needed.map(([, { requiredUnless }]) => requiredUnless!))]
@@ -170,9 +169,9 @@ function describeAlternatives(properties: Readonly<Record<string, Schema>>): Jso
   return others.length === 0 ? {} : { anyOf: either.map((required) => ({ required })) }
 }
 
-/** The answer that code gives in full may have any status; one of ours has the schema of its own status. */
+/** Code may answer with any status. Our own answers have the schema of their status. */
 const STATUS_RANGES = ['2XX', '3XX', '4XX', '5XX']
-const GIVEN = { description: 'The answer that the code gave.', content: { '*/*': {} } }
+const GIVEN = { description: 'The answer of the code.', content: { '*/*': {} } }
 const PROBLEM = { $ref: '#/components/responses/Problem' }
 
 function describeResponses(operation: RoutedOperation, { traceId, replayed }: HeaderNames) {
@@ -203,7 +202,7 @@ const RELAYED = {
   content: { '*/*': {} },
 }
 
-/** The paths of a relay: any body, any answer; the problems of this server are inside another object. */
+/** The paths of a relay: any body and any answer. Problems of this server are inside another object. */
 function describeRelay(operation: RegisteredOperation, prefix: string) {
   if (operation.kind !== 'relay') return {}
   const { relay, name, details = '', access } = operation
@@ -224,7 +223,7 @@ function describeRelay(operation: RegisteredOperation, prefix: string) {
       parameters,
       requestBody: { required: false, content: { '*/*': {} } },
       responses: Object.fromEntries([...STATUS_RANGES, 'default'].map((status) => [status, RELAYED])),
-      // Without a key for proxies that need none.
+      // The empty object: some proxies need no key.
       security: [...access.permissions.map((permission) => ({ [API_KEY]: [permission] })), {}],
     }
     return Object.fromEntries(
@@ -240,7 +239,6 @@ function describeRelay(operation: RegisteredOperation, prefix: string) {
   }
 }
 
-/** The schemas that have a name of their own, at any depth of `schemas`. */
 export function describeComponents(schemas: readonly Schema[]): Record<string, JsonSchema> {
   const found: Record<string, JsonSchema> = {}
   const state = (schema: Schema): void => {
@@ -262,7 +260,7 @@ function describeProblem(traceId: string): JsonSchema {
   const schema = toJsonSchema(problemOutput)
   return {
     description:
-      'Refused or failed. 401 and 405 say in their headers what would do; 429 and 503 when to try again.',
+      'Refused or failed. 401 names the header to send, 405 the allowed methods, 429 and 503 the time to try again, in headers.',
     headers: { [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' } },
     content: { 'application/problem+json': { schema }, 'application/json': { schema } },
   }

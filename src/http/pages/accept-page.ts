@@ -1,4 +1,4 @@
-/** The page of an invitation link, and its form. The secret of the link, which only the page knows, is in the form. */
+/** The page of an invitation link, and its form, which sends the secret of the link. */
 import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation/invitation.js'
 import { describeDate } from '../../domain/invitation/letter.js'
 import { encodeHtml as encode } from '../../domain/text/html.js'
@@ -12,10 +12,10 @@ import { createRateLimit } from '../rate-limit.js'
 import { answerHtml, answerMessage, MESSAGE_STYLE, STYLE } from './html.js'
 import type { Page } from './pages.js'
 
-/** The limit of unknown links per client. Guessing 256 bits is impossible; the limit saves logs and time. */
+/** The limit of unknown links for each client. Nobody can guess 256 bits; the limit saves log space and time. */
 const GUESSES = { count: 60, periodMs: 60_000 }
 const FORM_TYPE = 'application/x-www-form-urlencoded'
-/** Large enough that two names of 5,000 characters of twelve bytes get the error for long names, not for large forms. */
+/** Large enough for two names of 5,000 characters of twelve bytes, so that these get the error about long names. */
 const FORM_LIMIT_BYTES = 128 * 1024
 const SHOWN_NAME = 200
 

@@ -1,4 +1,4 @@
-/** HTML answers: common style, no external resources, scripts of our own alone, and a content security policy to that effect. */
+/** HTML answers with a common style. The content security policy allows no external resources and only our own scripts. */
 import { createHash } from 'node:crypto'
 import { encodeHtml } from '../../domain/text/html.js'
 import { answerText, type HttpResponse } from '../exchange.js'
@@ -8,14 +8,11 @@ interface HtmlPage {
   status?: number
   title: string
   body: string
-  /** Its whole style sheet. */
   style: string
-  /** A module of ours, which may send requests to this server. */
   script?: string
   hasForm?: boolean
 }
 
-/** The style of pages without a script. */
 export const STYLE = `
 :root { color-scheme: light dark; --ink: #1a1d21; --dim: #5b6470; --line: #d9dee4; --accent: #0b5cad }
 @media (prefers-color-scheme: dark) {

@@ -7,7 +7,7 @@ import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../openapi/emul
 import type { OpenApiDocument } from '../openapi/openapi.js'
 import { answerHtml } from './html.js'
 
-/** Answers for one path, without a key. */
+/** Answers the requests for one path, which need no key. */
 export type Page = (request: HttpRequest, traceId: string) => HttpResponse | Promise<HttpResponse>
 
 /** `createDocument` is called at the first request for a page that needs it. */
@@ -21,14 +21,14 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
   }
   return new Map<string, () => HttpResponse>([
     [HEALTH_PATH, () => answerResult(200, { status: 'ok' })],
-    // Clients ask for it whether the server is there.
+    // Clients use this path to check whether the server runs.
     ['/ping', () => answerResult(200, undefined)],
     ['/openapi.json', () => answerText(200, JSON_TYPE, prepare().json)],
     ['/', () => ({ ...prepare().html, headers: { ...prepare().html.headers } })],
   ])
 }
 
-/** The page, which makes the reference of the OpenAPI document, and what is not in that document. */
+/** Renders the page. Its script renders the reference from the OpenAPI document; this adds what the document lacks. */
 function renderPage({ info }: OpenApiDocument): HttpResponse {
   const body = `<div id="page"></div>
 <noscript><p>This page needs JavaScript. The interface is described in <a href="/openapi.json">the OpenAPI document</a>.</p></noscript>

@@ -1,4 +1,4 @@
-/** A client's connection: serves its requests one after another, and answers bytes that are not a valid request. */
+/** A client's connection. It serves requests one after another, and refuses bytes that are not a valid request. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { CofferError, validationError } from '../../errors.js'
@@ -7,7 +7,7 @@ import { ServedRequest, type Service } from './served-request.js'
 
 /** ms that a client has to read the answer to an invalid request before the connection is closed. */
 const LINGER_MS = 1_000
-/** Nothing more is read while more requests than this await their answers: each takes 50 times its bytes of memory. */
+/** Reading pauses while more requests than this wait for answers, because each takes 50 times its bytes in memory. */
 const MAX_AHEAD = 64
 
 export class Connection {
@@ -17,19 +17,19 @@ export class Connection {
   readonly #requests: ServedRequest[] = []
   /** The answer to an invalid request, sent after the answers to the requests before it. */
   #refusal: string | undefined
-  /** Bytes were invalid. Nothing after them is parsed. */
+  /** Whether invalid bytes have arrived. Bytes after them are not parsed. */
   #isFaulty = false
 
   constructor(socket: Socket, service: Service) {
     this.#socket = socket
     this.#service = service
-    // Node listens no more after a CONNECT; an error that nobody listens for would end the process. `close` follows.
+    // Node removes its listeners at a CONNECT, and an error without a listener would end the process. `close` follows.
     socket.on('error', () => undefined)
     socket.once('close', () => {
       const [request] = this.#requests.splice(0)
       request?.close()
     })
-    // Node resumes it for the body of each request, and when the client has taken answers.
+    // Node resumes the socket for the body of each request, and after the client has read answers.
     socket.on('resume', () => this.#requests.length > MAX_AHEAD && socket.pause())
   }
 
@@ -44,13 +44,13 @@ export class Connection {
   receive(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
     if (this.#isFaulty) return
     const hosts = countHosts(message.rawHeaders)
-    // Node uses the first of several; RFC 9112 (3.2) requires an error.
+    // Node uses the first of several headers; RFC 9112 (3.2) requires an error.
     if (hosts > 1 || (hosts === 0 && message.httpVersion === '1.1')) {
       this.refuse(validationError('A request must have exactly one Host header.'), message.method)
       return
     }
     const request = new ServedRequest(this, this.#service, message, response, expectsContinue)
-    // Node keeps an object for each chunk that waits, so a body of small ones would take 9 MiB of memory.
+    // Node keeps an object for each waiting chunk, so a body of small chunks would take 9 MiB of memory.
     if (!this.isIdle && message.headers['transfer-encoding'] !== undefined) {
       message.resume()
       const text = 'A chunked request must wait for the answer to the one before it.'
@@ -62,7 +62,7 @@ export class Connection {
     if (count === 1) this.#start(request)
   }
 
-  /** Requests of many connections take turns too. The check of health never waits, as it tells that the server is alive. */
+  /** Requests of all connections take turns. The check of health never waits, because it shows that the server is alive. */
   #start(request: ServedRequest): void {
     const turn = request.target === HEALTH_PATH ? undefined : this.#service.budget.take()
     const serve = () => this.#socket.writable && void request.serve()
@@ -74,12 +74,12 @@ export class Connection {
     this.#requests.shift()
     const [next] = this.#requests
     if (this.#requests.length === MAX_AHEAD) this.#socket.resume()
-    // In a later turn of the event loop: a client that sends thousands of requests at once must not hold up the others.
+    // In a later iteration of the event loop, so that a client with thousands of requests does not delay other clients.
     if (next !== undefined) setImmediate(() => this.#start(next))
     else if (this.#refusal !== undefined) this.#send(this.#refusal)
   }
 
-  /** Answers after the requests before, or fails the read of a body that the bytes are part of. */
+  /** Sends the error after the answers to earlier requests, or fails the body that the invalid bytes belong to. */
   refuse(error: CofferError, method = '-'): void {
     if (this.#isFaulty) return
     this.#isFaulty = true
@@ -109,7 +109,6 @@ function countHosts(rawHeaders: readonly string[]): number {
   return count
 }
 
-/** The bytes of an answer that is the last one of its connection. */
 function formatLast({ status, headers, body }: HttpResponse): string {
   const all = { ...headers, connection: 'close', 'content-length': String(Buffer.byteLength(body)) }
   return `${formatHead(status, all)}\r\n${body}`

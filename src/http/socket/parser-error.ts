@@ -1,6 +1,6 @@
 import { CofferError, validationError } from '../../errors.js'
 
-/** `rawPacket` from the line on in which the parser stopped shows whether it knows the method. */
+/** The line of `rawPacket` at which the parser stopped shows whether the method is unknown. */
 export function describeParserError(
   error: Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number },
 ): CofferError {

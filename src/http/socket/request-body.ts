@@ -3,16 +3,14 @@ import { ByteCollector } from '../../domain/proxy/collect-bytes.js'
 import { type CofferError, validationError } from '../../errors.js'
 import type { ByteLease } from '../byte-budget.js'
 
-/** Bytes of an unwanted body that are discarded, so that the client can send it and then read the answer. */
+/** The limit of discarded bytes. An unwanted body is discarded so that the client can send it and then read the answer. */
 const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 
-/** The body of a request, as it arrives. */
 export class RequestBody {
   readonly #message: IncomingMessage
   readonly #lease: ByteLease
   /** Sends `100 Continue`, for which the client waits before it sends the body. */
   #sendContinue: (() => void) | undefined
-  /** Why the rest of the body cannot be read. */
   #fault: CofferError | undefined
 
   constructor(message: IncomingMessage, lease: ByteLease, sendContinue: (() => void) | undefined) {
@@ -30,7 +28,6 @@ export class RequestBody {
     return !this.isComplete && this.#sendContinue === undefined && this.#fault === undefined
   }
 
-  /** Fails the read of the body. False if the body is complete. */
   fail(error: CofferError): boolean {
     if (this.isComplete) return false
     this.#fault = error
@@ -65,7 +62,7 @@ export class RequestBody {
       message.on('data', read)
       message.once('end', () => resolve(bytes.join()))
       message.once('close', () => {
-        // Every body ends with this event. An error made for each of them would cost a tenth of a POST.
+        // Every body ends with this event. An unneeded error for each would cost a tenth of a POST.
         if (message.readableEnded) return
         reject(validationError('The connection closed before the body was complete.'))
       })

@@ -3,14 +3,14 @@ import { pipeline } from 'node:stream/promises'
 import type { HttpResponse } from '../exchange.js'
 import type { RequestBody } from './request-body.js'
 
-/** A client has to read parts of a larger response in time. */
+/** The client of a larger response must keep reading, or it is disconnected. */
 export const LARGE_BYTES = 64 * 1024
 
 export interface Sending {
   /** Bytes of the response; 0 for a stream. */
   length: number
   body: RequestBody
-  /** A client that reads nothing of a waiting response for so many ms is disconnected. */
+  /** A client that does not read its response for this time is disconnected. */
   stallMs: number
 }
 
@@ -26,7 +26,7 @@ export async function sendResponse(
     response.writeHead(status, headers)
     await pipeline(stream, response, { end: false }).catch(() => response.destroy())
   } else {
-    // Node would copy a large text with the headers, and would copy again what the client does not read at once.
+    // Node would copy a large text together with the headers, and copy unread parts again. It does not copy a buffer.
     const content = bytes ?? (length > LARGE_BYTES ? Buffer.from(text) : text)
     if (status !== 204) headers['content-length'] = String(length)
     response.writeHead(status, headers)

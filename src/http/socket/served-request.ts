@@ -1,4 +1,4 @@
-/** One request on a socket: the answerer reads it, and its response is sent as fast as the client reads it. */
+/** One request on a socket. Its response is sent as fast as the client reads it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CofferError } from '../../errors.js'
 import type { Answerer } from '../answerer.js'
@@ -12,18 +12,17 @@ import { writePastNode } from './write-past-node.js'
 export interface Service extends Pick<AnswererOptions, 'record' | 'reportFault'> {
   answerer: Answerer
   budget: ByteBudget
-  /** A client that reads nothing of a waiting response is disconnected after this time. */
+  /** A client that does not read its response for this time is disconnected. */
   stallMs: number
   isStopping: boolean
   traceHeader: string
-  /** Further headers of answers to bytes that are not a valid request. */
   headers: Readonly<Record<string, string>>
   /** Headers of an answer after which the connection stays open. */
   keepAliveLines(): string
   createTraceId(): string
 }
 
-/** The connection of a request. `end`: the request is answered, or the client has disconnected. */
+/** The connection of a request. `end` is called when the request is answered or the client has disconnected. */
 interface Line {
   readonly isLast: boolean
   end(): void
@@ -39,9 +38,7 @@ export class ServedRequest implements HttpRequest {
   readonly #message: IncomingMessage
   readonly #response: ServerResponse
   readonly #body: RequestBody
-  /** The answer is sent, or the client has disconnected. */
   #isClosed = false
-  /** The work of the request is finished. */
   #isDone = false
 
   constructor(
@@ -98,7 +95,7 @@ export class ServedRequest implements HttpRequest {
     this.#connection.end()
   }
 
-  /** Calls `listener` when the client has left, or has said that it sends nothing more, as a client does that leaves. */
+  /** Calls `listener` when the client disconnects or closes its sending side, as leaving clients do. */
   onLeave(listener: () => void): void {
     const { socket } = this.#message
     const response = this.#response
@@ -113,7 +110,7 @@ export class ServedRequest implements HttpRequest {
     })
   }
 
-  /** A promise unless the answer is sent at once. */
+  /** Undefined if the answer was sent at once. */
   #send(answer: HttpResponse): Promise<void> | undefined {
     const { headers, body, bytes, stream } = answer
     const [message, response] = [this.#message, this.#response]

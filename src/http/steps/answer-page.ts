@@ -2,7 +2,6 @@ import type { AnswererOptions } from '../options.js'
 import { refuseMethod } from './respond.js'
 import type { Step } from './step.js'
 
-/** Answers the paths of pages and forms, which need no API key. */
 export function answerPage({ pages, forms, cors }: Pick<AnswererOptions, 'pages' | 'forms' | 'cors'>): Step {
   return async (exchange, next) => {
     const { path, request, traceId } = exchange

@@ -6,7 +6,7 @@ import type { Exchange } from './step.js'
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
 
-/** Finds out who sends a request, and whether that application may send another one now. */
+/** Finds the caller of a request, and applies the rate limit of its application. */
 export function createAuthenticator({
   host,
   prefix,
@@ -15,7 +15,7 @@ export function createAuthenticator({
 }: Pick<AnswererOptions, 'host' | 'prefix' | 'authenticate' | 'rateLimit'>) {
   const names = headerNames(prefix)
 
-  /** The caller in no-reveal mode if the request asks for it. The answer then says so. */
+  /** Puts the caller into no-reveal mode if the request asks for it. The answer then has the header too. */
   const limit = (exchange: Exchange, caller: Caller): Caller => {
     exchange.isNoReveal = readHeader(exchange.request.headers, names.noReveal) !== undefined
     return exchange.isNoReveal ? noRevealCaller(caller) : caller
@@ -33,8 +33,8 @@ export function createAuthenticator({
 
   return {
     /**
-     * The caller of the API key. With `allowsCached`, a caller as it was before the last change on another server may be
-     * returned. @throws CofferError `unauthenticated`, `rate_limited`
+     * The caller of the API key. With `allowsCached`, it may be outdated by a change on another server.
+     * @throws CofferError `unauthenticated`, `rate_limited`
      */
     async byKey(exchange: Exchange, allowsCached: boolean): Promise<Caller> {
       const { headers } = exchange.request
@@ -47,7 +47,7 @@ export function createAuthenticator({
       return caller
     },
 
-    /** A caller that a relay has found by itself. @throws CofferError `rate_limited` */
+    /** Admits a caller that a relay has found by itself. @throws CofferError `rate_limited` */
     found(exchange: Exchange, known: Caller): Caller {
       const caller = limit(exchange, known)
       admit(exchange, caller)
@@ -56,7 +56,7 @@ export function createAuthenticator({
   }
 }
 
-/** `given`: the names of the headers sent. A header of another prefix is for a server with that prefix. */
+/** `given`: the names of the headers sent. A key with another prefix was meant for a server with that prefix. */
 function missingKey(wanted: string, given: readonly string[]): CofferError {
   const [, prefix] = given.join('\n').match(/^([a-z][a-z\d]{0,19})-api-key$/m) ?? []
   const advice = ` Clients that send ${prefix?.toUpperCase()}-API-KEY need: coffer serve --prefix ${prefix}`

@@ -4,7 +4,7 @@ import type { Host } from '../../framework/host.js'
 import type { HttpRequest } from '../exchange.js'
 import type { Step } from './step.js'
 
-/** Refuses requests for other hosts than `names` and the usual ones. Without names, somebody else has checked the host. */
+/** Refuses requests for hosts other than `names` and the usual ones. Without `names`, the host was checked elsewhere. */
 export function checkHost(host: Pick<Host, 'store'>, names: readonly string[] | undefined): Step {
   if (names === undefined) return (exchange, next) => next(exchange)
   const check = createHostCheck(host, names)
@@ -15,8 +15,8 @@ export function checkHost(host: Pick<Host, 'store'>, names: readonly string[] | 
 }
 
 /**
- * Protects against DNS rebinding: a web page makes its own host name resolve to this machine, and its requests have
- * that name as host. IP addresses cannot be rebound. Also accepts `localhost`, `names` and the setting `public_url`.
+ * Protects against DNS rebinding: a web page lets its own host name resolve to this machine, and its requests have this
+ * host name. Accepts IP addresses, which cannot be rebound, `localhost`, `names` and the setting `public_url`.
  * The check returns a promise only if it reads settings. @throws CofferError `misdirected`
  */
 export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly string[]) {
@@ -40,7 +40,7 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
     )
   }
   return (request: HttpRequest): Promise<void> | undefined => {
-    // Most requests have the host of the request before.
+    // Most requests have the same host as the request before them.
     const { host } = request.headers
     if (host !== undefined && host === lastHost && request.target.startsWith('/')) return undefined
     const strange = readNames(request).filter((name) => !isAddress(name) && !own.has(name))
@@ -50,7 +50,7 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
   }
 }
 
-/** The host names in a request, in lower case: of the header Host, which HTTP/1.0 can omit, and of an absolute URL. */
+/** The host names in a request, in lower case: in the header Host, which HTTP/1.0 can omit, and in an absolute URL. */
 function readNames({ headers, target }: HttpRequest): string[] {
   const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target)
   return (url === null ? [headers.host] : [headers.host, url[1]])

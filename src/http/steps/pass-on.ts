@@ -7,7 +7,7 @@ import type { Authenticator } from './authenticate.js'
 import { refuseMethod } from './respond.js'
 import type { Step } from './step.js'
 
-/** Finds the relay that the path belongs to. Its clients read all further errors in a form of their own. */
+/** Finds the relay that the path belongs to. From here on, errors have the form that clients of the relay expect. */
 export function findRelay(router: Router): Step {
   return (exchange, next) => {
     exchange.relayed = router.findRelay(exchange.path)
@@ -16,7 +16,6 @@ export function findRelay(router: Router): Step {
   }
 }
 
-/** Passes the request on to another server if its path belongs to a relay. */
 export function passOn(
   { host, prefix, bodyLimitBytes, cors }: AnswererOptions,
   authenticator: Authenticator,

@@ -1,4 +1,4 @@
-/** The last step: finds the operation by its route, and performs it. The order of the checks decides the error that callers get. */
+/** The last step finds the operation by its route, and performs it. The order of the checks decides the error that callers get. */
 import { CofferError } from '../../errors.js'
 import { admit, authorizeNow } from '../../framework/caller/authorize.js'
 import type { Caller } from '../../framework/caller/caller.js'
@@ -25,7 +25,7 @@ export function performOperation(
 ): Answer {
   const names = headerNames(prefix)
 
-  /** Input is checked before any unit of work, so nothing has asked yet whether the caller may still do this. */
+  /** Input is checked before any unit of work, so the rights of the caller have not been read again yet. */
   const reasonOf = async (error: unknown, caller: Caller, operation: Match['operation']) => {
     if (!(error instanceof CofferError) || error.errors === undefined) return error
     try {
@@ -44,10 +44,10 @@ export function performOperation(
     const { endpoint } = operation
     exchange.route = endpoint.path
     const idempotencyKey = readHeader(request.headers, names.idempotencyKey)
-    // One unit of work can check a cached caller.
+    // A single unit of work checks a cached caller itself.
     const allowsCached = isOneUnit(operation) && idempotencyKey === undefined
     const identified = await authenticator.byKey(exchange, allowsCached)
-    // `perform` checks the permission too. Here the check avoids reading a body that is not allowed.
+    // `perform` checks the permission too. The check here comes before the body of a forbidden request is read.
     const caller = await admit(host.store, identified, operation)
     const body = endpoint.takesBody ? await readBodyInput(request, operation, bodyLimitBytes) : {}
     try {
@@ -67,7 +67,7 @@ export function performOperation(
   }
 }
 
-/** Renames properties in errors to what the caller wrote: `size` to `query.size`, the idempotency key to its header. */
+/** Renames properties in errors to the names that the caller sent: `size` to `query.size`, the idempotency key to its header. */
 function renameAsSent(error: unknown, { query }: Endpoint, { idempotencyKey }: HeaderNames): unknown {
   if (!(error instanceof CofferError) || error.errors === undefined) return error
   const entries = Object.entries(error.errors).map(([path, messages]) => {

@@ -1,4 +1,4 @@
-/** The outermost step of a service: turns errors into problem documents, adds common headers, and writes the access log. */
+/** The outermost step of a service turns errors into problem documents, adds common headers, and writes the access log. */
 import { CofferError } from '../../errors.js'
 import { ALL_METHODS, answerProblem, type HttpResponse } from '../exchange.js'
 import { answerPreflight, createCorsHeaders, headerNames, readHeader, readTraceId } from '../headers.js'
@@ -46,7 +46,7 @@ function createRefusal({ prefix, cors, reportFault }: Options) {
   const apiKey = headerNames(prefix).apiKey.toUpperCase()
   return (exchange: Exchange, error: unknown): HttpResponse => {
     const known = error instanceof CofferError ? error : undefined
-    // Without it a page could not read that its next request is not emulated.
+    // Answers the preflight, so that a web page can read that its next request is not emulated.
     const isOfPage = known?.code === 'not_emulated' && cors
     const preflight = isOfPage ? answerPreflight(exchange.request, ALL_METHODS) : undefined
     if (preflight !== undefined) return preflight
@@ -63,7 +63,7 @@ function createRefusal({ prefix, cors, reportFault }: Options) {
   }
 }
 
-/** Answers a method that the path does not take. A preflight is such a request, and is answered without a key. */
+/** Answers a method that the path does not accept. A preflight has the method OPTIONS, and is answered without a key. */
 export function refuseMethod(exchange: Exchange, allow: string, cors: boolean): HttpResponse {
   const preflight = cors ? answerPreflight(exchange.request, allow) : undefined
   if (preflight !== undefined) return preflight
@@ -77,7 +77,7 @@ function describeProblem({ request, traceId, describeError }: Exchange, error: u
   return answerProblem(error, traceId, readHeader(request.headers, 'accept'), describeError)
 }
 
-/** Its message names files of the server: the operator reads the reason, callers read only that the vault is the cause. */
+/** The message may name files of the server. Callers read only that the vault is the cause; the operator reads the reason. */
 function hideReason(error: CofferError): CofferError {
   const { code, status } = error
   const message =

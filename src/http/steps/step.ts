@@ -1,30 +1,26 @@
-/** One request on its way through the steps that answer it, and the list of those steps. */
+/** A request and the list of steps that answer it. */
 import type { Problem } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import type { HttpRequest, HttpResponse } from '../exchange.js'
 import type { RelayMatch } from '../router.js'
 
-/** A request, with what the steps have found out about it. An earlier step sets what later steps read. */
+/** A request, and what the steps have found out about it. Earlier steps set members that later steps read. */
 export class Exchange {
   readonly request: HttpRequest
   readonly path: string
-  /** The query, without its question mark. */
   readonly search: string
   traceId = ''
   /** The pattern of the route, for the access log; `-` until it is known. */
   route = '-'
-  /** The relay that the path belongs to. */
   relayed: RelayMatch | undefined
-  /** Puts a problem document into the form that the clients of a relay expect. */
+  /** Gives a problem document the form that clients of a relay expect. */
   describeError: ((problem: Problem) => object) | undefined
-  /** Finds the caller. Without it, the API key of the request does. */
+  /** Finds the caller. If absent, the API key of the request decides. */
   identify: (() => Promise<Caller>) | undefined
-  /** Receives the caller before it is authorized, and returns the caller that acts. */
+  /** Receives the caller before it is authorized, and returns the caller to authorize. */
   watchCaller: ((caller: Caller) => Caller) | undefined
-  /** The calling application, after it was authenticated. */
   applicationId: string | undefined
   isNoReveal = false
-  /** Whether web pages of other origins may read the answer. */
   isForPages = false
 
   constructor(request: HttpRequest) {
@@ -35,13 +31,13 @@ export class Exchange {
   }
 }
 
-/** Answers an exchange. Rejects only where the caller's documentation says so. */
+/** Answers an exchange. Implementations say in their documentation if they reject. */
 export type Answer<E extends Exchange = Exchange> = (exchange: E) => Promise<HttpResponse>
 
 /** Answers the exchange itself, or calls `next` and may change its response. */
 export type Step<E extends Exchange = Exchange> = (exchange: E, next: Answer<E>) => Promise<HttpResponse>
 
-/** The steps as one function: the first step is called first, and `last` answers what no step has answered. */
+/** Combines steps into one function. The first step is called first; `last` answers what no step has answered. */
 export function inOrder<E extends Exchange>(steps: readonly Step<E>[], last: Answer<E>): Answer<E> {
   return steps.reduceRight<Answer<E>>((next, step) => (exchange) => step(exchange, next), last)
 }
