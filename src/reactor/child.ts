@@ -12,7 +12,7 @@ const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']
 /** Niceness with about a tenth of the processor time of normal processes under load. */
 const LOW_PRIORITY = 10
 
-/** `garbled`: it sent an invalid message and was killed. */
+/** `garbled`: the guest sent an invalid message and was killed. */
 export type ExitReason = 'garbled' | 'out of memory' | 'ended'
 
 export interface GuestListener {
@@ -21,17 +21,15 @@ export interface GuestListener {
   end(ending: ExitReason): void
 }
 
-/** Tests have another implementation. */
 export type Guest = Pick<GuestProcess, keyof GuestProcess>
 
-/** Runs in an empty directory, removed once it is ready. Without `TZ` code would see this machine's time zone. */
+/** Starts in an empty directory, which is removed when the guest is ready. */
 export class GuestProcess {
   /** The process that runs the code, not a wrapper that waits for it. Undefined until the guest is ready. */
   pid: number | undefined
   messageLimits: MessageLimits = { maxBytes: 64 * 1024, maxBodyBytes: 0 }
-  /** Receives the messages; without one they are dropped. */
   listener: GuestListener | undefined
-  /** Resolves to true once the guest accepts work and is confined; to false if that failed or it ended before. */
+  /** Resolves to true when the guest is confined and accepts work, to false if it failed or ended before. */
   readonly ready: Promise<boolean>
   readonly ended: Promise<void>
   readonly #child: ChildProcess
@@ -66,19 +64,19 @@ export class GuestProcess {
         end(code === 134 || ABORTS.includes(signal) ? 'out of memory' : 'ended'),
       )
     })
-    // The event `close` reports a child that died.
+    // A child that died is reported by the event `close`.
     child.stdin.on('error', () => undefined)
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk))
     // An empty directory that cannot be removed, for example on a disk that became read-only, is harmless.
     this.ready.then(() => rmSync(directory, { recursive: true, force: true })).catch(() => undefined)
   }
 
-  /** The process that we started: the guest itself, or a wrapper that ends with it. */
+  /** The process that the host started: the guest itself, or a wrapper that ends with the guest. */
   get wrapperPid(): number | undefined {
     return this.#child.pid
   }
 
-  /** Resolves once the pipe accepted the whole message, or the guest has ended; never rejects. */
+  /** Resolves when the pipe has accepted the whole message or the guest has ended. Never rejects. */
   send(message: HostMessage, body?: Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       try {
@@ -95,7 +93,7 @@ export class GuestProcess {
     try {
       if (this.pid !== undefined) setPriority(this.pid, LOW_PRIORITY)
     } catch {
-      // The process ended, or a container forbids changing the priority of another user's process.
+      // The process has ended, or a container forbids changing the priority of another user's process.
     }
   }
 
@@ -119,7 +117,7 @@ export class GuestProcess {
     }
   }
 
-  /** Finds the process of the guest, and removes the rights that it needed only to start. */
+  /** Finds the process of the guest, and removes rights that it needed only to start. */
   async #confine(): Promise<boolean> {
     if (this.pid !== undefined) return true
     const { wrapper, descriptorLimiter } = this.#confinement
@@ -130,7 +128,7 @@ export class GuestProcess {
   }
 }
 
-/** The only child of the process `pid`, as a pid of this host's namespace; undefined if it has ended. */
+/** The pid, in the host's namespace, of the only child of the process `pid`; undefined if the child has ended. */
 function findChild(pid: number): number | undefined {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()) || undefined

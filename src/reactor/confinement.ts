@@ -6,7 +6,7 @@ import { CofferError } from '../errors.js'
 import type { Sandbox } from '../framework/ports/reactors.js'
 import type { ReactorLimits } from './settings.js'
 
-/** If the probe takes longer, in ms, no confinement is used. */
+/** If the probe takes longer, no confinement is used. */
 const PROBE_MS = 5_000
 
 const NOBODY = '--reuid 65534 --regid 65534 --clear-groups'
@@ -21,7 +21,7 @@ const OF_ROOT = [
   `${GUARD} ${NOBODY} ${BARE} unshare --user ${ALONE}`,
   `setpriv --pdeathsig KILL unshare --mount-proc ${ALONE} ${GUARD} ${NOBODY} ${BARE}`,
 ]
-/** Wrappers for any user. Mounting `/proc` fails where parts of `/proc` are masked, as in containers. */
+/** Wrappers for any user. Mounting `/proc` fails if parts of `/proc` are masked, as in containers. */
 const OF_ANYBODY = [
   `${GUARD} unshare --user --mount-proc ${ALONE}`,
   `${GUARD} unshare --user ${ALONE}`,
@@ -29,16 +29,16 @@ const OF_ANYBODY = [
 ]
 const LAST = [`${GUARD} ${NOBODY} ${BARE}`, `${GUARD} ${BARE}`, GUARD, 'unshare --user --net --ipc', '']
 
-/** The process whose core dumps are limited. `path`: the `PATH` that has `prlimit`. */
+/** The process whose core dumps are limited. `path`: the `PATH` to find `prlimit` in. */
 export interface CoreOwner {
   pid: number
   path: string | undefined
 }
 
 /**
- * Limits the core dumps of the process $3, and prints `limited` if they are. Without `prlimit` only a limit that it
- * inherited counts. The filter keeps memory out of the dumps that a handler gets, to which no limit applies. Then prints
- * the first wrapper under which Node and the guest file are accessible, and the paths of the tools.
+ * Limits the core dumps of the process $3, and prints `limited` if this succeeded. Without `prlimit`, an inherited limit
+ * counts. The filter keeps memory out of dumps for a handler, which no limit affects. Then the script prints the first
+ * wrapper under which Node and the guest file are accessible, and the paths of the tools.
  */
 const PROBE = [
   'node=$1 guest=$2 pid=$3 path=$4; shift 4',
@@ -55,25 +55,25 @@ const PROBE = [
   'command -v setpriv',
 ].join('\n')
 
-/** The wrappers to try, the strongest first; the last one is empty. */
+/** The wrappers to try, the strongest first. The last is empty. */
 export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolean): string[] {
   // The user `nobody` cannot read the owner's bundles.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
-  // If the kernel lists no children, the guest behind a wrapper is not found, and its memory not measured.
+  // If the kernel lists no children, the guest behind a wrapper cannot be found, and its memory cannot be measured.
   const listsChildren = existsSync('/proc/thread-self/children')
   return all.filter(
     (words) => (forRoot || !words.includes(NOBODY)) && (listsChildren || !words.includes('--fork')),
   )
 }
 
-/** Finds out how guests can be confined on this machine. Starts some processes; call it once. */
+/** Finds the strongest confinement on this machine. Starts several processes, so call it once. */
 export function confineThisNode(modulesDirectory?: string, core?: CoreOwner): Promise<Found> {
   const node = describeThisNode()
   return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined), core)
 }
 
-/** `isCoreLimited` has no meaning unless a `core` was given. */
+/** `isCoreLimited` is meaningful only if a `core` was given. */
 export type Found = Confinement & { isCoreLimited?: boolean }
 
 export async function findConfinement(
@@ -87,7 +87,7 @@ export async function findConfinement(
   const host = [`${core?.pid ?? ''}`, core?.path ?? '']
   const words = ['-c', PROBE, 'sh', path, guestFile, ...host, ...(isLinux ? wrappers : [])]
   const options = { env: { TZ: TIME_ZONE }, timeout: PROBE_MS, killSignal: 'SIGKILL' } as const
-  // The script fails if the last tool is missing, so only its output counts.
+  // The script also fails if only the last tool is missing, so its exit code is ignored.
   const lines = await new Promise<string[]>((resolve) => {
     const probe = execFile('/bin/sh', words, options, (_, stdout) => resolve(stdout.split('\n')))
     probe.stdin?.end()
@@ -121,7 +121,6 @@ export function describeSandbox(
 
 export interface NodeProgram {
   path: string
-  /** `20.19.0` */
   version: string
   platform: string
   isRoot?: boolean
@@ -130,7 +129,7 @@ export interface NodeProgram {
 export interface Confinement {
   /** The first words of the command line. With `--fork` the guest is a child of the process that we start. */
   wrapper: readonly string[]
-  /** A command, with an absolute path, that given a process id prevents that process from opening descriptors. */
+  /** A command with an absolute path. With a process id appended, it prevents that process from opening descriptors. */
   descriptorLimiter?: readonly string[]
 }
 
@@ -147,7 +146,7 @@ export function describeThisNode(): NodeProgram {
   return { path: execPath, version: versions.node, platform, isRoot: process.getuid?.() === 0 }
 }
 
-/** Beside the bundled command line, or two levels above this module as compiled. @throws CofferError `internal` */
+/** Searches beside the bundled command line, and two levels above this compiled module. @throws CofferError `internal` */
 export function findGuestFile(): string {
   const found = ['guest.mjs', '../../guest.mjs']
     .map((path) => fileURLToPath(new URL(path, import.meta.url)))
@@ -157,12 +156,12 @@ export function findGuestFile(): string {
   return found
 }
 
-/** The only variable in a guest's environment; without it the code would see the time zone of this machine. */
+/** The only variable in a guest's environment. Without it the code would see the time zone of this machine. */
 export const TIME_ZONE = 'UTC'
 
 /**
- * Disables core dumps, limits the processor time for the case that the host is killed, and closes descriptors that the
- * host inherited. `env -i` removes variables that tools add to the environment of our children, such as options for
+ * Disables core dumps, limits the processor time in case the host is killed, and closes descriptors that the host
+ * inherited. `env -i` removes variables that tools add to the environment of child processes, such as options for
  * Node. `exec` keeps the process id.
  */
 const SHELL_SCRIPT = [
@@ -183,8 +182,8 @@ export function describeLaunch({ node, guestFile, modulesDirectory, limits, conf
   const guest = [...flags, guestFile, ...bundles]
   if (node.platform === 'win32') return { command: node.path, args: guest }
   const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
-  // For all runs together: the pool discards a child that was busy for one time limit, so a child is busy for at most
-  // two, and garbage collection can double the processor time.
+  // For all runs together. The pool discards a child that was busy for one time limit, so a child is busy for at most
+  // two time limits. Garbage collection can double the processor time.
   const cpuSeconds = 4 * Math.ceil(limits.timeMs / 1000) + 10
   return { command: '/bin/sh', args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds), ...program] }
 }

@@ -12,10 +12,10 @@ const CONNECTION_HEADERS =
   /^(?:host|connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|accept-encoding)$/
 const CREDENTIAL_HEADERS = ['authorization', 'cookie']
 
-/** `left`: calls its listener when the run has ended. */
+/** `left` calls its listener when the run has ended. */
 export type HostFetch = (request: FetchRequest, left: OnLeave) => Promise<FetchResponse>
 
-/** Throws CofferError `forbidden` (host, address or redirect), `validation`, `too_large`, `bad_gateway`. */
+/** The function throws CofferError `forbidden` (host, address or redirect), `validation`, `too_large`, `bad_gateway`. */
 export function createHostFetch(outbound: Outbound): HostFetch {
   return async ({ redirect, ...request }, left) => {
     let { url, method, headers, body } = readRequest(request)

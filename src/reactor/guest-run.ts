@@ -1,4 +1,4 @@
-/** A run of a guest under limits: the host measures time, memory, console lines and calls, kills the guest, and judges what it answers. */
+/** A run of a guest. The host limits time, memory, console output and calls, kills the guest, and checks its answer. */
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { readCodeAnswer } from '../domain/proxy/code-answer.js'
@@ -20,15 +20,15 @@ import type { MemoryMeter, StartWatch } from './watchdog.js'
 
 export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | ExitReason
 
-/** Resident memory that a run may add beyond its heap limit: new space, compiled code, buffers of the channel. */
+/** Resident memory that a run may add to its heap limit: new space, compiled code, buffers of the channel. */
 const RESIDENT_SLACK_MIB = 64
 /** The cost of storing a console line in addition to its text. */
 const LINE_BYTES = 64
-/** A run of at least this many ms yields to the runs of other callers. */
+/** A run that takes longer yields to the runs of other callers. */
 const LONG_MS = 250
-/** ms that a guest may take from its answer until it is idle. */
+/** The maximum ms from a guest's answer until it is idle. */
 const IDLE_MS = 250
-/** Calls of a run that the host processes at a time. With answers of 4 MiB this bounds a run to 16 MiB of answers. */
+/** Calls of a run that the host processes at a time. Answers have at most 4 MiB, so a run holds at most 16 MiB of them. */
 const CALLS_AT_ONCE = 4
 
 export interface RunServices {
@@ -53,7 +53,7 @@ export interface Work {
 export class GuestRun {
   /** Resolves with the outcome, before the guest is idle. */
   readonly answered: Promise<RunOutcome>
-  /** Resolves to true if the guest is idle and can run more work, to false if it has ended. */
+  /** Resolves to true when the guest is idle and can run more work, to false if it has ended. */
   readonly idle: Promise<boolean>
   readonly #guest: Guest
   readonly #work: Work
@@ -86,7 +86,7 @@ export class GuestRun {
       this.#settleIdle = resolve
     })
     this.#endWatch = this.#watch(limits.timeMs)
-    // JSON inside JSON: a control character takes seven bytes instead of one, other text about its own size.
+    // JSON inside JSON: other text keeps about its size, but a control character takes seven bytes instead of one.
     const maxBytes = 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
     guest.messageLimits = { maxBytes, maxBodyBytes }
     guest.listener = {
@@ -138,7 +138,7 @@ export class GuestRun {
       else this.#console.push({ level: level as ConsoleLine['level'], text })
     } else if (message.kind === 'done') {
       this.#settle(message)
-      // Work that the code has left in progress keeps the guest from being idle.
+      // Work that the code has not awaited delays the idle state.
       void this.idle.finally(this.#watch(IDLE_MS))
     }
   }
@@ -159,13 +159,13 @@ export class GuestRun {
     for (let call = this.#queuedCalls.shift(); call !== undefined; call = this.#queuedCalls.shift()) {
       const answer = await this.#perform(call)
       if (this.#isAnswered) return
-      // Wait until it is written: answers that the code does not read would accumulate in the host.
+      // Waits until the answer is written, because answers that the code does not read would accumulate in the host.
       await this.#guest.send(answer)
     }
     this.#activeCalls -= 1
   }
 
-  /** Never rejects; the code receives the error. */
+  /** Never rejects: the code receives the error. */
   async #perform({ call, name, args }: Call): Promise<HostMessage> {
     try {
       const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]
@@ -196,13 +196,13 @@ export function describeRun({ last, ...run }: RunOutcome, limits: ReactorLimits,
   return { ...run, outcome: { kind: 'failure', error }, ...omitUndefined({ stack }) }
 }
 
-/** Never throws: a result that cannot be answered is a failure of the code that returned it. */
+/** Never throws: an invalid result is a failure of the code. */
 function toResult({ raw, tokenize, res, isThrown, body }: Done, prefix: string): ReactorOutcome {
   const read = (source: string, text: string | undefined) =>
     text === undefined ? undefined : parseJson(text, { source })
   try {
     if (res !== undefined && (raw ?? tokenize) !== undefined)
-      throw new Error('The code returned res beside raw or tokenize.')
+      throw new Error('The code returned both res and raw or tokenize.')
     const answer = res === undefined ? undefined : readCodeAnswer(read('res', res), prefix)
     const values = {
       raw: read('raw', raw),

@@ -1,4 +1,4 @@
-/** Messages between host and guest. Results of code are JSON text in them, so that the host can refuse one alone. */
+/** Messages between host and guest. Results of code are JSON text inside them, so that the host can refuse each result alone. */
 import { isObject, tryJson } from '../domain/json/json.js'
 import type { GuestTime, TransformInput } from '../framework/ports/reactors.js'
 import { splitFrame } from '../ipc/frames.js'
@@ -8,7 +8,7 @@ export type TransformedMessage = Omit<TransformInput, 'body'>
 export type HostMessage =
   | {
       kind: 'run'
-      /** Absent if the guest ran the same code last. */
+      /** Absent if the guest's last run had the same code. */
       code?: string
       args: unknown
       rest?: object | undefined
@@ -20,7 +20,6 @@ export type HostMessage =
       time?: GuestTime | undefined
     }
   | { kind: 'check'; code: string }
-  /** `status` and `data` are absent for errors of `fetch`. */
   | {
       kind: 'reply'
       call: number
@@ -42,7 +41,7 @@ export interface Thrown {
 /** Why code gave no result. `invalid`: it could not be started. */
 export type GuestFailure = ({ kind: 'invalid'; message: string } & Position) | Thrown
 
-/** The end of a run or a check. `isThrown`: `res` was. `body`: the one that a transform returned. */
+/** The end of a run or a check. `isThrown`: the code threw `res`. `body`: what a transform returned. */
 export interface Done {
   kind: 'done'
   raw?: string
@@ -58,10 +57,10 @@ export type GuestMessage =
   | { kind: 'log'; level: string; text: string }
   | { kind: 'call'; call: number; name: string; args: string }
   | Done
-  /** The run is over and the event loop is not blocked: ready for the next run. */
+  /** The run is over and the event loop is not blocked, so the guest is ready for the next run. */
   | { kind: 'idle' }
 
-/** A request that the host sends for the guest. Bodies travel as base64. */
+/** A request that the host sends for the guest. Bodies are base64. */
 export interface FetchRequest {
   url: string
   method: string
@@ -105,7 +104,7 @@ const isCount: Check = (value) => Number.isSafeInteger(value)
 const isTexts: Check = (value) => Array.isArray(value) && value.every(isText)
 const isErrors: Check = (value) =>
   typeof value === 'object' && value !== null && Object.values(value).every(isTexts)
-/** An object with these properties; those whose names end with `?` may be absent. */
+/** An object with these properties. Properties whose names end with `?` may be absent. */
 const hasShape =
   (checks: Readonly<Record<string, Check>>): Check =>
   (value) =>

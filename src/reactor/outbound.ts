@@ -1,4 +1,4 @@
-/** Sends the requests of proxies and of `fetch` in reactors, only to hosts that are allowed and addresses that were checked. */
+/** Sends requests of proxies, webhooks and `fetch` in reactors. Connects only to allowed hosts and checked addresses. */
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import type { IncomingMessage } from 'node:http'
@@ -24,11 +24,10 @@ import {
 const MIN_STATUS = 200
 
 export interface OutboundOptions {
-  /** `host` or `host:port`. */
   allowNet: readonly string[]
   resolve?: (host: string) => Promise<LookupAddress[]>
   ca?: string
-  /** The ports that this process listens on; no request is sent to them, whatever is allowed. */
+  /** The ports that this process listens on. No request is sent to them, even if `allowNet` lists them. */
   ownPorts?: ReadonlySet<number>
   waitMs?: number
 }
@@ -40,7 +39,6 @@ export class HttpOutbound implements Outbound {
   readonly #waitMs: number
   readonly #sender: HttpSender
 
-  /** @throws CofferError `usage` for an invalid entry of `allowNet` */
   constructor({ allowNet, resolve, ca, ownPorts = new Set(), waitMs = WAIT_MS }: OutboundOptions) {
     this.#list = createAllowList(allowNet)
     this.#resolve = resolve ?? ((host) => lookup(host, { all: true }))
@@ -75,7 +73,7 @@ export class HttpOutbound implements Outbound {
     left?.(() => ending.abort(leftError()))
     try {
       this.#judge(url)
-      // The agent may keep a connection to this name from before the port became our own.
+      // The agent may still have a connection to this name from before this process listened on the port.
       if (this.#ownPorts.has(portOf(url)) && isIP(hostOf(url)) === 0) await this.#find(url)
       signal.throwIfAborted()
       // Connects only to addresses that are checked here, which prevents DNS rebinding.
@@ -108,7 +106,7 @@ export class HttpOutbound implements Outbound {
     return this.#choose(url, found)
   }
 
-  /** The addresses that may be connected to. @throws CofferError `forbidden`, `bad_gateway` if there is none */
+  /** Chooses the addresses that are allowed. @throws CofferError `forbidden`, `bad_gateway` if there is none */
   #choose(url: URL, found: readonly LookupAddress[]): LookupAddress[] {
     if (found.length === 0) throw refusal('bad_gateway', 'the name of the host has no address')
     const port = portOf(url)
@@ -116,7 +114,7 @@ export class HttpOutbound implements Outbound {
     if (allowed.length === 0) {
       const host = hostOf(url)
       const reason = `the host ${host} has a private address, which --allow-net does not list`
-      // The address of a name is not told: callers and code of reactors read this.
+      // The message hides the address that the name has, because callers and reactor code read the message.
       const entry = isIP(host) === 0 ? `${host},ADDRESS` : entryOf(host, url.port)
       throw refusal('forbidden', reason, { allow: entry })
     }
@@ -136,13 +134,13 @@ function refusal(
   return new CofferError(code, `The destination cannot be called: ${reason}.${advice}`, { cause })
 }
 
-/** As `--allow-net` takes it. `port`: empty for the usual one of the protocol. */
+/** Formats an entry of `--allow-net`. `port`: empty for the protocol's usual port. */
 function entryOf(host: string, port: string): string {
   if (port === '') return host
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
 }
 
-/** Names the code of an error of the system or of Node; never its message, which can quote what was sent. */
+/** Names the code of a system error. Its message is left out, because it can quote the request. */
 function badGateway(what: string, cause: unknown): CofferError {
   const code = codeOf(cause)
   const reason = /^\w{1,40}$/.test(code) ? code : 'unknown reason'
@@ -150,7 +148,7 @@ function badGateway(what: string, cause: unknown): CofferError {
 }
 
 function isThisMachine(address: string): boolean {
-  // A BlockList also matches IPv4 addresses that are written as IPv6.
+  // A BlockList also matches IPv4 addresses in IPv6 notation.
   const own = new BlockList()
   own.addSubnet('127.0.0.0', 8, 'ipv4')
   own.addSubnet('0.0.0.0', 8, 'ipv4')
@@ -161,7 +159,7 @@ function isThisMachine(address: string): boolean {
   return own.check(address.replace(/%.*$/, ''), isIP(address) === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** Contract: called after the parser has read all bytes that arrived together with the headers. */
+/** Contract: called after the parser has read all bytes that arrived with the headers. */
 function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnswer {
   const { statusCode: status = 0, complete, readableLength } = response
   const headers: Record<string, string> = {}
@@ -181,7 +179,7 @@ function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnsw
   return { status, headers, body, collect }
 }
 
-/** The body. `waitMs` limits each pause of the destination; pauses of the reader do not count. */
+/** Reads the body. `waitMs` limits each pause of the destination. Pauses of the reader do not count. */
 async function* readPieces(response: IncomingMessage, waitMs: number): AsyncGenerator<Uint8Array> {
   const pieces = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>
   try {
@@ -207,10 +205,10 @@ export function createAllowList(entries: readonly string[]) {
     allowed.some((entry) => entry.host === normalizeHost(host) && (entry.port ?? port) === port)
   return {
     mayReach,
-    /** Whether a host on the list may resolve to `address`: any public address, or one that is itself on the list. */
+    /** Whether a listed host may resolve to `address`: any public address, or an address that is itself on the list. */
     mayConnect: (host: string, address: string, port: number) => {
       if (!isPrivateAddress(address) || mayReach(address, port)) return true
-      // For this name, a loopback address is expected.
+      // The name `localhost` may have loopback addresses.
       return normalizeHost(host) === 'localhost' && (address === '::1' || /^127\./.test(address))
     },
   }
@@ -240,7 +238,7 @@ export function isPrivateAddress(address: string): boolean {
   return family === 0 || SPECIAL.v6.check(address, 'ipv6')
 }
 
-/** Two lists, because in a common one the subnet of IPv4-mapped addresses would match all of IPv4. */
+/** Two lists, because in a single list the subnet of IPv4-mapped addresses would match all of IPv4. */
 const SPECIAL = {
   v4: createBlockList('ipv4', [
     '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24',

@@ -14,13 +14,13 @@ import type { PoolSettings } from './settings.js'
 import { type Assignment, type Worker, type WorkerServices, Workers } from './workers.js'
 
 const START_MS = 10_000
-/** Above this size other requests are handled between the steps of reading a result. */
+/** If a result is larger, other requests are handled between the steps of reading it. */
 const LARGE_CHARACTERS = 64 * 1024
-/** A child whose resident memory has grown by more since its start serves no further run. */
+/** A child whose resident memory has grown by more than this since its start runs no further code. */
 const MAX_GROWTH_MIB = 16
-/** The time that code may take to load when it is checked. A run, which loads the code too, may take longer. */
+/** The time limit of loading code for a check. Runs load the code too, and may take longer. */
 const CHECK_MS = 3_000
-/** The caller of checks of code; callers of runs begin with the number of a tenant. */
+/** The caller of all code checks. It is no tenant's caller, because those begin with the number of the tenant. */
 const CHECKS = 'checks'
 
 interface Job extends Assignment, Work {
@@ -39,7 +39,7 @@ export class ReactorPool implements ReactorRuntime {
   #settings: PoolSettings
   readonly #services: PoolServices
   readonly #workers: Workers
-  /** By caller, in the order in which they are served; none is empty. The values cancel the timers of the jobs. */
+  /** Queues by caller, in serving order; none is empty. The inner values are functions that cancel a job's timer. */
   readonly #queues = new Map<string, Map<Job, () => void>>()
   #waiting = 0
   #isClosed = false
@@ -51,7 +51,7 @@ export class ReactorPool implements ReactorRuntime {
     this.#workers = new Workers(settings, services, () => this.#dispatch())
   }
 
-  /** Runs that have begun or wait keep their limits; no child of before serves another run. */
+  /** Runs that have begun or wait keep their limits. Existing children run no further code. */
   configure(settings: PoolSettings): void {
     if (JSON.stringify(settings) === JSON.stringify(this.#settings)) return
     this.#settings = settings
@@ -74,14 +74,14 @@ export class ReactorPool implements ReactorRuntime {
       caller: `${tenant}/${caller}`,
       key: `${tenant}/${reactor}`,
       holder: JSON.stringify([caller, session]),
-      // A digest, so that versions are compared without storing code and configuration.
+      // A digest, so that versions can be compared without storing code and configuration.
       version: createHash('sha256')
         .update(`${JSON.stringify([rights, configuration])}\n${code}`)
         .digest('base64'),
       ...{ client, limits, message, body, mayStart },
       maxBodyBytes: isTransform ? MAX_TRANSFORMED_BYTES : 0,
     })
-    // Three turns of the event loop: its message was parsed in this one; next its content is, then the answer is written.
+    // A large result takes three iterations of the event loop: for its message, for its content, and for the answer.
     const { raw = '', tokenize = '', res = '' } = typeof outcome.last === 'string' ? {} : outcome.last
     const isLarge = raw.length + tokenize.length + res.length > LARGE_CHARACTERS
     if (isLarge) await setImmediate()
@@ -118,7 +118,7 @@ export class ReactorPool implements ReactorRuntime {
     return toStopError('closed', this.#settings.limits)
   }
 
-  /** @throws CofferError `rate_limited` if too many of the caller wait, `unavailable` if too many wait in total */
+  /** @throws CofferError `rate_limited` if too many runs of the caller wait, `unavailable` if too many wait in total */
   #enqueue(asked: Omit<Job, 'resolve' | 'reject'>): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw this.#closedError()
@@ -160,7 +160,7 @@ export class ReactorPool implements ReactorRuntime {
     }
   }
 
-  /** The next job, which leaves the queue, and a child for it: callers in turn, the oldest job of each first. */
+  /** Removes the next job from its queue, and chooses a child. Callers take turns; the oldest job of each is first. */
   #take(): [Job, Worker] | undefined {
     for (const [caller, queue] of this.#queues) {
       if (!this.#workers.mayUseAnother(caller, this.#queues.keys())) continue
@@ -174,7 +174,7 @@ export class ReactorPool implements ReactorRuntime {
         }
         if (worker === undefined) continue
         this.#remove(job)
-        // Moves the served caller to the end.
+        // Moves this caller to the end of the order.
         if (this.#queues.delete(caller)) this.#queues.set(caller, queue)
         return [job, worker]
       }
@@ -205,16 +205,16 @@ export class ReactorPool implements ReactorRuntime {
     this.#release(worker, isFit)
   }
 
-  /** @throws CofferError those of `mayStart` */
+  /** @throws CofferError as `mayStart` does */
   async #admit(worker: Worker, { mayStart }: Job, isWarm: boolean): Promise<void> {
     try {
       await mayStart?.()
     } catch (error) {
-      // A child that was not warm has not got the code that its assignment names.
+      // A child that was not warm has not received the code of its assignment.
       this.#release(worker, isWarm)
       throw error
     }
-    // The child may have ended meanwhile.
+    // The child may have ended in the meantime.
     if (!this.#workers.has(worker)) throw this.#noProcess()
   }
 
@@ -241,13 +241,13 @@ export class ReactorPool implements ReactorRuntime {
   #mayServeAgain({ guest, assignment, runs, busyMs, freshMiB = 0, isOutdated }: Worker): boolean {
     const { isolation, maxRuns, limits } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
-    // Memory that a run leaves would count for the next run. The child's processor time is limited in total.
+    // Memory that runs leave counts for later runs. The limit of the child's processor time is for all runs together.
     const grownMiB = (this.#services.meter(guest.pid) ?? 0) - freshMiB
     return runs < maxRuns && grownMiB <= MAX_GROWTH_MIB && busyMs < limits.timeMs
   }
 }
 
-/** `isOwn`: because of other runs of the caller. */
+/** `isOwn`: the caller's own runs are the cause. */
 function overloaded(isOwn: boolean, waitMs: number): CofferError {
   const retryAfterSeconds = Math.ceil(waitMs / 1000)
   const what = isOwn

@@ -6,9 +6,9 @@ export type ReactorLimits = typeof DEFAULT_LIMITS
 
 /** The limits of a run. The host enforces all of them. */
 export const DEFAULT_LIMITS = {
-  /** Wall clock time from when a started child receives the work. */
+  /** Wall clock time since a started child received the work. */
   timeMs: 10_000,
-  /** Limits the JavaScript heap, and the memory that a run adds to that of an idle child. */
+  /** Limits the JavaScript heap, and the memory that a run adds to an idle child's. */
   memoryMiB: 128,
   /** The JSON of `raw`, `tokenize` and `res` together. */
   resultBytes: 1024 * 1024,
@@ -20,31 +20,30 @@ export const DEFAULT_LIMITS = {
 export type PoolSettings = typeof DEFAULT_SETTINGS & Pick<ReactorOptions, 'time'>
 
 export const DEFAULT_SETTINGS = {
-  /** The property of the request that has the client; the same as the prefix of the API's headers. */
+  /** The name of the client in the request. It is also the prefix of the API's headers. */
   prefix: 'svc',
   limits: DEFAULT_LIMITS,
-  /** `process`: a new child for every run. */
   isolation: 'pooled' as 'pooled' | 'process',
-  /** Children at a time. A caller who uses one already does not get the last of them. */
+  /** Children at a time. The last free child is not for a caller who already uses one. */
   maxChildren: 8,
   /** Additional children, for callers who use fewer than their share. */
   reservedChildren: 4,
-  /** Children at a time of one reactor, so that a reactor that hangs leaves children for others. */
+  /** Children at a time of one reactor, so that a hanging reactor leaves children for others. */
   maxPerReactor: 6,
   spares: 0,
-  /** ms after which an idle child is ended. */
+  /** An idle child is ended after this time. */
   warmMs: 60_000,
   maxRuns: 500,
   maxWaiting: 1_000,
   maxWaitingOfCaller: 100,
-  /** Maximum time in ms that a run waits for a child. */
+  /** Maximum ms that a run waits for a child. */
   waitMs: DEFAULT_LIMITS.timeMs,
 }
 
 export interface PoolClock {
   /** ms of a monotonic clock. */
   now(): number
-  /** Calls `work` after `delayMs`; the result cancels it. */
+  /** Calls `work` after `delayMs`. The returned function cancels the call. */
   after(delayMs: number, work: () => void): () => void
 }
 

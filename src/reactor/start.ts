@@ -13,7 +13,7 @@ import { createMemoryMeter, Watchdog } from './watchdog.js'
 interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | 'allowNet' | 'ca'> {
   settings?: Partial<PoolSettings>
   confinement: Confinement
-  /** The ports that this process listens on. No code may call them. */
+  /** The ports that this process listens on. Code cannot call them. */
   ownPorts?: ReadonlySet<number>
 }
 
@@ -52,5 +52,5 @@ export function createReactorPool(options: PoolOptions): ReactorPool {
   )
 }
 
-/** A run ends before its requests are late: the longest time limit is 300 s. */
+/** Longer than any run (at most 300 s), so that a run ends before its requests time out. */
 const LONGEST_RUN_MS = 301_000

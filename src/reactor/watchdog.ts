@@ -1,14 +1,14 @@
-/** Watches running children from a thread of its own, so that their limits hold however long the host's event loop is busy. */
+/** Watches running children from a separate thread, so that their limits hold even while the host's event loop is busy. */
 import { Worker } from 'node:worker_threads'
 import type { Guest } from './child.js'
 
-/** Begins a watch; the result ends it. `killed`: the limit for which the child was killed. */
+/** Begins a watch. The returned function ends it. `killed`: the limit that the child exceeded, if it was killed. */
 export type StartWatch = (
   guest: Pick<Guest, 'pid' | 'wrapperPid'>,
   limits: { timeMs: number; maxMiB: number },
 ) => () => { killed: 'time' | 'memory' | undefined; peakMiB: number }
 
-/** A watched child. `shared`: what became of it, one of `STATE`, and the KiB of its peak. */
+/** A watched child. `shared` holds one of `STATE`, and the KiB of the child's peak memory. */
 interface Watch {
   shared: Int32Array
   pid: number
@@ -37,7 +37,7 @@ export class Watchdog {
       workerData: { platform: this.#platform, STATE },
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     })
-    // The next watch replaces a thread that ended; the new thread watches all children.
+    // If the thread has ended, the next watch starts a new one, which watches all children.
     const forget = () => {
       if (this.#thread === thread) this.#thread = undefined
     }
@@ -67,7 +67,7 @@ export class Watchdog {
   }
 }
 
-/** The program of the thread. It can use nothing that is defined outside of it. */
+/** The program of the thread. It cannot use anything that is defined outside of this function. */
 function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMeter): void {
   const { readFileSync } = load('node:fs') as typeof import('node:fs')
   const { execFileSync } = load('node:child_process') as typeof import('node:child_process')
@@ -75,7 +75,7 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
   const { parentPort, workerData } = load('node:worker_threads') as typeof import('node:worker_threads')
   const { running, time, memory } = workerData.STATE as typeof STATE
   const read = createMeter(workerData.platform, { readFileSync, execFileSync })
-  // Between two looks at the memory. A look takes microseconds on Linux and starts a process elsewhere.
+  // Measuring the memory takes microseconds on Linux, and starts a process on other platforms.
   const intervalMs = workerData.platform === 'linux' ? 20 : 250
 
   parentPort!.on('message', ({ shared, pid, wrapperPid, timeMs, maxMiB }: Watch) => {
@@ -86,25 +86,25 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
       shared[1] = Math.max(shared[1]!, Math.round(residentMiB * 1024))
       const leftMs = deadline - performance.now()
       if (leftMs > 0 && residentMiB <= maxMiB) return void setTimeout(look, Math.min(intervalMs, leftMs))
-      // Unless the host has just ended the watch.
+      // Does nothing if the host has just ended the watch.
       if (Atomics.compareExchange(shared, 0, running, leftMs > 0 ? memory : time) !== running) return
       try {
         kill(wrapperPid, 'SIGKILL')
       } catch {
-        // The process has ended.
+        // The process has already ended.
       }
     }
     look()
   })
 }
 
-/** MiB of resident memory as the operating system reports it, or undefined if the process has ended or has not started. */
+/** Returns MiB of resident memory, or undefined if the process has ended or has not started. */
 export type MemoryMeter = (pid: number | undefined) => number | undefined
 
 type MeterTools = Pick<typeof import('node:fs'), 'readFileSync'> &
   Pick<typeof import('node:child_process'), 'execFileSync'>
 
-/** Runs in the thread too, so it uses nothing from outside. @throws TypeError: no code runs unmeasured */
+/** Runs in the thread too, so it uses nothing from outside. @throws TypeError if the memory cannot be measured */
 export function createMemoryMeter(platform: string, { readFileSync, execFileSync }: MeterTools): MemoryMeter {
   const options = { encoding: 'latin1', timeout: 1_000, stdio: 'pipe' } as const
   const readMiB = (pid: number | 'self') => {

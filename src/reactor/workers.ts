@@ -1,4 +1,4 @@
-/** The child processes of a pool. One runs one version of one reactor for one caller, one run at a time. */
+/** The child processes of a pool. Each runs one version of one reactor for one caller, one run at a time. */
 import type { Guest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
 import type { PoolSettings, ReactorLimits } from './settings.js'
@@ -8,7 +8,7 @@ export type WorkerServices = RunServices & { startGuest(limits: ReactorLimits): 
 export interface Assignment {
   caller: string
   key: string
-  /** Identifies the caller and its session: code can leave marks on frozen objects of its child that later runs find. */
+  /** Identifies the caller and its session. Runs of others need another child, because later runs can find marks of earlier ones. */
   holder: string
   /** Identifies code, configuration and rights. A child never runs two versions. */
   version: string
@@ -16,7 +16,7 @@ export interface Assignment {
 
 export class Worker {
   readonly guest: Guest
-  /** The reactor that it runs or ran last; undefined for a spare. */
+  /** The current or last run's assignment; undefined for a spare. */
   assignment: Assignment | undefined
   runs = 0
   busyMs = 0
@@ -25,7 +25,7 @@ export class Worker {
   isStarting = true
   isOutdated = false
   isBusy = false
-  /** It has answered and will soon be idle or ended. */
+  /** The guest has answered and will soon be idle or ended. */
   isFinishing = false
   cancelTimer: () => void = () => undefined
 
@@ -40,14 +40,14 @@ export class Workers {
   readonly #services: WorkerServices
   readonly #changed: () => void
 
-  /** `changed` is called when a child has started or has ended by itself. */
+  /** `changed` is called when a child has started, or has ended by itself. */
   constructor(settings: PoolSettings, services: WorkerServices, changed: () => void) {
     this.#settings = settings
     this.#services = services
     this.#changed = changed
   }
 
-  /** Children that run under the settings of before end with their run. */
+  /** Children with old settings end after their current run. */
   configure(settings: PoolSettings): void {
     this.#settings = settings
     for (const worker of this.#all) this.#retire(worker)
@@ -58,7 +58,6 @@ export class Workers {
     if (!worker.isBusy) this.discard(worker)
   }
 
-  /** Whether its child has neither ended nor been discarded. */
   has(worker: Worker): boolean {
     return this.#all.has(worker)
   }
@@ -67,7 +66,7 @@ export class Workers {
     return this.#list(true).filter(({ assignment }) => assignment?.caller === caller).length
   }
 
-  /** The last child is not for callers who have one; the reserve is for callers below their share. */
+  /** The last free child is not for callers who have one. The reserve is for callers below their share. */
   mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
     const { maxChildren, reservedChildren } = this.#settings
     const busy = this.#list(true)
@@ -79,7 +78,7 @@ export class Workers {
     return busy.length + 1 < (own < share ? most : maxChildren)
   }
 
-  /** A child that can run this now, or undefined. Contract: {@link mayUseAnother} is true for the caller. */
+  /** Returns a child that can run this now, or undefined. Contract: {@link mayUseAnother} is true for the caller. */
   choose({ key, holder, version, caller }: Assignment): Worker | undefined {
     const isOwn = ({ assignment }: Worker) => assignment?.key === key && assignment.holder === holder
     for (const worker of [...this.#all].filter(isOwn))

@@ -1,9 +1,9 @@
-/** `Buffer` and text encoding for reactor code: Node's functions over memory that reactor code has, and no object of Node's. */
+/** `Buffer` and text encoding for reactor code. Node's functions work on the memory of reactor code; no Node object is exposed. */
 import { Buffer as NodeBuffer, atob as nodeAtob, btoa as nodeBtoa } from 'node:buffer'
 import { TextDecoder as NodeDecoder, TextEncoder as NodeEncoder } from 'node:util'
 import { type Any, define, getterOf, guard, Hidden, requireMemory, split, type Work } from './shield.js'
 
-/** Methods of Node's whose arguments are text, numbers and bytes. */
+/** Methods of Node's `Buffer` whose arguments are text, numbers and bytes. */
 const NODE_METHODS = [
   ...split('compare copy equals fill includes indexOf lastIndexOf toString toLocaleString'),
   ...Object.getOwnPropertyNames(NodeBuffer.prototype).filter((name) => /^(?:read|write|swap)/.test(name)),
@@ -14,7 +14,7 @@ const subarray = Uint8Array.prototype.subarray as Work
 const lengthOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, 'length')
 const NOT_BYTES = 'The first argument must be a string, bytes, an array or an object like one'
 
-/** {@link requireMemory}, cached for ours: methods would take ten times as long without it. */
+/** {@link requireMemory}, cached for our own buffers. Without the cache, methods take ten times as long. */
 let view: (value: unknown) => NodeBuffer
 
 class Buffer extends Uint8Array<ArrayBuffer> {
@@ -23,7 +23,7 @@ class Buffer extends Uint8Array<ArrayBuffer> {
   static {
     view = (value) => {
       if (typeof value !== 'object' || value === null || !(#view in value)) return requireMemory(value)
-      // The memory may have been resized or transferred.
+      // The memory may have been resized or transferred since.
       if (value.#view?.length !== Reflect.apply(lengthOf, value, [])) value.#view = requireMemory(value)
       return value.#view!
     }
@@ -61,7 +61,7 @@ class Buffer extends Uint8Array<ArrayBuffer> {
   static isEncoding(name: unknown): boolean {
     return typeof name === 'string' && isEncoding(name)
   }
-  /** Shares the memory, unlike `slice` of other typed arrays. */
+  /** Shares the memory, as Node's `slice` does. `slice` of other typed arrays copies. */
   override slice(start?: number, end?: number): Any {
     return Reflect.apply(subarray, this, [start, end])
   }
@@ -95,7 +95,7 @@ for (const name of ['allocUnsafe', 'allocUnsafeSlow'])
 for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(Buffer)))
   if (typeof value === 'function') define(Buffer, name, value)
 
-/** A primitive, or a Node buffer for a view of memory. @throws TypeError for any other object. */
+/** Returns a primitive unchanged, and a Node buffer for a view of memory. @throws TypeError for any other object */
 function toArgument(value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
     throw new TypeError('The argument is no bytes')

@@ -1,4 +1,4 @@
-/** `crypto` for reactor code: tables of calls of Node's, whose hash, cipher and key objects would expose shared prototypes. */
+/** `crypto` for reactor code. Node's hash, cipher and key objects would expose shared prototypes, so facades wrap them. */
 import * as crypto from 'node:crypto'
 import { types } from 'node:util'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -19,7 +19,7 @@ const SUBTLE = split(
 )
 
 const CIPHER = { takes: 4, gives: 'update final getAuthTag', does: 'setAutoPadding setAAD setAuthTag' }
-/** Functions that return an object. `gives`: its methods that return data; `does`: those that return the object. */
+/** Functions that return an object. `gives`: methods that return data. `does`: methods that return the object itself. */
 const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: string; copies?: boolean }>> = {
   createHash: { takes: 1, gives: 'digest', does: 'update', copies: true },
   createHmac: { takes: 2, gives: 'digest', does: 'update' },
@@ -29,7 +29,7 @@ const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: stri
   createDecipheriv: CIPHER,
 }
 
-/** `require('crypto')`; its `webcrypto` is the global `crypto`, per W3C Web Cryptography. */
+/** The module `crypto`. Its `webcrypto` is the global `crypto`, per W3C Web Cryptography. */
 export function createCrypto(epoch: Epoch) {
   const keys = new WeakMap<object, object>()
   const unwrap = (value: object) => keys.get(value)
@@ -90,7 +90,7 @@ export function createCrypto(epoch: Epoch) {
   return { facade, webcrypto }
 }
 
-/** The other options of ciphers are for streams, which ours are not. */
+/** All other options of ciphers are for streams. Our ciphers are not streams. */
 const pickLength = (options?: { authTagLength?: number } | null) =>
   omitUndefined({ authTagLength: options?.authTagLength })
 

@@ -1,8 +1,8 @@
-/** `Date` and `Intl.DateTimeFormat` by the time of the run, which a test may have set. */
+/** `Date` and `Intl.DateTimeFormat` with the time of the run, which a test may set. */
 import type { GuestTime } from '../../framework/ports/reactors.js'
 import { getterOf, type Work } from './shield.js'
 
-/** `time` returns the time setting of the current run, or undefined for the real time. */
+/** `time` returns the time setting of the current run; undefined means the real time. */
 export function createDate(time: () => GuestTime | undefined): DateConstructor {
   const Real = Date
   const realNow = Real.now
@@ -10,7 +10,7 @@ export function createDate(time: () => GuestTime | undefined): DateConstructor {
     const { offsetMs = 0, frozenMs } = time() ?? {}
     return Math.floor(frozenMs ?? realNow() + offsetMs)
   }
-  // A function instead of a class, because `Date()` without `new` returns a text.
+  // Not a class, because `Date()` without `new` returns a text.
   function SetDate(this: unknown, ...args: unknown[]): unknown {
     if (new.target === undefined) return new Real(now()).toString()
     return Reflect.construct(Real, args.length === 0 ? [now()] : args, new.target)
@@ -21,7 +21,7 @@ export function createDate(time: () => GuestTime | undefined): DateConstructor {
   return SetDate as unknown as DateConstructor
 }
 
-/** Makes `Intl.DateTimeFormat` format `now()` if it gets no date. Contract: called before its prototype is hardened. */
+/** Makes `Intl.DateTimeFormat` use `now()` as the default date. Contract: called before its prototype is hardened. */
 export function setDefaultOfFormats(now: () => number): void {
   const { prototype } = Intl.DateTimeFormat
   const getFormat = getterOf(prototype, 'format')

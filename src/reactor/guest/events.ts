@@ -1,4 +1,4 @@
-/** Events, abort signals and timers for reactor code: our own small classes, because Node's link to other objects of Node. */
+/** Events, abort signals and timers for reactor code. The classes are our own, because Node's classes link to other Node objects. */
 import { clearTimeout, setTimeout } from 'node:timers'
 import { define, Hidden } from './shield.js'
 
@@ -91,7 +91,7 @@ const MAX_TIMERS = 10_000
 
 type Callback = (...args: unknown[]) => void
 
-/** Timers for one run. Their ids are numbers, because Node's timer objects link to all other timers of the process. */
+/** Timers for one run. Ids are numbers, because Node's timer objects link to all other timers of the process. */
 export function createTimers() {
   const pending = new Map<number, NodeJS.Timeout>()
   let last = 0

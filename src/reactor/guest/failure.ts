@@ -1,4 +1,4 @@
-/** Reads thrown values: why a run failed, or the response that the code gives instead. */
+/** Reads thrown values: the reason of a failed run, or the response that the code chose. */
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { GuestFailure } from '../messages.js'
@@ -9,7 +9,7 @@ const MAX_ERRORS = 50
 const UNREADABLE = 'The code threw a value that cannot be read'
 const UNSAID = 'The code gave no reason'
 
-/** The response of a CustomHttpResponseError, of any copy of the class; undefined for other values. */
+/** The response of a CustomHttpResponseError from any copy of the class; undefined for other values. */
 export function readThrownResponse(thrown: unknown): object | undefined {
   if (!isObject(thrown) || thrown.name !== 'CustomHttpResponseError' || !Number.isInteger(thrown.status))
     return undefined
@@ -43,7 +43,7 @@ export function describeFailure(
   }
 }
 
-/** Messages by name, never empty, from text, an array, an object or an Error; those without a name are under `error`. */
+/** Messages by name, from text, an array, an object or an Error. Never empty. Messages without a name are under `error`. */
 export function toErrorMap(errors: unknown): Record<string, string[]> {
   const isNamed = isObject(errors) && !(errors instanceof Error) && Object.keys(errors).length > 0
   const entries = Object.entries(isNamed ? errors : { error: errors }).slice(0, MAX_ERRORS)
@@ -63,7 +63,7 @@ function toText(value: unknown): string {
   return clip(isObject ? (toJson(value) ?? UNREADABLE) : String(value)) || UNSAID
 }
 
-/** `[Circular]` stands for an object inside itself. */
+/** Replaces an object inside itself with `[Circular]`. */
 function toJson(value: object): string | undefined {
   const outer: unknown[] = []
   return JSON.stringify(value, function (this: unknown, _, inner: unknown) {

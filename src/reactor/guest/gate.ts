@@ -1,4 +1,4 @@
-/** Wraps Node's functions for reactor code: copies arguments and results, and delivers nothing to a later run. */
+/** Wraps Node's functions for reactor code. Copies arguments and results, and delivers no result to a later run. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { promisify } from 'node:util'
 import type { GuestTime } from '../../framework/ports/reactors.js'
@@ -8,21 +8,21 @@ import { type Any, define, guard, plainError, viewMemory, type Work } from './sh
 /** Identifies the current run, so that a callback of an earlier run can detect that it is over. */
 export interface Epoch {
   current: object
-  /** The time that its code sees; absent for the real time. */
+  /** The time that the code of the run sees; absent for the real time. */
   time?: GuestTime | undefined
-  /** Calls of Node's that have not settled. They take time and memory, so a guest is not idle before they have. */
+  /** Node's calls that have not settled. They take time and memory, so the guest is idle only after they have settled. */
   readonly pending: Set<Promise<unknown>>
 }
 
 interface Conversion {
-  /** The object of Node's that an object of ours represents; undefined for any other. */
+  /** The Node object behind one of our facades; undefined for any other value. */
   unwrap?: (value: object) => unknown
   finish?: Work
 }
 
 const MAX_DEPTH = 4
 
-/** Copies bytes, objects and arrays that `unwrap` does not know. @throws TypeError for code and symbols */
+/** Copies bytes, objects and arrays, unless `unwrap` knows them. @throws TypeError for code and symbols */
 function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
   if (typeof value === 'function' || typeof value === 'symbol' || depth > MAX_DEPTH)
     throw new TypeError('The argument is of a type that this function does not take')
@@ -41,7 +41,7 @@ function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
   return copy
 }
 
-/** A copy of Node's result made of the language's own objects. @throws TypeError for a function. */
+/** Copies Node's result into objects of the language itself. @throws TypeError for a function */
 export function fromNode(value: unknown): Any {
   if (typeof value === 'function') throw new TypeError('The call gave a function')
   if (typeof value !== 'object' || value === null) return value
@@ -62,7 +62,7 @@ export function gate(work: Work, { unwrap, finish = fromNode }: Conversion = {})
   }
 }
 
-/** {@link gate} for functions that return promises, which never settle once the run that made the call is over. */
+/** {@link gate} for functions that return promises. A promise never settles after the run of its call is over. */
 export function gateAsync(epoch: Epoch, work: Work, { unwrap, finish = fromNode }: Conversion = {}): Work {
   return (...args) => {
     const caller = epoch.current
@@ -92,7 +92,7 @@ export function gateCallback(epoch: Epoch, work: Work): Work {
   }
 }
 
-/** `structuredClone` for reactor code: unknown classes become plain. @throws TypeError for functions, symbols */
+/** `structuredClone` for reactor code. Objects of unknown classes become plain. @throws TypeError for functions, symbols */
 export function clone(value: unknown, seen = new Map<object, unknown>()): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
     throw new TypeError(`A ${typeof value} cannot be cloned`)
@@ -107,7 +107,7 @@ export function clone(value: unknown, seen = new Map<object, unknown>()): unknow
   return copy
 }
 
-/** A copy of an object of the language's, without the items of a collection; undefined for other objects. */
+/** Copies an object of a built-in class; a collection is copied without its items. Undefined for other objects. */
 function copyWhole(value: object): object | undefined {
   if (value instanceof Map) return new Map()
   if (value instanceof Set) return new Set()

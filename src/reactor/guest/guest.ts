@@ -62,10 +62,10 @@ class Guest {
     this.#rest()
   }
 
-  /** Sends that the guest is idle once nothing of its last run is in progress. */
+  /** Reports that the guest is idle, when no work of the last run is in progress. */
   #rest(): void {
     const { pending } = this.#epoch
-    // By the event loop, because an endless chain of microtasks could block it.
+    // Through the event loop, which an endless chain of microtasks would block.
     setImmediate(() => {
       if (pending.size === 0) send({ kind: 'idle' })
       else void Promise.allSettled(pending).then(() => this.#rest())
@@ -88,7 +88,7 @@ class Guest {
     return { ...describeResult({ raw }, resultBytes), ...made }
   }
 
-  /** The exported function: `module.exports`, or its `default` as in compiled ES modules. */
+  /** Returns `module.exports`, or its `default` as in compiled ES modules. */
   #load(code: string | undefined, run: Run): Handler {
     if (code !== undefined) this.#source = { code }
     const source = this.#source!
@@ -119,18 +119,18 @@ function describeResult(result: unknown, resultBytes: number): Done {
   return { kind: 'done', ...texts }
 }
 
-/** undefined for null and for values that JSON cannot represent. */
+/** Returns undefined for null and for values that JSON cannot represent. */
 function toJson(value: unknown): string | undefined {
   return value === undefined || value === null ? undefined : JSON.stringify(value)
 }
 
-/** The message of a transform, as the code gets it. The host never parses its body. */
+/** The message that a transform receives. The host never parses its body. */
 function describeMessage({ direction, headers, ...request }: TransformedMessage, bytes: Buffer) {
   const body = readBodyValue(headers, bytes.toString())
   return direction === 'response' ? { body, headers } : { body, headers, ...request }
 }
 
-/** Reads a message, wrapped or bare, or an answer instead of a request. @throws Error for anything else */
+/** Reads the result of a transform: a message, wrapped or bare, or an answer instead of a request. @throws Error for other values */
 function readTransformed(
   result: unknown,
   direction: TransformedMessage['direction'],
@@ -184,7 +184,7 @@ function start(node: NodeJS.Process): void {
   const epoch: Epoch = { current: {}, pending: new Set() }
   const guest = new Guest(epoch, createRealm(epoch, node.argv[2]))
   stripProcess(node)
-  // Not earlier: an error during the start must end the process.
+  // Installed last, because an error during the start must end the process.
   node.on('uncaughtException', (error) => guest.failFromOutside(error))
   node.on('unhandledRejection', (error) => guest.failFromOutside(error))
   listen(guest)

@@ -1,4 +1,4 @@
-/** `inspect`, `format` and `console` over copies without functions or objects of the code, which could run inside Node's functions. */
+/** `inspect`, `format` and `console`. Node formats copies, because functions of the code's own objects could run inside Node. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { formatWithOptions, inspect as nodeInspect, types } from 'node:util'
 import { type Any, define, kindOf, split, viewMemory } from './shield.js'
@@ -49,12 +49,12 @@ function optionsOf(depth: number) {
 }
 
 function createCopier(describeError: DescribeError) {
-  /** The objects that contain the current one, with their copies; a cycle refers to one of them. */
+  /** The objects that contain the current object, with their copies. A cycle refers to one of them. */
   const open = new Map<object, object>()
 
   return copy
 
-  /** A copy of `value` to one level more than is shown. If `alone`, an error becomes plain text. */
+  /** Copies one level more of `value` than is shown. If `alone`, an error becomes plain text. */
   function copy(value: unknown, depth: number, alone = false): unknown {
     if (typeof value === 'function') return label(describeFunction(value))
     if (typeof value !== 'object' || value === null) return value
@@ -111,7 +111,7 @@ function copyMemory(value: object, memory: NodeBuffer): unknown {
 /** An empty object whose class has the same name. */
 function createAlike(value: object): object {
   if (Array.isArray(value)) return new Array(value.length)
-  // After the lockdown Node's formatting does not find the names of these.
+  // After the lockdown, Node's formatting does not find the class names of Map and Set.
   if (isMap(value)) return new { Map: class extends Map {} }.Map()
   if (isSet(value)) return new { Set: class extends Set {} }.Set()
   if (Object.getPrototypeOf(value) === null) return Object.create(null) as object
@@ -153,7 +153,7 @@ function formatLine(values: readonly unknown[], describeError: DescribeError): s
     const text = format(values, CONSOLE_DEPTH, describeError)
     return text.slice(0, MAX_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
   } catch {
-    // A value can make formatting fail: a proxy that throws, a text that overflows the stack.
+    // A value can make formatting fail, such as a proxy that throws or a text that overflows the stack.
     return '[not printable]'
   }
 }

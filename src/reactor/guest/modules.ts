@@ -1,4 +1,4 @@
-/** `require` for reactor code: facades, error classes, and the owner's bundles, evaluated in the compartment only. */
+/** `require` for reactor code: facades, error classes, and the owner's bundles. All code is evaluated in the compartment. */
 import { readdirSync, readFileSync } from 'node:fs'
 import * as querystring from 'node:querystring'
 import { types } from 'node:util'
@@ -10,7 +10,7 @@ import { type Any, define, type Work } from './shield.js'
 import { prepareSource } from './source.js'
 import { Headers, Request, Response, URL, URLSearchParams } from './web.js'
 
-/** Our name of the module of reactor errors, and the name that existing formulas use. */
+/** The names of the module of reactor errors: our own, and the name that existing formulas use. */
 const ERROR_MODULES = ['coffer/errors', '@basis-theory/basis-theory-reactor-formulas-sdk-js']
 
 const ERROR_CLASSES: Readonly<Record<string, readonly [status: number, message: string]>> = {
@@ -27,8 +27,8 @@ const ERROR_CLASSES: Readonly<Record<string, readonly [status: number, message: 
 }
 
 /**
- * The source of the module of reactor errors: a function of {@link toErrorMap}. In a compartment its classes extend the
- * `Error` of the compartment.
+ * The source of the module of reactor errors: a function that takes {@link toErrorMap}. In a compartment, its classes
+ * extend the `Error` of the compartment.
  */
 export const ERROR_CLASSES_SOURCE = `module.exports = (toErrorMap) => {
   const nameError = (error, name) =>
@@ -119,7 +119,7 @@ const BUNDLE = /^((?:@[\w-][\w.-]*\/)?[\w-][\w.-]*)\.c?js$/
 export function createBundles(directory: string | undefined): (name: string) => string | undefined {
   const texts = new Map<string, string>()
   const prepared = new Map<string, string>()
-  // A file that cannot be read is not there: `require` names the modules that are.
+  // A file that cannot be read counts as missing, and `require` lists the available modules.
   for (const path of directory === undefined ? [] : listBundles(directory)) {
     const text = tryRead(() => readFileSync(`${directory}/${path}`, 'utf8'))
     if (text !== undefined) texts.set(BUNDLE.exec(path)![1]!, text)
@@ -132,9 +132,9 @@ export function createBundles(directory: string | undefined): (name: string) => 
   }
 }
 
-/** The paths of bundles in `directory`; of two with the same name, `.js` is the last. */
+/** The paths of bundles in `directory`. If two have the same name, `.js` comes last. */
 function listBundles(directory: string): string[] {
-  // If a directory cannot be read, `require` reports the available modules.
+  // If a directory cannot be read, `require` lists the available modules.
   const namesIn = (path: string) => tryRead(() => readdirSync(path)) ?? []
   const names = namesIn(directory)
   const scopes = names.filter((name) => name.startsWith('@'))
@@ -172,7 +172,7 @@ export function createRequire(
     const bundle = bundles(name)
     if (bundle !== undefined) return evaluate(bundle, `${name}.js`)
     if (name === 'node-fetch') {
-      // As in the package, the function is both the module and its `default`.
+      // The function is both the module and its `default`, as in the package `node-fetch`.
       const module: Any = (...args: unknown[]) => fetch(...args)
       return Object.assign(module, { default: module, Headers, Request, Response })
     }

@@ -1,5 +1,5 @@
 /**
- * The realm of reactor code: SES locks down this process, and each run gets a compartment of its own. Only the guest may
+ * The realm of reactor code. SES locks down this process, and each run gets its own compartment. Only the guest may
  * import this file, because the lockdown changes the whole process and cannot be undone.
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
@@ -14,19 +14,16 @@ import { type createFetch, Headers, Request, Response, URL, URLSearchParams } fr
 
 import 'ses'
 
-/** Stands on the first line of the code, so that line numbers in stacks are those of the code. */
+/** The wrapper is on the first line of the code, so that line numbers in stacks are not shifted. */
 const WRAPPER = '(function (exports, require, module) {'
-/** Frames of a stack that a person sees. */
 const MAX_FRAMES = 20
 /** SES adds these globals to a compartment. They are not part of the language. */
 const SES_NAMES = ['Compartment', 'harden', 'lockdown', 'assert', 'ModuleSource']
 
-/** The globals that differ from run to run. */
 export type RunGlobals = Record<string, unknown> & { fetch: ReturnType<typeof createFetch> }
 
 export type Realm = ReturnType<typeof createRealm>
 
-/** The globals of SES before and after the lockdown. */
 interface Ses {
   lockdown: typeof lockdown
   Compartment: typeof Compartment
@@ -55,7 +52,6 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
     for (const name of SES_NAMES) Reflect.deleteProperty(global, name)
     global.global = global
     global.self = global
-    /** Runs the code of a CommonJS module and returns its exports. */
     const evaluate = (code: string, fileName: string): unknown => {
       const wrapped = `${WRAPPER}${code}\n})\n//# sourceURL=${fileName}`
       const module = { exports: {} }
@@ -74,12 +70,12 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
 function lockDownProcess(): Omit<Ses, 'lockdown'> {
   // Buffers from Node's pool would share memory with each other.
   NodeBuffer.poolSize = 0
-  // Taken before the first step removes it.
+  // Read before the first step removes it.
   const { lockdown } = globalThis as unknown as Ses
   stripForLockdown()
   lockdown({
     errorTaming: 'safe',
-    // Older code such as axios assigns properties that shadow inherited ones.
+    // Older packages such as axios assign properties that shadow inherited ones.
     overrideTaming: 'severe',
     localeTaming: 'unsafe',
     consoleTaming: 'unsafe',
@@ -92,12 +88,11 @@ function lockDownProcess(): Omit<Ses, 'lockdown'> {
   return { Compartment, harden, getStackString }
 }
 
-/** The globals of every compartment. */
 function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unknown> {
   const GuestDate = createDate(() => epoch.time)
   setDefaultOfFormats(GuestDate.now)
   return {
-    // The `Date` and `Math` that SES gives to compartments have neither the time nor random numbers.
+    // Replaces the `Date` and `Math` of SES compartments, which have neither the time nor random numbers.
     ...{ Date: GuestDate, Math, Intl, Float32Array, Float64Array },
     ...{ Buffer, URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, crypto },
     ...{ Headers, Request, Response, AbortController, AbortSignal, Event, EventTarget },
@@ -105,7 +100,7 @@ function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unkno
   }
 }
 
-/** Hardens the prototypes that no global leads to, because only calls return their objects. */
+/** Hardens the prototypes that only calls expose, because no global leads to them. */
 function hardenHiddenPrototypes(harden: Ses['harden']): void {
   const segments = new Intl.Segmenter('en').segment('a')
   for (const each of [segments, segments[Symbol.iterator]()]) harden(Object.getPrototypeOf(each) as object)
@@ -113,7 +108,7 @@ function hardenHiddenPrototypes(harden: Ses['harden']): void {
 
 /**
  * Removes frames outside of reactor code, because they contain paths of this machine. Corrects the columns of the first
- * line, which the wrapper has shifted.
+ * line, which the wrapper shifts.
  */
 function cleanStack(stack: string): string | undefined {
   const isOurs = (line: string) =>

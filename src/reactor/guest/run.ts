@@ -39,7 +39,7 @@ export class Run {
     return client
   }
 
-  /** Calls the host; never settles once the run is over. */
+  /** Calls the host. The promise never settles after the run is over. */
   #call(name: string, args: readonly unknown[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#isOver) return
@@ -63,7 +63,7 @@ export class Run {
     }
   }
 
-  /** Sends the final message of the run; later messages of the code are dropped. */
+  /** Sends the final message of the run. Later messages of the code are dropped. */
   end({ body, ...message }: Done): void {
     this.#send(message, body)
     this.#isOver = true

@@ -1,11 +1,11 @@
-/** The membrane: reactor code gets no error, object or function of Node's; Node gets no value that could run its code. */
+/** The membrane. Reactor code gets no error, object or function of Node. Node gets no value that could run reactor code. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 
 // biome-ignore lint/suspicious/noExplicitAny: what the code passes is checked by the functions it is passed to.
 export type Any = any
 export type Work = (...args: Any[]) => Any
 
-/** A copy of `error` as an error of the language: reactor code could modify the classes of Node's errors. */
+/** Copies `error` into an error of the language, because reactor code could modify the classes of Node's errors. */
 export function plainError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error('The call failed')
   const { message, name, code } = error as Error & { code?: unknown }
@@ -16,7 +16,6 @@ export function plainError(error: unknown): Error {
   return plain
 }
 
-/** Calls `work`; throws plain errors only. */
 export function guard<T>(work: () => T): T {
   try {
     return work()
@@ -29,7 +28,7 @@ export function getterOf(prototype: object, name: PropertyKey): (this: unknown) 
   return Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => Any
 }
 
-/** The language's own accessors, because the code can define properties of the same names. */
+/** The original accessors, because reactor code can define properties with the same names. */
 const PLACES = [Object.getPrototypeOf(Uint8Array.prototype) as object, DataView.prototype].map((prototype) =>
   ['buffer', 'byteOffset', 'byteLength'].map((name) => getterOf(prototype, name)),
 )
@@ -75,7 +74,7 @@ export class Hidden<T extends object> {
     return raw
   }
 
-  /** Adds members of the hidden objects to a class: properties to read, or to read and set as text, and methods on text. */
+  /** Adds members of the hidden objects to a class: read-only properties, properties set as text, and methods with text arguments. */
   addMembers(
     { prototype }: { prototype: object },
     { reads = '', sets = '', methods = '' }: { reads?: string; sets?: string; methods?: string },

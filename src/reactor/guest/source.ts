@@ -1,4 +1,4 @@
-/** Parses reactor code, and rewrites what SES refuses needlessly. In the guest, because hostile text can make parsing slow. */
+/** Parses reactor code, and rewrites harmless text that SES refuses. Runs in the guest, because hostile text can parse slowly. */
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
 import type { Position } from '../messages.js'
 
@@ -23,8 +23,8 @@ const ESCAPES: Readonly<Record<string, string>> = { import: '\\x69mport', eval: 
 const NAMES = new Map(Object.entries({ import: '\\u0069mport', eval: '\\u0065val' }))
 
 /**
- * Parses CommonJS code in strict mode. The result is equivalent, with the same lines, except in `String.raw`, `source` and
- * `toString`. @throws SourceError also for `import()`, direct `eval()` and HTML-like comments
+ * Parses CommonJS code in strict mode. The result is equivalent and has the same lines; `String.raw`, `source` and
+ * `toString` may differ. @throws SourceError for syntax errors, `import()`, direct `eval()` and HTML-like comments
  */
 export function prepareSource(code: string): string {
   const tokens: Token[] = []
@@ -44,7 +44,7 @@ function locate(code: string, offset: number): Position {
   return { line: before.length, column: before.at(-1)!.length + 1 }
 }
 
-/** Calls `see` for every node under `root`; without recursion, because code can be nested deeply. */
+/** Calls `see` for every node under `root`. Has no recursion, because code can be nested deeply. */
 function visit(root: Node, see: (node: Node) => void): void {
   const open: unknown[] = [root]
   while (open.length > 0) {
@@ -55,7 +55,7 @@ function visit(root: Node, see: (node: Node) => void): void {
   }
 }
 
-/** The standard parser would accept sloppy mode code, which then fails in SES without a position. */
+/** The standard parser would accept code of the sloppy mode, which later fails in SES without a position. */
 class StrictParser extends Parser {
   strict: boolean
 
@@ -114,7 +114,7 @@ function* findCommentEdits(code: string, comments: readonly Comment[]): Generato
     if (text.startsWith('<!--') || text.startsWith('-->'))
       throw new SourceError('HTML-like comments are not part of this language; use //', locate(code, start))
     if (text.search(SUSPECT) < 0) continue
-    // Line breaks are kept, because one inside a comment can end a statement.
+    // Line breaks are kept, because a line break inside a comment can end a statement.
     yield { start, end, text: text.replaceAll(/[^\n\r\u2028\u2029]/g, ' ') }
   }
 }

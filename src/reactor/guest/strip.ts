@@ -1,7 +1,7 @@
 /**
- * Removes everything that reactor code does not need from the start realm and from the process object. It is a second
- * layer: code in a compartment of SES reaches neither. The lists name what stays, so a global that a later version of
- * Node adds is removed too.
+ * Removes everything that reactor code does not need from the start realm and from the process object. This is a second
+ * layer, because code in an SES compartment reaches neither of them. The lists name what stays, so globals that a later
+ * version of Node adds are removed too.
  */
 import * as module from 'node:module'
 
@@ -12,12 +12,12 @@ const LANGUAGE =
   Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol SyntaxError TypeError URIError
   Uint16Array Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI
   encodeURIComponent escape globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
-/** The lockdown itself uses these, so they are removed after it. */
+/** The lockdown itself uses these evaluators, so they are removed after it. */
 const EVALUATORS = ['Function', 'eval']
-/** The members of `Intl` that ECMA-402 defines. V8 adds a class of its own. */
+/** The members of `Intl` that ECMA-402 defines. V8 adds another class. */
 const INTL = `Collator DateTimeFormat DisplayNames DurationFormat ListFormat Locale NumberFormat PluralRules
   RelativeTimeFormat Segmenter getCanonicalLocales supportedValuesOf`.split(/\s+/)
-/** Node's own code uses these members of `process` at run time. None of them has an effect outside of this process. */
+/** Members of `process` that Node itself uses at run time. They have no effect outside of this process. */
 const PROCESS =
   `_events _eventsCount _exiting _fatalException _maxListeners _tickCallback arch domain emitWarning exitCode
   features argv0 hasUncaughtExceptionCaptureCallback nextTick permission platform version versions`.split(
@@ -50,10 +50,10 @@ export function stripProcess(node: object): void {
   })
 }
 
-/** Deletes all other properties of `target`. @throws TypeError if one cannot be deleted */
+/** Deletes all properties of `target` except `names`. @throws TypeError if one cannot be deleted */
 function keep(target: object, names: readonly string[]): void {
   for (const key of Reflect.ownKeys(target)) {
-    // Symbols on the global object are Node's and are deleted. Symbols on the other objects stay.
+    // Symbols on the global object come from Node and are deleted. Symbols on other objects stay.
     if (typeof key === 'string' ? names.includes(key) : target !== globalThis) continue
     if (!Reflect.deleteProperty(target, key)) throw new TypeError(`${String(key)} cannot be removed`)
   }

@@ -1,4 +1,4 @@
-/** `URL`, `Headers`, `Request`, `Response` and `fetch` for reactor code: our own small classes over Node's parser of URLs. */
+/** `URL`, `Headers`, `Request`, `Response` and `fetch` for reactor code. The classes are our own, over Node's URL parser. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { URLSearchParams as NodeParams, URL as NodeURL } from 'node:url'
 import type { FetchRequest, FetchResponse } from '../messages.js'
@@ -220,7 +220,7 @@ function describe(request: Request): FetchRequest {
   return { url, method, headers: [...headers], redirect: redirect as FetchRequest['redirect'], body }
 }
 
-/** `call` makes the host send the request. */
+/** `call` asks the host to send the request. */
 export function createFetch(call: (request: FetchRequest) => Promise<FetchResponse>) {
   return async (input: unknown, init?: RequestInit): Promise<Response> => {
     const request = new Request(input, init)
