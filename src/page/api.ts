@@ -1,4 +1,4 @@
-/** Asks the server of the page, and keeps what it knows of the vault. */
+/** Sends requests to the server of the page, and keeps the answers about the vault. */
 
 import { createContext } from 'preact'
 import { useContext, useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks'
@@ -11,14 +11,14 @@ import type { Route } from './route.js'
 const POLL_MS = 1000
 
 type Place = { tenant?: string; fork?: string }
-/** `number`: of all requests since the server began. */
+/** `number` counts all requests since the server started. */
 export type Seen = RequestRecord & { number: number }
 
-/** Where the secret of the session is kept that goes with its cookie: only pages of this port can read it, in all tabs. */
+/** The key, in local storage, of the session secret. Tabs share it, and pages of other ports cannot read it. */
 const KEPT_SECRET = 'coffer-page-secret'
 
 async function send(path: string, body?: object): Promise<unknown> {
-  // Read each time, because another tab may have signed in since.
+  // Read each time, because another tab may have signed in.
   const secret = localStorage.getItem(KEPT_SECRET)
   const headers = {
     'content-type': 'application/json',
@@ -48,7 +48,7 @@ function createServer(place: Place) {
       ask({ operation, input }) as Promise<ResultOf<Name>>,
     readNews: (after: number, version: string | undefined) => ask({ after, version }) as Promise<News>,
     dryRun: (access: object) => ask({ access }) as Promise<Access[]>,
-    /** The grants of `application` decide; without it, those of `key` do. */
+    /** The grants of `application` decide. Without it, the grants of `key` decide. */
     sendRequest: (request: object) => ask({ request }) as Promise<RequestRecord>,
   }
 }
@@ -58,11 +58,11 @@ interface Known {
   requests?: Seen[]
   news?: News
   facts?: Facts
-  /** Since when the server does not answer, or that the session has ended. */
+  /** Set while the server does not answer, or when the session has ended. */
   lost?: { since: number; isSignedOut: boolean }
 }
 
-/** Asks the server once a second for everything that is new, while the page is visible. */
+/** Asks the server for news once a second while the page is visible. */
 export function useNews(session: PageSession) {
   const [place, setPlace] = useState<Place>({})
   const server = useMemo(() => createServer(place), [place])
@@ -79,7 +79,7 @@ export function useNews(session: PageSession) {
         if (state.isOver) return
         const start = news.count - news.records.length
         const made = news.records.map((record, at) => ({ ...record, number: start + at })).reverse()
-        // The server was restarted.
+        // The count is smaller than before if the server was restarted.
         const isNew = news.count < state.count
         state.count = isNew ? 0 : news.count
         state.version = news.version
@@ -106,7 +106,7 @@ export function useNews(session: PageSession) {
       clearInterval(timer)
     }
   }, [server])
-  // All that is shown is read again afterwards.
+  // Increasing the round makes all components read their data again.
   const ask: typeof server.read = (operation, input) =>
     server.read(operation, input).finally(() => setRound((now) => now + 1))
   return { ...server, ...known, ask, round, session, place, setPlace }
@@ -120,7 +120,7 @@ const RouteContext = createContext<Route>(undefined as never)
 export const RouteProvider = RouteContext.Provider
 export const useRoute = () => useContext(RouteContext)
 
-/** The name of who acted; a deleted application has none any more. */
+/** Returns a function that gives the name of an application or member. A deleted one has no name any more. */
 export function useNameOf(): (id?: string, type?: string) => string {
   const { facts } = useLive()
   return (id, type = 'application') =>
@@ -132,7 +132,7 @@ export interface Asked<T> {
   error?: string
 }
 
-/** The answer of the operation; asked again when the input, the place or what is stored changes. */
+/** The answer of the operation. It is read again when the input, the place or the stored data changes. */
 export function useAsked<Name extends OperationName>(operation: Name, input: object = {}) {
   const { read, news, round } = useLive()
   const [state, setState] = useState<Asked<ResultOf<Name>>>({})
@@ -150,7 +150,7 @@ export function useAsked<Name extends OperationName>(operation: Name, input: obj
   return state
 }
 
-/** Performs something, and says what failed. */
+/** Performs work, and keeps the error if it failed. */
 export function useAction() {
   const [error, setError] = useState<string>()
   const act = async (work: () => unknown): Promise<boolean> => {
@@ -166,7 +166,7 @@ export function useAction() {
   return { act, error }
 }
 
-/** Hears an event of the window, with the present state. */
+/** Listens to an event of the window. `hear` sees the current state. */
 export function useEvent(name: string, hear: (event: never) => void): void {
   useLayoutEffect(() => {
     addEventListener(name, hear as (event: Event) => void)

@@ -40,7 +40,7 @@ export function Applications() {
   )
 }
 
-/** `of`: an application, or what a new one begins with. */
+/** `of`: an application, or the initial values of a new one. */
 function Edit({ of: { id, name, type, permissions, rules, expires_at } }: { of: Partial<Application> }) {
   const { ask } = useLive()
   const grants = { name, ...(id === undefined && { type }), permissions, rules, expires_at }
@@ -55,7 +55,7 @@ function Edit({ of: { id, name, type, permissions, rules, expires_at } }: { of: 
       send={async (fields) => save(fields)}
     >
       <TextArea label="Grants (JSON)" name="json" rows={16} text={formatJson(grants)} />
-      <p class="dim small">The rule with the lowest priority decides. A key is made in a terminal.</p>
+      <p class="dim small">The rule with the lowest priority decides. Create keys in a terminal.</p>
     </EditDialog>
   )
 }
@@ -141,7 +141,7 @@ function Keys({ application: { id, name, keys } }: { application: Application })
     show(
       <Confirm
         title="Delete the key?"
-        text={`Requests with this key of ${name} are refused from then on.`}
+        text={`Requests with this key of ${name} will be refused.`}
         verb="Delete"
         act={() => ask('app key delete', { application_id: id, id: key })}
       />,

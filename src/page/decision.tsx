@@ -1,4 +1,4 @@
-/** Which rule decided, as sentences. */
+/** Says in sentences which rule decided. */
 
 import type { ComponentChildren } from 'preact'
 import type { Access } from '../control/page-work.js'
@@ -52,7 +52,7 @@ function describeReason({ reason, condition: of }: ExplainedDecision['passed_ove
 
 type StepsProps = { decision: ExplainedDecision; application: Application | undefined }
 
-/** The steps of one decision: each rule in its order, and why it was passed over. */
+/** The steps of one decision: each rule in order, and why it was passed over. */
 function Steps({ decision, application }: StepsProps) {
   const { permission, container, token, decided_by, transform, passed_over } = decision
   const textOf = ({ priority, description }: Pick<Rule, 'priority' | 'description'>) => {
@@ -97,7 +97,7 @@ function Steps({ decision, application }: StepsProps) {
 
 interface DecisionsProps {
   decisions: readonly ExplainedDecision[]
-  /** The application. */
+  /** The id of the application. */
   id: string | undefined
   none: string
 }
@@ -132,7 +132,7 @@ export function Decisions({ decisions, id, none }: DecisionsProps) {
   )
 }
 
-/** Why a request was refused, in one sentence. */
+/** Says in one sentence why a request was refused. */
 export function Why({ request, problem }: { request: RequestRecord; problem: Partial<Problem> }) {
   const { status, fault, decisions = [], application_id: id } = request
   const { detail, errors = {} } = problem
@@ -162,7 +162,7 @@ export function Why({ request, problem }: { request: RequestRecord; problem: Par
   )
 }
 
-/** The reason of a dry run, in a few words. */
+/** Says in a few words why a dry run was granted or refused. */
 export function describeAccess({ decisions, transform }: Access): string {
   const decider = decisions.find(
     ({ decided_by }) => (transform === undefined) === (decided_by === undefined),

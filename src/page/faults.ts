@@ -53,7 +53,7 @@ export function describeFault({ kind, ...rule }: FaultRule): string {
   return `${what[kind]}${whose}${conditions.join('')}, ${how}`
 }
 
-/** The field of each kind of fault; empty, it sends its placeholder. */
+/** The field of each kind of fault. An empty field sends its placeholder. */
 export const OWN_FIELDS: Record<string, FieldProps & { name: string; placeholder: string }> = {
   status: { name: 'status', label: 'Status', type: 'number', min: 400, max: 599, placeholder: '503' },
   delay: { name: 'delay_ms', label: 'Delay in ms', type: 'number', min: 1, placeholder: '1000' },

@@ -14,7 +14,7 @@ export const Failure = ({ text }: { text: string | undefined }) =>
   )
 
 const ActContext = createContext<(work: () => unknown) => unknown>((work) => work())
-/** Performs what the buttons in it do, and shows what failed. */
+/** Provides the function that performs the actions of buttons and shows their errors. */
 export const ActProvider = ActContext.Provider
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & {
@@ -23,7 +23,7 @@ type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & {
   act(): unknown
 }
 
-/** `of`: what a screen reader adds to the text. */
+/** `of`: text that only screen readers read, after `text`. */
 export function Button({ text, of, act, ...rest }: ButtonProps) {
   const perform = useContext(ActContext)
   return (
@@ -53,7 +53,7 @@ export function Copy({ text, label = 'Copy', ...rest }: CopyProps) {
 export type Fields = Record<string, string>
 type FormProps = FormHTMLAttributes<HTMLFormElement> & { send(fields: Fields): unknown }
 
-/** Sends the fields that are not empty, and shows what failed. */
+/** Sends the fields that are not empty, and shows the error if sending failed. */
 export function Form({ send, children, ...rest }: FormProps) {
   const { act, error } = useAction()
   const submit = (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
@@ -86,7 +86,7 @@ export function Field({ label, grows, change, ...input }: FieldProps) {
 
 type TextAreaProps = { label: string; name?: string; text: string; rows: number; change?(text: string): void }
 
-/** With `change`, `text` is what is written in it, else what it begins with. */
+/** With `change`, `text` is the current text, otherwise the initial text. */
 export function TextArea({ label, text, change, ...rest }: TextAreaProps) {
   const value = change === undefined ? { defaultValue: text } : { value: text }
   const input = (event: { currentTarget: HTMLTextAreaElement }) => change?.(event.currentTarget.value)
@@ -107,7 +107,7 @@ export const Check = ({ label, isOn, turn }: CheckProps) => (
   </label>
 )
 
-/** Values, with their words if these are others. */
+/** Values, or values with the words that are shown for them. */
 export type Choices = Record<string, string> | readonly string[]
 export const wordsOf = (of: Choices): Record<string, string> =>
   Array.isArray(of) ? Object.fromEntries(of.map((each) => [each, each])) : (of as Record<string, string>)
@@ -139,10 +139,10 @@ export function Choose({ label, name, of, value, choose, isShown = false }: Choo
 
 const DialogContext = createContext<(dialog?: ComponentChildren) => void>(() => undefined)
 export const DialogProvider = DialogContext.Provider
-/** Shows a dialog over the page; without one, closes it. */
+/** Returns a function that shows a dialog over the page, or closes it if it gets none. */
 export const useDialog = () => useContext(DialogContext)
 
-/** Any of its buttons of type `reset` closes it. */
+/** A button of type `reset` in the dialog closes it. */
 export function Dialog({ title, children }: Children & { title: string }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const show = useDialog()
@@ -171,7 +171,7 @@ interface EditDialogProps extends Children {
   kind?: 'primary' | 'danger'
 }
 
-/** A form that closes when what it asks for is done. */
+/** A form in a dialog, which closes when `send` has succeeded. */
 export function EditDialog({ title, verb, send, kind = 'primary', children }: EditDialogProps) {
   const show = useDialog()
   return (
@@ -189,14 +189,14 @@ export function EditDialog({ title, verb, send, kind = 'primary', children }: Ed
 
 type ConfirmProps = Record<'title' | 'text' | 'verb', string> & { act(): Promise<unknown> }
 
-/** Asks before something is lost. */
+/** Asks before data is lost. */
 export const Confirm = ({ text, act, ...rest }: ConfirmProps) => (
   <EditDialog kind="danger" send={act} {...rest}>
     <p>{text}</p>
   </EditDialog>
 )
 
-/** Tabs by their names, and what makes the panel of each. */
+/** `tabs`: functions that render the panels, by the names of the tabs. */
 export function Tabs({ label, tabs }: { label: string; tabs: Record<string, () => ComponentChildren> }) {
   const [chosen, setChosen] = useState('')
   const id = useId()

@@ -8,7 +8,7 @@ import { Button, Choose } from './forms.js'
 import { linkTo, titleOf } from './route.js'
 import { formatSpan } from './text.js'
 
-/** The browser keeps the theme, and whether single keys act. */
+/** A setting that the browser stores: the theme, or whether single-key shortcuts are on. */
 export function useKept(name: string, usual: string) {
   const [value, setValue] = useState(() => localStorage.getItem(`coffer-${name}`) ?? usual)
   const keep = (next: string) => {
@@ -25,7 +25,7 @@ function isField(target: EventTarget | null): target is HTMLElement {
   )
 }
 
-/** Single keys act outside of fields and dialogs only, and Escape even if the others are turned off. */
+/** Single keys act only outside of fields and dialogs. Escape acts even if the others are turned off. */
 export function useKeys(keys: Record<string, () => unknown>) {
   useEvent('keydown', (event: KeyboardEvent) => {
     const { key, target, ctrlKey, metaKey, altKey } = event
@@ -37,7 +37,7 @@ export function useKeys(keys: Record<string, () => unknown>) {
   })
 }
 
-/** Escape leaves a field, and empties it if it is for a search. */
+/** Escape leaves a field. It also empties a search field. */
 export function useEscape() {
   useEvent('keydown', ({ key, target }: KeyboardEvent) => {
     if (key !== 'Escape' || !isField(target) || target.closest('dialog') !== null) return
@@ -84,7 +84,7 @@ export function Header({ about, children }: { about: Partial<PageSession>; child
   )
 }
 
-/** Chips tell states that are not normal and easily forgotten. */
+/** Chips remind of unusual states that are easily forgotten. */
 export function Chips() {
   const { clock, faults = 0 } = useLive().news ?? {}
   const states = {

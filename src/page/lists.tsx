@@ -13,7 +13,7 @@ import { Code, formatSpan, formatTime, Json, Time } from './text.js'
 
 const LOG_SIZE = 1000
 const ENTITIES = ['token', 'application', 'reactor', 'proxy', 'invitation', 'tenant']
-/** The screens that show what a record is about. */
+/** The screen that shows the subject of a record, by entity type. */
 const SCREENS: Record<string, string> = {
   token: 'tokens',
   card: 'tokens',
@@ -85,11 +85,11 @@ export function Log() {
 }
 
 const STATES: Record<string, [string, string]> = {
-  outbox: ['not sent', 'There is no mail server: it stays here.'],
-  waiting: ['waiting', 'It waits for the mail server.'],
-  sent: ['sent', 'The mail server took it.'],
-  refused: ['refused', 'The mail server refused it.'],
-  dropped: ['not sent', 'Its link had ended.'],
+  outbox: ['not sent', 'There is no mail server, so the mail stays here.'],
+  waiting: ['waiting', 'The mail waits for the mail server.'],
+  sent: ['sent', 'The mail server accepted the mail.'],
+  refused: ['refused', 'The mail server refused the mail.'],
+  dropped: ['not sent', 'The link in the mail had expired.'],
 }
 
 export function Outbox() {
@@ -146,7 +146,7 @@ function Letter({ of: mail }: { of: OutboxMail }) {
           </div>
         )}
         {!mail.link && mail.webhook === undefined && (
-          <p class="dim">The link is not kept: the mail was sent, or the link has ended.</p>
+          <p class="dim">The link is not kept: the mail was sent, or the link has expired.</p>
         )}
       </div>
     </Detail>
@@ -174,7 +174,7 @@ export const Webhooks = () => (
     detail={Deliveries}
     empty={[
       'No webhook yet',
-      'A webhook is an address that is told of events.',
+      'A webhook sends events to an address.',
       'coffer webhook create --name billing --address https://example.com/events --event token.created',
     ]}
   />

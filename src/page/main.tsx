@@ -62,7 +62,7 @@ function Page({ session }: { session: PageSession }) {
     Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
     ...Object.fromEntries(NAMES.map((name, at) => [at + 1, () => names.includes(name) && go(linkTo(name))])),
   })
-  // Before a key of the new screen can open a dialog.
+  // A layout effect runs before a key of the new screen can open a dialog.
   useLayoutEffect(() => {
     document.title = `${titleOf(screen)} · Coffer`
     show(undefined)
@@ -113,7 +113,7 @@ function Lost() {
   const from = formatTime(new Date(lost.since).toISOString())
   const text = lost.isSignedOut
     ? 'You are signed out. Get a new sign-in link: coffer control page'
-    : `The server does not answer. The page tries again. What is below is from ${from} UTC.`
+    : `The server does not answer. The page tries again. It shows data of ${from} UTC.`
   return <Failure text={text} />
 }
 
@@ -142,7 +142,7 @@ function Alone({ fault }: { fault?: string | undefined }) {
   )
 }
 
-/** `session`: absent if nobody is signed in. */
+/** `session` is absent if nobody is signed in. */
 function App({ session, fault }: { session?: PageSession | undefined; fault?: string | undefined }) {
   const [described, setDescribed] = useState<Document>()
   useEffect(() => {
@@ -156,10 +156,10 @@ function App({ session, fault }: { session?: PageSession | undefined; fault?: st
 }
 
 async function start(): Promise<void> {
-  // A sign-in link that is opened in the tab of the page does not load it anew.
+  // A sign-in link that is opened in the tab of the page does not reload the page.
   addEventListener('hashchange', () => location.hash.startsWith('#login=') && location.reload())
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
-  // Keeps the login out of the history and bookmarks.
+  // Keeps the secret of the link out of the history and bookmarks.
   if (login !== undefined) history.replaceState(null, '', location.pathname)
   const fault =
     login &&
@@ -167,7 +167,7 @@ async function start(): Promise<void> {
       () => undefined,
       (error: Error) => error.message,
     ))
-  // A server for other machines has only the reference.
+  // A server for other machines has no sessions, only the reference.
   const session = await readSession().catch(() => undefined)
   render(
     <App session={session?.is_signed_in ? session : undefined} fault={fault} />,

@@ -24,7 +24,7 @@ export function Seeing({ transform }: { transform: string | undefined }) {
   return <Badge kind={transform === 'reveal' ? 'warn' : ''}>{words[transform]}</Badge>
 }
 
-/** Rows of a name and what is to say of it; what is undefined is left out. */
+/** Rows with a name and its value. Undefined values are left out. */
 export function Facts({ of }: { of: Record<string, ComponentChildren> }) {
   const rows = Object.entries(of).filter(([, value]) => value !== undefined)
   return (
@@ -34,7 +34,7 @@ export function Facts({ of }: { of: Record<string, ComponentChildren> }) {
   )
 }
 
-/** Heading, classes (with `link`, the cell has the link of the row), and what a cell shows. */
+/** Heading, classes (a cell with `link` has the link of the row), and the content of a cell. */
 export type Column<R> = [head: string, kind: string, cell: (row: R, at: number) => ComponentChildren]
 
 export const Heads = <R,>({ columns }: { columns: Column<R>[] }) => (
@@ -58,7 +58,7 @@ export const Cells = <R,>({ columns, row, at, link }: CellsProps<R>) =>
     </td>
   ))
 
-/** A button of a row; `of` is what a screen reader adds to the text. */
+/** A button of a row. `of` is text that only screen readers read, after `text`. */
 type Action = [text: string, of: string, act: () => unknown, kind?: string]
 
 interface TableProps<R> {
@@ -105,7 +105,7 @@ export const Note = ({ kind = 'bad', title, children }: NoteProps) => (
 
 type EmptyProps = Children & { title: string; text?: ComponentChildren; command?: string | undefined }
 
-/** `command`: what to paste in a terminal. */
+/** `command`: to paste in a terminal. */
 export const Empty = ({ title, text, command, children }: EmptyProps) => (
   <div class="empty">
     <h2>{title}</h2>
@@ -116,5 +116,5 @@ export const Empty = ({ title, text, command, children }: EmptyProps) => (
 )
 
 export const NoneFits = ({ thing }: { thing: string }) => (
-  <Empty title={`No ${thing} fits`}>Clear the filters, or look in another fork.</Empty>
+  <Empty title={`No ${thing} matches`}>Clear the filters, or look in another fork.</Empty>
 )

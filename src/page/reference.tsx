@@ -1,4 +1,4 @@
-/** The reference, made of the OpenAPI document: operations by noun, what they take and answer, a form to try them. */
+/** The reference, from the OpenAPI document: operations by noun, with input, answers and a form to try them. */
 import { createContext } from 'preact'
 import { useContext, useEffect, useRef, useState } from 'preact/hooks'
 import { useLive } from './api.js'
@@ -119,7 +119,7 @@ function Guide({ id }: { id: string }) {
 
 function OperationDetail({ operation }: { operation: Operation }) {
   const document = useContext(DocumentContext)!
-  // Without a session nothing can be sent.
+  // Without a session, the page cannot send requests.
   const isAlone = useLive() === undefined
   const { method, path, summary, description, parameters, security } = operation
   const { type, schema, example } = bodyOf(operation) ?? {}
@@ -176,15 +176,15 @@ function OperationDetail({ operation }: { operation: Operation }) {
 }
 
 const MEANINGS: Record<string, string> = {
-  400: 'The request is not valid; errors says which property.',
+  400: 'The request is not valid. The member errors names the properties.',
   401: 'The API key is missing, unknown or expired.',
   403: 'The key has no permission for this.',
   404: 'There is nothing with this id.',
-  409: 'It exists, or the first call with this idempotency key still runs.',
+  409: 'The record exists, or the first call with this idempotency key still runs.',
   413: 'The body is too long.',
-  415: 'The content type is another.',
-  429: 'More requests than the application may send; Retry-After says when to come back.',
-  500: 'The server failed; its log has the reason under the trace id.',
+  415: 'The content type is not accepted.',
+  429: 'The application has sent too many requests. Retry-After says when to try again.',
+  500: 'The server failed. Its log has the reason under the trace id.',
 }
 
 function Answers({ responses }: Pick<Described, 'responses'>) {

@@ -1,4 +1,4 @@
-/** The requests; of one: why, which rule decided, what was sent and answered, as code. */
+/** The list of requests. The detail shows the reason, the rule that decided, the bodies, and the request as code. */
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Problem } from '../errors.js'
@@ -23,7 +23,7 @@ const isFailed = ({ status }: Seen) => status === 0 || status >= 400
 const queryOf = ({ query = [] }: Seen) =>
   query.length === 0 ? '' : `?${query.map((name) => `${name}=…`).join('&')}`
 
-/** Short ids for the address: the beginning of the trace id, with a number where a client repeats one. */
+/** Short ids for the address: the beginning of the trace id, and a number if a client repeats a trace id. */
 function useIds(requests: readonly Seen[]): Map<Seen, string> {
   return useMemo(() => {
     const taken = new Set<string>()
@@ -143,7 +143,7 @@ function Filters({ requests }: { requests: readonly Seen[] }) {
   )
 }
 
-/** Tells a screen reader of new requests, at most every five seconds. */
+/** Announces new requests to screen readers, at most every five seconds. */
 function WebhookEvent({ count }: { count: number }) {
   const [told, setTold] = useState({ count, text: '' })
   const isNew = told.count !== count
@@ -192,7 +192,7 @@ function Request({ request, id }: { request: Seen; id: string }) {
   const draft = { method, path, type, body, application: application_id ?? NOBODY }
   const edit = () => show(<ComposeDialog draft={draft} />)
   useKeys({ e: edit })
-  const none = fault ? 'The fault answered before any rule was asked.' : 'No rule was asked.'
+  const none = fault ? 'The fault answered before any rule was evaluated.' : 'No rule was evaluated.'
   const sent = { 'API key': `in ${session.header}, not kept`, Query: request.query?.join(', ') }
   const answered = { Status: <Status status={status} />, 'Trace id': <code>{request.trace_id}</code> }
   const tabs = {
@@ -237,7 +237,7 @@ function About({ request }: { request: Seen }) {
   return <Facts of={facts} />
 }
 
-/** A body as it is kept. */
+/** A recorded body. */
 function Kept({ label, value }: { label: string; value: unknown }) {
   if (value === undefined) return <p class="dim">{label}: none.</p>
   return <Json label={`${label}, without data`} value={value} isCopied />

@@ -21,7 +21,7 @@ export const linkToRequest = (traceId: string) => linkTo('requests', traceId.sli
 
 export const titleOf = (screen: string) => screen[0]!.toUpperCase() + screen.slice(1)
 
-/** `isMove`: the way back leads past it, as for rows that the keys go through. */
+/** With `isMove`, the address gets no entry in the history, as for rows that the keys move through. */
 export function go(href: string, isMove = false): void {
   if (!isMove) location.hash = href
   else {

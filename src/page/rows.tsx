@@ -1,4 +1,4 @@
-/** Lists: rows of one height, of which only those in view exist, and things to read. */
+/** Lists of rows of one height. Only rows in view exist. */
 import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useKeys } from './frame.js'
@@ -11,15 +11,15 @@ interface Listed<R> {
   linkOf(row: R): string
 }
 
-/** Rows outside of the view that exist too, on either side. */
+/** The number of rows that also exist on each side of the view. */
 const EXTRA = 20
 const STEP = 10
 
 type Box = RefObject<HTMLDivElement | null>
 
-/** Keys move to the next row or the one before. `reveal` has the row drawn, if it is not. */
+/** Keys move to the next or previous row. `reveal` draws the row if it is not in view. */
 function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at: number) => void): void {
-  /** The row that was moved to, until it is the chosen one. */
+  /** The link of the row that a key has moved to, until that row is chosen. */
   const moved = useRef<string>(undefined)
   const current = chosen && linkOf(chosen)
   const move = (by: number) => {
@@ -47,7 +47,7 @@ function scrollerOf(list: HTMLElement): Element {
   return list.scrollHeight > list.clientHeight ? list : document.scrollingElement!
 }
 
-/** Which rows are drawn: those in view, and some on either side. `atTop`: the first row is in view. */
+/** The rows to draw: rows in view, and some on each side. `atTop` is called when the first row is in view. */
 function useView(list: Box, isEmpty: boolean, atTop: () => void) {
   const height = useRef(30)
   const [view, setView] = useState({ first: 0, count: 60 })
@@ -76,7 +76,7 @@ function useView(list: Box, isEmpty: boolean, atTop: () => void) {
   return { ...view, height, reveal }
 }
 
-/** The number of new rows above those that are read, which keep their place. */
+/** The number of new rows above the view. The rows in view keep their place. */
 function useFresh<R>(list: Box, rows: readonly R[], height: { current: number }) {
   const [fresh, setFresh] = useState(0)
   const top = useRef<R>(undefined)
@@ -91,7 +91,7 @@ function useFresh<R>(list: Box, rows: readonly R[], height: { current: number })
   return [fresh, () => setFresh(0)] as const
 }
 
-/** Without a chosen row, the first is in the order of Tab. */
+/** Only the chosen row can be reached with Tab; if none is chosen, the first. */
 function linkProps<R>({ rows, chosen, linkOf }: Listed<R>, row: R) {
   const isChosen = row === chosen
   const isFirst = chosen === undefined && row === rows[0]
@@ -146,7 +146,7 @@ export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
   )
 }
 
-/** It spans no columns: those that a narrow window hides would take their share of the width. */
+/** The cell spans no columns, because columns that a narrow window hides would still take their share of the width. */
 function Spacer({ height }: { height: number }) {
   if (height <= 0) return null
   return (
@@ -158,7 +158,7 @@ function Spacer({ height }: { height: number }) {
 
 type ItemsProps<R> = Listed<R> & {
   children(row: R): ComponentChildren
-  /** The heading under which an item stands. */
+  /** The heading above an item. */
   groupOf?: ((row: R) => string) | undefined
   empty: ComponentChildren
 }
@@ -189,7 +189,7 @@ export function Items<R>({ children, groupOf, empty, ...given }: ItemsProps<R>) 
   )
 }
 
-/** The row that the address names; without one, that with which the screen was opened, which stays. */
+/** The row that the address names. Without one, the first wanted row, which stays chosen when others appear above it. */
 export function useChosen<R>(
   rows: readonly R[],
   idOf: (row: R) => string,

@@ -1,4 +1,4 @@
-/** Requests as code, which reads the key from its environment; and data with which forms begin. */
+/** Requests as code that reads the key from its environment, and sample data of forms. */
 export interface Call {
   method: string
   path: string
@@ -66,7 +66,7 @@ export const SAMPLES: Record<string, unknown> = {
 
 const isHidden = (value: unknown) => typeof value === 'string' && /^\(.+\)$/.test(value)
 
-/** A body as it was kept, with the example's or synthetic data where it was left out. */
+/** A recorded body. Data that was not recorded is replaced with data of the example, or with synthetic data. */
 export function refill(kept: unknown, example: unknown): unknown {
   if (typeof kept !== 'object' || kept === null || Array.isArray(kept))
     return isHidden(kept) ? (example ?? {}) : kept

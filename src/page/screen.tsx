@@ -1,4 +1,4 @@
-/** A screen: a bar over a list beside its detail. */
+/** A screen: a bar above a list and its detail. */
 import type { ComponentChildren, FunctionComponent } from 'preact'
 import { type Asked, useAction, useRoute } from './api.js'
 import { ActProvider, type Choices, Choose, Failure, wordsOf } from './forms.js'
@@ -7,11 +7,11 @@ import { linkTo, type Route, setFilter, titleOf } from './route.js'
 import { Items, useChosen } from './rows.js'
 
 interface Bar {
-  /** The placeholder of the search field: it names what the search finds. */
+  /** The placeholder of the search field, which names the searched fields. */
   find?: string
   filters?: ComponentChildren
   actions?: ComponentChildren
-  /** Why what is shown could not be read. */
+  /** Why the data of the screen could not be read. */
   error?: string | undefined
 }
 
@@ -55,7 +55,7 @@ interface FilterProps {
   of: Choices
 }
 
-/** A filter that is in the address. */
+/** A filter whose value is in the address. */
 export function Filter({ name, label = name, any, of }: FilterProps) {
   const route = useRoute()
   const choose = (value: string) => setFilter(route, name, value)
@@ -81,7 +81,7 @@ interface DetailProps {
   children: ComponentChildren
 }
 
-/** Shows the chosen row, and what failed of its actions. */
+/** Shows the chosen row, and the error of its last action. */
 export function Detail({ title, method, head, kind = 'stack', children }: DetailProps) {
   const { screen, filters } = useRoute()
   const { act, error } = useAction()
@@ -119,12 +119,12 @@ interface ItemsOf<R> extends Bar {
   /** The noun for one row. */
   thing: string
   asked: Asked<{ data: readonly R[] }>
-  /** Returns the text of a row that the search reads. */
+  /** Returns the text that the search compares. */
   textOf(row: R): string
   item(row: R): ComponentChildren
   detail: FunctionComponent<{ of: R }>
   groupOf?(row: R): string
-  /** While there is nothing: title, text and command. */
+  /** Title, text and command while the list is empty. */
   empty?: [string, string, string]
 }
 

@@ -1,4 +1,4 @@
-/** Sends a request with the grants of an application; the server performs it and answers without data. */
+/** Sends a request with the grants of an application. The server performs it, and its answer contains no data. */
 import { useEffect, useState } from 'preact/hooks'
 import type { RequestRecord } from '../framework/ports/control.js'
 import { useLive } from './api.js'
@@ -22,7 +22,7 @@ interface ComposerProps {
   verb?: string
   /** Whether method and path can be edited too. */
   isOpen?: boolean
-  /** Is told of what would be sent. */
+  /** Called with the current request, when it changes. */
   change?(call: Omit<Call, 'header'>): void
 }
 

@@ -28,7 +28,7 @@ export const formatJson = (value: unknown) =>
 
 const MARKED = /("(?:[^"\\]|\\.)*"(?=:)|"\((?:object|string|number|boolean|array of \d+|\d+ characters)\)")/
 
-/** JSON whose names are dim, and in which the places of what was left out are marked. */
+/** JSON with dim names and marks for redacted values. */
 export function Json({ value, ...rest }: Labelled & { value: unknown }) {
   const text = formatJson(value)
   const parts = text.split(MARKED).map((part, at) => {
@@ -63,7 +63,7 @@ const UNITS = [
   ['min', 60_000],
 ] as const
 
-/** `2 min`, without a direction. */
+/** Formats a duration as `2 min`. The sign is ignored. */
 export function formatSpan(ms: number): string {
   const [unit, length] = UNITS.find(([, each]) => Math.abs(ms) >= each) ?? ['s', 1000]
   return `${Math.floor(Math.abs(ms) / length)} ${unit}`
@@ -72,7 +72,7 @@ export function formatSpan(ms: number): string {
 /** `2026-11-23 06:41:07`, or to the millisecond */
 export const formatTime = (date: string, length = 19) => date.slice(0, length).replace('T', ' ')
 
-/** A date of the vault and how long ago it is, by the clock of the vault. `by`: who acted. */
+/** A date, and how long ago it is by the clock of the vault. `by`: the id of the actor. */
 export function Time({ of, by }: { of: string | undefined; by?: string | undefined }) {
   const { news } = useLive()
   const nameOf = useNameOf()

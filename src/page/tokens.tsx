@@ -22,11 +22,11 @@ const CONTAINERS = ['/pci/', '/pii/', '/bank/', '/general/']
 
 const NONE = {
   title: 'No token yet',
-  text: 'A token stands for a value, and its mask says what of it is shown. Make one here, or in a terminal:',
+  text: 'A token stands for a value. Its mask decides which part of the value is shown. Create one here, or in a terminal:',
   command: 'coffer token generate --type card --count 10',
 }
 
-/** The list that the filters ask for. */
+/** The tokens that match the filters. */
 function useTokens({ filters }: Route) {
   const { find = '', type, container, page } = filters
   const words = find.trim()
@@ -49,7 +49,7 @@ export function Tokens() {
   const { result, error } = useTokens(route)
   const { id, filters } = route
   const listed = useChosen(result?.data ?? [], (token) => token.id, id)
-  // A permalink may name a token of another page of the list.
+  // A permalink may name a token on another page of the list.
   const named = useAsked('token list', { id: [id ?? '-'], size: 1 }).result?.data[0]
   const chosen = listed ?? (id === named?.id ? named : undefined)
   const now = news?.now ?? 0
@@ -228,7 +228,7 @@ function Readers({ id, containers }: { id: string; containers: string }) {
   )
 }
 
-/** Text that is no JSON is a value as it is. */
+/** Parses JSON. Text that is not JSON is the value itself. */
 function parseLoosely(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -259,11 +259,11 @@ function NewToken() {
       </div>
       <TextArea key={type} label="Data" name="data" rows={6} text={formatJson(SAMPLES[type])} />
       <div class="form">
-        <Field label="Containers" name="containers" placeholder="those of its type" grows />
+        <Field label="Containers" name="containers" placeholder="default of its type" grows />
         <Field label="Expires" name="expires_at" placeholder="a date" grows />
-        <Field label="Mask" name="mask" placeholder="that of its type" grows />
+        <Field label="Mask" name="mask" placeholder="default of its type" grows />
       </div>
-      <p class="dim small">Then shown masked, as everywhere on this page.</p>
+      <p class="dim small">This page shows the data masked.</p>
     </EditDialog>
   )
 }
