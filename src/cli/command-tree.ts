@@ -15,20 +15,17 @@ import { fold, indent, joinLines } from './output/display.js'
 import { shortFormOf } from './short-forms.js'
 import type { TerminalCommand } from './task.js'
 
-/** The least columns of a description beside its command or flag. */
 const MIN_DESCRIPTION = 20
-/** Columns before a command or flag, and between it and its description. */
 const MARGIN = 2
 
 export interface ParsedLine {
-  /** A command of the terminal alone, or an operation and its other forms. */
+  /** A command without an operation, or an operation and its other forms. */
   command: TerminalCommand | readonly RegisteredOperation[]
   args: Args
-  /** With the global flags. */
   options: Options
 }
 
-/** Help says which arguments are required. The command asks for those that are missing, or refuses to run. */
+/** Accepts missing arguments, because the command itself asks for them or refuses to run. Help still marks them as required. */
 class LenientCommand extends Command {
   override createCommand(name: string): Command {
     return new LenientCommand(name)
@@ -37,7 +34,7 @@ class LenientCommand extends Command {
   missingArgument(): void {}
 }
 
-/** The commands that a line may mean. Parsing the line sets `parsed`, or `text` to the help or message of commander. */
+/** The commands that a line may mean. Parsing sets `parsed`, or sets `text` to commander's help or message. */
 export class CommandTree {
   readonly program = new LenientCommand('coffer')
   parsed: ParsedLine | undefined
@@ -49,7 +46,7 @@ export class CommandTree {
     this.#registry = registry
     this.#columns = columns
     const { program } = this
-    // Help is for a command; that of all is written by the caller.
+    // The caller writes the help of the whole program.
     program.helpInformation = () => ''
     const append = (chunk: string) => {
       this.text += chunk
@@ -110,7 +107,7 @@ export class CommandTree {
     const command = addCommand(group, definition.verb, definition.summary)
     const { arguments: words, options = [] } = findPresentation(definition)
     for (const [name, description] of words ?? listArgs(definition)) command.argument(name, description)
-    // A command with its own arguments reads its input from them and its options.
+    // A command with its own arguments has no flags for the input.
     if (words === undefined) for (const each of [definition, ...forms]) addFlags(command, each)
     addOptions(command, [...options, ...listOptions(definition)])
     const texts = forms.map((other) => {
@@ -131,7 +128,7 @@ export class CommandTree {
   }
 }
 
-/** How Commander formats help for this width. A line that is too long would be broken within words by the terminal. */
+/** Commander's help for this width. The terminal would break longer lines within words. */
 function formatFor(columns: number) {
   const usual = Object.assign(new Help(), { helpWidth: columns, minWidthToWrap: MIN_DESCRIPTION })
   return {
@@ -146,7 +143,7 @@ function formatFor(columns: number) {
       const left = columns - MARGIN - termColumns - MARGIN
       if (left >= MIN_DESCRIPTION || description === '')
         return usual.formatItem(term, termColumns, description, helper)
-      // There is no space for a second column.
+      // Without space for a second column, the description goes below.
       const below = indent(fold(description, columns - 3 * MARGIN), 3 * MARGIN)
       return `${' '.repeat(MARGIN)}${term}\n${below}`
     },
@@ -171,7 +168,7 @@ export function hasCommand({ cli }: RegisteredOperation): boolean {
   return cli?.isInternal !== true && cli?.form === undefined
 }
 
-/** The options that follow from a declaration, besides the flags of its input. */
+/** Options that follow from the declaration, in addition to the flags of the input. */
 function listOptions(definition: RegisteredOperation): CommandOption[] {
   const { endpoint, input, log, plaintext, isExplainable } = definition
   const takesBody = endpoint?.takesBody
@@ -182,9 +179,9 @@ function listOptions(definition: RegisteredOperation): CommandOption[] {
       '--file <file>',
       `${takesSeveralBodies(definition) ? 'the body as JSON, or a body on each line' : 'the whole body as JSON'}; - reads standard input; flags override it`,
     ],
-    // Writes always answer with masked data.
+    // Answers of writes are always masked.
     [plaintext !== 'never' && isRead, '--reveal', 'show data in plaintext'],
-    // A command that only reads can be repeated anyway.
+    // A command that only reads can be repeated without a key.
     [
       takesIdempotencyKey(definition) && !isRead,
       '--idempotency-key <key>',
@@ -193,7 +190,7 @@ function listOptions(definition: RegisteredOperation): CommandOption[] {
     [isPaged(input), '--all', 'all pages'],
     [endpoint !== undefined, '--curl', 'print the equivalent curl command, and send nothing'],
     [isExplainable, '--explain', 'print the answer and the deciding access rules without performing it'],
-    [isExplainable, '--explain-as <app-id>', 'the same, with this application as the caller'],
+    [isExplainable, '--explain-as <app-id>', 'like --explain, with this application as the caller'],
   ]
   return options.flatMap(([isThere, ...option]) => (isThere ? [option] : []))
 }
@@ -209,7 +206,7 @@ function addGlobalFlags(command: Command): void {
   for (const { short, flag, description, choices, isRepeatable } of ALL_SETTINGS) {
     const option = new Option(short === undefined ? flag : `-${short}, ${flag}`, description)
     if (choices !== undefined) option.choices(choices)
-    // It is no negation of --reveal, which other commands have.
+    // Commander would take it for the negation of --reveal.
     if (option.long === SETTINGS.noReveal.word) option.negate = false
     if (isRepeatable)
       option.argParser((text: string, before?: string) => (before === undefined ? text : `${before},${text}`))
@@ -232,7 +229,6 @@ function describeOperation(definition: RegisteredOperation): string {
   return `${describeExamples(definition, several)}\n\n${who}${http}`
 }
 
-/** `more`: a paragraph after the details. */
 function describeExamples(
   { details, examples }: Pick<TerminalCommand, 'details' | 'examples'>,
   more = '',
@@ -255,10 +251,10 @@ function placeholderOf({ schema, shape }: Flag): string {
 function addFlags(command: Command, definition: RegisteredOperation): void {
   for (const flag of listFlags(definition)) {
     const { name, shape, schema } = flag
-    // A form has flags of the command's own operation too.
+    // The operation of the command may have the same flag.
     if (command.options.some(({ long }) => long === name)) continue
     const isOfForm = name === `--${definition.cli?.form?.flag}`
-    // Nothing requires the flag that chooses the form.
+    // The flag that chooses the form is optional.
     const description = describeFlag(isOfForm ? { ...flag, isRequired: false } : flag)
     if (shape === 'boolean') {
       command.option(name, description)

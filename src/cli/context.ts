@@ -11,7 +11,6 @@ import type { Streams, Terminal } from './output/terminal.js'
 
 export const TOPIC_NAMES = 'flags access-rules search expressions exit-codes environment'.split(' ')
 
-/** The options of a command line, by commander's names. */
 export type Options = Readonly<Record<string, unknown>>
 
 export type Args = readonly (string | undefined)[]
@@ -30,9 +29,9 @@ export interface OperationLine {
 export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
 
 /**
- * What a command prints.
- * `notices`: no result. `result`: a result of this schema, in every format. `text`: text of its own, or one of these
- * formats; `itemsOf` names the operation whose items have the fields that `--fields` takes.
+ * The output of a command.
+ * `notices`: no result. `result`: a result of this schema, in every format. `text`: its own text, or one of these
+ * formats; `itemsOf` names the operation whose items have the fields for `--fields`.
  */
 export type Prints =
   | 'notices'
@@ -41,20 +40,19 @@ export type Prints =
 
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
-/** The part of a process that the command line uses; `bin/` passes the real one, tests a fake. */
+/** The part of a process that the command line uses. `bin/` passes the real process, tests pass a fake. */
 export interface ProcessLike extends Streams {
   readonly argv: readonly string[]
   readonly env: Environment
   readonly pid: number
-  /** Of the process that started this one; another one after that has ended. */
+  /** The id of the parent process. It changes when the parent ends. */
   readonly ppid: number
-  /** The version of Node, such as `v20.19.0`. */
   readonly version: string
   /** How other users see the process; may be absent. */
   title?: string
   /** Default: the system's clock. */
   readonly clock?: Clock
-  /** Sends the requests of `--url`; default: over sockets. */
+  /** Sends the requests of `--url`. Default: over sockets. */
   readonly fetch?: Fetch
   cwd(): string
   on(event: Signal, listener: () => void): unknown
@@ -67,13 +65,11 @@ export interface TerminalHelp {
   readonly options?: readonly CommandOption[]
 }
 
-/** The commands that a line may mean. */
 export interface Commands {
   readonly registry: Registry
   listCommands(): Command
   listSummaries(): { name: string; summary: string }[]
   findTerminalCommand(name: string): TerminalHelp | undefined
-  /** The help of a command. @throws CofferError `usage` */
   describeCommand(words: readonly string[]): string
 }
 
@@ -85,18 +81,17 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   /** How to call this program: `coffer`, or `node` with a path. */
   readonly program: string
   readonly clock: Clock
-  /** One reader for the whole run, because standard input can be read once. */
+  /** One reader for the whole run, because standard input can be read only once. */
   readonly input: InputReader
-  /** Answers of this run, so that opening the vault again does not ask again, and notices that are printed once. */
+  /** Secrets typed in this run, so that opening the vault again asks no question again, and notices already printed. */
   readonly typed: { passphrase?: string; storePassword?: string; triesLeft?: number; told: Set<string> }
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
   /** Aborted by SIGHUP after {@link handlesSignals}. */
   readonly hangUp: AbortSignal
-  /** The present parent. */
   parentPid(): number
-  /** The command ends by itself when `signal` is aborted: from then on nothing interrupts it, not SIGHUP either. */
+  /** Says that the command ends by itself when `signal` is aborted. Afterwards no signal interrupts it, not even SIGHUP. */
   handlesSignals(): void
-  /** The vaults that this run has open, which an interrupt closes. */
+  /** The open vaults of this run. An interrupt closes them. */
   readonly opened: Set<Vault>
 }

@@ -13,7 +13,7 @@ import { DEFAULT_COLUMNS, detectTerminal } from './output/terminal.js'
 
 const FAILURE_REFERENCE_BYTES = 6
 
-/** Runs one command line and resolves to its exit code. Never rejects and never ends the process. */
+/** Runs one command line and resolves to its exit code. Never rejects, and never ends the process. */
 export async function main(process: ProcessLike): Promise<number> {
   const line = new CommandLine(process)
   try {
@@ -26,10 +26,9 @@ export async function main(process: ProcessLike): Promise<number> {
   }
 }
 
-/** One command line of a process: its signals and the vaults that it has open. */
 class CommandLine {
   readonly #process: ProcessLike
-  /** Undefined until the flags are known, which may fail. */
+  /** Undefined until the flags are parsed, which may fail. */
   #context: CommandContext | undefined
   readonly #input: InputReader
   readonly #stop = new AbortController()
@@ -44,7 +43,6 @@ class CommandLine {
     process.on('SIGTERM', this.#interrupt)
   }
 
-  /** @throws CofferError that of the command; `interrupted` */
   async run(): Promise<void> {
     const { signal } = this.#stop
     const argv = this.#process.argv.slice(2)
@@ -68,7 +66,7 @@ class CommandLine {
       findTerminalCommand: program.findTerminalCommand,
       describeCommand: (words) => program.describeCommand(registry, words, columns),
     })
-    // A signal may have arrived before the listener below exists.
+    // A signal may have arrived before the listener below is installed.
     if (signal.aborted) throw interrupted()
     const end = new Promise<never>((_, reject) => {
       const interrupt = () => {
@@ -79,7 +77,7 @@ class CommandLine {
     try {
       await Promise.race([perform(context, parsed, this.#process), end])
     } finally {
-      // After an interrupt: closing completes and syncs what is in progress.
+      // After an interrupt, closing completes and syncs the work in progress.
       for (const vault of this.#opened) await vault.close()
       this.#process.off('SIGHUP', this.#noteHangUp)
     }
@@ -92,7 +90,7 @@ class CommandLine {
     const process = this.#process
     const { terminal = detectTerminal(process, process.env, {}), config } = this.#context ?? {}
     const format = config === undefined ? findFormat(process) : config.output
-    // The exit code tells of the failure also if the text cannot be written, as on a full disk.
+    // If the text cannot be written, as on a full disk, the exit code still reports the failure.
     await printProblem(terminal, toProblem(error, reference, 'owner'), format).catch(() => undefined)
     return error instanceof CofferError ? error.exit : 1
   }
@@ -102,7 +100,7 @@ class CommandLine {
     this.#input.release()
   }
 
-  /** The first signal stops the command; it also removes the listeners, so that a second one ends the process. */
+  /** The first signal stops the command. It also removes the listeners, so that a second signal ends the process. */
   readonly #interrupt = () => {
     this.#release()
     this.#stop.abort()
@@ -120,7 +118,7 @@ class CommandLine {
     const { applyProfile } = await import('./commands/profile.js')
     const env = await applyProfile(flags, process.env)
     const config = readConfig(flags, env)
-    // Replaces the line that other users see, for it may have a password.
+    // Other users see the command line, which may have a password.
     if (config.store?.includes('@')) process.title = 'coffer'
     const [, script = ''] = process.argv
     this.#context = {
@@ -149,7 +147,7 @@ class CommandLine {
   }
 }
 
-/** The format that is asked for, as far as it can be told without the flags: an error is for people without one. */
+/** The requested format of an error, found without parsing the flags, because parsing may have failed. */
 function findFormat({ argv, env }: ProcessLike): Format | undefined {
   const asked = /(?<=^|\0)(?:--json|(?:-o\0?|--output[=\0])(?:nd)?json)(?=\0|$)/.test(argv.join('\0'))
   return asked ? 'json' : (env.COFFER_OUTPUT as Format | undefined)
@@ -171,7 +169,7 @@ async function perform(
   }
   const { chooseForm, isExplained, runOperation } = await import('./run.js')
   const line = chooseForm(command, { context, args, options })
-  // The call of curl is printed as text.
+  // --curl prints text.
   if (options.curl !== true)
     output.checkOutput(context, output.printingOf(line.definition, isExplained(options)), options)
   return runOperation(line)

@@ -1,4 +1,4 @@
-/** Names what does not exist: errors for people have the noun, the id that was given, and a command that lists the ids. */
+/** Errors about missing records: for people they name the noun, the given id, and a command that lists the ids. */
 import { isKey } from '../domain/text/base58.js'
 import { quoteWord } from '../domain/text/quote-word.js'
 import { isShortId, SHORT_LENGTH } from '../domain/token/short-id.js'
@@ -9,11 +9,10 @@ import { loadOperation } from '../operations/load.js'
 import type { CommandContext } from './context.js'
 import { display, truncate } from './output/display.js'
 
-/** Columns of an id in a message. */
 const MAX_COLUMNS = 60
 /**
- * By the name that messages of operations give to a record: the noun of its commands, and the command that lists such
- * records. Without a row here they are the name itself, and the `list` of the noun.
+ * The noun of a record's commands, and the command that lists these records, by the record's name in messages of
+ * operations. The defaults are the name itself, and the `list` of the noun.
  */
 const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: string }>> = {
   application: { noun: 'app' },
@@ -25,12 +24,12 @@ const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: s
   snapshot: { list: 'control snapshot list' },
   'token intent': { noun: 'intent' },
 }
-/** The start of a message of an operation. It has no id, because an API repeats no input. A server sends it as it is. */
+/** The start of an operation's message. It contains no id, because the API does not repeat input. */
 const MISSING = /^(There is|.* has) no ([a-z ]+?) with this (?:id|key or id|name)(?=[,.])/
-/** The message about two tokens of which none is the parent of the other. */
+/** The message about two tokens that are not parent and child. */
 const UNLINKED = /^These tokens(?= are not linked\.$)/
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-/** As many digits as the number of a card or a person, which somebody may have given instead of an id. */
+/** Nine digits or more: a person may have given the number of a card or a person instead of an id. */
 const NUMBER = /(?:\d[ -]?){9}/
 
 interface Asked {
@@ -40,8 +39,8 @@ interface Asked {
 }
 
 /**
- * The error to report instead of `error`: `error` itself if it is not about something missing, or if JSON was asked for.
- * `id`: what the command looked for, if the input does not have it.
+ * Explains an error about a missing record. Returns any other `error`, and every error if JSON was requested, unchanged.
+ * `id`: the id that the command looked for, if the input does not contain it.
  */
 export async function explainMissing(asked: Asked, error: unknown, id?: string): Promise<unknown> {
   const { definition, input } = asked
@@ -66,9 +65,8 @@ function explainUnlinked({ definition, input }: Asked, error: CofferError): Coff
   return new CofferError('not_found', `${what} See: coffer token children --help`, { cause: error })
 }
 
-/** A name that nothing has, with the name that was probably meant. */
 export function describeMisspelled(noun: string, given: string, near: string): string {
-  // The keys of an application are listed by its name.
+  // Keys can be listed only for an application, so there is no command to paste.
   const list = noun.includes(' ') ? '' : ` List them: coffer ${noun} list`
   return `${describeIds(`No ${noun}`, [given])}. Did you mean "${near}"?${list}`
 }
@@ -82,7 +80,7 @@ function quote(id: string): string {
   return `"${truncate(display(id), MAX_COLUMNS)}"`
 }
 
-/** The ids of things of the noun that a command was given, else its last argument. */
+/** The ids of this noun in the input, else the last argument. */
 function findIds({ input: schema, positionals }: RegisteredOperation, input: OperationInput, noun: string) {
   const { properties = {} } = schema
   const isText = (value: unknown) => typeof value === 'string'
@@ -102,7 +100,7 @@ async function describeAdvice(
   const begin = isCut ? `The beginning of an id has at least ${SHORT_LENGTH} characters. ` : ''
   const list = await loadOperation(lister)
   if (list === undefined) return `${begin}See: coffer ${definition.name} --help`
-  // The keys of an application are listed for it.
+  // Some lists, such as the keys of an application, need an argument.
   const { positionals, input: schema } = list
   const within = positionals
     .filter((name) => schema.required?.includes(name))
@@ -111,7 +109,7 @@ async function describeAdvice(
   return `${begin}List them: ${['coffer', list.name, ...within.map(quoteWord)].map(display).join(' ')}`
 }
 
-/** Whether the id may be repeated: it is neither a number of a card or a person, nor an API key. */
+/** Whether the id may be shown: it is no number of a card or person, and no API key. */
 function isShowable(id: string): boolean {
   return UUID.test(id) || !(NUMBER.test(id) || isKey(id.slice(id.lastIndexOf('_') + 1)))
 }

@@ -11,20 +11,19 @@ import { isList } from './output/fields.js'
 import type { Task } from './task.js'
 
 const LARGEST_PAGE = 1000
-/** A list of all tokens goes by cursor: each page costs the same, however many are before it. */
+/** The page size of lists by cursor, in which every page costs the same. */
 const CURSOR_PAGE = 100
-/** The largest page of members. */
 const NAMES_AT_ONCE = 50
 const MAX_NAMES = 10_000
-/** Limits the JSON that is held in memory until the last page is read. */
+/** Limits the JSON in memory until the last page is read. */
 const MAX_GATHERED_BYTES = 128 * 1024 * 1024
-/** Counted for each page, so that pages without items end too. */
+/** Counted for each page, so that an endless list of empty pages reaches the limit too. */
 const PAGE_BYTES = 1024
 const STREAMED: readonly Format[] = ['ndjson', 'id', 'value']
 
 type AnyPage = List<unknown> | CursorPage<unknown>
 
-/** Prints all pages: as ndjson, ids and values while they are read, else after that. */
+/** Prints all pages: NDJSON, ids and values while pages are read, other formats after the last page. */
 export async function printPages(task: Task): Promise<void> {
   const { context, definition, input, format } = task
   const { maximum = LARGEST_PAGE }: Partial<NumberSchema> = definition.input.properties?.size ?? {}
@@ -34,12 +33,12 @@ export async function printPages(task: Task): Promise<void> {
     definition.name === 'token list' && isEverything
       ? walkPages(task, { size: CURSOR_PAGE }, context.signal, 'token list-after')
       : walkPages(task, { ...input, size }, context.signal)
-  // As a server: who reads the output may run commands on the same vault before it takes more of it.
+  // In the role of a server, so that the program that reads the output can use the vault in the meantime.
   if (STREAMED.includes(format)) await task.withOpenVault(() => task.print(itemsOf(pages)), 'server')
   else await task.print(await task.withOpenVault(() => collectPages(pages, format)))
 }
 
-/** Requests smaller pages if a page exceeds the size limit; ends early when `signal` is aborted. */
+/** Requests smaller pages if a page exceeds the size limit. Ends early when `signal` is aborted. */
 export async function* walkPages(
   { ask }: Pick<Task, 'ask'>,
   input: OperationInput & { size: number },
@@ -49,23 +48,22 @@ export async function* walkPages(
   let { size } = input
   let next: string | undefined
   for (let done = 0; signal?.aborted !== true; ) {
-    // A list by cursor has no number, and ignores that of its first page.
+    // A list by cursor ignores the page number of its first request.
     const place = next === undefined ? { page: done / size + 1 } : { start: next }
     try {
       const list = await ask({ ...input, size, ...place }, operation)
-      if (!isList(list))
-        throw new CofferError('unavailable', 'The server answered something else than a list.')
+      if (!isList(list)) throw new CofferError('unavailable', 'The answer of the server is not a list.')
       yield list
       done += size
       const pagination: AnyPage['pagination'] = list.pagination
       if ('next' in pagination) next = pagination.next
-      // An empty page is the last, whatever total a server gives.
+      // An empty page is the last, even if the total of the server is larger.
       const isLast = done >= list.pagination.total_items || list.data.length === 0
       if ('total_items' in pagination ? isLast : pagination.next === undefined) return
     } catch (error) {
       const isTooLarge = error instanceof CofferError && error.errors?.size?.[0]?.startsWith(ASK_SMALLER)
       if (!isTooLarge || size === 1) throw error
-      // A divisor, so that the next page begins where the last one ended.
+      // A divisor of the old size, so that the next page begins where the last page ended.
       const before = size
       for (size = before >> 1; before % size !== 0; ) size--
     }
@@ -91,7 +89,6 @@ export async function listAll(task: Task, noun: string): Promise<unknown[]> {
   return [...found.values()]
 }
 
-/** @throws CofferError `too_large` */
 async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Promise<List<unknown>> {
   const items: unknown[] = []
   let bytes = 0
@@ -107,7 +104,10 @@ async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Prom
 
 export type IsMasked = (token: TokenView) => boolean
 
-/** Tells of a token whether its data is masked; undefined if none is. All are for a session, which cannot ask. */
+/**
+ * Returns a function that says whether the data of a token is masked; undefined if no data is masked. For a caller who
+ * may not read its own rules, all data counts as masked.
+ */
 export async function findMasked({ ask, key, options }: Task): Promise<IsMasked | undefined> {
   if (key === undefined) return options.reveal === true ? undefined : () => true
   const grants = (await ask({}, 'app whoami').catch(() => ({}))) as Partial<Grants> | null

@@ -7,7 +7,10 @@ import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.
 import { DEFAULT_COLUMNS } from './output/terminal.js'
 import type { TerminalCommand } from './task.js'
 
-/** Parses `argv` (without node and script); `text` is the requested help or version, empty for the help of all. @throws CofferError `usage` */
+/**
+ * Parses `argv` (without node and script). `text` is the requested help or version; it is empty for the help of the program.
+ * @throws CofferError `usage`
+ */
 export function parseLine(
   argv: readonly string[],
   registry: Registry,
@@ -24,7 +27,6 @@ export function parseLine(
   return tree.parsed ?? { text: tree.text }
 }
 
-/** Words that people type for a verb, or for a command. */
 const SYNONYMS: Readonly<Record<string, string>> = {
   ...{ rm: 'delete', remove: 'delete', ls: 'list', show: 'get', read: 'get', find: 'search', add: 'create' },
   ...{ new: 'create', edit: 'update', rotate: 'rekey', audit: 'log list', users: 'member list' },
@@ -34,18 +36,17 @@ const WHERE_DATA_IS = 'Give the data on standard input with --data -, or as --da
 const SUGGESTION = /(?<=^Unknown option '--([^']*)') \(Did you mean --([^?]*)\?\)$/
 const WHO_REVEALS = 'Writes answer with masked data. Commands that read have it: coffer token get ID --reveal'
 
-/** Whether two flags without their dashes mean the opposite of each other. */
 function isOpposite(one: string, other: string): boolean {
   return one === `no-${other}` || other === `no-${one}`
 }
 
-/** Commander's message as one line, with its suggestion or where to find help. */
+/** Commander's message as one line, with a suggestion or the command for help. */
 function explainMessage(text: string, argv: readonly string[], registry: Registry): string {
   const line = text
     .trim()
     .replace(/^error: ./, (start) => start.slice(-1).toUpperCase())
     .replaceAll(/\s*\n\s*/g, ' ')
-    // The value of the option may be secret.
+    // Removes the value of the option, which may be secret.
     .replace(/^Unknown option '(--[^=']*|-[^-]).*'/, "Unknown option '$1'")
     .replace(SUGGESTION, (whole, option, near) => (isOpposite(option, near) ? '' : whole))
   const words = argv.filter((word) => !word.startsWith('-'))
@@ -72,7 +73,6 @@ function explainMessage(text: string, argv: readonly string[], registry: Registr
   return `${line}. See: coffer ${path === undefined ? '' : `${path} `}--help`
 }
 
-/** A rule that the shell has split into words, because it had no quotes. */
 function findUnquotedRule(argv: readonly string[]): string | undefined {
   const given = argv.slice(argv.indexOf('--rule') + 1)
   const end = given.findIndex((word) => word.startsWith('-'))
@@ -80,7 +80,6 @@ function findUnquotedRule(argv: readonly string[]): string | undefined {
   return argv.includes('--rule') && words.length > 1 ? words.join(' ') : undefined
 }
 
-/** The help of a command. @throws CofferError `usage` for an unknown one */
 export function describeCommand(registry: Registry, words: readonly string[], columns: number): string {
   // Parsing an unknown command throws an error with a suggestion.
   parseLine(words, registry, columns)
@@ -92,7 +91,7 @@ export function findTerminalCommand(name?: string): TerminalCommand | undefined 
   return TERMINAL_COMMANDS.find((command) => command.name === name)
 }
 
-/** Nouns and commands without a noun, with their summaries. */
+/** Nouns, and commands without a noun, with their summaries. */
 export function listSummaries(registry: Registry): { name: string; summary: string }[] {
   const nouns = Object.entries(TERMINAL_NOUNS).map(([name, summary]) => ({ name, summary }))
   return [...registry.nouns, ...nouns, ...TERMINAL_COMMANDS]

@@ -23,13 +23,13 @@ import { checkTarget } from './target/check.js'
 import { type Hooks, Run, type Task } from './task.js'
 
 const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
-/** Flags of commands that a request over HTTP equals. */
+/** Flags of commands that have a route. */
 const ROUTE_FLAGS = ['curl', 'idempotency-key']
 const NO_TOKEN = 'There is no token with this id.'
-/** A longer command without output shows its progress. */
+/** A command with more inputs that prints nothing shows its progress. */
 const MAX_SILENT = 100
 
-/** The line of the form that the flags choose. @throws CofferError `usage` for a flag of another form */
+/** Chooses the form by the flags. @throws CofferError `usage` for a flag of another form */
 export function chooseForm(
   forms: readonly RegisteredOperation[],
   line: Omit<OperationLine, 'definition'>,
@@ -82,26 +82,25 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
   if (names !== undefined) return runEach(task, tasks, { names, faults }, hooks)
   const perform = () => (hooks.run ?? askAndPrint)(task, askAndPrint)
   try {
-    // What a table shows of an answer may need further questions to the same vault.
+    // A table may ask the vault for more than the answer.
     await (hooks.view !== undefined && format === 'table' ? task.withOpenVault(perform) : perform())
   } catch (error) {
     throw await explainMissing(task, error)
   }
 }
 
-/** The task, which prints what the command shows of an answer. */
+/** The task with a `print` that applies the hook `view`. */
 function viewAnswers(task: Task, { view }: Hooks): Task {
   if (view === undefined) return task
   return { ...task, print: async (answer, ...more) => task.print(await view(answer, task), ...more) }
 }
 
-/** Runs a command of its own on the list of all tokens. */
 export function runOnTokens(context: CommandContext, options: Options, run: NonNullable<Hooks['run']>) {
   const definition = context.registry.find('token list-after')!
   return runOperation({ context, definition, args: [], options }, { run })
 }
 
-/** With --quiet a table of a list, or of what was made, is ids alone; a key is shown only once, so it is shown. */
+/** Whether --quiet reduces a table to ids: for lists and new records, except for keys, which are shown only once. */
 function isIdEnough({ context, definition }: OperationLine): boolean {
   const { terminal, config } = context
   const { output, endpoint } = definition
@@ -117,7 +116,7 @@ export function isExplained({ explain, explainAs }: Options): boolean {
   return explain === true || typeof explainAs === 'string'
 }
 
-/** Explains the operation for an application, or else for the caller. @throws CofferError `not_found` */
+/** Explains the operation for `application`, default: for the caller. @throws CofferError `not_found` */
 async function explainTask(task: Task, application: string | undefined): Promise<void> {
   const explanation = await task.explain(application).catch(async (error: unknown) => {
     throw await explainMissing(task, error, application)
@@ -146,7 +145,7 @@ function createNounList(task: Task): ListNoun {
   }
 }
 
-/** The tokens with this id, or whose id begins with it: a list of all would be long. A server has no unlogged search. */
+/** The tokens whose id is, or begins with, `id`. Searches instead of listing all tokens. */
 async function findTokens({ ask, context }: Task, id: string): Promise<readonly unknown[]> {
   if (!isShortId(id)) return []
   const query = `id:${id} OR id:${id.slice(0, SHORT_LENGTH)}*`
@@ -159,7 +158,7 @@ async function askConfirmation(task: Task, tasks: readonly Task[], { confirm }: 
   const confirmation = definition.cli?.confirmation
   if (confirmation === undefined || context.config.yes) return
   if (confirm !== undefined) return confirm(task)
-  // Nobody is asked about a token that there is not.
+  // A missing token is reported before the question. On a server this look-up would be logged.
   const isLookedUp = definition.name === 'token delete' && context.config.url === undefined
   for (const each of isLookedUp && context.terminal.mayPrompt ? tasks : []) {
     const found = await each.ask(each.input, 'token find').catch(() => undefined)
@@ -175,7 +174,7 @@ async function askAndPrint(task: Task): Promise<void> {
   const { definition, format, input, notice, options } = task
   if (options.all === true) return printPages(task)
   const result = await task.ask()
-  // If the body is any JSON, so is the answer.
+  // If the body may be any JSON, the answer may be any JSON too.
   const isOne = isObject(result) && !isList(result)
   const isToken = definition.plaintext === 'masked' && definition.http?.body?.whole === undefined && isOne
   const state =
@@ -184,7 +183,7 @@ async function askAndPrint(task: Task): Promise<void> {
   if (format === 'json' || !isObject(result)) return
   if (format !== 'table') {
     if (!isList(result) || input.size !== undefined || input.page !== undefined) return
-    // A table shows its place in the list.
+    // A table itself shows its place in the list.
     const { total_pages: pages, total_items: total } = result.pagination
     if (pages > 1) await notice(`Showing ${result.data.length} of ${total}. Add --all to list all.`)
     return
@@ -198,14 +197,14 @@ async function askAndPrint(task: Task): Promise<void> {
   await notice(`${what} ${how}`.trim())
 }
 
-/** How the caller sees the data of the token in plaintext; empty if it may not. */
+/** Advice for seeing the data of the token in plaintext; empty if the caller may not see it. */
 async function findWayToReveal(task: Task, token: Readonly<Record<string, unknown>>): Promise<string> {
   const { context, definition, key, askAsOwner } = task
   if (context.config.noReveal) return ''
   const isRead = definition.log?.operation === 'read'
   const get = `coffer token get ${quoteWord(String(token.id))}`
   if (key !== undefined) {
-    // An application sees what its rules say, without a flag. Only writes answer it with masked data.
+    // The rules of an application apply without a flag. Only answers of writes are masked for it in any case.
     const isMasked = isRead ? undefined : await findMasked(task)
     return isMasked?.(token as unknown as TokenView) === false ? `Show it with: ${get}` : ''
   }
@@ -214,7 +213,7 @@ async function findWayToReveal(task: Task, token: Readonly<Record<string, unknow
   return isRead ? 'Show it with --reveal.' : `Show it with: ${get} --reveal`
 }
 
-/** Writes answer the owner and everybody else with masked data. */
+/** Says whether data is masked. Answers of writes are masked for every caller. */
 async function describeData(task: Task, token: object) {
   const isRead = task.definition.log?.operation === 'read'
   const isMasked = !isRead || (await findMasked(task))?.(token as TokenView) === true
@@ -223,13 +222,12 @@ async function describeData(task: Task, token: object) {
 
 interface Several {
   readonly names: readonly string[]
-  /** By the place of the input. */
   readonly faults?: ReadonlyMap<number, CofferError> | undefined
 }
 
 /**
- * Performs the tasks in order. The first failure or an interrupt ends the command; what was done before stays. Prints at
- * once as JSON and ids, at the end as a table or CSV.
+ * Performs the tasks in order. The first failure or an interrupt ends the command, and finished tasks are kept. JSON
+ * and ids are printed after each task, a table or CSV at the end.
  */
 async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: Several, hooks: Hooks) {
   const { definition, format, context, options } = whole
@@ -260,7 +258,7 @@ async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: S
     place.done = place.at + 1
   }
   const work = async () => {
-    // From here on an interrupt tells how far the command came.
+    // From here on, the error of an interrupt says how many tasks are done.
     context.handlesSignals()
     place.isBegun = true
     for (const task of tasks) {
@@ -272,7 +270,7 @@ async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: S
     }
   }
   try {
-    // As a server, so that other commands need not wait for the last of many.
+    // In the role of a server, so that other commands need not wait for all tasks.
     await whole.withOpenVault(work, isLong ? 'server' : 'command')
   } catch (error) {
     throw error instanceof CofferError && place.isBegun ? explainPlace(error, names, place) : error
@@ -287,11 +285,10 @@ async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: S
 interface Place {
   readonly at: number
   readonly done: number
-  /** The command was interrupted when no task was in progress. */
+  /** Whether the interrupt came between two tasks. */
   readonly isBetween: boolean
 }
 
-/** Says at which of several inputs a command has ended, how many are done, and how many are not. */
 function explainPlace(error: CofferError, names: readonly string[], { at, done, isBetween }: Place) {
   const { code, message, errors, status, traceId } = error
   const name = names[at]!
@@ -305,7 +302,7 @@ function explainPlace(error: CofferError, names: readonly string[], { at, done, 
     ...(rest === '' ? [] : [`not done: ${rest}`]),
   ]
   const text = isBetween
-    ? `Interrupted. Go on with ${name} (done before: ${done})`
+    ? `Interrupted. Continue with ${name} (done before: ${done})`
     : `${name}: ${message} (${counts.join('; ')})`
   return new CofferError(code, text, { status, cause: error, ...omitUndefined({ errors, traceId }) })
 }

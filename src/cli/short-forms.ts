@@ -1,4 +1,4 @@
-/** Values that people write and read in a form of their own, besides JSON. */
+/** Values that have a short form for people, in addition to JSON. */
 import type { Rule } from '../domain/access/access.js'
 import { completeRule } from '../domain/access/complete-rule.js'
 import { formatRule, parseRules } from '../domain/access/rule-text.js'
@@ -7,16 +7,14 @@ import { memberOf, type Schema } from '../framework/schema.js'
 import type { FormatItem } from './output/table.js'
 
 interface ShortForm {
-  /** For the help of a flag. */
   readonly placeholder: string
   readonly example: string
-  /** The help topic that describes it. */
   readonly topic: string
-  /** The values of a text. `before`: those of the flags before it. @throws CofferError `usage` */
+  /** Parses a text. `before`: the values of earlier flags. @throws CofferError `usage` */
   parse(text: string, before: readonly unknown[]): unknown[]
-  /** One line. Contract: the value fits its schema. */
+  /** Returns one line. Contract: the value fits its schema. */
   format(value: unknown): string
-  /** The texts that may follow a begun one, with it; the meaning of what is added follows after a tab. */
+  /** Completions of a begun text, each with its beginning. A tab and a description may follow. */
   complete(begun: string): string[]
 }
 
@@ -35,7 +33,6 @@ export function shortFormOf({ shortForm }: Schema): ShortForm | undefined {
   return shortForm && SHORT_FORMS[shortForm]
 }
 
-/** How to write the members of the lists that an answer, or each item of it, has. */
 export function listFormats(output: Schema): Record<string, FormatItem> {
   const item = itemOutput(output)
   const properties = (item.type === 'object' && item.properties) || {}

@@ -26,42 +26,37 @@ import { listFormats } from './short-forms.js'
 import { hasVaultHeader } from './target/place.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
 
-/** The steps of a command that differ from performing its operation once and printing the answer. */
+/** Steps that replace the usual steps of a command: perform the operation once, and print the answer. */
 export interface Hooks {
-  /** Reads the input, instead of from the schema's flags and standard input; undefined: from these. */
+  /** Reads the input. If it resolves to undefined, the input comes from flags and standard input as usual. */
   gather?(context: CommandContext, args: Args, options: Options): Promise<OperationInput | undefined>
-  /** Confirms a destruction, instead of the usual prompt. @throws CofferError `interrupted` */
+  /** Replaces the usual prompt before data is destroyed. @throws CofferError `interrupted` */
   confirm?(task: Task): Promise<void>
   /**
-   * What is printed of an answer, instead of the answer. `answer` is a page, all pages, or for `--all` in lines a stream of
-   * items: the usual run keeps `--all` and the other output flags.
+   * Returns what is printed instead of the answer. `answer` is a page, all pages, or, for `--all` in lines, a stream of
+   * items. The usual run applies `--all` and the other output flags.
    */
   view?(answer: unknown, task: Task): unknown
-  /** Performs and prints. `usual`: what commands without this hook do. */
+  /** Performs and prints. `usual` does what commands without this hook do. */
   run?(task: Task, usual?: (task: Task) => Promise<void>): Promise<void>
 }
 
-/** A command adds these to the declaration of its operation: arguments, options, hooks, and how answers are shown. */
+/** The additions of a command to the declaration of its operation. */
 export interface Presentation {
-  /** Its arguments, if they are not properties of the input. */
   readonly arguments?: ArgSpecs
   readonly options?: readonly CommandOption[]
-  /** The operation by which a server does what the command does, if not its own. */
+  /** The operation that a server performs for the command, if it is another one. */
   readonly servedBy?: OperationName
-  /** What it prints, if not what its operation answers. */
   readonly result?: Schema
-  /** The notice for an empty list. */
   readonly empty?: string
-  /** How its table is laid out. */
   readonly layout?: Pick<PrintOptions, 'wraps' | 'optional'>
-  /** Makes the rows of a table for people, unless `--wide` is given. */
+  /** Makes the rows of a table for people. `--wide` turns it off. */
   summarize?(items: readonly unknown[], nowMs: number): ReturnType<Summarize>
   readonly hooks?: Hooks
 }
 
 export type Presentations = { readonly [Name in OperationName]?: Presentation }
 
-/** A command without an operation. */
 export interface TerminalCommand {
   /** `serve`, or noun and verb. */
   readonly name: string
@@ -71,7 +66,7 @@ export interface TerminalCommand {
   readonly options?: readonly CommandOption[]
   readonly examples: readonly string[]
   readonly prints: Prints
-  /** Its line is parsed without the operations, which it loads itself. */
+  /** The line is parsed without loading the operations. The command loads them itself. */
   readonly isAlone?: true
   run(context: CommandContext, args: Args, options: Options): Promise<void>
 }
@@ -86,10 +81,10 @@ interface RunOptions extends OperationLine {
 export type Task = ReturnType<Run['createTask']>
 
 const REPLAYED = 'Nothing was done: this is the answer to the first command with this idempotency key.'
-/** How long a command that only reads purges expired tokens. */
+/** The maximum time that a reading command spends purging expired tokens. */
 const SWEEP_BY_READING_MS = 20
 
-/** One run of a command. Its tasks, one for each input, share the vault while it is open. */
+/** One run of a command. It has a task for each input, and the tasks share the open vault. */
 export class Run {
   readonly #run: RunOptions
   #opened: Vault | undefined
@@ -112,10 +107,10 @@ export class Run {
       args,
       notice,
       withOpenVault: this.#withOpenVault,
-      /** Performs the operation, or another one, as the same caller. `repeatKey`: the idempotency key for a server. */
+      /** Performs the operation, or another operation, as the same caller. `repeatKey`: the idempotency key for a server. */
       ask: async (asked = input, operation = name, repeatKey?: string): Promise<unknown> => {
         const mayFallBack = operation === name && mayRunOffline(definition)
-        // There may be no vault yet.
+        // An offline operation may run before there is a vault.
         if (mayFallBack && definition.kind === 'offline') return askOffline(asked)
         const idempotencyKey = operation === name ? (options.idempotencyKey as string) : repeatKey
         const as = key === undefined ? await this.#asOwner() : { key }
@@ -126,7 +121,7 @@ export class Run {
           const isJson = output === 'json' || output === 'ndjson'
           const isDamaged = error instanceof CofferError && error.code === 'vault_damaged'
           if (!mayFallBack || !isDamaged || !hasVaultHeader(context))
-            // Problems in JSON are those of the interface.
+            // JSON problems are the same as over HTTP.
             throw operation === name && !isJson ? explainDurations(error, definition) : error
           await printWarning(
             terminal,
@@ -138,13 +133,12 @@ export class Run {
       /** Performs an operation as the owner, in `tenant` (default: the tenant of this run). */
       askAsOwner: async (operation: string, asked: OperationInput, tenant?: string): Promise<unknown> =>
         this.#send({ operation, input: asked, as: await this.#asOwner(tenant) }),
-      /** Explains the operation for an application, or else for the caller. */
       explain: async (application?: string): Promise<Explanation> => {
         const as = application !== undefined || key === undefined ? await this.#asOwner() : { key }
         const request = { operation: name, input, as, explain: { application } }
         return (await askOnce(context, request)) as Explanation
       },
-      /** Prints an answer, or the answers of several inputs. `marks`: by field, what follows its name. */
+      /** Prints an answer, or the answers of several inputs. `marks`: text after the name of a field. */
       print: (result: unknown, other = format, marks?: PrintOptions['marks']) =>
         this.#print(input, result, { format: other, marks, hints: this.#describeHints(input) }),
     }
@@ -180,7 +174,7 @@ export class Run {
     })
     const performed = { definition, input, result }
     try {
-      // A reader that goes away ends other output quietly.
+      // If there is no secret, a reader that goes away is no error.
       if (!(await printed) && hasSecret(performed))
         throw new CofferError('storage_failed', 'Nobody read its output.')
     } catch (error) {
@@ -201,7 +195,7 @@ export class Run {
     return { empty: presentation.empty ?? none, done }
   }
 
-  /** Keeps the vault open while `work` runs, then purges expired tokens; as a server, others can use it meanwhile. */
+  /** Keeps the vault open while `work` runs, then purges expired tokens. In the role of a server, others can use it too. */
   readonly #withOpenVault = async <T>(work: (vault: Vault) => Promise<T>, role?: Role): Promise<T> => {
     if (this.#opened !== undefined) return work(this.#opened)
     const { context, definition } = this.#run
@@ -212,7 +206,7 @@ export class Run {
       try {
         const result = await work(vault)
         const sweepMs = endpoint === undefined || endpoint.method === 'GET' ? SWEEP_BY_READING_MS : undefined
-        // If this fails, a later command tries again.
+        // If the purge fails, a later command repeats it.
         await vault.sweep(sweepMs).catch(() => 0)
         return result
       } finally {
@@ -222,7 +216,7 @@ export class Run {
   }
 }
 
-/** The columns of a table, and those of secrets that it shows only once, such as the keys of several applications. */
+/** The columns of a table, and columns for secrets that are shown only once, such as the keys of several applications. */
 function columnsOf({ columns, output }: OperationLine['definition'], result: unknown): readonly string[] {
   const item = output && itemOutput(output)
   const properties = (item?.type === 'object' && item.properties) || {}

@@ -1,4 +1,4 @@
-/** The user's settings file, `config.json`: profiles and default tenants. Private, as a profile may have an API key. */
+/** The user's settings file, `config.json`: profiles and default tenants. It is private, because a profile may have an API key. */
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject, tryJson } from '../domain/json/json.js'
@@ -13,7 +13,6 @@ export interface UserSettings {
   readonly profiles: Readonly<Record<string, Texts>>
   /** The id of the default tenant, by the id of the vault. */
   readonly tenants: Texts
-  /** Other contents of the file, kept unchanged. */
   readonly others: Readonly<Record<string, unknown>>
 }
 
@@ -28,7 +27,7 @@ export async function readUserSettings(directory: string): Promise<UserSettings>
   const path = userSettingsPath(directory)
   let file: number | undefined
   try {
-    // Synchronous, because every command reads it. A named pipe in its place must not block.
+    // Synchronous, because every command reads the file. A named pipe with its name must not block.
     file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const settings = parseSettings(readFileSync(file, 'utf8'), path)
     const mayOthers = (fstatSync(file).mode & OTHERS_MAY) !== 0
@@ -57,17 +56,16 @@ function isTexts(value: unknown): value is Texts {
   return isObject(value) && Object.values(value).every((text) => typeof text === 'string')
 }
 
-/** @throws CofferError `storage_failed` */
 export async function writeUserSettings(directory: string, { others, ...known }: UserSettings) {
   const { replaceUserFile } = await import('../vault/user-file.js')
   const path = userSettingsPath(directory)
   const used = Object.entries(known).filter(([, value]) => Object.keys(value).length > 0)
   const text = JSON.stringify({ ...others, ...Object.fromEntries(used) }, undefined, 2)
-  // The user may keep the file elsewhere, and have a link here.
+  // The path may be a link to a file elsewhere.
   replaceUserFile(findTarget(path), `${text}\n`)
 }
 
-/** Where a link leads; the path itself if it is none, or leads to nothing. */
+/** The target of a link. Returns the path itself if it is no link, or if the target is missing. */
 function findTarget(path: string): string {
   try {
     return realpathSync(path)

@@ -116,7 +116,7 @@ testVault('an interrupt reports how many are done and how to continue', async (t
       home.run(['token', 'delete', ...all.slice(from), '--yes', '-o', output], { columns: 200, ...more })
     const stopped = await remove(0, { interruptAt: '1/250' })
     t.equal(stopped.code, 130)
-    const found = /Interrupted\. Go on with many-(\d+) \(done before: (\d+)\)/.exec(stopped.stderr) ?? []
+    const found = /Interrupted\. Continue with many-(\d+) \(done before: (\d+)\)/.exec(stopped.stderr) ?? []
     const [next, done] = found.slice(1).map(Number)
     t.equal(next, done)
     t.ok(done! >= 1)

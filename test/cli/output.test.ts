@@ -136,7 +136,7 @@ t.test('a table fits every terminal, or becomes a list of fields', async (t) => 
     t.equal(isTable, columns >= 36 + 2 + 8 + 2 + 8, `${columns} columns`)
     if (!isTable) continue
     t.ok(Math.max(...out.split('\n').map(measureWidth)) <= columns, `${columns} columns fit`)
-    t.equal(/Cells are cut\s+to fit: -o json shows all/.test(err), out.includes('…'))
+    t.equal(/Cells are cut\s+to fit\. Show all with -o json/.test(err), out.includes('…'))
   }
   t.match((await print(listOf(items), {}, 80)).out, `${ID}  card             {"number":"XXXXXXXXXXXX4…`)
   const data = '  {\n    "number": "XXXXXXXXXXXX4242",\n    "expiration_month": 12\n  }\n'

@@ -95,7 +95,7 @@ testHome('a server whose list does not end is not asked forever', async (t, home
     t.match(all, { code: 2, stdout: /^$/, stderr }, format)
     t.equal(asked, 32, 'pages are not collected without a limit')
   }
-  const stderr = /something else than a list/
+  const stderr = /The answer of the server is not a list/
   for (const line of ['app get front', 'token list --all --output id', 'scan -'])
     for (const answer of [{}, null, [], { data: 5, pagination: {} }, { data: [] }])
       t.match(await home.run(line, { fetch: async () => Response.json(answer), env }), { code: 9, stderr })

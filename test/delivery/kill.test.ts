@@ -107,7 +107,10 @@ t.test('a command that creates a webhook says if nothing will be sent to it', as
   const blocked = await create('--name', 'blocked')
   t.equal(blocked.code, 0)
   t.match(JSON.parse(blocked.stdout), { destination: { state: 'blocked', failure: /example.com:8443/ } })
-  t.match(blocked.stderr, /^warning: Its events wait, .* start Coffer with --allow-net example.com:8443$/m)
+  t.match(
+    blocked.stderr,
+    /^warning: Events of this webhook wait .* start Coffer with --allow-net example.com:8443$/m,
+  )
   const allowed = await create('--name', 'allowed', '--allow-net', 'example.com')
   t.notMatch(allowed.stderr, /warning/)
   t.notOk('destination' in JSON.parse(allowed.stdout))

@@ -12,14 +12,13 @@ import { MASKED, type Row, refuseMasked } from './rows.js'
 
 const MAX_BYTES = 1024 * 1024
 const CHARACTERS_AT_ONCE = 64 * 1024
-/** A number or an address, as in a file without names of columns: no message repeats it. */
+/** A column name that looks like a value, as in a file without a header line. Messages do not repeat it. */
 const VALUE = /\d{4}|@/
-/** Columns of one message. */
 const MAX_TOLD = 20
-/** Paths of numbers, which CSV cannot tell from text. */
+/** Paths of numbers, because CSV does not distinguish numbers from text. */
 const NUMBERS: readonly string[] = ['data.expiration_month', 'data.expiration_year']
 const LISTS: readonly string[] = ['containers', 'search_indexes']
-/** Attributes that may have members with a column of their own. */
+/** Attributes whose members may have their own columns. */
 const OPEN: readonly string[] = ['data', 'metadata', 'mask']
 
 /** Undefined for a column that is left out. */
@@ -30,7 +29,7 @@ type ToCommand = (maps: readonly string[], isTyped: boolean) => string
 type ParsedRecord = { info: { lines: number }; record: readonly string[] }
 
 /**
- * `given`: `column=path`; an empty path leaves the column out. `toCommand`: the command with further flags, for advice.
+ * `given`: `column=path`; an empty path leaves the column out. `toCommand` returns the command with more flags, for advice.
  * @throws CofferError `usage`, `validation`
  */
 export async function* readCsv(texts: AsyncIterable<string>, given: readonly string[], toCommand: ToCommand) {
@@ -49,7 +48,7 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
     for await (const first of source.pipe(parser)) {
       const rows: Row[] = []
       let left = CHARACTERS_AT_ONCE
-      // Records that are parsed already are read at once, because a promise for each takes longer than to parse it.
+      // Reads all parsed records at once, because a promise for each record takes longer than parsing it.
       for (let next: ParsedRecord | null = first; next !== null; next = left > 0 ? parser.read() : null) {
         const { info, record } = next
         if (paths === undefined) paths = readHeader(record, given, toCommand)
@@ -60,7 +59,7 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
     }
   } catch (cause) {
     if (!(cause instanceof CsvError)) throw cause
-    // The message of the parser may quote what it read.
+    // The message of the parser is left out, because it may quote the file.
     const reason = cause.code.replace('CSV_', '').replaceAll('_', ' ').toLowerCase()
     throw new CofferError('validation', `Line ${cause.lines ?? line}: this is not CSV (${reason}).`, {
       cause,
@@ -72,7 +71,6 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
     throw new CofferError('validation', 'The CSV has no line with the names of columns.')
 }
 
-/** The path of each column. @throws CofferError `usage` */
 function readHeader(names: readonly string[], given: readonly string[], toCommand: ToCommand): Path[] {
   const map = new Map(
     given.map((text) => {
@@ -114,7 +112,7 @@ function readPath(text: string): Path | 'none' {
   const path = first === 'metadata' && rest.length > 0 ? [first, rest.join('.')] : [first, ...rest]
   if (text === MASKED) return path
   const isShown = Object.hasOwn(tokenOutput.properties, first)
-  // Columns of an export that say what the vault has found out.
+  // Columns of an export that an import ignores, because the vault derives them.
   if (isShown && !Object.hasOwn(createAttributes, first)) return undefined
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   const isDeep = path.length > MAX_JSON_DEPTH
@@ -140,13 +138,13 @@ function readRecord(cells: readonly string[], paths: readonly Path[], line: numb
 
 function place(value: Record<string, unknown>, path: readonly string[], cell: unknown): object {
   const [first = '', ...rest] = path
-  // Every object inherits members such as `constructor`, which all objects share.
+  // Inherited members such as `constructor` are shared by all objects, and must not be changed.
   const inner = Object.hasOwn(value, first) ? (value[first] as typeof value) : {}
   value[first] = rest.length === 0 ? cell : place(inner, rest, cell)
   return value
 }
 
-/** Text, or the JSON of a list, a map, or data as a whole. */
+/** Reads a cell as text, or as JSON for a list, a map, or whole data. */
 function readCell(text: string, path: string): unknown {
   const isBoolean = path === 'deduplicate_token' || path === MASKED
   if (isBoolean && (text === 'true' || text === 'false')) return text === 'true'

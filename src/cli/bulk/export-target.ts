@@ -1,4 +1,4 @@
-/** Where an export goes: a new file, standard output, or a pipe or device, which is written to directly. */
+/** The target of an export: a new file, standard output, or a pipe or device, which is written directly. */
 import { constants, openSync, type Stats, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { Socket } from 'node:net'
@@ -15,15 +15,13 @@ import { refuseWrite } from './import-log.js'
 const { O_APPEND, O_NOCTTY = 0, O_NONBLOCK = 0, O_WRONLY } = constants
 const STANDARD_OUTPUT = /^\/(?:dev\/stdout|(?:dev|proc\/self)\/fd\/1)$/
 const DESCRIPTOR = /^\/(?:dev|proc\/self)\/fd\/\d+$/
-/** How often a pipe is tried that has no reader yet. */
+/** The ms between two attempts to open a pipe that has no reader yet. */
 const RETRY_MS = 20
 
 export interface ExportTarget {
-  /** False if nobody reads any more. @throws CofferError `storage_failed` */
+  /** Resolves to false if the reader has closed the stream. @throws CofferError `storage_failed` */
   put(text: string): Promise<boolean>
-  /** Gives a new file its name. */
   complete(): Promise<void>
-  /** Removes a new file. */
   discard(): Promise<void>
 }
 
@@ -47,7 +45,7 @@ export async function openExportTarget(context: CommandContext, path: string): P
   }
 }
 
-/** Whether it is written to as it is: a device, or a descriptor that the shell has opened. */
+/** Whether the target is written directly: a device, or a descriptor that the shell has opened. */
 function isDirect(path: string, stat: Stats): boolean {
   return stat.isCharacterDevice() || stat.isBlockDevice() || (stat.isFile() && DESCRIPTOR.test(path))
 }
@@ -71,7 +69,7 @@ function writeToDevice(path: string, file: FileHandle): ExportTarget {
   }
 }
 
-/** Waits for a reader without a thread, which would keep the process from ending. */
+/** Waits for a reader in the event loop, because a waiting thread would keep the process from ending. */
 async function writeToPipe(path: string, signal: AbortSignal): Promise<ExportTarget> {
   for (;;) {
     if (signal.aborted) throw interrupted()
@@ -81,7 +79,7 @@ async function writeToPipe(path: string, signal: AbortSignal): Promise<ExportTar
   }
 }
 
-/** Undefined while it has no reader. @throws CofferError `storage_failed` */
+/** Undefined while the pipe has no reader. @throws CofferError `storage_failed` */
 function openPipe(path: string): number | undefined {
   try {
     return openSync(path, O_WRONLY | O_NONBLOCK)

@@ -13,10 +13,10 @@ import { openExportTarget } from './export-target.js'
 import { MASKED } from './rows.js'
 
 const PAGE = 100
-/** The columns that `token import` takes. No answer has `deduplicate_token`. */
+/** The columns that `token import` accepts, without `deduplicate_token`, which no answer contains. */
 const COLUMNS = exportedAttributes.filter((name) => name !== 'deduplicate_token')
 
-/** Exports as the operation that lists by cursor. @throws CofferError those of it, `conflict` for a file that exists */
+/** Exports with the operation that lists by cursor. @throws CofferError as that operation does, `conflict` if the file exists */
 export const exportTokens: TerminalCommand['run'] = (context, [path], options) =>
   runOnTokens(context, options, (task) => exportAll(task, path))
 
@@ -31,7 +31,7 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   const target = await openExportTarget(context, path)
   const { put } = target
   const progress = createProgress(terminal, { label: 'Exporting tokens' }, clock)
-  // From here on an interrupt ends the export between two pages, and removes a new file.
+  // From here on, an interrupt ends the export between two pages and removes a new file.
   context.handlesSignals()
   let count = 0
   try {
@@ -59,7 +59,7 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   if (path !== '-') await task.notice(`Exported ${countOf(count, 'token')} to ${path}${how}.`)
 }
 
-/** Rows with masked data have `masked`: true, which an import refuses. */
+/** Marks rows with masked data with `masked: true`, so that an import refuses them. */
 function createForm(format: string, fields: readonly string[] | undefined, isMasked?: IsMasked) {
   const hasData = fields?.some((field) => /^data(\.|$)/.test(field)) !== false
   const columns = [...(fields ?? COLUMNS), ...(hasData && isMasked ? [MASKED] : [])]
@@ -81,12 +81,12 @@ function createForm(format: string, fields: readonly string[] | undefined, isMas
     : { head: '', formatRow: (token: TokenView) => `${toText(token)}\n` }
 }
 
-/** Whether an import has to be told, because tokens of this type usually have a mask. */
+/** Whether the token has no mask although its type has a default mask. An import needs to know this. */
 function hasNoMask({ type, mask }: TokenView): boolean {
   return mask === undefined && TOKEN_TYPES.find(({ name }) => name === type)?.mask !== undefined
 }
 
-/** Text that an import would take for JSON, or for nothing, is written as JSON. */
+/** Writes text as JSON if an import would take it for JSON or for an empty cell. */
 function toCell(value: unknown, column: string): string {
   if (column !== 'data' && column !== 'mask') return toCsvCell(value)
   const isAmbiguous = typeof value === 'string' && (BEGINS_AS_JSON.test(value) || /^(null)?$/.test(value))

@@ -1,6 +1,6 @@
 /**
- * The file of an import: a line for each row. With `--resume` its first line names the run and the batch that was sent last,
- * and the other lines count.
+ * The file of an import has a line for each row. With `--resume`, its first line names the run and the last batch sent,
+ * and the number of other lines says where to continue.
  */
 import { randomUUID } from 'node:crypto'
 import { constants, type FileHandle, open, rm, writeFile } from 'node:fs/promises'
@@ -13,9 +13,9 @@ import type { Row } from './rows.js'
 
 const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
 const NEW = O_RDWR | O_APPEND | O_CREAT | O_EXCL
-/** A link would redirect the write, and a pipe would wait for a reader. */
+/** Refuses a link, which would redirect the write, and does not wait at a pipe. */
 const NEW_OR_OLD = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
-/** Bytes of the first line, which is written again in its place. */
+/** The fixed length of the first line, which is overwritten in place. */
 const HEAD_BYTES = 128
 const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
@@ -26,7 +26,10 @@ export interface Refused {
 
 export type ImportLog = Awaited<ReturnType<typeof openImportLog>>
 
-/** `about`: identifies a run that one process at a time may resume. @throws CofferError `usage`, `conflict`, `unavailable`, `storage_failed` */
+/**
+ * `about` identifies a run that can be resumed, by one process at a time.
+ * @throws CofferError `usage`, `conflict`, `unavailable`, `storage_failed`
+ */
 export async function openImportLog(path: string | undefined, about: string | undefined, pid: number) {
   const isResumable = about !== undefined
   const file = path === undefined ? undefined : await openOwn(path, isResumable ? NEW_OR_OLD : NEW)
@@ -36,17 +39,17 @@ export async function openImportLog(path: string | undefined, about: string | un
   const { run, rows, pending, refused } = before ?? nothing
   let isBegun = before !== undefined
   return {
-    /** Names the run to the vault. */
     run,
-    /** Rows that earlier runs have done. */
     rows,
-    /** Rows of the batch after them that an earlier run may have sent; 0: not known. A server knows it only as it was. */
+    /**
+     * The size of the next batch if an earlier run may have sent it to a server; 0 if not known. A server recognizes only
+     * an unchanged batch.
+     */
     pending,
     /** Rows that earlier runs have refused. */
     refused,
-    /** Whether an earlier run may have sent rows. */
     isBegun,
-    /** Called before a batch is sent to a server, or (`count` is 0) to a vault, which keeps the batch of a run itself. */
+    /** Called before a batch is sent. `count` is 0 for a vault, which itself stores the batches of a run. */
     begin: async (first: number, count: number): Promise<void> => {
       if (!isResumable || (isBegun && count === 0)) return
       const head = JSON.stringify({ run, about, first, count }).padEnd(HEAD_BYTES - 1)
@@ -54,7 +57,7 @@ export async function openImportLog(path: string | undefined, about: string | un
       await file?.datasync().catch(refuseWrite(path!))
       isBegun = true
     },
-    /** Writes the results of rows, of which `done` are done: a run is resumed with the others. */
+    /** Writes the results of rows. A run is resumed after the first `done` rows. */
     append: async (rows: readonly Row[], results: readonly RowResult[], done: number): Promise<void> => {
       if (file === undefined) return
       const kept = isResumable ? results.slice(0, done) : results
@@ -62,7 +65,7 @@ export async function openImportLog(path: string | undefined, about: string | un
       await file.appendFile(lines.join('')).catch(refuseWrite(path!))
       if (isResumable) await file.datasync().catch(refuseWrite(path!))
     },
-    /** `isUndone`: no row was done, so that any other import may use the file. A new file without results is removed. */
+    /** `isUndone`: no row was done, so another import may use the file. A new file without results is removed. */
     close: async (isUndone = false): Promise<void> => {
       if (isUndone && isResumable) await file?.truncate()
       const isEmpty = isUndone && !isResumable && (await file?.stat())?.size === 0
@@ -79,7 +82,7 @@ const closeAfter = (file: FileHandle, lock?: { release(): void }) => async (erro
   throw error
 }
 
-/** The run that the file is of; undefined for a new file. @throws CofferError `usage` */
+/** Reads the run that the file belongs to; undefined for a new file. @throws CofferError `usage` */
 async function readRun(file: FileHandle, path: string, about: string) {
   const stat = await file.stat()
   if (!stat.isFile()) throw usage(`--resume: ${path} is not a file.`)
@@ -105,7 +108,7 @@ async function readRun(file: FileHandle, path: string, about: string) {
     ends.push(ends.at(-1)! + Buffer.byteLength(line) + 1)
   }
   const whole = ends.findLastIndex((end) => end <= stat.size)
-  // A kill or a full disk may leave a part of the results of a batch.
+  // If a process was killed or the disk was full, results of a batch may be incomplete.
   const [begun, count] = [Number(before.first), Number(before.count)]
   const rows = whole < begun + count ? Math.min(whole, begun) : whole
   await file.truncate(ends[rows])
@@ -118,7 +121,6 @@ async function readRun(file: FileHandle, path: string, about: string) {
   }
 }
 
-/** A file that only its owner may read. @throws CofferError `conflict`, `storage_failed` */
 const openOwn = (path: string, flags = NEW): Promise<FileHandle> =>
   open(path, flags, 0o600).catch(refuseWrite(path))
 

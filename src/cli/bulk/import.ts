@@ -18,12 +18,11 @@ import { type ImportLog, openImportLog, type Refused } from './import-log.js'
 import { decodeChunks, type Row, readRows } from './rows.js'
 import { type Send, sendToServer, sendToVault } from './send.js'
 
-/** Rows of a batch, and their characters: a vault takes a unit of work, a server a request. Garbage of few rows is collected young. */
+/** The limits of a batch: for a vault, a unit of work; for a server, a request. Small batches cost less garbage collection. */
 const TO_VAULT = { rows: 250, characters: 4 * 1024 * 1024 }
 const TO_SERVER = { rows: 1000, characters: 400 * 1024 }
-/** A server that had the vault open may end; whoever comes next opens it. */
+/** The server that has the vault open may end during the import. Then the next attempt opens the vault. */
 const MAX_ATTEMPTS = 5
-/** Refused rows of one message. */
 const MAX_TOLD = 20
 const KEPT =
   'Imported rows are kept. Remove them from the file and repeat the command. An import with --resume FILE continues by itself.'
@@ -33,7 +32,7 @@ export async function importRows(task: Task): Promise<void> {
   const settings = readSettings(task)
   const about = settings.isResumable ? await describeRun(task, settings) : undefined
   const log = await openImportLog(settings.path, about, context.pid)
-  // From here on an interrupt ends the run between two batches.
+  // From here on, an interrupt ends the run between two batches.
   context.handlesSignals()
   context.signal.addEventListener('abort', () => void task.notice('Stopping…'), { once: true })
   const work = new ImportRun(task, settings, log)
@@ -61,17 +60,17 @@ function readSettings({ context, options, args }: Task) {
   const format = ROW_FORMATS.find((known) => known === wanted)
   if (wanted !== undefined && format === undefined) throw usage(`--format takes ${ROW_FORMATS.join(', ')}.`)
   if (options.dryRun === true && (resume !== undefined || context.config.url !== undefined))
-    throw usage('--dry-run is for a vault, not for a server, and leaves nothing to --resume.')
+    throw usage('--dry-run works only on a vault, not on a server, and cannot be combined with --resume.')
   if (results !== undefined && resume !== undefined)
     throw usage('--resume records the results. Remove --results.')
   const file = resume ?? results
   const path = file === undefined ? undefined : resolve(context.cwd, file)
-  // A rehearsal tells of all rows.
+  // A dry run reports all rows.
   const continuesOnError = options.continueOnError === true || options.dryRun === true
   return { source, format, map, type, path, continuesOnError, isResumable: resume !== undefined }
 }
 
-/** Tells this run from one of another file, into another place or with other settings, as a digest. */
+/** A digest that identifies the run by its file, its target and its settings. */
 async function describeRun({ context, key }: Task, { source, format, map, type }: Settings): Promise<string> {
   const { cwd, config } = context
   const target =
@@ -83,7 +82,6 @@ async function describeRun({ context, key }: Task, { source, format, map, type }
   return createHash('sha256').update(about).digest('hex').slice(0, 32)
 }
 
-/** The command to paste: as it was given, with `maps`, and with a type if it has none. */
 function describeCommand({ args, options, presentation }: Task, maps: readonly string[], isTyped: boolean) {
   const given = { command: 'coffer token import', args, options, own: presentation.options! }
   const type = isTyped || options.type !== undefined ? [] : ['--type token']
@@ -97,12 +95,9 @@ class ImportRun {
   readonly #log: ImportLog
   readonly #send: Send
   readonly #progress: ReturnType<typeof createProgress>
-  /** Rows that are done, those of earlier runs included. */
   #done: number
-  /** Rows were sent, and what became of them is not known. */
   #isUnknown: boolean
   #readBytes = 0
-  /** The first ones, for messages. */
   readonly #refused: Refused[] = []
 
   constructor(task: Task, settings: Settings, log: ImportLog) {
@@ -122,7 +117,7 @@ class ImportRun {
     return this.#done === 0 && !this.#isUnknown
   }
 
-  /** @throws CofferError `interrupted`; that of sending a batch */
+  /** @throws CofferError `interrupted`; an error of sending a batch */
   async finish(): Promise<void> {
     const { input, signal } = this.#task.context
     const { chunks, size, close } = await input.openStream(this.#settings.source, 'the file')
@@ -144,7 +139,6 @@ class ImportRun {
     }
   }
 
-  /** @throws CofferError `validation` if a row was refused */
   throwRefused(): void {
     const earlier = this.#settings.continuesOnError ? this.#log.refused.first : undefined
     const first = earlier ?? this.#refused[0]
@@ -168,13 +162,13 @@ class ImportRun {
     const earlier = before === 0 ? '' : `, ${before} of them in earlier runs`
     const where = this.#settings.continuesOnError
       ? `Rows refused: ${refused}${earlier}; the first is line ${line}`
-      : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error goes on)`
+      : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error skips refused rows)`
     const isRepeatable = created === 0 || this.#settings.isResumable
     const advice = /^type: is required/.test(reason) ? '; give it with --type token' : ''
     return validationError(`${where}: ${reason}${advice}${isRepeatable ? '' : `\n${KEPT}`}`)
   }
 
-  /** Reaches the vault again if the server that had it open has ended. */
+  /** Sends all batches. Opens the vault again if the server that had it open has ended. */
   async #sendAll(batches: AsyncIterator<Row[]>, size: number | undefined): Promise<void> {
     const { context, withOpenVault } = this.#task
     const warnOfUnknown = createUnknownWarning(context.terminal, (await loadOperation('token create'))!)
@@ -214,7 +208,7 @@ class ImportRun {
     this.#isUnknown = results.length === 0 && wasUnknown
     if (results.length === 0) return this.#sendHalves(rows)
     const isStopped = !this.#settings.continuesOnError && results.at(-1)?.status === 'refused'
-    // The refused row is not done, so that the run can go on with a better one in its place.
+    // The refused row does not count as done, so that a corrected row can replace it when the run is resumed.
     const count = isStopped ? results.length - 1 : results.length
     await this.#log.append(rows, results, count)
     for (const [at, { status, reason = '' }] of results.entries()) {
@@ -224,11 +218,11 @@ class ImportRun {
     }
     this.#done += count
     if (isStopped || count === rows.length) return !isStopped
-    // An earlier run was interrupted after a commit, and had a shorter batch.
+    // An earlier run was interrupted after it had committed a shorter batch.
     return this.#sendBatch(rows.slice(count))
   }
 
-  /** Finds the refused rows of a batch that a server refused. Results are kept after each half. */
+  /** Finds the refused rows of a refused batch by halving. Results are kept after each half. */
   async #sendHalves(rows: readonly Row[]): Promise<boolean> {
     if (rows.length === 1) throw new CofferError('internal', 'A batch came back without results.')
     const middle = rows.length >> 1
@@ -237,8 +231,8 @@ class ImportRun {
 
   #describeDone(perhaps = ''): string {
     const advice = this.#settings.isResumable
-      ? 'The same command goes on from there.'
-      : 'The same command would import them again; --resume FILE, from the beginning, would not.'
+      ? 'Run the same command to continue.'
+      : 'Running the command again imports these rows again. An import with --resume FILE can be continued.'
     return `${countOf(this.#done, 'row')}${perhaps}. ${advice}`
   }
 
@@ -273,7 +267,7 @@ class ImportRun {
       for (const row of rows) {
         if (skipped++ < known) continue
         const isFull = batch.length === most.rows || (left < row.length && batch.length > 0)
-        // A server performs a batch once only if it is sent again as it was.
+        // A server recognizes a repeated batch only if it is unchanged.
         if (pending > 0 ? batch.length === pending : isFull) {
           yield batch
           batch = []

@@ -1,22 +1,22 @@
 import { isObject, parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 
-/** A row and the line that it begins on, from 1; `fault`: why it cannot be read. */
+/** A row, and the number of its first line, from 1. `fault`: why the row cannot be read. */
 export interface Row {
   line: number
   value?: unknown
   fault?: string
-  /** In characters, about. */
+  /** The approximate number of characters. */
   length: number
 }
 
-/** The property, or column, of an exported row whose data is masked. */
+/** The property, or column, that marks an exported row with masked data. */
 export const MASKED = 'masked'
 
-/** The longest row in characters: what a request may have. */
+/** The longest row, in characters. It equals the limit of a request. */
 const MAX_CHARACTERS = 1024 * 1024
 
-/** Text of a stream of UTF-8, without a byte order mark. @throws CofferError `validation` */
+/** Decodes a stream of UTF-8, without a byte order mark. @throws CofferError `validation` */
 export async function* decodeChunks(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (chunk?: Uint8Array) => {
@@ -30,17 +30,16 @@ export async function* decodeChunks(chunks: AsyncIterable<Uint8Array>, name: str
   yield decode()
 }
 
-/** A piece of the text, with the mark that ends it, and the row in it. */
+/** A piece of the text up to and including its separator, and the row in it. */
 type Piece = { row: string | undefined; size: number }
 
-/** The pieces of a text that begins where the last piece ended; the rest comes again, with more. */
+/** Splits text into complete pieces. The incomplete rest is passed again with more text. */
 type Split = (text: string, isLast: boolean) => Piece[]
 
-/** The first character decides, unless a format is given: an array begins with a bracket. */
+/** If no format is given, the first character decides: a bracket begins an array. */
 export async function* readRows(texts: AsyncIterable<string>, format?: 'ndjson' | 'json') {
   let split: Split | undefined
   let rest = ''
-  /** On which the rest begins. */
   let line = 1
   const take = (isLast: boolean): Row[] => {
     const isArray = format === undefined ? rest.trimStart().startsWith('[') : format === 'json'
@@ -69,10 +68,10 @@ const splitLines: Split = (text, isLast) => {
   return lines.map((line) => ({ row: line.trim() === '' ? undefined : line, size: line.length + 1 }))
 }
 
-/** A string, which may have no end yet, a mark, or other characters. */
+/** A string, which may be incomplete, a separator, or other characters. */
 const JSON_TOKEN = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|[[\]{},]|[^\s",[\]{}]+/g
 
-/** The members of one JSON array. A member that has no end yet is read again with more. */
+/** Splits the members of one JSON array. An incomplete member is read again with more text. */
 function splitArray(): Split {
   let state: 'before' | 'inside' | 'after' = 'before'
   let isEmpty = true
@@ -107,10 +106,9 @@ function countBreaks(text: string): number {
   return count
 }
 
-/** `line`: on which the text begins. */
 function parseRow(text: string, line: number): Row {
   const { length } = text
-  // A member of an array may begin with blank lines.
+  // Blank lines may come before a member of an array.
   const row = text.replace(/^\s*\n/, '')
   const first = line + countBreaks(text.slice(0, length - row.length))
   try {
@@ -122,7 +120,6 @@ function parseRow(text: string, line: number): Row {
   }
 }
 
-/** The row, with a fault if it was exported with masked data. */
 export function refuseMasked(row: Row): Row {
   const isMasked = isObject(row.value) && row.value[MASKED] === true
   return isMasked ? { ...row, fault: 'The data of the row is masked. Export it with --reveal.' } : row

@@ -4,16 +4,19 @@ import { type RowResult, refuse } from '../../operations/token/import.js'
 import type { Task } from '../task.js'
 import type { Row } from './rows.js'
 
-/** `run`: names the run. `stops`: whether the first row that is refused is the last. */
+/** `run`: the id of the run. `stops`: whether the run ends at the first refused row. */
 type SendOptions = { run: string; stops: boolean; isDryRun: boolean }
 
-/** `first`: the number of rows before. Resolves to results in order; fewer if the last ended it, none if some row is refused. */
+/**
+ * `first`: the number of rows before these. Resolves to results in order. There are fewer results than rows if the last
+ * result ended the run, and no results if the batch must be split to find the refused row.
+ */
 export type Send = (rows: readonly Row[], first: number) => Promise<readonly RowResult[]>
 
-/** The vault stores the run in the same unit of work: a batch that is sent again is not repeated. */
+/** The vault stores the progress of the run in the same unit of work, so a batch that is sent again is not repeated. */
 export function sendToVault({ ask }: Task, { run, stops, isDryRun }: SendOptions): Send {
   return async (rows, first) => {
-    // A row that cannot be read is refused as any other that is no object.
+    // A row that cannot be read is sent as null, and refused like any other value that is not an object.
     const values = rows.map(({ value, fault }) => (fault === undefined ? value : null))
     const named = isDryRun ? { rehearses: true } : { run, first }
     const { results } = (await ask({ rows: values, stops, ...named })) as { results: RowResult[] }
@@ -24,10 +27,10 @@ export function sendToVault({ ask }: Task, { run, stops, isDryRun }: SendOptions
   }
 }
 
-/** Codes of a batch in which some row is refused. */
+/** Codes of errors that a row of the batch may have caused. */
 const OF_ROWS: readonly string[] = ['validation', 'forbidden', 'conflict', 'too_large', 'unprocessable']
 
-/** A batch is done whole or refused whole. Keys are by rows, so a batch that is sent again as it was is not repeated. */
+/** A server performs or refuses a whole batch. Run, position and size make the idempotency key, so a batch is not repeated. */
 export function sendToServer({ ask }: Task, { run }: SendOptions): Send {
   return async (rows, first) => {
     const [only] = rows
@@ -40,19 +43,18 @@ export function sendToServer({ ask }: Task, { run }: SendOptions): Send {
       return readTokens(await ask({ payload }, 'token tokenize', key), rows.length)
     } catch (error) {
       const isOfRows = error instanceof CofferError && OF_ROWS.includes(error.code)
-      // The server still performs this batch, for a run that was killed.
+      // A retry time means that the server still performs this batch for a killed run.
       if (!isOfRows || error.retryAfterSeconds !== undefined) throw error
       return rows.length === 1 ? [refuseOnly(error)] : []
     }
   }
 }
 
-/** Anything else than an object with type and data would be a document with values to tokenize. */
+/** Only an object with type and data is a row. The server would tokenize any other value. */
 function isRequest({ value, fault }: Row): boolean {
   return fault === undefined && isObject(value) && 'type' in value && 'data' in value
 }
 
-/** The error of a batch of one row, without the place of the row. */
 function refuseOnly({ message, errors }: CofferError): RowResult {
   const bare = (path: string) => path.replace(/^\[0\]\.?/, '')
   const own = errors && Object.fromEntries(Object.entries(errors).map(([path, texts]) => [bare(path), texts]))
@@ -62,7 +64,7 @@ function refuseOnly({ message, errors }: CofferError): RowResult {
 function readTokens(tokens: unknown, count: number): RowResult[] {
   const areTokens = Array.isArray(tokens) && tokens.every((each) => typeof each?.id === 'string')
   if (!areTokens || tokens.length !== count)
-    throw new CofferError('unavailable', 'The server answered something else than the tokens of the rows.')
+    throw new CofferError('unavailable', 'The answer of the server is not the list of imported tokens.')
   return tokens.map(({ id, _extras }) => ({
     status: _extras?.deduplicated === true ? 'deduplicated' : 'created',
     id,

@@ -10,7 +10,6 @@ import { displayLines } from '../output/display.js'
 import { printNotice } from '../output/output.js'
 import { isTerminal, write } from '../output/terminal.js'
 
-/** @throws CofferError `usage` */
 export async function printCurl(line: OperationLine): Promise<void> {
   const { context, definition, args, options } = line
   const { config, terminal } = context
@@ -19,7 +18,7 @@ export async function printCurl(line: OperationLine): Promise<void> {
   const { prefix = DEFAULT_PREFIX, url = `http://localhost:${DEFAULT_PORT}`, insecure, ca } = config
   if (args.length > positionals.length) throw usage('--curl takes one id at a time.')
   const named = Object.fromEntries(positionals.map((name, at) => [name, args[at]]))
-  // Does not read the body.
+  // The body is not read.
   const { inputs } = endpoint.takesBody ? { inputs: [named] } : await gatherInputs(context, line)
   const target = formatTarget(definition as RoutedOperation, inputs[0] ?? {})
   const { apiKey, idempotencyKey } = headerNames(prefix)
@@ -37,7 +36,7 @@ export async function printCurl(line: OperationLine): Promise<void> {
   if (endpoint.takesBody) await printNotice(terminal, rest)
 }
 
-/** A word as every shell reads it. */
+/** Quotes a word for any shell. */
 function quote(text: string): string {
   if (/[\n\r]/.test(text)) throw usage('A line break cannot be part of this call.')
   return `'${text.replaceAll("'", "'\\''")}'`

@@ -29,9 +29,9 @@ const EXPECTED: readonly (keyof Sandbox)[] = [
   'ends_with_host',
 ]
 
-/** `warning`: works, but less well than it could. */
+/** `warning`: it works, but could work better. */
 type Verdict = readonly [state: 'ok' | 'warning' | 'wrong', found: string, advice?: string]
-/** In this order. */
+/** The checks run in this order. */
 const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   node: async ({ nodeVersion }) => {
     const isOld = nodeVersion.slice(1).localeCompare(MIN_NODE, 'en', { numeric: true }) < 0
@@ -39,7 +39,6 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
     return ['wrong', `Node ${nodeVersion} is too old.`, `Install Node ${MIN_NODE} or newer.`]
   },
 
-  /** Everything in the vault, its key file, and the user's settings. */
   permissions: async (context) => {
     requireVault(context)
     const directory = findVaultDirectory(context)
@@ -68,7 +67,7 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
     const who = `process ${pid} on ${host} since ${since}`
     if (state === 'alive') return ['ok', `The vault is open in ${who}; commands reach it there.`]
     const advice = `If it has ended: rm ${join(place.directory, 'lock')}`
-    return ['wrong', `The lock is held by ${who}, which cannot be judged from here.`, advice]
+    return ['wrong', `The lock is held by ${who}. This machine cannot tell whether it still runs.`, advice]
   },
 
   vault: async (context) => {
@@ -90,7 +89,7 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   chain: async (context) => {
     const { is_whole, records } = await ask(context, 'log verify')
     if (is_whole) return ['ok', `The log is whole: ${countOf(records, 'record')}.`]
-    return ['wrong', 'The log was changed, or is not whole.', 'Run: coffer log verify']
+    return ['wrong', 'The log was changed, or records are missing.', 'Run: coffer log verify']
   },
 
   dumps: async ({ pid, env }) => {
@@ -109,7 +108,7 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   },
 }
 
-/** Tells which measures confine reactor code, and which do not; advises about those that every Linux supports. */
+/** Reports the active and missing measures against reactor code. Gives advice if a measure that every Linux supports is missing. */
 export function judgeSandbox(sandbox: Sandbox): Verdict {
   const list = (names: readonly string[]) => names.map((name) => name.replaceAll('_', ' ')).join(', ')
   const names = Object.keys(sandbox) as (keyof Sandbox)[]
@@ -125,7 +124,7 @@ export function judgeSandbox(sandbox: Sandbox): Verdict {
 const ask = <Name extends OperationName>(context: CommandContext, operation: Name) =>
   askOwned(context, operation) as Promise<ResultOf<Name>>
 
-/** @throws CofferError `check_failed` after printing all findings, if something is wrong */
+/** Prints all findings. @throws CofferError `check_failed` if something is wrong */
 export async function examine(context: CommandContext): Promise<void> {
   if (context.config.url !== undefined) throw usage(`coffer doctor ${NEEDS_VAULT}`)
   const findings: { check: string; state: Verdict[0]; found: string; advice?: string }[] = []
@@ -137,7 +136,7 @@ export async function examine(context: CommandContext): Promise<void> {
       return ['wrong', error.message]
     })
     findings.push({ check, state, found, ...(advice === undefined ? {} : { advice }) })
-    // A vault that is missing, whose lock stays held, or that does not open, cannot be examined.
+    // A vault that is missing, locked or cannot be opened cannot be examined further.
     if (state === 'wrong' && (check === 'lock' || check === 'vault')) break
   }
   const advised = findings.some(({ advice }) => advice !== undefined) ? ['advice'] : []
@@ -145,7 +144,7 @@ export async function examine(context: CommandContext): Promise<void> {
   const failed = findings.filter(({ state }) => state === 'wrong')
   if (failed.length === 0) return
   throw new CofferError('check_failed', `Checks that failed: ${failed.length} of ${findings.length}.`, {
-    // A table may have no room for all of it.
+    // A table may cut these texts.
     errors: Object.fromEntries(
       failed.map(({ check, found, advice = '' }) => [check, [`${found} ${advice}`.trim()]]),
     ),

@@ -12,7 +12,6 @@ import { printForRun, printNotice } from '../output/output.js'
 import { askNewPassphrase, keyFilePath, readGivenPassphrase, saveKeyFile } from '../target/opener.js'
 import { describePlace, newVaultDirectory, placeOf } from '../target/place.js'
 
-/** @throws CofferError `conflict` if the vault exists, `usage` */
 export async function initVault(context: CommandContext, _: unknown, flags: Options): Promise<void> {
   const { terminal, config, cwd } = context
   const directory = newVaultDirectory(context)
@@ -67,8 +66,8 @@ export async function initVault(context: CommandContext, _: unknown, flags: Opti
 }
 
 /**
- * Whether there is certainly no vault. A creation that failed may have made one nevertheless, as if a store that has
- * committed it was not heard: then its key file must stay.
+ * Whether it is certain that no vault exists. A failed creation may still have created the vault, for example if the
+ * connection broke after the commit. Then the key file must be kept.
  */
 function isMissing(place: VaultLocation): Promise<boolean> {
   return identifyVault(place).then(
@@ -77,11 +76,11 @@ function isMissing(place: VaultLocation): Promise<boolean> {
   )
 }
 
-/** The flags that later commands need; variables stay in the environment. */
+/** The flags that later commands need. Variables need no repetition. */
 function repeatFlags({ vault, store, storePasswordFile, keyFile }: Options, directory: string): string {
   const given = {
     '--vault': vault,
-    // Without the password that was in it.
+    // The address without its password.
     '--store': store && directory,
     '--store-password-file': storePasswordFile,
     '--key-file': keyFile,

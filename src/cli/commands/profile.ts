@@ -7,18 +7,17 @@ import type { Args, CommandContext, Options } from '../context.js'
 import { printForRun, printNotice } from '../output/output.js'
 import { readUserSettings, type Texts, type UserSettings, writeUserSettings } from '../user-settings.js'
 
-/** Settings of a single run. */
+/** Settings that make sense for a single run only. */
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'store-password-fd', 'no-input']
 const API_KEY = 'api-key'
 const NO_REVEAL = 'no-reveal'
-/** No argument can have it, so it is the name of no profile. */
+/** Marks the profile in use. No argument contains this character, so no profile has this name. */
 const IN_USE = '\0'
-/** Settings that are for the server of the profile only: no other server learns them. */
+/** Settings for the profile's server only. They are not sent to any other server. */
 const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']
-/** Settings that are for the store of the profile only. */
+/** Settings for the profile's store only. */
 const OF_STORE = ['store', 'store-password-file']
 
-/** The settings that a profile may contain, by their names in it. */
 function listProfileSettings(): Map<string, Setting> {
   const nameOf = ({ word }: Setting) => (word === SETTINGS.apiKeyStdin.word ? API_KEY : word.slice(2))
   const rows = ALL_SETTINGS.map((setting) => [nameOf(setting), setting] as const)
@@ -41,7 +40,7 @@ export async function applyProfile(flags: Options, env: Environment): Promise<En
     defaults[variable] = text
   }
   const { variable: mode } = SETTINGS.noReveal
-  // Neither a variable nor another profile turns off the mode of a profile.
+  // If the profile in use turns on no-reveal mode, a variable cannot turn it off.
   if (hidesBy(settings).includes(IN_USE)) defaults[mode] = 'true'
   const given = Object.entries(env).filter(
     ([variable, text = '']) => text !== '' && !(variable === mode && isTrue(defaults[mode])),
@@ -49,20 +48,20 @@ export async function applyProfile(flags: Options, env: Environment): Promise<En
   return { ...defaults, ...Object.fromEntries(given) }
 }
 
-/** The profiles that turn on no-reveal mode, and whether the one in use does. */
+/** The profiles that turn on no-reveal mode. Contains `IN_USE` too if the profile in use does. */
 function hidesBy({ profile = '', profiles }: UserSettings): string[] {
   const names = Object.keys(profiles).filter((name) => isTrue(profiles[name]![NO_REVEAL]))
   return names.includes(profile) ? [...names, IN_USE] : names
 }
 
-/** @throws CofferError `usage` for an address with a password, or that is none */
+/** @throws CofferError `usage` for an address with a password, or for an invalid address */
 async function refusePassword(store: string): Promise<void> {
   const { parseStoreAddress } = await import('../../vault/open.js')
   if (parseStoreAddress(store).hasPassword)
     throw usage('A profile has no password of a store. Set store-password-file, or use a PGPASSFILE.')
 }
 
-/** The settings of a profile if a flag or a variable names the vault, the store or the server. */
+/** The settings of a profile that still apply if a flag or a variable names the vault, the store or the server. */
 function keepOwn(profile: Texts, flags: Options, env: Environment): Texts {
   const find = (name: (typeof TARGETS)[number]) =>
     typeof flags[name] === 'string' ? flags[name] : env[SETTINGS[name].variable] || undefined
@@ -91,7 +90,6 @@ export async function listProfiles(context: CommandContext): Promise<void> {
   await printForRun(context, rows, { columns: ['name', 'is_used', 'settings'], hints })
 }
 
-/** Sets one setting of a new or existing profile. @throws CofferError `usage` */
 export async function setInProfile(context: CommandContext, [name = '', setting = '', given]: Args) {
   const known = listProfileSettings()
   const { flag } = known.get(setting) ?? {}
@@ -102,7 +100,7 @@ export async function setInProfile(context: CommandContext, [name = '', setting 
   if (setting === 'store') await refusePassword(value)
   if (setting === 'url')
     (await import('../../client/socket-fetch.js')).readServerUrl(value, { insecure: true })
-  // A relative path would depend on the directory in which later commands run.
+  // A relative path would depend on the directory of later commands.
   const text = /<(?:directory|file)>$/.test(flag) ? resolve(context.cwd, value) : value
   await change(context, (settings) => {
     const profiles = { ...settings.profiles, [name]: { ...settings.profiles[name], [setting]: text } }
@@ -113,7 +111,7 @@ export async function setInProfile(context: CommandContext, [name = '', setting 
     await printNotice(context.terminal, 'The key is stored in your settings file, which only you can read.')
 }
 
-/** Makes a profile the default; without a name, none is. @throws CofferError `usage` */
+/** Makes a profile the default. Without a name, no profile is the default. @throws CofferError `usage` */
 export async function useProfile(context: CommandContext, [name]: Args): Promise<void> {
   await change(context, ({ profile: _, ...settings }) => {
     if (name === undefined) return settings
@@ -124,7 +122,6 @@ export async function useProfile(context: CommandContext, [name]: Args): Promise
   await printNotice(context.terminal, used)
 }
 
-/** @throws CofferError `usage` */
 export async function deleteProfile(context: CommandContext, [name = '']: Args): Promise<void> {
   await change(context, ({ profile, ...settings }) => {
     requireProfile(settings, name)
@@ -134,7 +131,7 @@ export async function deleteProfile(context: CommandContext, [name = '']: Args):
   await printNotice(context.terminal, 'Deleted.')
 }
 
-/** A person on a terminal ends the no-reveal mode of a profile. */
+/** Changes the settings. Ending the no-reveal mode of a profile needs a confirmation on a terminal. */
 async function change(context: CommandContext, next: (settings: UserSettings) => UserSettings) {
   const { directory } = context.config
   const before = await readUserSettings(directory)

@@ -1,4 +1,4 @@
-/** `coffer scan`: looks for values of tokens in files and pipes. What it prints never contains a value. */
+/** `coffer scan` looks for values of tokens in files and pipes. Its output never contains a value. */
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { LONGEST_VALUE, SHORTEST_VALUE, ValueFinder } from '../../domain/text/value-finder.js'
@@ -16,13 +16,13 @@ import { findTenantChoice } from '../target/vault.js'
 import type { Task, TerminalCommand } from '../task.js'
 
 const PAGE = 100
-/** A longer line is searched in pieces. */
+/** Longer lines are searched in pieces of this size. */
 const PIECE = 256 * 1024
 const MAX_FINDINGS = 10_000
-/** The longest encoded value (`%5C%75%30…`), in bytes: pieces of a longer text overlap by this much. */
+/** The bytes of the longest encoded value (`%5C%75%30…`). Pieces overlap by this much, so that no value is missed. */
 const OVERLAP = 18 * LONGEST_VALUE
 
-/** @throws CofferError `values_found` if something is found, after printing it; `usage` if a file cannot be read */
+/** Prints what was found. @throws CofferError `values_found` if anything was found, `usage` if a file cannot be read */
 export const scan: TerminalCommand['run'] = async (context, paths, options) => {
   if (context.config.noReveal) throw noRevealError('scan')
   await runOnTokens(context, { ...options, reveal: true }, (task) => scanAll(task, paths as string[]))
@@ -34,7 +34,7 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const finder = new ValueFinder()
   await task.withOpenVault(async (vault) => {
     const readMasked = task.key === undefined ? await createMaskedReader(context, vault) : undefined
-    // A masked text is not a value.
+    // Masked data contains no value to look for.
     const isMasked = task.key === undefined ? undefined : await findMasked(task)
     for await (const { data } of walkPages(task, { size: PAGE })) {
       const tokens = (data as TokenView[]).filter((token) => isMasked?.(token) !== true)
@@ -76,7 +76,7 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   if (unread > 0) throw usage(`Files that could not be read: ${unread}.`)
 }
 
-/** Reads, for the owner, the texts of tokens that everybody sees who may read them masked. */
+/** Reads, as the owner, the masked data of tokens: texts in it may be seen, and are not reported. */
 async function createMaskedReader(context: CommandContext, vault: Vault) {
   const as = { reveal: false, tenant: await findTenantChoice(context) }
   return async (tokens: readonly TokenView[]) => {
@@ -87,7 +87,7 @@ async function createMaskedReader(context: CommandContext, vault: Vault) {
   }
 }
 
-/** The file, or the files in a directory at any depth, by the path as it was given; links in it are not followed. */
+/** Lists a file, or all files below a directory. Paths begin as given. Links below the directory are not followed. */
 function listFiles(cwd: string, path: string): string[] {
   const root = resolve(cwd, path)
   if (path === '-' || !statSync(root, { throwIfNoEntry: false })?.isDirectory()) return [path]
@@ -98,7 +98,7 @@ function listFiles(cwd: string, path: string): string[] {
   })
 }
 
-/** @internal Finds values by line, each token once in a line. */
+/** @internal Finds values in lines. A token is reported once for each line. */
 export async function* scanChunks(
   chunks: AsyncIterable<Uint8Array>,
   finder: ValueFinder,
@@ -115,7 +115,7 @@ export async function* scanChunks(
   for await (const chunk of chunks) {
     const lines = (rest + Buffer.from(chunk).toString('latin1')).split('\n')
     rest = lines.pop()!
-    // Most text has no value in it, and is searched at once.
+    // Searches all lines at once first, because most text contains no value.
     const hasValue = lines.length > 0 && finder.find(lines.join('\n')).size > 0
     for (const each of lines) {
       if (hasValue) yield* search(each)

@@ -51,13 +51,13 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
       ['--starter-apps', 'create any of these applications that are missing: management, private, public'],
       BODY_LIMIT,
-      ['--rate-limit <rate>', 'the limit per application, then 429: 100/s, 600/m or 1000/h'],
+      ['--rate-limit <rate>', 'answer more requests of an application with 429: 100/s, 600/m or 1000/h'],
       ['--no-cors', 'refuse calls from web pages of other origins'],
       ['--log <format>', 'the access log on standard error: text (default), json (with -o json) or none'],
       ['--test-controls', 'let tests of this vault set faults and see requests; see coffer control --help'],
-      ['--workers <number>', 'the processes that answer, over PostgreSQL (default 1)'],
-      ['--run <command>', 'run this beside the server, which stops with it; it has COFFER_URL and keys'],
-      ['--exit-with-parent', 'stop with the process that started this one'],
+      ['--workers <number>', 'the number of processes that answer, with PostgreSQL (default 1)'],
+      ['--run <command>', 'run this with COFFER_URL and keys; the server stops when it ends'],
+      ['--exit-with-parent', 'stop when the process that started the server ends'],
       ['--tls-cert <file>', 'use TLS with this certificate (PEM)'],
       ['--tls-key <file>', 'the private key of the certificate (PEM)'],
     ],
@@ -73,9 +73,9 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     name: 'token export',
     summary: 'Write all tokens as NDJSON, a JSON array, or CSV.',
     details:
-      'The format is that of the name of the file; without one, NDJSON. Data is masked as in token list, unless --reveal.\n' +
-      'token import reads what was exported with --reveal. In CSV --fields chooses columns, cells that a spreadsheet would\n' +
-      'take for formulas begin with an apostrophe, and numbers as data come back as text.',
+      'The name of the file decides the format; the default is NDJSON. Data is masked as in token list, unless --reveal is\n' +
+      'given. token import reads what was exported with --reveal. For CSV, --fields chooses columns. In CSV, cells that a\n' +
+      'spreadsheet would take for formulas begin with an apostrophe, and an import reads numbers as text.',
     arguments: [['[file]', 'a new file, which only you can read; without it, or -, standard output']],
     options: [
       ['--format <format>', 'ndjson, json or csv; by default as the name of the file says, else ndjson'],
@@ -109,8 +109,9 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
       'It skips what the mask of a token shows.\n' +
       'Prints the id of the token, file and line, never a value. Exit code 10 if something is found. With the key of an\n' +
-      'application it finds what that one sees in plaintext. Each token is read in plaintext, which coffer log reveals counts.',
-    arguments: [['<path...>', 'files, and directories with all below them; - reads standard input']],
+      'application it finds the values that the application may see. Each token is read in plaintext, and coffer log reveals\n' +
+      'counts these reads.',
+    arguments: [['<path...>', 'files, or directories with everything below; - reads standard input']],
     examples: ['coffer scan .coffer-demo/vault', "echo 'nothing to see' | coffer scan -"],
     prints: { result: arrayOf(object({ id: text, file: text, line: count })) },
     run: async (...line) => (await import('./scan.js')).scan(...line),
@@ -220,5 +221,4 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   },
 ]
 
-/** The groups of these commands that contain no operation, with their summaries. */
 export const TERMINAL_NOUNS = { profile: 'Manage named sets of settings' } as const

@@ -1,7 +1,6 @@
-/** `-` is standard input or output, or it is refused: no command reads or makes a file with this name. */
+/** A file name `-` means standard input or output, or is refused. No command reads or creates a file with this name. */
 import { usage } from '../../errors.js'
 
-/** Flags of commands that read their file from standard input. */
 const READ_STDIN: readonly string[] = ['--file', '--seed', '--tls-cert', '--tls-key']
 const ADVICE: Readonly<Record<string, string>> = {
   '--results': 'Standard output has the counts of the import. Give the name of a file.',
@@ -9,7 +8,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 }
 const GIVE_NAME = 'Give the name of a file.'
 
-/** `flags`: in commander's syntax. `given`: the value of a flag. @throws CofferError `usage` */
+/** `flags` are in commander's syntax. `given` returns the value of a flag. @throws CofferError `usage` */
 export function refuseDashes(flags: readonly string[], given: (flag: string) => unknown): void {
   for (const flag of flags) {
     const [long = ''] = /--[a-z-]+/.exec(flag) ?? []

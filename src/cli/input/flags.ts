@@ -8,7 +8,6 @@ import type { Options } from '../context.js'
 import { display, truncate } from '../output/display.js'
 import { shortFormOf } from '../short-forms.js'
 
-/** Columns of a wrong value in an error. */
 const MAX_SHOWN = 50
 
 type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
@@ -17,16 +16,14 @@ export interface Flag {
   property: string
   /** `--search-index` */
   name: string
-  /** Commander's name of the option. */
   key: string
   shape: FlagShape
   schema: Schema
   isRequired: boolean
-  /** The property that may be given instead of a required one. */
+  /** The property that may be given instead of this one. */
   unless?: string | undefined
-  /** Whether it is part of the body. */
   isStored: boolean
-  /** Whether a value that may be any JSON is text. */
+  /** Whether a value that may be any JSON is read as text. */
   isText?: boolean
 }
 
@@ -44,7 +41,6 @@ export function listFlags({ input, positionals, endpoint }: RegisteredOperation)
     }))
 }
 
-/** The flag of a property, or of anything else that is asked for. */
 export function toFlag(property: string, schema: Schema): Flag {
   const word = (schema.flag ?? property).replaceAll('_', '-')
   const known = { property, name: `--${word}`, key: keyOf(word), schema }
@@ -64,18 +60,17 @@ function shapeOf(schema: Schema): FlagShape {
   return schema.properties === undefined ? 'map' : 'json'
 }
 
-/** Whether the value is text, which may depend on other properties. */
+/** Whether the value is text. This may depend on other properties. */
 export function isTextOf({ schema }: Flag, given: Options): boolean {
   const conditions = Object.entries(schema.cli?.textWhere ?? {})
   return conditions.some(([name, values]) => values.includes(given[name] as string))
 }
 
-/** Whether the value has a required property, or the one that may be given instead. */
+/** Whether a required property is missing, and the property that may replace it too. */
 export function lacks(given: Options, { isRequired, property, unless }: Flag): boolean {
   return isRequired && given[property] === undefined && (unless === undefined || given[unless] === undefined)
 }
 
-/** The positional arguments of the operation's command, in commander's syntax. */
 export function listArgs(definition: RegisteredOperation): [name: string, description: string][] {
   const { positionals, input, endpoint } = definition
   const { properties = {}, required = [] } = input
@@ -84,24 +79,23 @@ export function listArgs(definition: RegisteredOperation): [name: string, descri
     const word = name.replaceAll('_', '-') + (isMany ? '...' : '')
     const { description: text = '' } = properties[name] as Schema
     const more = isMany ? ' Several one after another, or - for lines of standard input.' : ''
-    // One that has a flag too may be given as that.
+    // An argument that also has a flag may be given as a flag instead.
     const isArg = endpoint === undefined || endpoint.parameters.includes(name)
     return [isArg && required.includes(name) ? `<${word}>` : `[${word}]`, text + more]
   })
 }
 
-/** Whether the command takes several values of its last argument, which is no filter of a list. */
+/** Whether the last argument takes several values. The argument of a list is a filter, and does not. */
 export function takesMany({ endpoint, cli, positionals, input }: RegisteredOperation): boolean {
   if ((endpoint === undefined && cli?.form === undefined) || positionals.length === 0) return false
   return (endpoint?.parameters ?? []).length > 0 || !isPaged(input)
 }
 
-/** Whether the command takes a body on each line, and creates something of each. */
+/** Whether the command takes several bodies, one on each line, and creates a record for each. */
 export function takesSeveralBodies({ http, endpoint }: RegisteredOperation): boolean {
   return http?.status === 201 && endpoint?.takesBody === true && http.body?.whole === undefined
 }
 
-/** Parses the values given to a flag. @throws CofferError `usage` naming the flag */
 export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   const { name, shape, schema, isText = false } = flag
   for (const text of texts) requirePossible(name, schema.type === 'array' ? schema.items : schema, text)
@@ -112,16 +106,16 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   }
   if (shape === 'map') return readMap(flag, texts)
   const [text = '', ...others] = texts
-  // The command of a variant may take the flag several times.
+  // Commander accepts the flag several times if another form of the command does.
   if (others.length > 0) throw usage(`${name} may be given only once.`)
   if (schema.refersTo !== undefined && shape === 'json' && !BEGINS_AS_JSON.test(text)) return { id: text }
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
-  // Refuses JSON that only `JSON.parse` takes, instead of taking it for text.
+  // JSON that only `JSON.parse` accepts is refused below, and not taken for text.
   const isPlain = !BEGINS_AS_JSON.test(text) && (isText || tryJson(text) === undefined)
   return schema.type === undefined && isPlain ? text : readJson(name, text, schema)
 }
 
-/** Values in their short form, as JSON, or as an array of JSON. @throws CofferError `usage` naming the flag */
+/** Reads values in short form, as JSON, or as a JSON array. @throws CofferError `usage`, which names the flag */
 function readShortForms(name: string, texts: readonly string[], items: Schema): unknown[] {
   const values: unknown[] = []
   for (const text of texts) {
@@ -131,11 +125,11 @@ function readShortForms(name: string, texts: readonly string[], items: Schema): 
   return values
 }
 
-/** @throws CofferError `usage` for a value that nothing can have, with the nearest one and all of them */
+/** @throws CofferError `usage` for an impossible value, which names the nearest value and all values */
 function requirePossible(name: string, { closed, suggestions = [] }: Schema, text: string): void {
   if (closed === undefined) return
   const values = closed === 'list' ? text.split(',').map((value) => value.trim()) : [text]
-  // Validation reports an empty value.
+  // An empty value is reported by the validation.
   const wrong = values.find((value) => value !== '' && !suggestions.includes(value))
   if (wrong === undefined) return
   const shown = truncate(display(wrong), MAX_SHOWN)
@@ -151,7 +145,7 @@ function isJson({ type }: Schema): boolean {
   return type === undefined || type === 'object' || type === 'array'
 }
 
-/** Puts the name of a flag before the message of a usage error. */
+/** Adds the name of a flag to the message of a usage error. */
 function about<T>(name: string, parse: () => T): T {
   try {
     return parse()
@@ -171,7 +165,7 @@ function readJson(name: string, text: string, { type }: Schema = {}): unknown {
   }
 }
 
-/** Parses `key=value` entries and JSON objects. @throws CofferError `usage` naming the flag */
+/** Parses `key=value` entries and JSON objects. @throws CofferError `usage`, which names the flag */
 export function readMap(
   { name, schema, isStored }: Pick<Flag, 'name' | 'schema' | 'isStored'>,
   texts: readonly string[],
@@ -182,7 +176,7 @@ export function readMap(
     const at = text.indexOf('=')
     if (at < 1 || /^\s*\[/.test(text)) throw usage(`${name} takes key=value or a JSON object: customer=42.`)
     const [key, value] = [text.slice(0, at), text.slice(at + 1)]
-    // In a body null removes an entry; where there is none to remove, validation refuses it.
+    // In a body, null removes an entry. If an entry cannot be removed, the validation refuses null.
     return [[key, value === 'null' && values.type === 'string' && isStored ? null : value]]
   })
   const keys = new Set(entries.map(([key]) => key))

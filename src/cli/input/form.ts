@@ -26,10 +26,9 @@ const HINTS: Readonly<Record<string, string>> = {
   map: ' (key=value, or JSON)',
 }
 
-/** Takes the value of an answer; resolves to true, or to why it is refused. */
 type Take = (value: unknown) => Promise<true | string>
 
-/** Asks for what an input lacks; checks each answer at once. Throws `interrupted` if a question is left. */
+/** Asks for missing properties, and checks each answer at once. Throws `interrupted` if a prompt is cancelled. */
 export class Form {
   readonly #io: FormIo
   readonly #definition: RegisteredOperation
@@ -41,7 +40,7 @@ export class Form {
     this.#definition = definition
   }
 
-  /** Refuses flags before anything is asked. Sources, names and dates are judged later. @throws CofferError `validation` */
+  /** Refuses invalid flags before the first prompt. Sources, names and dates are checked later. @throws CofferError `validation` */
   async checkFlags(options: Options): Promise<void> {
     let input: OperationInput = {}
     for (const flag of listFlags(this.#definition)) {
@@ -82,7 +81,7 @@ export class Form {
     const take: Take = async (value) => {
       now = placeAt(input, path, value)
       if (value === undefined) return isOptional || 'A value is required.'
-      // A name is not an id yet.
+      // A name is replaced by its id only later, so it is not checked here.
       return schema.refersTo !== undefined || ((await this.#complain(path, now)) ?? true)
     }
     const message = path + (isOptional ? ' (optional)' : '')
@@ -112,7 +111,7 @@ export class Form {
     return now
   }
 
-  /** Suggestions of the schema; names of what it refers to, or ids of what has no name. */
+  /** The suggestions of the schema, or the names of the records that it refers to (ids if they have no name). */
   async #offer(schema: Schema): Promise<Choice[]> {
     const { suggestions = [] } = memberOf(schema)
     if (schema.refersTo === undefined) return suggestions.map((value) => ({ value, name: value }))
@@ -142,7 +141,6 @@ export class Form {
     })
   }
 
-  /** Why the answer at `path` is refused. */
   async #complain(path: string, input: OperationInput): Promise<string | undefined> {
     const errors = Object.entries(await this.#findErrors(input))
     const isBelow = (at: string) => at === path || at.startsWith(`${path}.`) || at.startsWith(`${path}[`)
@@ -150,7 +148,7 @@ export class Form {
     return at === undefined || at === path ? message : `${at}: ${message}`
   }
 
-  /** By the schema, and by what does not depend on stored data. */
+  /** Checks by the schema, and by rules that do not depend on stored data. */
   async #findErrors(input: OperationInput): Promise<PropertyErrors> {
     try {
       const tools = { ...this.#tools, validate: validateInput }
@@ -176,7 +174,6 @@ function placeAt(input: OperationInput, path: string, value: unknown): Operation
   return placed === undefined ? others : { ...others, [name]: placed }
 }
 
-/** The tools of checks that run without a vault. */
 function createCheckTools(clock: () => number): CheckTools {
   let expressions: ReturnType<CheckTools['expressions']> | undefined
   const load = async () => {
@@ -186,7 +183,6 @@ function createCheckTools(clock: () => number): CheckTools {
   return { now: async () => clock(), expressions: () => (expressions ??= load()), turns: new Turns() }
 }
 
-/** The error message of an answer, after which the question is repeated. */
 function explain(error: unknown): string {
   if (error instanceof CofferError) return error.message
   throw error

@@ -1,4 +1,4 @@
-/** Builds the input of an operation in steps. Flags override the body, and arguments override both. */
+/** Builds the input of an operation, step by step. Flags override the body, and arguments override both. */
 import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { decodeUtf8, isObject, parseJson, tryJson } from '../../domain/json/json.js'
@@ -20,7 +20,7 @@ const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
 /** The limit of ids on standard input: more than a million UUIDs. */
 const MAX_ID_BYTES = 64 * 1024 * 1024
 
-/** `form` asks for what is missing, and is absent if nobody can be asked. Without `list`, names are not replaced by ids. */
+/** `form` asks for missing values; it is absent if prompts are impossible. Without `list`, names are not replaced by ids. */
 interface InputIo extends Pick<CommandContext, 'terminal' | 'input' | 'cwd' | 'clock'> {
   readonly form?: Form | undefined
   readonly list?: ListNoun
@@ -30,29 +30,28 @@ type Line = Pick<OperationLine, 'definition' | 'args' | 'options'>
 
 interface Draft extends Line {
   readonly flags: readonly Flag[]
-  /** The values of flags by property: booleans, or texts with the contents of files. */
+  /** The values of flags by property: booleans or texts, in which sources are replaced by their contents. */
   readonly texts: Readonly<Record<string, boolean | readonly string[]>>
-  /** One input, or one for each body or id. */
   readonly inputs: readonly OperationInput[]
-  /** The names of several inputs in messages, each an id or `line 3`; undefined for a single input. */
+  /** The names of several inputs in messages, such as an id or `line 3`. Undefined for a single input. */
   readonly names?: readonly string[]
-  /** Why some of several inputs cannot be used, by their place among `inputs`. The command ends when it reaches one. */
+  /** The errors of unusable inputs, by position in `inputs`. The command ends when it reaches one of these inputs. */
   readonly faults?: ReadonlyMap<number, CofferError>
 }
 
 type Step = (draft: Draft, io: InputIo) => Draft | Promise<Draft>
 
-/** A command that reads its input itself takes only the last two steps. */
+/** A command that reads its own input takes only the last two steps. */
 const STEPS: readonly Step[] = [readFlags, readBodies, mergeFlags, askMissing, takeIds, findIds]
 
-/** `own`: the input that the command has read by itself. @throws CofferError `usage` that names missing and invalid flags */
+/** `own`: the input that the command has read itself. @throws CofferError `usage`, which names missing and invalid flags */
 export function gatherInputs(io: InputIo, line: Line, own?: OperationInput): Promise<Draft> {
   const draft: Draft = { ...line, flags: listFlags(line.definition), texts: {}, inputs: [own ?? {}] }
   const steps = own === undefined ? STEPS : STEPS.slice(-2)
   return steps.reduce(async (before, step) => step(await before, io), Promise.resolve(draft))
 }
 
-/** Asks for required arguments that are missing. @throws CofferError `usage` where nobody can be asked */
+/** Asks for missing required arguments. @throws CofferError `usage` if prompts are impossible */
 export async function completeArgs(
   { terminal, form }: { terminal: Terminal; form?: Form | undefined },
   command: string,
@@ -73,7 +72,7 @@ export async function completeArgs(
   return complete
 }
 
-/** Reads flags, and arguments that also have a flag, one after another, because standard input can be read once. */
+/** Reads flags, and arguments that also have a flag, one after another, because standard input can be read only once. */
 async function readFlags(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, args, options } = draft
   const texts: Record<string, boolean | readonly string[]> = {}
@@ -107,12 +106,12 @@ export async function readTexts(
   return texts
 }
 
-/** The offset of a possible source in the value of a flag: after the key, if any. */
+/** The offset at which a source can begin in the value of a flag: after the key, if there is one. */
 function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
   return shape === 'map' && !text.trimStart().startsWith('{') ? text.indexOf('=') + 1 : 0
 }
 
-/** Reads standard input only if it is no terminal and something is missing: it may never be closed. */
+/** Reads standard input only if something is missing and it is no terminal, because standard input may never end. */
 async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, options, texts } = draft
   const wholeBody = definition.http?.body?.whole
@@ -151,7 +150,7 @@ function splitBodies(definition: RegisteredOperation, text: string) {
     .filter(({ body }) => body.trim() !== '')
   if (!takesSeveralBodies(definition) || lines.length < 2) return undefined
   const [first, second] = lines.map(({ body }) => body) as [string, string]
-  // The first line may be the one that is not JSON.
+  // The first line may be the invalid line.
   const areBodies = isObject(tryJson(first)) || (/\}\s*$/.test(first) && /^\s*\{/.test(second))
   return areBodies ? lines : undefined
 }
@@ -162,7 +161,7 @@ function parseBody(text: string, source: string, firstLine = 1): OperationInput 
   throw new CofferError('validation', `${source} ${NO_OBJECT}`)
 }
 
-/** The input that `read` makes of each of several items; the error of one that it refuses is a fault, and its input empty. */
+/** Makes an input of each item with `read`. If `read` throws, the error becomes a fault and the input is empty. */
 function tryEach<T>(items: readonly T[], read: (item: T) => OperationInput) {
   const faults = new Map<number, CofferError>()
   const inputs = items.map((item, at) => {
@@ -203,7 +202,7 @@ function mergeFlags(draft: Draft, io: InputIo): Draft {
   return { ...draft, inputs }
 }
 
-/** A date for a duration; an absolute path, because a server that performs the operation has another directory. */
+/** Makes a date of a duration, and an absolute path of a path, because a server has another current directory. */
 function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknown {
   if (typeof value !== 'string' || value === '') return value
   const { duration } = schema
@@ -215,7 +214,10 @@ function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknow
   return ms === undefined ? value : formatDate(clock() + (duration === 'ahead' ? ms : -ms))
 }
 
-/** Asks for what the input lacks. The operation tells what one of several lacks. @throws CofferError `usage` where nobody can be asked */
+/**
+ * Asks for missing properties of a single input. For several inputs, the operation reports them.
+ * @throws CofferError `usage` if prompts are impossible
+ */
 async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
   const { definition, flags, options, names: isSeveral } = draft
   if (isSeveral !== undefined) return draft
@@ -248,7 +250,7 @@ async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   const isRead = ids.length === 1 && ids[0] === '-'
   if (!takesMany(definition) || (ids.length < 2 && !isRead)) return draft
   if (isRead) {
-    // Read before the vault is opened, because the command that writes the ids may wait for it.
+    // Reads all ids before the vault is opened, because the command that writes the ids may need the vault.
     const { chunks, name } = await input.openStream('-', `<${property}>`)
     const bytes = await collectBytes(chunks, MAX_ID_BYTES)
     if (bytes === undefined) throw new CofferError('too_large', 'Standard input has more than 64 MiB of ids.')

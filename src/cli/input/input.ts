@@ -27,10 +27,9 @@ export function warnOfArguments(terminal: Terminal, names: readonly string[]): P
   return printWarning(terminal, `${EXPOSED_ARGUMENTS} (${names.join(', ')}). ${advice}`)
 }
 
-/** Reads sources for a flag or argument, which errors name. Standard input can be read once. */
+/** Reads sources for a flag or argument, which errors name. Standard input can be read only once. */
 export class InputReader {
   readonly #io: Io
-  /** The flag that has read standard input. */
   #stdinFlag: string | undefined
 
   constructor(io: Io) {
@@ -41,13 +40,13 @@ export class InputReader {
     return this.#stdinFlag !== undefined
   }
 
-  /** Lets the process end though standard input may still have something to read. */
+  /** Lets the process end although standard input may have more to read. */
   release(): void {
     if (this.isStdinTaken) this.#io.stdin.unref?.()
   }
 
   /**
-   * `@path` reads a file, `-` or `@-` standard input, without BOM and last line break; `@@x` is text: `@x`.
+   * `@path` reads a file, `-` or `@-` reads standard input, without BOM and last line break. `@@x` is the text `@x`.
    * @throws CofferError `usage`, `too_large` beyond {@link VALUE_LIMIT_BYTES}, `validation` for invalid UTF-8
    */
   async readValue(source: string, flag: string): Promise<string> {
@@ -57,7 +56,7 @@ export class InputReader {
     return text.replace(BYTE_ORDER_MARK, '').replace(/\r?\n$/, '')
   }
 
-  /** The unchanged text of a file; `-` is standard input. @throws CofferError like {@link readValue} */
+  /** The unchanged text of a file; `-` is standard input. @throws CofferError as {@link readValue} does */
   async readFile(path: string, flag: string): Promise<string> {
     const { name, chunks, close } = await this.openStream(path, flag)
     try {
@@ -69,7 +68,7 @@ export class InputReader {
     }
   }
 
-  /** `name`: for messages. `close` also fails a read that is waiting. @throws CofferError `usage` */
+  /** `name` is for messages. `close` also fails a waiting read. @throws CofferError `usage` */
   async openStream(path: string, flag: string) {
     if (path === '') throw usage(`${flag} names no file.`)
     const place = path === '-' ? 'standard input' : path
@@ -86,7 +85,7 @@ export class InputReader {
   }
 
   /**
-   * The first line of a file, no link, of its owner alone. `refuse` makes the error for contents that are no such line.
+   * The first line of a private file, which must not be a link. `refuse` makes the error for invalid contents.
    * @throws CofferError `vault_exposed`, `usage`
    */
   async readSecretFile(path: string, flag: string, refuse?: (name: string) => CofferError): Promise<string> {
@@ -109,7 +108,7 @@ export class InputReader {
     }
   }
 
-  /** Standard input itself, for `flag` alone. @throws CofferError `usage` if it was already read */
+  /** Reserves standard input for `flag`. @throws CofferError `usage` if another flag has read it */
   claimStdin(flag: string): InputStream {
     const before = this.#stdinFlag
     if (before !== undefined) {
@@ -120,7 +119,7 @@ export class InputReader {
     return this.#io.stdin
   }
 
-  /** The first line of a descriptor; 0 is standard input. @throws CofferError `usage` */
+  /** The first line from a descriptor; 0 is standard input. @throws CofferError `usage` */
   async readDescriptor(descriptor: number, flag: string): Promise<string> {
     const name = `${flag} (${descriptor === 0 ? 'standard input' : `descriptor ${descriptor}`})`
     const stream =
@@ -128,7 +127,7 @@ export class InputReader {
     return readFirstLine(guard(stream, name), name)
   }
 
-  /** Without `given` (see {@link readValue}), asks, or reads standard input if nobody can be asked. */
+  /** Reads `given` as {@link readValue} does. Without `given`, asks, or reads standard input if prompts are impossible. */
   async readGiven(
     { terminal }: { terminal: Terminal },
     given: string | undefined,
@@ -143,14 +142,14 @@ export class InputReader {
     return this.readValue(given ?? '-', name)
   }
 
-  /** The text of an answer to a prompt, in which `@path` reads a file. @throws CofferError `usage` */
+  /** Reads an answer to a prompt. `@path` reads a file. @throws CofferError `usage` */
   async readAnswer(answer: string, flag: string): Promise<string> {
-    // Standard input is the terminal of the prompt.
+    // `@-` is plain text here, because standard input is the terminal of the prompt.
     return answer.startsWith('@') && answer !== '@-' ? this.readValue(answer, flag) : answer
   }
 }
 
-/** A pipe is read in the event loop: in a thread, a read that waits for a writer would keep the process from ending. */
+/** Reads a pipe in the event loop, because a thread that waits for a writer would keep the process from ending. */
 async function openFile(path: string) {
   const isPipe = fs.statSync(path).isFIFO()
   const fd = fs.openSync(path, fs.constants.O_RDONLY | (isPipe ? fs.constants.O_NONBLOCK : 0))
@@ -160,7 +159,7 @@ async function openFile(path: string) {
   return { stream: new Socket({ fd, readable: true, writable: false }), size }
 }
 
-/** The line without its line break; wipes the bytes it was read from. */
+/** Returns the first line without its line break, and wipes the bytes that it was read from. */
 async function readFirstLine(chunks: AsyncIterable<Uint8Array> | Uint8Array[], name: string) {
   const line = new Uint8Array(SECRET_LIMIT_BYTES)
   let length = 0
@@ -184,7 +183,6 @@ async function readFirstLine(chunks: AsyncIterable<Uint8Array> | Uint8Array[], n
   return text
 }
 
-/** Converts chunks to bytes, and failures to CofferErrors. */
 async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string): AsyncGenerator<Uint8Array> {
   try {
     for await (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
@@ -193,7 +191,7 @@ async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string):
   }
 }
 
-/** Systems without O_NOFOLLOW (Windows) have no mode bits for others either. */
+/** Systems without O_NOFOLLOW (Windows) also lack mode bits for others. */
 function refuseExposed(stat: fs.Stats, name: string): void {
   if (!stat.isFile()) throw usage(`${name} is not a file. Pass the output of a program through a descriptor.`)
   if (fs.constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return

@@ -10,21 +10,20 @@ import { printWarning } from '../output/output.js'
 import type { Terminal } from '../output/terminal.js'
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-/** Then the command itself says what is wrong. */
+/** After these errors of the look-up, the command itself reports what is wrong. */
 const REFUSED: readonly string[] = ['forbidden', 'unauthenticated', 'not_found']
-/** A shorter beginning of an id is a name only. */
+/** Shorter texts are taken for names, not for beginnings of ids. */
 const MIN_BEGINNING = 4
-/** Lines of one message: matches of an ambiguous name; ignored properties, with the columns of each. */
+/** Limits of messages about ambiguous names and ignored properties: the number of lines, and the columns of each. */
 const MAX_TOLD = 10
 const MAX_COLUMNS = 50
 
 /**
- * All things of a noun, as its `list` operation shows them; if there may be very many, only those that match `given`.
+ * Lists the records of a noun. If there may be very many, lists only records that match `given`.
  * `input`: other values of the command, such as the application whose keys are listed.
  */
 export type ListNoun = (noun: string, given?: string, input?: OperationInput) => Promise<readonly unknown[]>
 
-/** @throws CofferError `usage` that lists what an ambiguous name may stand for */
 export async function resolveNames(definition: RegisteredOperation, input: OperationInput, list: ListNoun) {
   const resolved: OperationInput = { ...input }
   for (const [name, { refersTo }] of Object.entries<Schema>(definition.input.properties ?? {})) {
@@ -39,10 +38,10 @@ export async function resolveNames(definition: RegisteredOperation, input: Opera
   return resolved
 }
 
-/** `given` if it matches nothing. @throws CofferError `usage` if ambiguous, `not_found` if misspelled */
+/** Returns `given` if it matches nothing. @throws CofferError `usage` if ambiguous, `not_found` if misspelled */
 export async function resolveName(noun: string, given: unknown, list: ListNoun, isFilter = false) {
   if (typeof given !== 'string' || given === '' || ID.test(given)) return given
-  // A caller that may not list has to give ids.
+  // A caller that may not list can give ids only.
   const things = await list(noun, given).catch((error: unknown) => {
     if (error instanceof CofferError && REFUSED.includes(error.code)) return []
     throw error
@@ -66,14 +65,14 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun, 
   throw usage([what, ...lines.slice(0, MAX_TOLD)].join('\n  '))
 }
 
-/** The id and the names of a thing: `name`, and the address of an invitation or a member. */
+/** The id and the names of a record: its `name`, and the address of an invitation or a member. */
 export function identify(thing: unknown): { id: string; names: string[] } {
   const { id, name, email, user } = thing as Record<string, unknown>
   const address = isObject(user) ? user.email : email
   return { id: String(id), names: [name, address].filter((text) => typeof text === 'string') }
 }
 
-/** Warns of each ignored property once, but of none that answers have: those may be given back. */
+/** Warns about each ignored property once. Properties of answers cause no warning, so that an answer can be sent back. */
 export function createUnknownWarning(terminal: Terminal, definition: RegisteredOperation) {
   const { name: command, input, output, http } = definition
   const sentBody = http?.body?.asSent

@@ -1,4 +1,4 @@
-/** Prompts on standard error: standard output has the result alone. inquirer is imported here only, on first use. */
+/** Prompts are on standard error, because standard output is for results. inquirer is imported only here, on first use. */
 import { Writable } from 'node:stream'
 import { CofferError, interrupted, noRevealError, usage } from '../../errors.js'
 import { display, displayLines } from '../output/display.js'
@@ -12,14 +12,14 @@ export interface Choice {
 
 export interface Question {
   message: string
-  /** How to give the answer if prompts are not possible, such as `--type`; default: the message. */
+  /** The flag to use if prompts are impossible, such as `--type`; default: the message. */
   missing?: string
-  /** `search`: one of the choices, which typing narrows, or the text that was typed. */
+  /** `search`: typing narrows the choices; the answer is a choice or the typed text. */
   type?: 'input' | 'confirm' | 'select' | 'checkbox' | 'search'
   choices?: readonly Choice[]
-  /** Displays a star per character while typing, and eight stars afterwards. */
+  /** Displays a star for each character while typing, and eight stars afterwards. */
   sensitive?: boolean
-  /** Whether the answer is right is known only later, so the prompt does not end with a tick. */
+  /** The answer is checked only later, so the prompt does not end with a tick. */
   isUnchecked?: boolean
   /** Returns true, or an error message that does not contain the answer. The answer of checkboxes is a list. */
   // biome-ignore lint/suspicious/noExplicitAny: the type of the question decides
@@ -28,19 +28,18 @@ export interface Question {
 
 const CONCEALED = { type: 'password', mask: '*', toggleMask: false } as const
 const conceal = (text: string) => (text === '' ? '' : '********')
-/** Events after which a prompt would never be answered; Ctrl-D pauses the input. */
+/** After these events, a prompt would never be answered. Ctrl-D pauses the input. */
 const INPUT_OVER = ['pause', 'end', 'close']
-/** The errors of inquirer on Ctrl-C and when aborted. */
 const OVER = ['ExitPromptError', 'AbortPromptError', 'CancelPromptError']
 
-/** @throws CofferError `usage` if prompts are not possible, `interrupted` on Ctrl-C and Ctrl-D */
+/** @throws CofferError `usage` if prompts are impossible, `interrupted` on Ctrl-C and Ctrl-D */
 export async function ask(terminal: Terminal, question: Question): Promise<string> {
   const { message, missing = message, type = 'input', validate = () => true } = question
   if (!terminal.mayPrompt) throw usage(`${missing} is missing, and prompts are not possible here.`)
   const choices = question.choices?.map((choice) => ({ ...choice, name: display(choice.name) })) ?? []
   const details = {
     ...{ name: 'answer', type, message: display(message), choices, loop: false, default: undefined },
-    // Somebody who types a name to find it would choose all with its letter a.
+    // The shortcuts are letters. A person who types a name would trigger them.
     shortcuts: { all: null, invert: null },
     source: (typed = '') => searchChoices(choices, typed),
     validate: async (answer: unknown) => {
@@ -79,19 +78,19 @@ function searchChoices(choices: readonly Choice[], typed: string): Choice[] {
   return isOther ? [...found, { value: typed, name: display(typed) }] : found
 }
 
-/** Yes or no; an empty answer is no. @throws CofferError `interrupted` on no, and like {@link ask} */
+/** Asks yes or no; an empty answer is no. @throws CofferError `interrupted` on no, and as {@link ask} does */
 export async function confirm(terminal: Terminal, message: string): Promise<void> {
   if ((await ask(terminal, { message, missing: '--yes', type: 'confirm' })) !== 'true')
     throw new CofferError('interrupted', 'Nothing was changed.')
 }
 
-/** A person at a terminal ends no-reveal mode; no flag answers for them. */
+/** Only a person at a terminal can end no-reveal mode. No flag answers this question. */
 export function confirmReveal(terminal: Terminal): Promise<void> {
   if (!terminal.mayPrompt) throw noRevealError('to end it without a terminal. Its owner ends it on one')
   return confirm(terminal, 'Commands will show data and new keys again. Go on?')
 }
 
-/** A new secret, typed twice; asks again if the two differ. @throws CofferError like {@link ask} */
+/** Asks twice for a new secret, and again if the answers differ. @throws CofferError as {@link ask} does */
 export async function askTwice(terminal: Terminal, question: Question): Promise<string> {
   const { message, missing = message } = question
   for (let hint = ''; ; hint = 'The two differ. ') {
@@ -101,7 +100,7 @@ export async function askTwice(terminal: Terminal, question: Question): Promise<
   }
 }
 
-/** Standard error for inquirer, which ends its output after each prompt; removes colours if they are disabled. */
+/** Wraps standard error for inquirer, which ends its output after each prompt. Removes colours if they are disabled. */
 function createScreen({ stderr, colour }: Terminal, stop: () => void): Writable {
   const screen = new Writable({
     decodeStrings: false,

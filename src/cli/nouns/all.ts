@@ -1,4 +1,4 @@
-/** What commands add to the declarations of their operations. The file of a noun has all that its commands add. */
+/** Presentations: the additions of commands to the declarations of their operations. Each noun has a file. */
 import type { AnyOperation } from '../../framework/operation.js'
 import type { OperationName } from '../../operations/all.js'
 import type { Presentation, Presentations } from '../task.js'
@@ -23,7 +23,6 @@ const PRESENTATIONS: Presentations = Object.assign(
   ...Object.values(NOUNS).map(({ presentations }) => presentations),
 )
 
-/** Of each operation that stores code. */
 const STORES_CODE: Presentation = { hooks: storeCode }
 
 export function findPresentation({ name, route, input }: AnyOperation): Presentation {

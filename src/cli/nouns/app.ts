@@ -4,7 +4,7 @@ import type { ApplicationView } from '../../operations/application/application-r
 import { formatAge, formatAhead } from '../output/ages.js'
 import type { Hooks, Presentations, Task } from '../task.js'
 
-/** An agent may store, find and use values with these, and sees all of them masked. */
+/** With these permissions, an agent may store, find and use values. It sees them masked. */
 const AGENT_PERMISSIONS = ['token:create', 'token:read', 'token:search', 'token:use']
 
 const createAgent: Hooks = {
@@ -15,7 +15,7 @@ const createAgent: Hooks = {
   },
 }
 
-/** Says what becomes of the old keys: before, and when they have a grace time also after it. */
+/** Says before the change when the old keys end, and after it too if they have a grace time. */
 const regenerateKeys: Hooks = {
   confirm: async ({ args, input, context }) => {
     const { grace } = input
@@ -49,7 +49,7 @@ const regenerateKeys: Hooks = {
   },
 }
 
-/** `nowMs`: for times, which are relative. */
+/** Times are relative to `nowMs`. */
 export function summarizeApplications(applications: readonly unknown[], nowMs: number) {
   const rows = (applications as readonly ApplicationView[]).map((application) => {
     const { id, name, type, created_at, expires_at } = application
@@ -66,7 +66,7 @@ export function summarizeApplications(applications: readonly unknown[], nowMs: n
   return { rows, columns: ['id', 'name', 'type', 'rights', 'created', ...ends] }
 }
 
-/** A server of another version may leave out what is empty. */
+/** A server of another version may omit empty lists. */
 function rightsOf({ permissions = [], rules = [] }: ApplicationView): Parameters<typeof summarizeRights>[0] {
   return { permissions, rules } as Parameters<typeof summarizeRights>[0]
 }

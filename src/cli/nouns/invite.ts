@@ -9,10 +9,10 @@ import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
 import type { Hooks, Presentations, Task } from '../task.js'
 
-/** Invitations that are compared with a new one: the largest page. */
+/** A new invitation is compared with at most one largest page of pending invitations. */
 const MAX_PENDING = 100
 
-/** On a terminal one mail is printed as a letter. */
+/** On a terminal, a single mail is printed as a letter. */
 const showOutbox: Hooks = {
   run: async (task, usual) => {
     const { context, input, format, ask, notice } = task
@@ -35,12 +35,12 @@ const acceptInvitation: Hooks = {
     }),
 }
 
-/** Also prints the delivery state of the invitation's mail, and its link if stored, for the owner. */
+/** For the owner, also prints the delivery state of the mail, and its link if it is stored. */
 const mailInvitation: Hooks = {
   run: async (task) => void (await inviteByMail(task)),
 }
 
-/** The interface allows several invitations for an address. A person who invites twice rather wants to send the mail again. */
+/** Warns about another pending invitation for the address: the person probably wants to send its mail again. */
 const createInvitation: Hooks = {
   run: async (task) => {
     const { id, email } = await inviteByMail(task)
@@ -72,7 +72,7 @@ async function inviteByMail({ context, key, ask, print, notice, withOpenVault }:
   return invitation
 }
 
-/** The newest pending invitations. The invitation is made: if they cannot be listed, there is nothing to compare it with. */
+/** The newest pending invitations. Empty if they cannot be listed, because the new invitation already exists. */
 async function listPending({ ask }: Task): Promise<readonly Invitation[]> {
   const found = ask({ status: 'PENDING', size: MAX_PENDING }, 'invite list') as Promise<List<Invitation>>
   const { data } = await found.catch((error: unknown) => {
@@ -82,11 +82,10 @@ async function listPending({ ask }: Task): Promise<readonly Invitation[]> {
   return data
 }
 
-/** Says whether the mail was delivered, and what to do next. */
 function describeState({ id, state, server, failure, invitation_id = '' }: Omit<OutboxMail, 'link'>) {
   const again = 'It is sent again while coffer serve runs, and with the next invitation.'
   const texts: Record<OutboxMail['state'], [where: string, advice?: string]> = {
-    dropped: ['The mail was not sent, because its link had ended.'],
+    dropped: ['The mail was not sent, because its link had expired.'],
     sent: [`The mail was sent to ${server}.`],
     outbox: [
       'No mail server is configured, so the mail stays in the outbox.',

@@ -11,12 +11,12 @@ import type { Hooks, Presentations, Task } from '../task.js'
 const USUAL_PAGE = 20
 const LARGEST_PAGE = 10_000
 
-/** Actors of one table: a page of members. */
+/** The maximum number of actors in one request: a page of members. */
 const MAX_NAMED = 50
-/** Fixed widths, because the widths of later records are unknown; only a custom id may be longer. */
+/** Fixed widths, because later records are unknown. Only a custom id may be longer. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
 
-/** By type: what its names begin with, the list that has them, and its filter by ids. */
+/** For each type of actor: the label before names, the operation that lists the actors, and its filter by id. */
 const ACTORS = [
   ['application', 'app', 'app list', 'id'],
   ['user', 'user', 'member list', 'user_id'],
@@ -40,7 +40,7 @@ const tail: Hooks = {
     }
     let seen = first.pagination.total_items
     const readNew = async () => {
-      // Records are never removed, so their number tells which are new.
+      // While records are not removed, the total says which records are new.
       const { data, pagination } = await withOpenVault(async () => {
         const newest = (await ask({ number: USUAL_PAGE })) as Records
         const isAll = newest.pagination.total_items - seen <= newest.data.length
@@ -60,13 +60,13 @@ const tail: Hooks = {
   },
 }
 
-/** In a table, actors have the names of their applications and the addresses of their users. */
+/** In a table, shows applications by name and users by address. */
 const named: Hooks = {
   view: (answer, task) =>
     task.format === 'table' && task.context.config.fields === undefined ? nameActors(task, answer) : answer,
 }
 
-/** Asks for the actors of this page only, and leaves them as they are if the caller may not read them. */
+/** Asks only for the actors of this page. Keeps the ids if the caller may not read the names. */
 async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
   const given = result as Partial<Record<(typeof ACTOR_LISTS)[number], Actor[]>>
   const lists = ACTOR_LISTS.flatMap((name) =>
@@ -81,7 +81,7 @@ async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
     const found = await ask({ [filter]: ids, size: MAX_NAMED }, operation).catch(() => ({ data: [] }))
     for (const thing of (found as List<{ id: string; user?: { id: string } }>).data) {
       const [name] = identify(thing).names
-      // With the label, an application that is called like a user, or `system`, is not taken for one.
+      // The label distinguishes an application from a user or the system of the same name.
       if (name !== undefined) names.set(thing.user?.id ?? thing.id, `${label} ${name}`)
     }
   }
@@ -93,7 +93,7 @@ async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
   return { ...(result as object), ...renamed }
 }
 
-/** @throws CofferError `vault_damaged` naming the record at which the chain is broken */
+/** @throws CofferError `vault_damaged`, which names the record at which the chain is broken */
 export const verify: Hooks = {
   run: async ({ ask, print, notice }) => {
     const proof = (await ask()) as ResultOf<'log verify'>
@@ -103,13 +103,13 @@ export const verify: Hooks = {
     const what =
       broken_at > records
         ? `ends after ${countOf(records, 'record')}, and more were written`
-        : `is broken at record ${broken_at} of ${records}: it, or one before it, was changed, removed, inserted or moved`
+        : `is broken at record ${broken_at} of ${records}: this record or an earlier one was changed, removed, inserted or moved`
     throw new CofferError('vault_damaged', `The log ${what}. Compare it with a backup.`)
   },
 }
 
 export const presentations: Presentations = {
-  // The message says it too.
+  // The message contains the operation too.
   'log list': { layout: { optional: ['operation'] }, hooks: named },
   'log reveals': { hooks: named },
   'log tail': {

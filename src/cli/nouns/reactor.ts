@@ -16,7 +16,7 @@ import { printNotice, printProblem } from '../output/output.js'
 import { write } from '../output/terminal.js'
 import type { Hooks, Presentations, Task } from '../task.js'
 
-/** How often a watched file is looked at. An editor has written all of it by the next look. */
+/** The interval of checks for changes of a watched file. An editor has finished writing by the next check. */
 const WATCH_MS = 100
 
 const USUAL_PAGE = 20
@@ -54,7 +54,7 @@ async function waitForSave(path: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted && [before, undefined].includes(savedAt())) await pause(WATCH_MS, signal)
 }
 
-/** @throws CofferError the failure of the code, after printing its place */
+/** Runs the code once, and prints its console. @throws CofferError the failure of the code, after printing its stack */
 async function runOnce({ context: { terminal }, ask, print }: Task, input: Readonly<OperationInput>) {
   const run = (await ask({ ...input })) as ReactorRun
   for (const { level, text } of run.console) await write(terminal.stderr, `${level}: ${displayLines(text)}\n`)
@@ -68,7 +68,6 @@ async function runOnce({ context: { terminal }, ask, print }: Task, input: Reado
   await print(result)
 }
 
-/** Key=value entries or a JSON object. @throws CofferError `usage` */
 async function readObject({ input }: CommandContext, given: unknown, name: string) {
   const flag = { name, shape: 'map', schema: {}, isStored: true } as const
   return readMap(flag, await readTexts(input, flag, (given ?? []) as string[]))

@@ -4,7 +4,7 @@ import type { CommandContext } from '../context.js'
 import { printWarning } from '../output/output.js'
 import type { Hooks } from '../task.js'
 
-/** Code is stored as it is given. The warning comes before that, so that a person can interrupt the command. */
+/** Warns about invalid code before it is stored, so that a person can interrupt the command. Code is stored unchanged. */
 export const storeCode: Hooks = {
   run: async (task, usual) => {
     const { context, input } = task

@@ -10,7 +10,7 @@ import type { Hooks, Presentation, Presentations, Task } from '../task.js'
 
 const SHORT_BRANDS: Readonly<Record<string, string>> = { 'american-express': 'amex', 'diners-club': 'diners' }
 
-/** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
+/** Digits in --data are first sent as a number. If the token's data is text, they are sent again as text. */
 const updateToken: Hooks = {
   run: async (task, usual) => {
     const { input } = task
@@ -27,7 +27,7 @@ const updateToken: Hooks = {
   },
 }
 
-/** `nowMs`: for times, which are relative. Containers are shown if they are not the usual ones of the type, expiries if there is one. */
+/** Times are relative to `nowMs`. Shows containers only if they differ from the type's default. */
 export function summarizeTokens(tokens: readonly unknown[], nowMs: number) {
   const views = tokens as readonly TokenView[]
   const ids = shortenIds(views.map(({ id }) => id))
@@ -59,7 +59,7 @@ function describeData({ type, card, bank, data, mask }: TokenView): string {
   return findText(data) ?? toJson(data)
 }
 
-/** The number if it is in plaintext. */
+/** The whole number if it is in plaintext, else the last digits. */
 function endOf(number: unknown, last4: string): string {
   return typeof number === 'string' && /^\d+$/.test(number) ? number : `•••• ${last4}`
 }
@@ -89,7 +89,7 @@ const importResult = object({
   refused: count,
 })
 
-/** Imports are loaded when they run, because no other command of tokens needs their code. */
+/** The code of imports is loaded when an import runs, because no other command needs it. */
 const importTokens: Hooks = {
   gather: async () => ({}),
   run: async (task) => (await import('../bulk/import.js')).importRows(task),
@@ -102,12 +102,12 @@ export const presentations: Presentations = {
       ['--format <format>', 'ndjson, json or csv'],
       [
         '--map <column=path>',
-        'of CSV: where a column goes, such as number=data.number; nowhere: notes= (repeatable)',
+        'for CSV: the target of a column, such as number=data.number; notes= skips a column (repeatable)',
         true,
       ],
       ['--type <text>', 'the type of rows that have none'],
       ['--results <file>', 'write a line of JSON for each row: its line, and its id or why it was refused'],
-      ['--continue-on-error', 'leave out rows that are refused'],
+      ['--continue-on-error', 'skip refused rows'],
       [
         '--resume <file>',
         'like --results; run the same command again, and it continues after the last row in this file',

@@ -2,7 +2,6 @@ import type { ResultOf } from '../../operations/all.js'
 import { printWarning } from '../output/output.js'
 import type { Hooks, Presentations, Task } from '../task.js'
 
-/** Says if nothing will be sent. */
 const createWebhook: Hooks = {
   run: async (task, usual) => {
     let made: Partial<ResultOf<'webhook create'>> = {}
@@ -13,11 +12,14 @@ const createWebhook: Hooks = {
     await usual?.({ ...task, print })
     const { destination } = made
     if (destination !== undefined)
-      await printWarning(task.context.terminal, `Its events wait, and none is sent. ${destination.failure}`)
+      await printWarning(
+        task.context.terminal,
+        `Events of this webhook wait and are not sent. ${destination.failure}`,
+      )
   },
 }
 
-/** By its id one delivery is printed with its payload and answer, which a table lacks. */
+/** A delivery that was requested by id is printed with its payload and answer, which the table lacks. */
 const showDeliveries: Hooks = {
   view: (answer, { input }) => {
     const { data = [] } = answer as Partial<ResultOf<'webhook deliveries'>>

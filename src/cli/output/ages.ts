@@ -1,6 +1,6 @@
-/** Times as people read them in tables: relative, or a date. */
+/** Times in tables for people: relative, or a date. */
 
-/** From the longest unit on. An older time is a date. */
+/** The longest unit first. Older times are shown as dates. */
 const UNITS = [
   ['d', 24 * 60 * 60],
   ['h', 60 * 60],
@@ -9,19 +9,18 @@ const UNITS = [
 ] as const
 const MAX_DAYS = 60
 
-/** `in 5 min`, rounded down; a date for a time far ahead. */
+/** `in 5 min`, rounded down, or a date if the time is far ahead. */
 export function formatAhead(date: string, nowMs: number): string {
   const seconds = Math.floor((Date.parse(date) - nowMs) / 1000)
   return seconds < 0 ? 'expired' : (formatSpan(seconds, 'in ', '') ?? date.slice(0, 10))
 }
 
-/** `5 min ago`; a date for a time long ago, or ahead of the clock. */
+/** `5 min ago`, or a date if the time is long ago or in the future. */
 export function formatAge(date: string, nowMs: number): string {
   const seconds = Math.floor((nowMs - Date.parse(date)) / 1000)
   return (seconds < 0 ? undefined : formatSpan(seconds, '', ' ago')) ?? date.slice(0, 10)
 }
 
-/** Undefined for a long time. */
 function formatSpan(seconds: number, before: string, after: string): string | undefined {
   const [unit, size] = UNITS.find(([, size]) => seconds >= size) ?? ['s', 1]
   const count = Math.floor(seconds / size)

@@ -1,6 +1,6 @@
 /**
- * Checks the output flags of a command before the command does anything. A command that fails afterwards has revoked a
- * key, or created one that nobody sees.
+ * Checks the output flags before the command does anything. A later failure could lose the output of a change, such as a
+ * new key.
  */
 import type { Config } from '../../config.js'
 import { usage } from '../../errors.js'
@@ -14,22 +14,21 @@ import { findPresentation } from '../nouns/all.js'
 import type { TerminalCommand } from '../task.js'
 
 interface Printing {
-  /** As it is typed after `coffer`. */
   readonly name: string
   readonly prints: Prints
-  /** A failure after the command has run loses nothing, because the command can be run again. */
+  /** Whether the command only reads. It can be run again, so losing its output does no harm. */
   readonly isReading: boolean
-  /** Its result has a secret that no other command shows. */
+  /** Whether the result has a secret that no other command shows. */
   readonly showsOnce: boolean
 }
 
 type Io = Pick<CommandContext, 'registry'> & { readonly config: Pick<Config, 'output' | 'fields'> }
 
-/** @throws CofferError `usage` for a format, or for fields, that the command cannot print */
+/** @throws CofferError `usage` for a format or fields that the command cannot print */
 export function checkOutput({ config, registry }: Io, printing: Printing, options: Options): void {
   const { prints } = printing
   const { output, fields = [] } = config
-  // Fields and formats that a variable or a profile sets for all commands may fit only some of them.
+  // Fields of a variable or a profile are for all commands, and may not fit this one. Only the flag is checked.
   const asked = options.fields === undefined ? [] : fields
   if (prints !== 'notices' && 'text' in prints) {
     requireOwnFormat(printing.name, prints.text, options)
@@ -45,7 +44,7 @@ export function checkOutput({ config, registry }: Io, printing: Printing, option
     requireShownOnce(itemOutput(prints.result), fields)
 }
 
-/** Whether the command has something to print. A server may be started without an output. */
+/** Whether the command needs standard output. A server may run without it. */
 export function needsStdout(command: ParsedLine['command']): boolean {
   if ('run' in command) return command.prints !== 'notices' && command.name !== 'serve'
   return command.some(({ output }) => output !== undefined)
@@ -55,7 +54,6 @@ export function printingOfCommand({ name, prints }: Pick<TerminalCommand, 'name'
   return { name, prints, isReading: false, showsOnce: false }
 }
 
-/** What the command of an operation prints. */
 export function printingOf(definition: RegisteredOperation, isExplained: boolean): Printing {
   const { name, output, endpoint } = definition
   if (isExplained) return { name, prints: { result: {} }, isReading: true, showsOnce: false }
@@ -71,7 +69,7 @@ export function printingOf(definition: RegisteredOperation, isExplained: boolean
 function requireOwnFormat(name: string, formats: readonly Format[], { output }: Options): void {
   if (output === undefined || output === 'table' || formats.some((each) => each === output)) return
   const others = formats.length === 0 ? '' : ` It can also print: ${formats.join(', ')}.`
-  throw usage(`coffer ${name} prints text, and not as --output ${output}.${others}`)
+  throw usage(`coffer ${name} prints text, not --output ${output}.${others}`)
 }
 
 function requireIds({ name, isReading }: Printing, result: Schema): void {
@@ -83,7 +81,7 @@ function requireIds({ name, isReading }: Printing, result: Schema): void {
   throw usage(`The results of coffer ${name} have no id. Choose another --output, such as json.`)
 }
 
-/** @throws CofferError `usage` for an unknown field, naming the existing ones */
+/** @throws CofferError `usage` for an unknown field, which names the existing fields */
 function requireFields(result: Schema | undefined, fields: readonly string[]): void {
   for (const field of result === undefined ? [] : fields) {
     const { level, names } = findUnknownName(itemOutput(result!), field) ?? {}
@@ -94,7 +92,7 @@ function requireFields(result: Schema | undefined, fields: readonly string[]): v
   }
 }
 
-/** A setting for all commands must not hide a key that no other command shows. */
+/** A setting for all commands must not hide a secret that no other command shows. */
 function requireShownOnce(item: Schema, fields: readonly string[]): void {
   const properties = (item.type === 'object' && item.properties) || {}
   const secrets = Object.keys(properties).filter((name) => properties[name]!.isShownOnce)

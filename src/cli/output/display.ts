@@ -1,18 +1,18 @@
 const PRINTABLE_ASCII = /^[\x20-\x7e\n]*$/
 
-/** Escapes what Unicode defines as controls, format characters or invisible, except line breaks. */
+/** Escapes control, format and invisible characters of Unicode, except line breaks. */
 function escapeInvisible(text: string, spell: (character: string) => string): string {
-  // Most text has none, and the tables of Unicode take a command 5 ms to load.
+  // Most text is printable ASCII, and loading the Unicode tables takes 5 ms.
   if (PRINTABLE_ASCII.test(text)) return text
   return text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, spell)
 }
 
-/** One line. Contract: untrusted text is printed only by this, {@link displayLines} or {@link toJson}. */
+/** Makes one line. Contract: untrusted text is printed only through this, {@link displayLines} or {@link toJson}. */
 export function display(text: string): string {
   return escapeInvisible(text, toVisible).replaceAll('\n', '↵')
 }
 
-/** Like {@link display}, but keeps line breaks and replaces a tab by two spaces. */
+/** Like {@link display}, but keeps line breaks, and replaces a tab with two spaces. */
 export function displayLines(text: string): string {
   return escapeInvisible(text.replaceAll('\r\n', '\n').replaceAll('\t', '  '), toVisible)
 }
@@ -21,7 +21,7 @@ function toVisible(character: string): string {
   return `\\u{${character.codePointAt(0)?.toString(16)}}`
 }
 
-/** JSON, with `spaces` 0 on one line. Escapes the same characters as {@link display}, as `\uXXXX`. */
+/** JSON; on one line if `spaces` is 0. Escapes the same characters as {@link display}, as `\uXXXX`. */
 export function toJson(value: unknown, spaces = 0): string {
   return escapeInvisible(JSON.stringify(value, undefined, spaces), (character) =>
     character
@@ -31,10 +31,10 @@ export function toJson(value: unknown, spaces = 0): string {
   )
 }
 
-/** A span in backticks, an expression, a command to the end of its sentence, or a word: unbroken, to be pasted. */
+/** Text that must not be broken: a span in backticks, an expression, a command up to the end of its sentence, or a word. */
 const PIECE = /`[^`]*`\S*|\{\{.*?\}\}\S*|(?:coffer|chmod) .*?(?:[.,:;](?= )|$)|\S+/g
 
-/** Wraps text at `width` columns. A preformatted line (it begins with a space or has two in a row) is unchanged. */
+/** Wraps text at `width` columns. Does not change preformatted lines, which begin with a space or contain two in a row. */
 export function fold(text: string, width: number): string {
   const isKept = (line: string) => /^ |\S {2}/.test(line) || measureWidth(line) <= width
   return text
@@ -53,12 +53,12 @@ function foldLine(line: string, width: number): string {
   return lines.join('\n')
 }
 
-/** Makes one line of each paragraph, which {@link fold} then wraps at the width of the terminal. */
+/** Joins each paragraph into one line, which {@link fold} then wraps at the width of the terminal. */
 export function joinLines(text: string): string {
   return text.replaceAll(/(?<!\n)\n(?=\S)/g, ' ')
 }
 
-/** `1 token`, `2 tokens`, `10,004 tokens`, whatever the locale. */
+/** `1 token`, `2 tokens`, `10,004 tokens`, in every locale. */
 export function countOf(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
@@ -79,7 +79,7 @@ export function measureWidth(text: string): number {
   return width
 }
 
-/** East Asian Width W and F (Unicode Annex 11) and emoji are wide; a flag is two characters of one column. */
+/** East Asian Width W and F (Unicode Annex 11) and emoji are wide. A flag consists of two characters of one column. */
 function widthOf(character: string): number {
   // Combining marks, Hangul vowels and final consonants.
   if (/[\p{Mn}\p{Me}\u1160-\u11ff]/u.test(character)) return 0
@@ -88,7 +88,6 @@ function widthOf(character: string): number {
   return isWide.test(character) ? 2 : 1
 }
 
-/** Truncates text to `width` columns (at least 1), ending with `…`. */
 export function truncate(text: string, width: number): string {
   let used = 0
   let end = 0

@@ -1,11 +1,11 @@
-/** What an explanation says, as sentences for a person. */
+/** Explanations as sentences for a person. */
 import type { ExplainedDecision } from '../../framework/caller/decisions.js'
 import type { Explanation } from '../../framework/caller/explain.js'
 
-/** More decisions, as of a list by rules about ids, are counted. */
+/** Further decisions, for example of a list by rules about ids, are only counted. */
 const MAX_DECISIONS = 20
 
-/** `caller`: the name that was typed, if there was one. One line each. */
+/** Returns lines. `caller`: the name of the caller that was typed, if any. */
 export function describeExplanation(
   { outcome, decisions, operation }: Explanation,
   caller?: string,
@@ -14,7 +14,7 @@ export function describeExplanation(
   const lines = [describeOutcome(operation, outcome, refused)]
   lines.push(...decisions.slice(0, MAX_DECISIONS).map((each) => describeDecision(each, caller)))
   const left = decisions.length - MAX_DECISIONS
-  if (left > 0) lines.push(`${left} more decisions: -o json has all.`)
+  if (left > 0) lines.push(`${left} more decisions. Show all of them with -o json.`)
   return lines
 }
 

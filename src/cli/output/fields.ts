@@ -13,7 +13,7 @@ export function itemsOf(result: unknown): readonly unknown[] {
   return Array.isArray(result) ? result : [result]
 }
 
-/** The value at a path, if any; of an array, those of its members. Keys may have dots: the longest that fits is used. */
+/** The value at a path, if any. For an array, the values of its members. If keys contain dots, the longest match counts. */
 export function readField(value: unknown, path: string): unknown {
   if (Array.isArray(value)) {
     const found = value.map((member) => readField(member, path)).filter((member) => member !== undefined)
@@ -25,7 +25,6 @@ export function readField(value: unknown, path: string): unknown {
   return key === path ? value[key] : readField(value[key], path.slice(key.length + 1))
 }
 
-/** The object with only these fields, in this order and nested as before. */
 export function pickFields(value: unknown, paths: readonly string[]): unknown {
   if (Array.isArray(value)) return value.map((member) => pickFields(member, paths))
   if (!isObject(value)) return value
@@ -49,12 +48,11 @@ function findKey(value: Record<string, unknown>, path: string): string | undefin
   return undefined
 }
 
-/** One line of CSV (RFC 4180, but with `\n`), without its line break; every cell is quoted. */
 export function toCsvLine(cells: readonly string[]): string {
   return cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(',')
 }
 
-/** Characters that start a formula in spreadsheets, full-width forms included; so that `restore` is exact, after apostrophes too. */
+/** Starts of formulas in spreadsheets, also full-width. Apostrophes before them match too, so that `restore` is exact. */
 const FORMULA_START = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
 
 /** Prefixes text that looks like a formula with an apostrophe, so that a spreadsheet does not evaluate it. */
@@ -67,7 +65,7 @@ export function restore(text: string): string {
   return text.startsWith("'") && FORMULA_START.test(text) ? text.slice(1) : text
 }
 
-/** The text of a cell. Numbers are unchanged, because a spreadsheet does not evaluate `-5`. */
+/** The text of a cell. Numbers are unchanged, because no spreadsheet evaluates `-5`. */
 export function toCsvCell(value: unknown): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? neutralize(value) : toJson(value)
@@ -78,7 +76,7 @@ export function pick(result: unknown, fields: readonly string[] | undefined): un
   return isList(result) ? { ...result, data: pickFields(result.data, fields) } : pickFields(result, fields)
 }
 
-/** The lines of the formats with one for each item of a list or of a stream. @throws CofferError `usage` */
+/** The lines of formats with a line for each item of a list or stream. @throws CofferError `usage` */
 export async function* linesOf(
   result: unknown,
   format: Format,
@@ -103,7 +101,7 @@ export async function* linesOf(
   }
 }
 
-/** The columns that are asked for; without any, all that the items have. */
+/** The requested columns; default: all columns of the items. */
 export function choosePaths(items: readonly unknown[], asked: readonly string[] = []): readonly string[] {
   if (asked.length > 0) return asked
   return [...new Set(items.flatMap((item) => (isObject(item) ? Object.keys(item) : [])))]

@@ -6,14 +6,13 @@ import { itemOutput } from '../../framework/page.js'
 import type { RegisteredOperation, Registry } from '../../framework/registry.js'
 import { display } from './display.js'
 
-/** The input and the answer of an operation that was performed. */
 interface Performed {
   readonly definition: RegisteredOperation
   readonly input: OperationInput
   readonly result: unknown
 }
 
-/** The answer of a change cannot be printed: says that the change was made, and how to see it. Other errors are as they are. */
+/** If the answer of a change cannot be printed, says that the change was made and how to see it. Other errors are unchanged. */
 export function explainLoss(error: unknown, registry: Registry, performed: Performed): unknown {
   const { definition } = performed
   if (!(error instanceof CofferError) || isReading(definition)) return error
@@ -22,7 +21,6 @@ export function explainLoss(error: unknown, registry: Registry, performed: Perfo
   return new CofferError(error.code, text.filter((each) => each !== '').join(' '), { cause: error })
 }
 
-/** Whether the answer has a secret that no other command shows. */
 export function hasSecret({ definition, result }: Omit<Performed, 'input'>): boolean {
   const item = itemOutput(definition.output ?? {})
   const properties = (item.type === 'object' && item.properties) || {}

@@ -6,19 +6,17 @@ import { choosePaths, isList, itemsOf, linesOf, pick, readField } from './fields
 import { describePage, drawMany, drawOne, type Layout } from './table.js'
 import { isTerminal, type OutputStream, type Terminal, write } from './terminal.js'
 
-/** Makes rows and columns for people of the items of a list. */
 export type Summarize = (items: readonly unknown[]) => {
   rows: readonly unknown[]
   columns: readonly string[]
 }
 
-/** `fields` replaces `columns` (empty: all), in JSON too. `hints`: for an empty list, for no result. */
+/** `fields` replaces `columns` (empty: all), also in JSON. `hints`: notices for an empty list and for no result. */
 export interface PrintOptions extends Pick<Layout, 'marks' | 'formats' | 'wraps' | 'optional'> {
   format: Format
   columns?: readonly string[]
   fields?: readonly string[] | undefined
   hints?: { empty?: string; done?: string }
-  /** In a table without `fields`. */
   summarize?: Summarize | undefined
 }
 
@@ -37,8 +35,8 @@ export async function printForRun(
 }
 
 /**
- * `result`: JSON, a list, undefined (prints a notice), or for `ndjson`, `id` and `value` an async iterable.
- * Resolves to false, and stops, when the reader has closed the stream. @throws CofferError `usage` if an item has no id
+ * `result` is JSON, a list, undefined (prints a notice), or, for `ndjson`, `id` and `value`, an async iterable.
+ * Stops and resolves to false if the reader has closed the stream. @throws CofferError `usage` if an item has no id
  */
 export async function printResult(
   terminal: Terminal,
@@ -78,40 +76,43 @@ async function printTable(terminal: Terminal, result: unknown, options: PrintOpt
   for await (const text of texts) if (!(await write(stdout, text))) return false
   if (isList(result)) await printNotice(terminal, describePage(result, hints?.empty))
   else if (items.length === 0) await printNotice(terminal, hints?.empty ?? 'Nothing found.')
-  if (isCut) await printNotice(terminal, 'Cells are cut to fit: -o json shows all, --fields fewer columns.')
+  if (isCut)
+    await printNotice(
+      terminal,
+      'Cells are cut to fit. Show all with -o json, or choose columns with --fields.',
+    )
   return true
 }
 
-/** Columns of which few rows have a value. A table has them if some row has one. */
+/** Columns that are shown only if a row has a value. */
 const SPARSE = ['expires_at']
 
 function isShown(items: readonly unknown[], path: string): boolean {
   return !SPARSE.includes(path) || items.some((item) => readField(item, path) !== undefined)
 }
 
-/** Text to a file or a pipe is not truncated. */
+/** Infinite for a file or a pipe, because their text is not truncated. */
 function widthOf(stream: OutputStream): number {
   return isTerminal(stream) && stream.columns ? stream.columns : Number.POSITIVE_INFINITY
 }
 
 export async function printNotice({ stderr, quiet }: Terminal, text: string): Promise<void> {
   if (quiet) return
-  // The command goes on if a notice cannot be written, as on a full disk: often nobody awaits it.
+  // The command continues if a notice cannot be written, as on a full disk.
   await write(stderr, `${fold(displayLines(text), widthOf(stderr))}\n`).catch(() => undefined)
 }
 
-/** What a server reports while it runs: one line, whatever the names in it contain, so that none looks like another line. */
+/** Prints a report of a running server as one line, so that a name with a line break cannot imitate another report. */
 export async function printLogLine(terminal: Terminal, text: string): Promise<void> {
   await printNotice(terminal, display(text))
 }
 
-/** Something that the person may not want, such as an attribute that is ignored: `--quiet` does not silence it. */
+/** Warns of something that the person may not want, such as an ignored attribute. `--quiet` does not hide warnings. */
 export async function printWarning(terminal: Terminal, text: string): Promise<void> {
-  // As with a notice, the command goes on.
+  // The command continues if the warning cannot be written.
   await printMarked(terminal, 'warning:', text).catch(() => undefined)
 }
 
-/** For a failure after which the command goes on. */
 export async function printError(terminal: Terminal, text: string): Promise<void> {
   await printMarked(terminal, 'error:', text)
 }
@@ -122,7 +123,7 @@ async function printMarked({ stderr, colour }: Terminal, mark: 'warning:' | 'err
   await write(stderr, `${paint[mark](mark)}${shown.slice(mark.length)}\n`)
 }
 
-/** Folds all lines and indents those after the first: no file name or text of code can look like a message of ours. */
+/** Wraps text and indents all lines after the first, so that a file name or code cannot imitate a message of Coffer. */
 function indentRest(text: string, columns: number, width: number): string {
   const [first = '', ...rest] = text.split('\n')
   const lines = rest.map((line) =>
@@ -131,7 +132,7 @@ function indentRest(text: string, columns: number, width: number): string {
   return [fold(first, width), ...lines].join('\n')
 }
 
-/** Prints a failure to standard error: if JSON was asked for, the problem object, else text with one line per property. */
+/** Prints a failure to standard error: as a problem object if JSON was requested, else as text with a line for each property. */
 export async function printProblem(terminal: Terminal, problem: Problem, format?: Format): Promise<void> {
   const { stderr } = terminal
   if (format === 'json' || format === 'ndjson')
@@ -140,7 +141,7 @@ export async function printProblem(terminal: Terminal, problem: Problem, format?
   if (type === 'urn:coffer:problem:interrupted')
     return void (await write(stderr, `${fold(displayLines(detail), widthOf(stderr))}\n`))
   const lines = Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`))
-  // The detail may repeat the first line, with the place of the input before it.
+  // The detail may repeat the first line after the position of the input.
   const isRepeated = lines.length > 0 && detail.startsWith(lines[0]!)
   const isOne = lines.length === 1 && detail.includes(lines[0]!)
   const what = isRepeated && !isOne ? `The input has ${lines.length} errors:` : detail

@@ -3,19 +3,17 @@ import { ALL_SETTINGS, SETTINGS } from '../../global-flags.js'
 import type { Args, CommandOption, Options } from '../context.js'
 import { keyOf } from '../input/flags.js'
 
-/** The global flags. The address of a store or a server is left out, because it might have a password. */
+/** The global flags, without the address of a store or a server, which may have a password. */
 const GLOBAL = ALL_SETTINGS.filter((setting) => setting !== SETTINGS.store && setting !== SETTINGS.url)
 
 interface Given {
-  /** The command, with its program. */
   readonly command: string
   readonly args: Args
   readonly options: Options
-  /** The options of the command itself. */
   readonly own: readonly CommandOption[]
 }
 
-/** The command to paste: as it was given, with `more` words. An option in `more` takes the place of the one that was given. */
+/** The command to paste: the given command with `more` words. An option in `more` replaces the given option. */
 export function repeatCommand({ command, args, options, own }: Given, more: readonly string[]): string {
   const words = args.filter((arg) => arg !== undefined).map(quoteWord)
   const known = [...own.map(([flag]) => longOf(flag)), ...GLOBAL.map(({ word }) => word)]

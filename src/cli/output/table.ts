@@ -6,7 +6,7 @@ import { readField } from './fields.js'
 type Bold = (text: string) => string
 
 const GAP = '  '
-/** The least width of a column, unless its name is wider. Some are useless when they are cut: ids, and API keys. */
+/** The minimum width of a column, unless its name is wider. Ids and API keys are useless when they are cut. */
 const MIN_WIDTH = 8
 const MIN_FIRST_WIDTH = 36
 const MIN_WIDTHS: Record<string, number> = {
@@ -19,11 +19,10 @@ const MIN_WIDTHS: Record<string, number> = {
   expires_at: 20,
   message: 20,
 }
-/** The most padding in a file or a pipe, where nothing is cut: one long value does not widen all rows. */
+/** The maximum padding in a file or a pipe, so that one long value does not widen all rows. */
 const MAX_PADDED = 200
-/** A longer label does not move the values of other lines. */
+/** A longer label does not indent the values of other lines. */
 const MAX_LABEL = 24
-/** A time as the API formats it. */
 const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}\+00:00$/
 
 function textOf(value: unknown): string {
@@ -33,32 +32,29 @@ function textOf(value: unknown): string {
   return isFlat ? value.map(display).join(', ') : toJson(value)
 }
 
-/** Writes the members of the list in a field, one line each. */
+/** Formats a member of a list as one line. */
 export type FormatItem = (item: unknown) => string
 
-/** The text of a table cell; times are shortened to seconds. */
 export function cellOf(path: string, value: unknown, format?: FormatItem): string {
   if (format !== undefined && Array.isArray(value)) return value.map(format).map(display).join('; ')
   const isTime = path.endsWith('_at') && !path.includes('.') && typeof value === 'string'
   return textOf(isTime ? value.replace(TIME, '$1T$2Z') : value)
 }
 
-/** `marks`: by field, what follows its name. */
+/** `marks`: text after the name of a field. */
 export interface Layout {
   width: number
   bold: Bold
   marks?: Readonly<Record<string, string>> | undefined
-  /** By field, how the members of its list are written, if not as JSON. */
+  /** The format of list members, by field; default: JSON. */
   formats?: Readonly<Record<string, FormatItem>> | undefined
-  /** Cells that are too wide have several lines, instead of being cut. */
   wraps?: boolean | undefined
-  /** Columns that are left out, in this order, if the table is too wide. */
+  /** Columns to leave out, in this order, if the table is too wide. */
   optional?: readonly string[] | undefined
-  /** All columns, once one was left out. */
+  /** All columns, if some were left out. */
   all?: readonly string[]
 }
 
-/** One object, one line per field. JSON that is too wide is indented below its label. */
 export function drawOne(value: unknown, fields: readonly string[] | undefined, layout: Layout) {
   if (!isObject(value) || Object.keys(value).length === 0) return `${textOf(value)}\n`
   const { width, bold, marks = {}, formats = {} } = layout
@@ -82,7 +78,7 @@ export function drawOne(value: unknown, fields: readonly string[] | undefined, l
   return shown.map(([name, field]) => `${bold(`${name}:`)}${drawField(name, field)}\n`).join('')
 }
 
-/** A table, or one object below another if columns were too narrow. Calls `onCut` if something does not fit. */
+/** Draws a table, or one object below another if columns would be too narrow. Calls `onCut` if a cell was cut. */
 export async function* drawMany(
   items: readonly unknown[],
   columns: readonly string[],
@@ -109,13 +105,12 @@ export async function* drawMany(
   } else yield items.map((item) => drawOne(item, all ?? columns, layout)).join('\n')
 }
 
-/** One row for each line of the highest cell. */
 function alignLines(cells: readonly (readonly string[])[]): string[][] {
   const height = Math.max(...cells.map(({ length }) => length))
   return Array.from({ length: height }, (_, at) => cells.map((lines) => lines[at] ?? ''))
 }
 
-/** Narrows the widest columns first; undefined if the least widths do not fit. */
+/** Narrows the widest columns first. Returns undefined if the minimum widths do not fit. */
 function fitColumns(cells: readonly (readonly string[])[], width: number): number[] | undefined {
   const [heads = []] = cells
   const most = width === Number.POSITIVE_INFINITY ? MAX_PADDED : width
@@ -133,15 +128,15 @@ function fitColumns(cells: readonly (readonly string[])[], width: number): numbe
   return undefined
 }
 
-/** Placeholder for one column of text, from the private use area; never printed. */
+/** A placeholder for one column of text, from the private use area. It is never printed. */
 const STAND_IN = '\ue000'
-/** The time of cli-table3 grows with the square of the number of rows. */
+/** The time that cli-table3 needs grows with the square of the number of rows. */
 const ROWS_AT_ONCE = 50
 const EDGES = ['', '-left', '-mid', '-right'].flatMap((part) => [`top${part}`, `bottom${part}`])
 const NO_RULES = ['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', ...EDGES]
 const CHARS = { ...Object.fromEntries(NO_RULES.map((name) => [name, ''])), middle: GAP }
 
-/** cli-table3 measures by an old Unicode, so it lays out stand-ins, which the cells replace in order. */
+/** cli-table3 measures with old Unicode data, so it lays out placeholders, which are then replaced by the cells in order. */
 async function* drawTable(rows: readonly (readonly string[])[], colWidths: number[], bold: Bold) {
   const { default: Table } = await import('cli-table3')
   const [heads = [], ...others] = rows
@@ -152,13 +147,13 @@ async function* drawTable(rows: readonly (readonly string[])[], colWidths: numbe
   for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
     const table = new Table({ chars: CHARS, style, colWidths })
     table.push(...rows.slice(at, at + ROWS_AT_ONCE).map((row) => row.map(toStandIn)))
-    // Trimmed before the cells are inserted, so that trimming does not depend on their length.
+    // Trims before the cells are inserted, so that their own spaces are kept.
     for (const line of table.toString().split('\n'))
       yield `${line.trimEnd().replace(/\ue000+/g, () => cells.next().value ?? '')}\n`
   }
 }
 
-/** The position of a page in its list; `empty` if the list has no items. A page by cursor has no number. */
+/** The position of a page in its list, or `empty` if the list has no items. A page by cursor has no number. */
 export function describePage(
   { pagination, data }: List<unknown> | CursorPage<unknown>,
   empty = 'Nothing found.',

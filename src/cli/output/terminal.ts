@@ -4,31 +4,30 @@ import { CofferError, codeOf } from '../../errors.js'
 
 export type InputStream = Readable & { readonly isTTY?: boolean | undefined; unref?(): unknown }
 
-/** `columns` is the width of a terminal; absent for other streams. */
+/** `columns` is the width of a terminal. Other streams have none. */
 export type OutputStream = Writable & {
   readonly isTTY?: boolean | undefined
   readonly columns?: number | undefined
 }
 
-/** Node makes a stream when it is first asked for, standard input in 4 ms: ask only where it is needed. */
+/** Node creates a stream at its first use. Standard input takes 4 ms, so read it only if it is needed. */
 export interface Streams {
   readonly stdin: InputStream
   readonly stdout: OutputStream
   readonly stderr: OutputStream
 }
 
-/** The columns of what is no terminal. */
 export const DEFAULT_COLUMNS = 80
 
 export interface Terminal extends Streams {
   readonly colour: { readonly stdout: boolean; readonly stderr: boolean }
-  /** Disables notices and progress, but neither warnings nor errors. */
+  /** Hides notices and progress, but not warnings and errors. */
   readonly quiet: boolean
-  /** Whether prompts are possible: standard input and standard error are terminals, without `--no-input`. */
+  /** Whether prompts are possible: standard input and error are terminals, and `--no-input` is not given. */
   readonly mayPrompt: boolean
 }
 
-/** Colour, by the first rule that applies: `--color`; a non-empty `NO_COLOR`; a terminal, not `dumb`. */
+/** The first of these decides about colour: `--color`; a non-empty `NO_COLOR`; whether it is a terminal that is not `dumb`. */
 export function detectTerminal(
   streams: Streams,
   env: Environment,
@@ -60,13 +59,13 @@ export function isTerminal(stream: { readonly isTTY?: boolean | undefined }): bo
   return stream.isTTY === true
 }
 
-/** Codes of an error after which nobody reads. `EOF` is `EPIPE` on Windows. The third follows on further writes. */
+/** Error codes that mean that the reader is gone. `EOF` is `EPIPE` on Windows. The third comes with later writes. */
 const READER_GONE = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
-/** Waits for the stream. Resolves to false if its reader is gone. @throws CofferError `storage_failed` */
+/** Resolves when the text is written, to false if the reader is gone. @throws CofferError `storage_failed` */
 export function write(stream: OutputStream, text: string): Promise<boolean> {
   if (text === '') return Promise.resolve(true)
-  // Node also emits `error`, which would end the process without a listener.
+  // Node also emits `error`. Without a listener it would end the process.
   if (!stream.listeners('error').includes(ignoreError)) stream.on('error', ignoreError)
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => {
@@ -78,5 +77,5 @@ export function write(stream: OutputStream, text: string): Promise<boolean> {
   })
 }
 
-/** The callback of the write has the error. */
+/** The callback of the write handles the error. */
 function ignoreError(): void {}

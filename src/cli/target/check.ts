@@ -10,7 +10,7 @@ const KEY_GIVEN =
   'Only the owner of the vault can do this, and an API key was given. Run it without a key: unset COFFER_API_KEY, ' +
   'and give neither --api-key-stdin nor a profile with a key.'
 
-/** Checks what can be checked before anything is asked. Resolves to the API key of the caller; undefined for the owner. */
+/** Checks the target before the first prompt. Resolves to the API key of the caller; undefined for the owner. */
 export async function checkTarget(line: OperationLine, isExplained: boolean): Promise<string | undefined> {
   const { context, definition, options } = line
   const { terminal, config, input } = context
@@ -21,7 +21,7 @@ export async function checkTarget(line: OperationLine, isExplained: boolean): Pr
   const isOwners = definition.access.owner !== undefined && !isControl(definition)
   const controlKey = isControl(definition) ? context.env.COFFER_CONTROL_KEY : undefined
   const isGiven = config.apiKey !== undefined || config.apiKeyStdin
-  // A key that was ignored would give its caller the owner's rights.
+  // Ignoring the key would give the caller the owner's rights.
   if (isOwners && isGiven && config.url === undefined) throw new CofferError('forbidden', KEY_GIVEN)
   const key = isOwners
     ? undefined

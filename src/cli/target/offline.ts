@@ -23,7 +23,6 @@ import { askNewPassphrase, chooseOpener, saveKeyFile } from './opener.js'
 import { describePlace, newVaultDirectory, placeOf } from './place.js'
 import { askOwned, findTenantChoice, reactorOptions, retryPassphrase } from './vault.js'
 
-/** Shows the progress of what the label names. */
 type Show = (label: string) => (done: number, total: number) => void
 
 /** Contract: {@link mayRunOffline}. */
@@ -93,7 +92,7 @@ function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
       const tenant = await findTenantChoice(context)
       const change = { added: opener, choose: chooseSlots, tenant }
       const slots = await changeKeySlots(place, choose, change).catch(async (error: unknown) => {
-        // After other failures it is not certain that the new key file opens nothing.
+        // After other failures, the new key file may open the vault, so it is kept.
         const isRefused = error instanceof CofferError && error.code === 'conflict'
         for (const path of saved)
           if (isRefused) await rm(path, { force: true })
@@ -113,7 +112,6 @@ function describeUncertain(path: string): string {
   )
 }
 
-/** The target of a copy. @throws CofferError `usage` */
 function findTarget(context: CommandContext, to: string, passwordFile: string | undefined): VaultLocation {
   if (!isStore(to)) {
     if (passwordFile === undefined) return placeOf(context, resolveDirectory(context.cwd, to))
@@ -129,7 +127,7 @@ function findTarget(context: CommandContext, to: string, passwordFile: string | 
   return { ...place, storePassword }
 }
 
-/** The secret of a new slot: a passphrase from a file or a prompt, or a new key file. `noteSaved` is given its path. */
+/** Creates the secret of a new slot: a passphrase from a file or a prompt, or a new key file. `noteSaved` receives its path. */
 async function createOpener(
   context: CommandContext,
   { kind, file }: NewSlot,

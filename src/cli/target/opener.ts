@@ -12,14 +12,13 @@ export function keyFilePath({ config }: CommandContext, vault: string): string {
   return join(config.directory, 'keys', `${vault}.key`)
 }
 
-/** The key file of the vault `id`: at its default path, or beside a demo vault. */
 export function findKeyFile(context: CommandContext, id: string): string | undefined {
   const place = locateVault(context) ?? ''
   const beside = place.endsWith(DEMO_VAULT) ? [join(dirname(place), 'vault.key')] : []
   return [context.config.keyFile ?? keyFilePath(context, id), ...beside].find((path) => existsSync(path))
 }
 
-/** An existing key file is preferred to a passphrase, because it needs no prompt. */
+/** Prefers an existing key file to a passphrase, because a key file needs no prompt. */
 export async function chooseOpener(context: CommandContext, { id, slots }: LockedVault): Promise<Opener> {
   const { config, input } = context
   const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
@@ -40,7 +39,7 @@ export async function chooseOpener(context: CommandContext, { id, slots }: Locke
   throw new CofferError('vault_locked', `${where} ${way}`)
 }
 
-/** False for what may not be looked at. */
+/** False if the path may exist but cannot be examined. */
 function isMissing(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) === undefined
@@ -49,7 +48,6 @@ function isMissing(path: string): boolean {
   }
 }
 
-/** What opens a vault whose key file is lost. */
 function describeWayOut(slots: LockedVault['slots']): string {
   if (slots.includes('passphrase'))
     return 'If it is lost: a passphrase opens this vault too, without --key-file.'
@@ -77,12 +75,12 @@ async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opene
   return { kind: 'passphrase', passphrase: typed.passphrase }
 }
 
-/** Runs the command in a shell, because it is written for one; only the user's own settings contain it. */
+/** Runs the command in a shell. The command comes only from the user's own settings. */
 async function runPassphraseCommand(command: string): Promise<string> {
   const { spawnSync } = await import('node:child_process')
   const options = { maxBuffer: SECRET_LIMIT_BYTES, encoding: 'utf8' } as const
   const { status, signal, stdout } = spawnSync('/bin/sh', ['-c', command], options)
-  // The output may contain the passphrase, so it is not part of the message.
+  // The message does not contain the output, which may contain the passphrase.
   const end = signal ?? `exit ${status}`
   if (status !== 0) throw new CofferError('vault_locked', `The passphrase command failed (${end}).`)
   const passphrase = stdout.split('\n')[0]!.replace(/\r$/, '')
@@ -99,7 +97,7 @@ export async function askNewPassphrase(
   return askTwice(terminal, { message: 'New passphrase', missing, validate })
 }
 
-/** Saves a new key. Does not overwrite a file, which may be the only key of another vault. @throws CofferError */
+/** Saves a new key. Overwrites no file, because it may be the only key of another vault. @throws CofferError */
 export async function saveKeyFile(path: string, text: string): Promise<void> {
   const { writeUserFile } = await import('../../vault/user-file.js')
   try {

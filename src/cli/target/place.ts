@@ -15,22 +15,21 @@ import type { CommandContext } from '../context.js'
 import { printNotice, printWarning } from '../output/output.js'
 
 const VAULT_DIRECTORY = '.coffer'
-/** The directory of `coffer serve --demo`; used if there is no other vault. */
+/** The directory of `coffer serve --demo`. Commands use its vault if there is no other. */
 export const DEMO_DIRECTORY = '.coffer-demo'
 export const DEMO_VAULT = join(DEMO_DIRECTORY, 'vault')
 
-/** The end of a refusal where a server is named. */
 export const NEEDS_VAULT =
   'needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.'
 
-/** The place of a new vault: the address of its store, or its directory, by default `.coffer` in the current one. */
+/** The place of a new vault: the address of its store, or its directory, by default `.coffer` in the current directory. */
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
   if (config.store !== undefined) return parseStoreAddress(config.store).text
   if (config.url !== undefined) throw usage(`This ${NEEDS_VAULT}`)
   return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
 }
 
-/** By settings; else `.coffer` or a demo vault, here or above. @throws CofferError `vault_missing`, `usage` */
+/** Finds the vault by settings, else a `.coffer` or demo vault in this or a parent directory. @throws CofferError `vault_missing`, `usage` */
 export function findVaultDirectory(context: CommandContext): string {
   const found = locateVault(context)
   if (found !== undefined) return found
@@ -50,7 +49,7 @@ export function locateVault(context: CommandContext): string | undefined {
   }
   for (let directory = context.cwd; ; directory = dirname(directory)) {
     const names = [VAULT_DIRECTORY, DEMO_VAULT]
-    // A vault without its header is not passed over, because the commands would use another vault instead.
+    // A vault without its header counts too. Otherwise commands would silently use another vault.
     const found = findTraces(directory, names)
     if (found !== undefined || directory === dirname(directory)) return found
   }
@@ -60,7 +59,7 @@ function findVault(directory: string, names: readonly string[]): string | undefi
   return names.map((name) => join(directory, name)).find((path) => existsSync(join(path, 'vault.json')))
 }
 
-/** Like {@link findVault}, but also finds a vault that has lost its header, and one whose creation has not ended. */
+/** Like {@link findVault}, but also finds a vault that has lost its header, or whose creation is incomplete. */
 function findTraces(directory: string, names: readonly string[]): string | undefined {
   return names
     .map((name) => join(directory, name))
@@ -73,26 +72,24 @@ function vaultMissing(where: string, command: string): CofferError {
   return new CofferError('vault_missing', `There is no vault in ${where}. Create one with: ${command}`)
 }
 
-/** Checks that the vault exists, before prompting for input. @throws CofferError `vault_missing` */
+/** Checks that the vault exists before the first prompt. @throws CofferError `vault_missing` */
 export function requireVault(context: CommandContext): void {
   const directory = findVaultDirectory(context)
   if (context.config.store === undefined && !existsSync(directory))
     throw vaultMissing(directory, `coffer init --vault ${quoteWord(directory)}`)
 }
 
-/** Without its header nothing of a vault can be read. */
+/** A vault cannot be read without its header. */
 export function hasVaultHeader(context: CommandContext): boolean {
   return context.config.store !== undefined || existsSync(join(findVaultDirectory(context), 'vault.json'))
 }
 
-/** Opening the vault again does not repeat its notices. */
 export async function noticeOnce({ terminal, typed }: CommandContext, text: string): Promise<void> {
   if (typed.told.has(text)) return
   typed.told.add(text)
   await printNotice(terminal, text)
 }
 
-/** Opening the vault again does not repeat its warnings. */
 async function warnOnce({ terminal, typed }: CommandContext, text: string): Promise<void> {
   if (typed.told.has(text)) return
   typed.told.add(text)
@@ -101,7 +98,7 @@ async function warnOnce({ terminal, typed }: CommandContext, text: string): Prom
 
 export function placeOf(context: CommandContext, directory = findVaultDirectory(context)): VaultLocation {
   const storePassword = () => readStorePassword(context)
-  // The engine tells of damage, of a clock that jumped, and of writes that failed.
+  // The engine reports damage, a clock that has jumped, and failed writes.
   const notice = (text: string) => void warnOnce(context, text)
   return { directory, storePassword, pid: context.pid, clock: context.clock, notice }
 }
@@ -110,7 +107,7 @@ export function describePlace(place: string): { directory: string } | { store: s
   return isStore(place) ? { store: place } : { directory: place }
 }
 
-/** From a file or a descriptor, else from the address; without one the database's client looks for a `PGPASSFILE`. */
+/** Reads the password from a file or a descriptor, else from the address. If there is none, the client uses a `PGPASSFILE`. */
 async function readStorePassword({ config, input, typed }: CommandContext): Promise<string | undefined> {
   const { store, storePasswordFile: file, storePasswordFd: descriptor } = config
   if (store === undefined) return undefined
@@ -121,7 +118,7 @@ async function readStorePassword({ config, input, typed }: CommandContext): Prom
   return typed.storePassword
 }
 
-/** Warns, before the store is connected to, of a visible password and of a weaker connection. */
+/** Warns of a visible password and of a weak connection, before the program connects to the store. */
 export async function warnOfStore(context: CommandContext): Promise<void> {
   const { store } = context.config
   if (store === undefined) return

@@ -17,7 +17,7 @@ const KEY_MISSING =
 const CONTROL_KEY_MISSING =
   'The control plane of a server needs its key, which coffer serve prints. Set COFFER_API_KEY to it, or give --api-key-stdin.'
 
-/** @throws CofferError `usage`; that of a call */
+/** @throws CofferError `usage`; the vault throws the error of each call */
 export async function reachServer(context: CommandContext, address: string): Promise<Vault> {
   const { config, input, signal } = context
   const { ca: file, insecure, prefix, timeoutMs } = config
@@ -38,7 +38,7 @@ export async function reachServer(context: CommandContext, address: string): Pro
   }
   return {
     ask: ask as Vault['ask'],
-    // The server purges what has expired.
+    // The server itself purges expired records.
     sweep: async () => 0,
     close: async () => sockets?.close(),
   }
@@ -48,7 +48,7 @@ function prefixAdvice(prefix: string): string {
   return `Give --prefix ${prefix}, set COFFER_PREFIX=${prefix}, or keep it: coffer profile set NAME prefix ${prefix}`
 }
 
-/** Checks that a server performs the operation, before anything is asked. @throws CofferError `usage`, `unauthenticated` */
+/** Checks, before the first prompt, that a server performs the operation. @throws CofferError `usage`, `unauthenticated` */
 export function requireServed(
   { url = '', insecure }: Config,
   definition: RegisteredOperation,

@@ -1,4 +1,4 @@
-/** The vault of a run: opened here, or reached through the process or the server that has it open. */
+/** The vault of a run: opened in this process, or reached through the process or server that has it open. */
 import { resolve } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, noRevealError } from '../../errors.js'
@@ -12,7 +12,7 @@ import { DEMO_DIRECTORY, DEMO_VAULT, noticeOnce, placeOf, warnOfStore } from './
 
 export type Role = 'command' | 'server'
 
-/** The vault of this run, opened here or reached through a server that has it open. @throws CofferError */
+/** Opens the vault of this run, or reaches it through a server that has it open. @throws CofferError */
 export async function reachThisVault(context: CommandContext, role: Role = 'command'): Promise<Vault> {
   const { url, noReveal } = context.config
   const vault =
@@ -22,7 +22,7 @@ export async function reachThisVault(context: CommandContext, role: Role = 'comm
   return noReveal ? { ...vault, ask: (request) => vault.ask({ ...request, noReveal }) } : vault
 }
 
-/** Opens the vault of this run by `reachVault`, or by `openVault` in this process. @throws CofferError those of `open` */
+/** Opens the vault of this run with `open`, which is `reachVault` or `openVault`. @throws CofferError as `open` does */
 export async function openThisVault<V>(
   context: CommandContext,
   role: Role,
@@ -36,7 +36,7 @@ export async function openThisVault<V>(
   return vault
 }
 
-/** Opens again, twice at most, after a wrong passphrase was typed. */
+/** After a wrong typed passphrase, opens again, at most twice. */
 export async function retryPassphrase<V>({ typed }: CommandContext, open: () => Promise<V>): Promise<V> {
   for (let left = 2; ; left--) {
     try {
@@ -50,7 +50,7 @@ export async function retryPassphrase<V>({ typed }: CommandContext, open: () => 
   }
 }
 
-/** Gives `vault` the options of this run for reactors, runs `work` on it, and closes it. */
+/** Configures reactors of `vault` with the options of this run, runs `work`, and closes the vault. */
 export async function withVault<V extends Vault, T>(
   context: CommandContext,
   vault: V,
@@ -68,7 +68,6 @@ export async function withVault<V extends Vault, T>(
   }
 }
 
-/** Opens the vault of this run for one operation. */
 export async function askOnce(context: CommandContext, request: OperationRequest): Promise<unknown> {
   const vault = await reachThisVault(context)
   return (await withVault(context, vault, () => vault.ask(request))).result
@@ -79,7 +78,6 @@ export async function askOwned(context: CommandContext, operation: string): Prom
   return askOnce(context, { operation, input: {}, as })
 }
 
-/** Settings of this run for reactors. */
 export async function reactorOptions({ config, input, cwd }: CommandContext): Promise<ReactorOptions> {
   const { allowNet, modules, ca: file, noReveal } = config
   if (noReveal && modules !== undefined) throw noRevealError('--modules, whose code is given data')
@@ -87,7 +85,7 @@ export async function reactorOptions({ config, input, cwd }: CommandContext): Pr
   return omitUndefined({ ca, allowNet, modulesDirectory: modules && resolve(cwd, modules) })
 }
 
-/** The tenant of this run, from a flag or the environment, else the default; undefined for the first. */
+/** The tenant of this run: from a flag or the environment, else the user's default, else undefined (the first tenant). */
 export async function findTenantChoice(context: CommandContext): Promise<string | undefined> {
   if (context.config.tenant !== undefined) return context.config.tenant
   const { tenants } = await readUserSettings(context.config.directory)
@@ -95,7 +93,7 @@ export async function findTenantChoice(context: CommandContext): Promise<string 
   return tenants[await identifyVault(placeOf(context))]
 }
 
-/** Stores the default tenant of the vault of this run; undefined removes it. @throws CofferError `storage_failed` */
+/** Stores the default tenant for the vault of this run. Undefined removes it. @throws CofferError `storage_failed` */
 export async function rememberTenant(context: CommandContext, tenantId: string | undefined): Promise<void> {
   const { directory } = context.config
   const settings = await readUserSettings(directory)

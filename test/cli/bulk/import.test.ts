@@ -189,7 +189,7 @@ testVault('an interrupt ends a run between two batches and says how to continue'
   const options = { columns: 80, interruptAt: '250', env: { COFFER_OUTPUT: 'json' } }
   const { code, stderr } = await home.run(RESUME, options)
   t.equal(code, 130)
-  t.match(stderr, /Stopping…[\s\S]*Interrupted after 250 rows\. The same command goes on from there\./)
+  t.match(stderr, /Stopping…[\s\S]*Interrupted after 250 rows\. Run the same command to continue\./)
   t.match(stderr, /█.* %/, 'with a bar')
   t.match(await home.json(RESUME), { resumed_after: 250, created: 7750 })
   t.equal(await total(home), 8000)

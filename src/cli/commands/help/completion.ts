@@ -1,4 +1,4 @@
-/** Scripts for shells, and the words that these ask for. Failures are silent, and nothing is asked. */
+/** Completion scripts for shells, and the words that the scripts request. Failures are silent, and there are no prompts. */
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
 import { findFixture } from '../../../assets.js'
@@ -22,10 +22,10 @@ import { applyProfile } from '../profile.js'
 
 const MAX_VALUES = 50
 
-/** Their scripts quote what they insert: zsh and fish by themselves. */
+/** The scripts quote the inserted words. zsh and fish do this by themselves. */
 const SHELLS = ['bash', 'fish', 'zsh']
 
-/** `coffer completion SHELL`, and what its scripts ask. @throws CofferError `usage` for an unknown shell */
+/** `coffer completion SHELL`, and the requests of its scripts. @throws CofferError `usage` for an unknown shell */
 export async function printCompletion(context: CommandContext, [shell = '', ...words]: Args): Promise<void> {
   const { stdout } = context.terminal
   if (shell === 'words') {
@@ -37,9 +37,9 @@ export async function printCompletion(context: CommandContext, [shell = '', ...w
   await write(stdout, readFileSync(findFixture(`completion/${shell}`), 'utf8'))
 }
 
-/** The words that can replace the last of `words`, which is begun or empty; a description follows after a tab. */
+/** Completions of the last word, which is begun or empty. A tab and a description may follow each. */
 async function complete(context: CommandContext, words: readonly string[]): Promise<string[]> {
-  // Bash splits at an equals sign, and what follows it may not be there yet.
+  // Bash splits words at an equals sign. The value after it may be missing yet.
   const line = [...words, ...(words.at(-1) === '=' ? [''] : [])].filter((word) => word !== '=')
   const current = line.at(-1) ?? ''
   const values = await listCandidates(context, line.slice(0, -1), current)
@@ -79,7 +79,7 @@ async function listCandidates(context: CommandContext, before: readonly string[]
   return property === undefined ? [] : listValues(context, before, path, property)
 }
 
-/** The scripts of shells that show no descriptions cut them off. */
+/** Scripts for shells without descriptions cut the description off. */
 const describe = (word: string, text = '') => (text === '' ? word : `${word}\t${text}`)
 const describeAll = (commands: readonly Command[]) =>
   commands.map((each) => describe(each.name(), each.description()))
@@ -87,7 +87,6 @@ const describeAll = (commands: readonly Command[]) =>
 const isNamed = ({ short, long }: Option, word?: string) =>
   word !== undefined && (short === word || long === word)
 
-/** The command that the words begin with, and the words after its name. */
 function findCommand(program: Command, words: readonly string[]) {
   let command = program
   let depth = 0
@@ -99,7 +98,7 @@ function findCommand(program: Command, words: readonly string[]) {
   }
 }
 
-/** The values of a flag, or of the property of a positional argument. `begun`: what is typed of the value. */
+/** The values of a flag or of a positional argument. `begun`: the typed part of the value. */
 async function listValues(
   context: CommandContext,
   before: readonly string[],
@@ -109,13 +108,13 @@ async function listValues(
 ) {
   if (asked === '--profile') return Object.keys((await readUserSettings(context.config.directory)).profiles)
   const definition = context.registry.find(path)
-  // An option of the command alone may be a property of what it creates.
+  // An option that is no flag of the operation may be a property of the noun's records.
   const creator = context.registry.find(`${path.split(' ')[0]} create`)
   const flags = [definition, creator].flatMap((each) => (each === undefined ? [] : listFlags(each)))
   const flag = flags.find(({ name }) => name === asked)
   const schema = flag?.schema ?? definition?.input.properties?.[asked]
   const noun = asked === '--tenant' ? 'tenant' : asked === '--explain-as' ? 'app' : schema?.refersTo
-  // A list of tokens would be in the log.
+  // Tokens are not offered, because listing them would be logged.
   if (noun === 'token') return []
   if (noun !== undefined) return listNames(context, before, noun)
   if (schema === undefined) return []
@@ -130,8 +129,8 @@ async function listValues(
 }
 
 /**
- * From the vault that the line names. Fails if somebody would have to be asked for its passphrase, if it needs a descriptor,
- * or if it would wait for another process. A server that has the vault open answers only who holds a key of the vault.
+ * Names of records in the vault that the line names. Fails if opening the vault needs a prompt or a descriptor, or would
+ * wait for another process. A server that has the vault open answers only a process that can open the vault itself.
  */
 async function listNames(context: CommandContext, before: readonly string[], noun: string) {
   const flags: Record<string, string> = {}
@@ -141,13 +140,13 @@ async function listNames(context: CommandContext, before: readonly string[], nou
   }
   const env = await applyProfile(flags, context.env)
   const config = { ...readConfig(flags, env) }
-  // A command may ask a person, and a descriptor can be read once.
+  // A passphrase command may ask a person, and a descriptor can be read only once.
   for (const name of ['passphraseFd', 'passphraseCommand', 'storePasswordFd'] as const) delete config[name]
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
   const quiet: CommandContext = { ...context, env, config, terminal }
   const place = { ...placeOf(quiet), timeoutMs: 0 }
   const vault = await reachVault(place, (locked) => {
-    // A key file opens it faster than the passphrase that commands would use.
+    // A key file opens the vault faster than a passphrase.
     const hasKeyFile = locked.slots.includes('key-file') && findKeyFile(quiet, locked.id) !== undefined
     if (hasKeyFile) delete config.passphraseFile
     return chooseOpener(quiet, locked)

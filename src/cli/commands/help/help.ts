@@ -14,7 +14,6 @@ import { DEFAULT_COLUMNS, isTerminal, type Terminal, write } from '../../output/
 
 type HelpIo = Pick<CommandContext, 'env' | 'listSummaries'> & Pick<Terminal, 'stdout'>
 
-/** @throws CofferError `usage` for an unknown command or topic */
 export async function printHelp(context: CommandContext, args: Args, options: Options): Promise<void> {
   const { stdout } = context.terminal
   const words = args as string[]
@@ -26,7 +25,7 @@ export async function printHelp(context: CommandContext, args: Args, options: Op
   await write(stdout, `${toJson(describeTree(context, words.join(' ')), stdout.isTTY ? 2 : 0)}\n`)
 }
 
-/** Wraps the last column of a table too: under itself, or below the row if the terminal is narrow. */
+/** Wraps text and the last column of tables. In a narrow terminal, the last column goes below its row. */
 function foldTopic(topic: string, columns = DEFAULT_COLUMNS): string {
   const foldRow = (row: string, start: string, last: string) => {
     if (measureWidth(row) <= columns) return row
@@ -37,7 +36,6 @@ function foldTopic(topic: string, columns = DEFAULT_COLUMNS): string {
   return fold(topic, columns).replaceAll(/^( .*\S {2,})(\S.*)$/gm, foldRow)
 }
 
-/** The columns of a row on as few lines as they fit on. */
 function stackColumns(row: string, width: number): string {
   const lines: string[] = []
   for (const column of row.trim().split(/ {2,}/)) {
@@ -48,7 +46,7 @@ function stackColumns(row: string, width: number): string {
   return measureWidth(row.trimEnd()) <= width ? row.trimEnd() : lines.join('\n')
 }
 
-/** `text`: empty for the help of all commands. */
+/** If `text` is empty, prints the help of all commands. */
 export async function printHelpText(io: HelpIo, text: string): Promise<void> {
   if (text !== '') return page(io, text)
   const { describeGroups } = await import('./overview.js')
@@ -56,20 +54,20 @@ export async function printHelpText(io: HelpIo, text: string): Promise<void> {
   return page(io, describeGroups(listSummaries(), TOPIC_NAMES, stdout.columns ?? DEFAULT_COLUMNS))
 }
 
-/** Prints a long text through `PAGER` on a terminal; `less` ends by itself if the text fits the screen. */
+/** Prints through `PAGER` on a terminal. `less` ends by itself if the text fits the screen. */
 async function page({ stdout, env }: HelpIo, text: string): Promise<void> {
   const { PAGER } = env
   if (PAGER && isTerminal(stdout)) {
     const { spawnSync } = await import('node:child_process')
     const options = { input: text, stdio: ['pipe', 'inherit', 'inherit'], env: { LESS: 'FRX', ...env } }
     const { status } = spawnSync('/bin/sh', ['-c', PAGER], options as never)
-    // The shell found it, and what it did is for the person who chose it.
+    // The shell has found the pager. A failure of the pager itself is not ours.
     if (status !== null && status < 126) return
   }
   await write(stdout, text)
 }
 
-/** The page of a noun or a command without one; of the program for any other word. */
+/** The manual page of a noun or of a command without a noun. Any other word gets the page of the program. */
 export async function describeManual(
   context: Pick<CommandContext, 'registry' | 'findTerminalCommand' | 'listCommands'>,
   [word]: readonly string[],
@@ -131,7 +129,7 @@ function describeOne(command: Command, words: readonly string[], context: Comman
     audience: access.owner !== undefined ? 'owner' : endpoint === undefined ? 'command' : 'everybody',
     ...omitUndefined({
       http: endpoint && `${endpoint.method} ${endpoint.path}`,
-      // A component is described in place, because there is no document to refer to.
+      // Components are described in place, because there is no document to refer to.
       output:
         output &&
         toJsonSchema(
@@ -151,7 +149,6 @@ function describeFlag(option: Option): object {
   return { names: namesOf(option), type, description, ...omitUndefined({ values: argChoices }) }
 }
 
-/** The type of a flag of the operation's input, as JSON Schema. */
 function describeType(operation: RegisteredOperation | undefined, option: Option): object {
   const names = namesOf(option)
   const flags = operation === undefined ? [] : listFlags(operation)

@@ -1,11 +1,11 @@
-/** Manual pages, in the macros of man(7): one of all commands in groups, and one of each. */
+/** Manual pages with the macros of man(7): one for the program, and one for each noun or command. */
 import type { Argument, Command, Option } from 'commander'
 import { VERSION } from '../../../version.js'
 
-/** The text of a declaration that its command does not have. */
+/** Finds the texts of a declaration that commander does not store. */
 export type FindDetails = (name: string) => { details?: string; examples: readonly string[] } | undefined
 
-/** `topics`: texts by their titles, for the page of the program. */
+/** `topics`: texts by title, for the page of the program. */
 export function formatManual(command: Command, find: FindDetails, topics: Record<string, string> = {}) {
   const name = nameOf(command)
   const isProgram = command.parent === null
@@ -24,7 +24,6 @@ export function formatManual(command: Command, find: FindDetails, topics: Record
   ].join('\n')
 }
 
-/** The command, and those below it. */
 function describe(command: Command, find: FindDetails): string[] {
   const name = nameOf(command)
   const { details, examples = [] } = find(name) ?? {}
@@ -56,7 +55,7 @@ function nameOf(command: Command): string {
   return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
 }
 
-/** No line is taken for a request, and hyphens stay what they are. */
+/** Escapes text, so that no line is taken for a roff request and hyphens are kept. */
 function escapeRoff(text: string): string {
   return text
     .replaceAll('\\', '\\e')

@@ -1,7 +1,7 @@
-/** `coffer` and `coffer --help`: the commands in groups, on one screen. */
+/** The text of `coffer` and `coffer --help`: the commands in groups, on one screen. */
 import { fold, indent } from '../../output/display.js'
 
-/** The commands of each group. `help` and `version` are in none. */
+/** The commands of each group. `help` and `version` are in no group. */
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
   Data: ['token', 'intent', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
@@ -10,7 +10,7 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Vault: ['vault', 'config', 'profile'],
 }
 const [GROUP_COLUMNS, NAME_COLUMNS] = [8, 12]
-/** A narrower terminal wraps the lines by itself. */
+/** In a narrower terminal, the terminal itself wraps the lines. */
 const MIN_SUMMARY = 20
 
 export interface Summary {
@@ -32,7 +32,6 @@ export function describeGroups(commands: readonly Summary[], topics: readonly st
   return `${fold(title, columns)}\n${screen}\n${describeTopics(topics, columns)}\n`
 }
 
-/** On one line if it fits, else a topic on each line. */
 function describeTopics(topics: readonly string[], columns: number): string {
   const line = `More: coffer help ${topics.join('|')}`
   return line.length <= columns ? line : topics.map((topic) => `More: coffer help ${topic}`).join('\n')

@@ -1,6 +1,6 @@
 /**
- * `coffer mcp`: the operations of an application as the tools of an agent, over standard input and output. What the greeting
- * does without is loaded after it.
+ * `coffer mcp` offers the operations of an application as tools to an agent, over standard input and output. Code that the
+ * greeting does not need is loaded after the greeting.
  */
 import { PassThrough } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
@@ -31,10 +31,10 @@ import { PROMPTS, RESOURCES, writePrompt } from './prompts.js'
 import { describeTool, isOffered, toolName } from './tools.js'
 
 const MAX_TEXT = 4000
-/** Characters of a member of a call that the person is shown, so that a long one hides no other. */
+/** The maximum characters shown of one member of a call, so that a long member cannot hide others. */
 const MAX_MEMBER = 800
 const MAX_ASKED = 100
-/** Characters of one message; the SDK has the same bound, in bytes. */
+/** The maximum characters of one message. The SDK has the same limit, in bytes. */
 const MAX_MESSAGE = 10 * 1024 * 1024
 /** JSON-RPC: invalid parameters. */
 const NO_SUCH = -32602
@@ -46,7 +46,7 @@ const INSTRUCTIONS =
   'in a proxy_call or reactor_react, for a property {{ token id | json: "$.number" }}; look at it with dry_run first. Answers are ' +
   'masked, and what comes back from a call is without the values: do not try to get them.'
 
-/** @throws CofferError `usage`; `unauthenticated` without a key, `forbidden` for one that reveals */
+/** @throws CofferError `usage`; `unauthenticated` without a key, `forbidden` for a key that reveals data */
 export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   const { terminal, input, signal, config } = context
   const { apiKey: key, apiKeyStdin, noReveal } = config
@@ -61,7 +61,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   let agent: Promise<Agent> | undefined
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
   const stdin = input.claimStdin('coffer mcp').setEncoding('utf8')
-  // The transport closes when its input ends, but calls under way are still to be answered.
+  // A stream of our own: the transport closes when its input ends, but calls in progress must still be answered.
   const messages = new PassThrough()
   let rest = ''
   context.handlesSignals()
@@ -70,7 +70,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
       const lines = `${rest}${text}`.split('\n')
       rest = lines.pop()!
       for (const line of lines) {
-        // JSON that is not strict is answered with the reason: the SDK reads 2^53 + 1 as another number.
+        // Refuses JSON that is not strict, because the SDK reads 2^53 + 1 as another number.
         const error = { code: NO_SUCH, message: findFault(line, MAX_JSON_VALUES)?.message }
         const { id } = Object(error.message && tryJson(line))
         if (id === undefined) messages.write(`${line}\n`)
@@ -81,7 +81,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
         reject(usage('The agent sent a message of more than 10 MB.'))
       }
     })
-    // Greeted first: opening the vault takes longer than the client needs to be answered.
+    // The greeting is answered first, because opening the vault takes longer than a client may wait.
     const begin = () => setImmediate().then(open).catch(reject)
     for (const event of ['end', 'close', 'error'])
       stdin.once(event, () => open().then(() => resolve(), reject))
@@ -101,7 +101,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   messages.end()
 }
 
-/** The vault of a run, open while calls are under way, so that other commands reach it in between. */
+/** Keeps the vault open only during calls, so that other commands can use it in between. */
 function shareVault(context: CommandContext) {
   let calls = 0
   let opened: Promise<Vault> | undefined
@@ -123,7 +123,7 @@ function shareVault(context: CommandContext) {
     })
   }
   return {
-    /** @throws CofferError those of the operation and of opening the vault */
+    /** @throws CofferError as the operation and the opening of the vault do */
     ask: async (request: OperationRequest): Promise<Outcome> => {
       calls++
       try {
@@ -136,14 +136,13 @@ function shareVault(context: CommandContext) {
         }
       }
     },
-    /** Resolves when the vault is closed. */
     settle: () => closed,
   }
 }
 
 type Agent = Awaited<ReturnType<typeof openAgent>>
 
-/** Reads whose key it is. @throws CofferError */
+/** Finds the application of the key, and its tools. @throws CofferError */
 async function openAgent(
   askVault: ReturnType<typeof shareVault>['ask'],
   key: string,
@@ -167,7 +166,7 @@ async function openAgent(
   const confirm = options.confirm === true ? createConfirm(ask) : undefined
   return {
     tools,
-    /** Errors of the operation are results. @throws ProtocolError for an unknown tool */
+    /** Returns errors of the operation as results. @throws ProtocolError for an unknown tool */
     call: async (name: string, input: OperationInput, context: ServerContext) => {
       const tool = tools.find((each) => toolName(each) === name)
       if (tool === undefined) throw new ProtocolError(NO_SUCH, 'There is no tool with this name.')
@@ -184,7 +183,7 @@ async function openAgent(
 function createServer(open: () => Promise<Agent>): Server {
   const capabilities = { tools: {}, resources: {}, prompts: {} }
   const about = { name: 'coffer', title: 'Coffer', version: VERSION }
-  // Answers of a person are read in `confirm`; the validator of the SDK is large.
+  // Replaces the validator of the SDK, which is large. `confirm` checks the answers of the person.
   const accept = <T>(data: unknown) => ({ valid: true as const, data: data as T, errorMessage: undefined })
   const jsonSchemaValidator = { getValidator: <T>() => accept<T> as JsonSchemaValidator<T> }
   const server = new Server(about, { capabilities, instructions: INSTRUCTIONS, jsonSchemaValidator })
@@ -206,22 +205,22 @@ function createServer(open: () => Promise<Agent>): Server {
   return server
 }
 
-/** Asks the person, unless they have allowed exactly this call. It throws CofferError `interrupted` if they refused. */
+/** The returned function asks the person, unless they have just allowed this call. It throws `interrupted` if they refused. */
 function createConfirm(ask: (operation: string, input: OperationInput) => Promise<unknown>) {
-  // The calls that the person was shown: an answer is for one of these, once. A call that was forgotten is asked again.
+  // The calls that were shown to the person. An answer counts for one of these calls, once.
   const asked = new Set<string>()
   return async (tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) => {
     const { kind, cli, log, name } = tool
     const isRelay = kind === 'relay'
     const isHarmless = !isRelay && cli?.confirmation === undefined && log?.operation !== 'react'
-    // Other operations ignore a property called `dry_run`, and do their work.
+    // Only relays have dry runs. Other operations ignore the property `dry_run` and do their work.
     if (isHarmless || (isRelay && input.dry_run === true)) return undefined
     const call = JSON.stringify([name, input])
     if (mcpReq.inputResponses !== undefined && asked.delete(call)) {
       if (acceptedContent(mcpReq.inputResponses, 'confirm')?.allow === true) return undefined
       throw new CofferError('interrupted', 'The person did not allow this call. Do not repeat it.')
     }
-    // A dry run shows where the call goes, and finds what is wrong with it.
+    // The dry run finds the destination and the errors of the call.
     const shown = isRelay ? await ask(name, { ...input, dry_run: true }) : input
     const message = `Allow ${name}?\n${describeCall(tool, shown)}`
     const properties = { allow: { type: 'boolean', title: 'Allow' } } as const
@@ -232,7 +231,7 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
   }
 }
 
-/** One member after the other: first what the call acts on, because the agent chooses the order and the length of the others. */
+/** Shows one member after another. Required members are first, because the agent chooses the order and length of the others. */
 function describeCall({ input }: RegisteredOperation, call: unknown): string {
   if (!isObject(call)) return cut(toJson(call, 2))
   const required: readonly string[] = input?.type === 'object' ? (input.required ?? []) : []
@@ -241,7 +240,7 @@ function describeCall({ input }: RegisteredOperation, call: unknown): string {
   return cut(names.map((name) => `${toJson(name)}: ${cut(toJson(call[name], 2), MAX_MEMBER)}`).join('\n'))
 }
 
-/** As structured content, and as a short text for clients that show the model nothing else. */
+/** The result as structured content, and as text for clients that show only text to the model. */
 function describeResult({ cli }: RegisteredOperation, result: unknown): CallToolResult {
   const text =
     result === undefined ? (cli?.confirmation === undefined ? 'Done.' : 'Deleted.') : JSON.stringify(result)
@@ -250,7 +249,7 @@ function describeResult({ cli }: RegisteredOperation, result: unknown): CallTool
   return { content, structuredContent: isObject(result) ? result : { result } }
 }
 
-/** The error as the terminal tells it; of an unexpected one a reference alone. */
+/** The error as on a terminal. An unexpected error has only a reference. */
 async function describeFailure(error: unknown): Promise<CallToolResult> {
   const { randomBytes } = await import('node:crypto')
   const { detail, errors = {} } = toProblem(error, randomBytes(6).toString('hex'), 'owner')

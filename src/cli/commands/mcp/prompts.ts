@@ -1,4 +1,4 @@
-/** `coffer mcp` offers topics of the help and two prompts besides its tools. */
+/** The help topics and the two prompts that `coffer mcp` offers besides its tools. */
 import { usage } from '../../../errors.js'
 
 export const RESOURCES = [
@@ -35,7 +35,7 @@ const TEXTS = [
 
 export const PROMPTS = TEXTS.map(({ text: _, ...prompt }) => prompt)
 
-/** @throws CofferError `usage` for an unknown prompt, or without an argument */
+/** @throws CofferError `usage` for an unknown prompt or a missing argument */
 export function writePrompt(name: string, given: Readonly<Record<string, string>>) {
   const prompt = TEXTS.find((each) => each.name === name)
   const missing = prompt?.arguments.find((each) => given[each.name] === undefined)

@@ -1,4 +1,4 @@
-/** The tools of `coffer mcp`, which follow from the declarations of operations. */
+/** The tools of `coffer mcp`, derived from the declarations of operations. */
 import type { Permission } from '../../../domain/access/permissions.js'
 import { isObject } from '../../../domain/json/json.js'
 import type { RegisteredOperation } from '../../../framework/registry.js'
@@ -8,15 +8,14 @@ import { findPresentation } from '../../nouns/all.js'
 
 export interface Wanted {
   application: ApplicationView
-  /** All, if absent. */
+  /** Absent: all nouns. */
   nouns?: readonly string[] | undefined
   isReadOnly: boolean
   isNoReveal: boolean
-  /** The operations are performed by a server. */
+  /** Whether a server performs the operations. */
   isRemote: boolean
 }
 
-/** Whether the application may perform the operation here. */
 export function isOffered(definition: RegisteredOperation, wanted: Wanted): boolean {
   const { access, kind, endpoint, noun, plaintext, cli } = definition
   const { application, nouns, isReadOnly, isNoReveal, isRemote } = wanted
@@ -63,7 +62,7 @@ function isRead({ endpoint, log, access }: RegisteredOperation): boolean {
   return endpoint.method === 'GET' || log?.operation === 'read'
 }
 
-/** Nothing is required: no-reveal mode leaves things out, and code may answer in a form of its own. */
+/** No property is required, because no-reveal mode omits some and reactor code may answer anything. */
 function describeOutput({ output, http }: RegisteredOperation) {
   if (output === undefined) return undefined
   const schema = toJsonSchema(inPlace(output, 'required') as Schema)
@@ -74,7 +73,7 @@ function describeOutput({ output, http }: RegisteredOperation) {
   }
 }
 
-/** A schema without components, which are in another document, and without the lists called `dropped`. */
+/** Copies a schema without references to components, and without lists named `dropped`. */
 function inPlace(value: unknown, dropped?: string): unknown {
   if (Array.isArray(value)) return value.map((item) => inPlace(item, dropped))
   if (!isObject(value)) return value

@@ -13,16 +13,15 @@ export const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C a
 
 export interface Opened {
   control: ControlState
-  /** By type, or by name. */
   samples: Record<string, SampleApplication>
   place: string
-  /** With these flags a command reaches the vault; absent for one in memory, which other processes cannot reach. */
+  /** The flags with which a command reaches the vault. Absent for a vault in memory, which other processes cannot reach. */
   flags?: readonly string[]
 }
 
 type Announced = Opened & Record<'pageUrl' | 'controlKey', string | undefined> & { url: string }
 
-/** Prints the address, keys and commands to paste; on standard error, a danger of the server. */
+/** Prints the address, keys and commands to paste. Warns on standard error if the server is exposed. */
 export async function announce(
   { terminal, config, program }: CommandContext,
   { prefix, isRemote, tls }: ServeOptions,

@@ -1,21 +1,21 @@
-/** Lets a server end with the process that started it. */
+/** Stops a server when the process that started it ends. */
 import { Socket } from 'node:net'
 import { usage } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
 
 const LOOKS_EVERY_MS = 250
-/** The parent of a process whose own parent has ended, unless the system has another for that. */
+/** The usual parent of a process whose own parent has ended. */
 const INIT = 1
 const QUOTED = /'[^']*'|"[^"]*"/g
-/** A script of npm that is this program and nothing else, so that its shell lives as long as the program. */
+/** An npm script that runs only this program, so that its shell lives as long as the program. */
 const OWN_SCRIPT = /^(?:node )?(?:[^\s&;|<>()`$]*\/)?coffer(?:\.js)?(?: [^&;|<>()`$\n]*)?$/
 
 type Started = Pick<CommandContext, 'env' | 'signal' | 'input' | 'terminal' | 'parentPid' | 'hangUp'>
 
 /**
- * A signal that is aborted when the server has to stop with its parent: if `isAsked`, or if the parent is a shell that npm or
- * npx started for this program alone. They pass SIGTERM to that shell, and it ends without passing it on.
- * @throws CofferError `usage` if it is asked and there is no parent
+ * Returns a signal that is aborted when the parent ends, if `isAsked` or if the parent is a shell that npm or npx started
+ * for this program alone. npm sends SIGTERM to that shell, which ends without passing it on.
+ * @throws CofferError `usage` if `isAsked` and there is no parent
  */
 export function signalOfParent(context: Started, isAsked: boolean): AbortSignal | undefined {
   if (isAsked) return signalOfInput(context) ?? watchParent(context, requireParent(context))
@@ -34,7 +34,7 @@ function requireParent({ parentPid }: Started): number {
   throw usage('--exit-with-parent: the process that started this one has ended already.')
 }
 
-/** Aborted at the end of standard input, if it is a pipe or a socket. Other kinds of files never end, or have ended already. */
+/** Aborted at the end of standard input, if it is a pipe or a socket. Other files never end, or have already ended. */
 function signalOfInput({ input, terminal: { stdin } }: Started): AbortSignal | undefined {
   if (stdin.isTTY || !(stdin instanceof Socket)) return undefined
   input.claimStdin('--exit-with-parent')
@@ -44,13 +44,13 @@ function signalOfInput({ input, terminal: { stdin } }: Started): AbortSignal | u
   return ended.signal
 }
 
-/** Aborted when `pid` is not the parent any more, unless `except` was aborted before. */
+/** Aborted when `pid` is no longer the parent, unless `except` was aborted before. */
 function watchParent({ parentPid, signal }: Started, pid: number, except?: AbortSignal): AbortSignal {
   const ended = new AbortController()
   let looks = 0
   const timer = setInterval(() => {
     looks = parentPid() === pid ? 0 : looks + 1
-    // A terminal that is closed ends the parent and hangs up. The second look comes after the signal of that.
+    // Closing a terminal ends the parent and sends SIGHUP. The second check comes after this signal.
     if (looks < 2) return
     clearInterval(timer)
     if (except?.aborted !== true) ended.abort()

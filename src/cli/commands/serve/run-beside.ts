@@ -3,19 +3,19 @@ import { constants } from 'node:os'
 import { CofferError } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
 
-/** As shells do: a signal that ended a program gives this and its number. */
+/** Shells add the number of a signal to this exit code. */
 const SIGNALLED = 128
 
 /**
- * Runs a line of the shell until it ends or `signal` is aborted.
- * @throws CofferError `check_failed` with the exit code of the line, unless that is 0
+ * Runs a shell command until it ends or `signal` is aborted.
+ * @throws CofferError `check_failed` with the exit code of the command, unless it is 0
  */
 export function runLine(
   { env, cwd, signal }: Pick<CommandContext, 'env' | 'cwd' | 'signal'>,
   line: string,
   variables: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
-  // Commands in the line reach the server, whatever vault this command has found in its environment.
+  // Removes the vault from the environment, so that commands in the line reach the server.
   const own = { ...env, COFFER_VAULT: undefined, COFFER_STORE: undefined, ...variables }
   const child = spawn('/bin/sh', ['-c', line], { cwd, env: own, stdio: 'inherit' })
   signal.addEventListener('abort', () => child.kill(), { once: true })

@@ -15,7 +15,6 @@ const MAX_BODY_BYTES = 256 * 1024 * 1024
 const MAX_PORT = 65_535
 const MAX_WORKERS = 64
 
-/** @throws CofferError `usage` naming the flag. */
 export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = {}) {
   const { ephemeral, demo, starterApps } = flags
   const texts = flags as Record<string, string | undefined>
@@ -40,10 +39,10 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
     cors: flags.cors !== false,
     exitsWithParent: flags.exitWithParent === true,
-    /** Whether a vault on disk has the part of the control plane that leaves its state and clock alone. */
+    /** Whether a vault on disk has a control plane, without the control of its state and clock. */
     hasControls: demo === true || flags.testControls === true,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
-    /** `seed`: the path of one for the vault in memory; `tls`: paths of PEM files. */
+    /** `seed`: the path of a seed for the vault in memory. `tls`: paths of PEM files. */
     ...omitUndefined({
       seed,
       run,
@@ -54,7 +53,6 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
   }
 }
 
-/** `hostName`: the one in URLs. */
 function readAddresses(host: string | undefined, isAllowed: boolean) {
   if (host === undefined || host === 'localhost')
     return { addresses: LOOPBACK, hostName: 'localhost', isRemote: false }

@@ -21,7 +21,6 @@ import { readServeFlags, type ServeOptions } from './serve-options.js'
 
 const SWEEP_MS = 30_000
 
-/** @throws CofferError `usage`, `unavailable`, those of opening the vault */
 export async function serve(context: CommandContext, _: unknown, flags: Options): Promise<void> {
   try {
     await serveWith(context, flags)
@@ -30,7 +29,7 @@ export async function serve(context: CommandContext, _: unknown, flags: Options)
   }
 }
 
-/** The error of a port that is in use, with the command that finds a free one. */
+/** Adds the command for a free port to an error about a port in use. */
 function adviseFreePort(
   error: unknown,
   { env, program, findTerminalCommand }: CommandContext,
@@ -39,7 +38,7 @@ function adviseFreePort(
   if (!(error instanceof CofferError) || codeOf(error.cause) !== 'EADDRINUSE') return error
   const { options: own = [] } = findTerminalCommand('serve') ?? {}
   const given = { command: `${program} serve`, args: [], options: flags, own }
-  // npm passes what follows `--` to the script.
+  // npm passes words after `--` to the script.
   const command =
     env.npm_lifecycle_event === 'start' ? 'npm start -- --port 0' : repeatCommand(given, ['--port', '0'])
   const message = `${error.message} Use a free one: ${command}`
@@ -56,7 +55,7 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   const ended = new AbortController()
   const context = { ...outer, signal: AbortSignal.any([outer.signal, ended.signal]) }
   const hardenOnce = await hardenLater(context)
-  // An empty vault in memory has nothing yet that a core dump could show: its first request waits for this.
+  // An empty vault in memory has no secrets for a core dump yet, so only its first request waits for the hardening.
   const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
   const hardening = isEmpty && context.config.output !== 'json' ? undefined : hardenOnce()
   if (!isEmpty) await hardening
@@ -81,7 +80,7 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   }
 }
 
-/** The first process asks for secrets and announces the server; its workers answer. */
+/** The first process asks for secrets and announces the server. Its workers answer requests. */
 async function serveShared(given: CommandContext, options: ServeOptions): Promise<void> {
   const { isWorker, joinWorkers, leaveWorkers, requireShared, runWorkers } = await import('./workers.js')
   requireShared(given, options)
@@ -106,8 +105,8 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
 }
 
 /**
- * Hardens this process, which will have a vault open, when the result is first called; that resolves to the options of
- * reactors. A file that cannot be read is told at once.
+ * Returns a function whose first call hardens this process. It resolves to the options of reactors. A file that cannot be
+ * read is reported at once, before that call.
  */
 async function hardenLater(context: CommandContext) {
   const { pid, env } = context
@@ -120,7 +119,7 @@ async function hardenLater(context: CommandContext) {
   return () => (hardening ??= start())
 }
 
-/** The context in which the end of the parent may stop the server too. @throws CofferError `usage` */
+/** Returns a context in which the end of the parent stops the server too. @throws CofferError `usage` */
 function withParent(context: CommandContext, { exitsWithParent }: ServeOptions): CommandContext {
   const ended = signalOfParent(context, exitsWithParent)
   return ended === undefined ? context : { ...context, signal: AbortSignal.any([context.signal, ended]) }
@@ -165,9 +164,9 @@ async function serveOpened(
   const { tls, addresses, port, hostName, prefix, bodyLimitBytes, rate, cors } = options
   const { control } = opened
   const { app } = control
-  // A worker has neither a dashboard, whose sessions are in the memory of one process, nor anything to announce.
+  // A worker announces nothing, and has no dashboard, because sessions are in the memory of one process.
   const isAnnounced = 'place' in opened
-  // A person who is signed in may do what no-reveal mode refuses; a vault in memory has no data of others.
+  // A signed-in person may do what no-reveal mode refuses. A vault in memory contains test data only.
   const hasDashboard = isAnnounced && (control.hasState || !config.noReveal)
   const samples = 'samples' in opened ? opened.samples : {}
   const { stderr } = terminal
@@ -175,7 +174,7 @@ async function serveOpened(
   const hasControls = control.hasState || options.hasControls
   if (hasControls) app.attachControl(control)
   const controlKey = hasControls ? control.createKey() : undefined
-  // The server keeps answering if the reader of standard error stops.
+  // The server continues if the reader of standard error stops.
   stderr.on('error', () => {})
   const isSilent = config.quiet || runBeside !== undefined
   const format = options.log ?? (isSilent ? 'none' : config.output === 'json' ? 'json' : 'text')
@@ -194,27 +193,27 @@ async function serveOpened(
   })
   context.handlesSignals()
   const stopped = signal.aborted ? undefined : once(signal, 'abort')
-  // Its announcement tells how reactors are confined.
+  // The JSON announcement reports the confinement of reactors.
   if (config.output === 'json') app.configureReactors(await hardenOnce())
   const { url, pageUrl } = server
   if (isAnnounced && runBeside === undefined)
     await announce(context, options, { ...opened, url, pageUrl, controlKey })
   await server.begin()
-  // A delivery that is due needs the hosts that the options of reactors allow.
+  // Deliveries that are due send requests to the hosts that these options allow, so they start after the options are known.
   await app.deliveries.resume({
     notice: (text) => void printLogLine(terminal, text),
     fault: (error) => report(error, 'deliveries'),
   })
   const { key } = samples.private ?? {}
   const ran = runBeside?.({ COFFER_URL: url, COFFER_API_KEY: key, COFFER_CONTROL_KEY: controlKey })
-  // Its failure is thrown when the server has stopped.
+  // The failure is thrown below, after the server has stopped.
   ran?.catch(() => undefined)
   const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))
   const examining = app
     .examineContainers(() => signal.aborted)
     .catch((error: unknown) => report(error, 'container sets'))
   await stopped
-  // Not awaited: the reader of standard error may have stopped, which must not block stopping.
+  // Not awaited, because the reader of standard error may have stopped, and must not block the stop.
   if (isAnnounced && runBeside === undefined) void printNotice(terminal, STOPPING)
   await server.stop()
   await sweeping
@@ -227,7 +226,7 @@ async function serveOpened(
   }
 }
 
-/** Sweeps, and sends what is due, every 30 s until `signal`. A failed sweep is reported and repeated. */
+/** Every 30 s until `signal`, sweeps and sends deliveries that are due. A failed sweep is reported and repeated. */
 export async function sweepRegularly(
   app: Pick<App, 'sweep' | 'deliveries'>,
   signal: AbortSignal,
@@ -240,12 +239,12 @@ export async function sweepRegularly(
       return 0
     })
     await app.deliveries.resume().catch(report)
-    // A sweep is limited, so the next one follows immediately while there is something to purge.
+    // One sweep is limited, so the next sweep follows at once while there is something to purge.
     if (swept === 0) await wait(signal)
   }
 }
 
-/** The stack without the message, which may contain request data. A CofferError explains itself. */
+/** The message of a CofferError. Other errors show their stack only, because their message may contain request data. */
 function describeFault(error: unknown, traceId: string): string {
   if (error instanceof CofferError && error.code !== 'internal')
     return `${display(error.message)} Reference ${traceId}\n`

@@ -1,4 +1,4 @@
-/** `serve --workers`: processes that share a port, over a vault that several processes may have open. */
+/** `serve --workers`: processes that share a port and a vault that several processes may have open. */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -12,29 +12,28 @@ import { findVaultDirectory } from '../../target/place.js'
 import { STOPPING } from './announcement.js'
 import type { ServeOptions } from './serve-options.js'
 
-/** A worker that ends by itself is replaced after this time. */
 const RESTART_MS = 1000
-/** A worker asks for its secrets when it listens to messages, since those that come earlier are lost. */
+/** A worker asks for its secrets when it listens, because earlier messages are lost. */
 const READY = 'ready'
 const STOP = 'stop'
 
-/** The secrets of a run, which its workers get as a message instead of asking for them. */
+/** The secrets of a run. Workers receive them as a message and do not prompt. */
 type Typed = CommandContext['typed']
 
-/** @throws CofferError `usage` for vaults that one process has open, and for what would count in each process apart */
+/** @throws CofferError `usage` for a vault in a directory, and for options that each process would count separately */
 export function requireShared(context: CommandContext, { vault, rate, hasControls }: ServeOptions): void {
   if (vault !== 'found' || !isStore(findVaultDirectory(context)))
     throw usage('--workers needs a vault in PostgreSQL (--store). One process opens a vault in a directory.')
   const apart = rate !== undefined ? '--rate-limit' : hasControls ? '--test-controls' : undefined
   if (apart !== undefined)
-    throw usage(`${apart} and --workers cannot be combined: each worker would count alone.`)
+    throw usage(`${apart} and --workers cannot be combined: each worker would count separately.`)
 }
 
 export function isWorker(): boolean {
   return cluster.isWorker
 }
 
-/** A worker gets the secrets and the port of the first process, which also stops it. */
+/** Receives the secrets, the port and the signal to stop from the first process. */
 export async function joinWorkers(context: CommandContext) {
   const own = cluster.worker!
   const stopped = new AbortController()
@@ -47,15 +46,14 @@ export async function joinWorkers(context: CommandContext) {
   return { port, context: { ...context, signal, typed: { ...typed, told: context.typed.told } } }
 }
 
-/** Ends the channel to the first process, without which this one has nothing left to do. */
 export function leaveWorkers(): void {
   cluster.worker!.disconnect()
 }
 
 /**
- * Starts workers until `signal`, and replaces those that end. `announce` is called with the port when the first listens.
- * Port 0 is chosen here: workers share only a port that all of them name.
- * @throws CofferError `unavailable` if the first does not start; it has said why
+ * Starts workers until `signal`, and replaces workers that end. Calls `announce` with the port when the first worker
+ * listens. Replaces port 0 with a free port, because workers share only a port that all of them name.
+ * @throws CofferError `unavailable` if the first worker does not start; the worker has printed the reason
  */
 export async function runWorkers(
   { signal, typed, terminal }: Pick<CommandContext, 'signal' | 'typed' | 'terminal'>,
