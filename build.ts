@@ -1,7 +1,6 @@
 /**
- * Runs after the compiler: writes ajv's code for the input of every operation into `validators.js`, and bundles the
- * command line and the library, because start-up is a matter of how many files are loaded. It
- * never runs in the product.
+ * Runs after the compiler. Writes ajv's code for the input of every operation into `validators.js`, and bundles the
+ * command line and the library, because loading few files makes the start faster.
  */
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -23,17 +22,16 @@ const sources = fileURLToPath(new URL('../src/', import.meta.url))
 
 const AJV_OPTIONS = {
   strict: true,
-  // Safe because every array and map of our schemas is bounded (the registry sees to it) and so is the body.
+  // Safe, because the body is limited, and the registry requires limits for every array and map of the schemas.
   allErrors: true,
-  // Otherwise `required: ['toString']` would hold of any object.
+  // Without this, every object would have the required property `toString`.
   ownProperties: true,
-  // Failures are told by their keyword (`describeFailures`).
+  // `describeFailures` writes the messages, by keyword.
   messages: false,
   coerceTypes: false,
   removeAdditional: false,
 } as const
 
-/** ajv's code for the input of each operation, as CommonJS. */
 async function compileValidators(): Promise<Bundled['validators']> {
   const compiled = registry.operations.map(async ({ name, input }) => {
     const ajv = new Ajv2020({ ...AJV_OPTIONS, code: { source: true, lines: false } })
@@ -45,7 +43,7 @@ async function compileValidators(): Promise<Bundled['validators']> {
   return Promise.all(compiled)
 }
 
-/** A call for each failure instead of the code to list it, and no `schemaPath`, which nobody reads: half of the text. */
+/** Replaces the code that lists a failure with a call, and leaves out the unused `schemaPath`. This halves the text. */
 function shorten(code: string): string {
   const listed =
     /const (err\d+) = \{instancePath(?::([^;]*?))?,schemaPath:"[^"]*",keyword:("\w+"),params:([^;]*?)\};if\(vErrors === null\)\{vErrors = \[\1\];\}else \{vErrors\.push\(\1\);\}/g
@@ -62,13 +60,13 @@ function shorten(code: string): string {
 const FAIL =
   'function fail(list, instancePath, keyword, params) { (list ??= []).push({ instancePath, keyword, params }); return list }'
 
-/** Without what a schema says to people, which is no part of a validator. */
+/** Leaves out descriptions, which validators do not need. */
 function plainText(schema: object): string {
   const isSaid = (key: string, value: unknown) => key === 'description' && typeof value === 'string'
   return JSON.stringify(schema, (key, value) => (isSaid(key, value) ? undefined : value))
 }
 
-/** Those that our own tests use; a bundle has each as a chunk. */
+/** Writes the validators for the tests. In the bundle, each validator is a chunk. */
 async function writeValidators(validators: Bundled['validators']): Promise<void> {
   const lines = validators.map(({ name }, at) => `${JSON.stringify(name)}: () => require('compiled:${at}'),`)
   const contents = `const all = {\n${lines.join('\n')}\n}\nexport default (name) => all[name]?.()\n`
@@ -82,7 +80,7 @@ async function writeValidators(validators: Bundled['validators']): Promise<void>
   })
 }
 
-/** Lets the bundle import texts that are in no file, as `compiled:` and their number. */
+/** Lets the bundle import `texts` by `compiled:` and their index. */
 function provide(texts: readonly string[]): Plugin {
   return {
     name: 'provide',
@@ -96,7 +94,7 @@ function provide(texts: readonly string[]): Plugin {
   }
 }
 
-/** The door to the library. Its names are spelled out, so that Node finds them for modules that import them. */
+/** Writes the entry of the library. It names each export, so that Node finds the names for ES modules. */
 async function writeLibrary(): Promise<void> {
   const names = Object.keys(await import('./src/index.js')).sort()
   const lines = names.map((name) => `exports.${name} = library.${name}`)
@@ -104,7 +102,7 @@ async function writeLibrary(): Promise<void> {
   writeFileSync(`${distribution}index.cjs`, text)
 }
 
-/** A type that is written more than twice gets a name: schemas of operations repeat most of what they hold. */
+/** Gives a name to each type that occurs more than twice, because schemas of operations repeat most of their types. */
 function nameRepeated(text: string): string {
   const blocks = text.match(/\{[^{}]*:[^{}]*\}/g) ?? []
   const counts = new Map<string, number>()
@@ -117,7 +115,7 @@ function nameRepeated(text: string): string {
   return nameRepeated(`${shorter}${named.join('')}`)
 }
 
-/** The declarations that the library's lead to, as those of CommonJS, which is what they declare. */
+/** Copies the declarations that the library needs. They describe CommonJS modules. */
 function writeTypes(): void {
   const target = `${distribution}types/`
   const known = new Set<string>()
@@ -126,7 +124,7 @@ function writeTypes(): void {
     known.add(path)
     const text = readFileSync(`${compiledSources}${path}`, 'utf8')
     mkdirSync(dirname(`${target}${path}`), { recursive: true })
-    // Indentation is half of what the compiler writes; what schemas say to people is in no type that follows.
+    // Indentation is half of the text. No type depends on the descriptions and examples of schemas.
     const short = text
       .replaceAll(/^\s*readonly (?:description: (?:['"]|string;)|examples: readonly \[).*\n/gm, '')
       .replaceAll(/^(?: {4})+/gm, '')
@@ -139,7 +137,7 @@ function writeTypes(): void {
   writeFileSync(`${target}vitest.d.mts`, readFileSync(`${compiledSources}vitest.d.ts`))
 }
 
-/** An ES module, as vitest is, over the library. */
+/** Writes `coffer/vitest` as an ES module, because vitest is one. */
 function writeVitest(): void {
   const text = readFileSync(`${compiledSources}vitest.js`, 'utf8')
   const short = text.replace("'./index.js'", "'./index.cjs'").replace(/^\/\/# sourceMappingURL.*\n?/m, '')
@@ -147,9 +145,9 @@ function writeVitest(): void {
 }
 
 /**
- * The program of reactors' children: one file, the only one that they may read. It runs as a script instead of a module,
- * because what is evaluated in a script can import nothing. It is given functions of Node's one by one and keeps them,
- * whatever becomes of the modules they are from.
+ * Bundles the program of reactor children into one file, the only file that they may read. It runs as a script, not as a
+ * module, because evaluated code in a script cannot import anything. It reads functions of Node at its start and keeps
+ * them, so later changes of Node's modules do not affect it.
  */
 async function bundleGuest(): Promise<void> {
   const { outputFiles } = await build({
@@ -159,7 +157,7 @@ async function bundleGuest(): Promise<void> {
     target: 'node20',
     format: 'esm',
     minify: true,
-    // The lockdown's `Date` and `Error` stay what they are called, as do the functions in the stack of an error.
+    // Keeps the names of `Date` and `Error` of the lockdown, and of functions in stacks.
     keepNames: true,
     legalComments: 'none',
     write: false,
@@ -178,7 +176,7 @@ async function bundleGuest(): Promise<void> {
   )
 }
 
-/** The script and the style of the page at `/`; what is put into HTML must not end there. */
+/** Bundles the script and the style of the page at `/`. They must not contain text that ends their HTML element. */
 async function bundlePage(): Promise<void> {
   const { outputFiles } = await build({
     entryPoints: { page: `${sources}page/main.tsx`, style: `${sources}page/page.css` },
@@ -200,7 +198,7 @@ async function bundlePage(): Promise<void> {
   }
 }
 
-/** The pages of `man`: of the program, and of each noun and command without a noun. */
+/** Writes the manual pages of the program, and of each noun and command without a noun. */
 async function writeManuals(): Promise<void> {
   const directory = `${distribution}man/`
   mkdirSync(directory)
@@ -223,5 +221,5 @@ await writeLibrary()
 writeVitest()
 await writeManuals()
 writeTypes()
-// `npm test` builds again only if a source is newer than this file.
+// `npm test` builds again only if a source file is newer than this file.
 writeFileSync(`${distribution}built`, '')

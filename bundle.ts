@@ -1,7 +1,7 @@
 /**
- * The command line and the library as CommonJS that starts soon. esbuild splits the modules into chunks; each becomes a
- * function, which V8 compiles when the chunk is used. The chunks are in files by what needs them, because a command pays
- * for each byte that is read. The code that V8 compiled for the usual commands is kept beside them.
+ * Bundles the command line and the library as CommonJS that starts fast. esbuild splits the modules into chunks. Each chunk
+ * becomes a function, which V8 compiles when the chunk is used. Chunks are grouped into files by the commands that need
+ * them, because reading takes time. V8's compiled code for usual commands is stored beside these files.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -16,26 +16,25 @@ import { build, type OutputFile, type Plugin, transform } from 'esbuild'
 export interface Bundled {
   distribution: string
   compiledSources: string
-  /** The text of each validator, as CommonJS. */
+  /** The CommonJS text of each validator. */
   validators: readonly { name: string; text: string }[]
 }
 
-/** Installed with Coffer, and CommonJS, so that it can be loaded from where it is. It is used by its default export. */
+/** A CommonJS package that is installed with Coffer and not bundled. Only its default export is used. */
 const INSTALLED = 'libsodium-wrappers'
 
 /**
- * Modules that are left out: the prompt that opens an editor brings tables of all character sets; servers and databases are
- * never named by a service or a string, and are reached without tokens of OAuth or a library of the machine; `coffer mcp` has
- * no schema that the SDK validates. Commander loads
- * `node:child_process` (5 ms) for subcommands that are programs of their own; it has none here.
+ * Modules that are left out, because their features are not used: the editor prompt with its character tables; well-known
+ * mail services, OAuth and other transports of mail; connection strings and the native client of PostgreSQL; the validator
+ * of the MCP SDK. Commander loads `node:child_process` (5 ms) for subcommands that are programs, which Coffer does not have.
  */
 const UNUSED =
   /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2|(?:json|sendmail|ses|smtp|stream)-transport)\/index\.js|\.{1,2}\/(?:mime-funcs\/)?mime-types\.js|pg-connection-string|\.\/native|\.\/ajvProvider-[\w-]+\.mjs|node:child_process)$/
 
-/** The beginning of the name of a validator's chunk. */
+/** The prefix of the names of validator chunks. */
 const VALIDATOR = 'validator-'
 
-/** Always loaded: the chunks of commands of tokens; those that frequent commands need too, and requests; all others. */
+/** MAIN is always loaded, and has the chunks of token commands. MORE is for other frequent commands, SERVER for requests. */
 const MAIN = 'coffer.cjs'
 const MORE = 'coffer-more.cjs'
 const SERVER = 'coffer-server.cjs'
@@ -43,10 +42,10 @@ const REST = 'coffer-rest.cjs'
 /** The chunk of `coffer mcp`, which is large. */
 const AGENT = 'coffer-mcp.cjs'
 const OTHERS = [MORE, SERVER, REST, AGENT]
-/** In characters. */
+/** Shorter chunks, in characters, are always in MAIN. */
 const SHORT = 250
 const isForAgents = (name: string) => name.startsWith('mcp-')
-/** A vault whose tokens are in a table, as those of most vaults are. */
+/** Creates a vault whose tokens are in a table, as in most vaults. */
 const FIRST = [['init'], ['token', 'create', '--type', 'token', '--data', 'Ada'], ['vault', 'compact']]
 const USUAL = [
   ['token', 'create'],
@@ -61,7 +60,7 @@ const FREQUENT = [
   ['log', 'list'],
   ['serve', '--ephemeral', '--port', '0'],
 ]
-/** It is sent `REQUESTS` when it is ready. */
+/** `sendRequests` sends requests to this server when it is ready. */
 const SERVED = [['serve', '--ephemeral', '--port', '0', '-o', 'json']]
 
 export async function bundleCommandLine(places: Bundled): Promise<void> {
@@ -82,7 +81,7 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
     for (const commands of [USUAL, FREQUENT, SERVED]) used.push(await runAll(first, '1', commands))
     writeBundle(distribution, chunks, used)
     const { bundle, scripts } = openBundle(distribution)
-    // What V8 compiled is of use to this version of Node alone.
+    // Only this version of Node can use the compiled code.
     const keep = (part: string) =>
       writeFileSync(join(distribution, `${part}.cache`), scripts.get(part)!.createCachedData())
     await runAll(bundle, '2', USUAL)
@@ -98,11 +97,11 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
   }
 }
 
-/** `used`: the names of the chunks of MAIN, of MORE, of SERVER, each with those before; without them, MAIN has all. */
+/** `used`: the names of the chunks of MAIN, MORE and SERVER, each list including the lists before it. If empty, MAIN has all chunks. */
 function writeBundle(directory: string, chunks: readonly Chunk[], used: readonly string[][]): void {
   const partOf = ({ name, text }: Chunk) => {
     if (isForAgents(name)) return used.length === 0 ? MAIN : AGENT
-    // No second file is loaded for a chunk that only passes on what is in the first.
+    // A chunk that only passes on exports of MAIN must not need a second file.
     if (used.length === 0 || text.length < SHORT) return MAIN
     return [MAIN, MORE, SERVER][used.findIndex((names) => names.includes(name))] ?? REST
   }
@@ -137,9 +136,9 @@ async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
     minifyWhitespace: true,
     minifyIdentifiers: true,
     legalComments: 'none',
-    // Node prints the line of an error that nobody caught.
+    // Node prints the line of an uncaught error.
     lineLimit: 200,
-    // ASCII alone, so that it can be read without being decoded.
+    // ASCII only, so that the file can be read without decoding.
     charset: 'ascii',
     logLevel: 'error',
     entryPoints: {
@@ -147,7 +146,7 @@ async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
       library: `${compiledSources}index.js`,
       ...Object.fromEntries(each),
     },
-    // Files that are found from here.
+    // Some modules find files relative to themselves.
     define: { 'import.meta.url': 'bundle.url' },
     external: [INSTALLED],
     plugins: [leaveUnused, adaptPackages, provideValidators(places)],
@@ -163,21 +162,20 @@ const leaveUnused: Plugin = {
     builder.onResolve({ filter: UNUSED }, ({ path, importer }) =>
       path.startsWith('node:') && !importer.includes('/commander/')
         ? null
-        : // By its name it would be an ECMAScript module.
+        : // With the extension .mjs it would be an ECMAScript module.
           { path: path.replace('.mjs', ''), namespace: 'unused' },
     )
     builder.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({ contents: 'module.exports = {}' }))
   },
 }
 
-/** Adapts packages to the bundle. */
 const adaptPackages: Plugin = {
   name: 'adapt-packages',
   setup(builder) {
     builder.onLoad({ filter: /\/node_modules\/.*\.m?js$/ }, async ({ path }) => {
-      // Commander calls its errors by the names of their classes.
+      // Commander uses the class names of its errors.
       const keepNames = path.includes('/commander/')
-      // A session of `coffer mcp` reads too few messages for parsers that zod compiles.
+      // Compiled zod parsers do not pay off for the few messages of a `coffer mcp` session.
       const text = (await readFile(path, 'utf8')).replace('!core.globalConfig.jitless', 'false')
       const { code } = await transform(text, { target: 'node20', keepNames })
       return { contents: code }
@@ -185,7 +183,7 @@ const adaptPackages: Plugin = {
   },
 }
 
-/** Each validator as a chunk of its own, which is used when it is asked for. */
+/** Makes each validator a chunk, which is loaded when it is needed. */
 function provideValidators({ compiledSources, validators }: Bundled): Plugin {
   const find = `export default (name)=>use$("${VALIDATOR}"+name.replaceAll(" ","-")).validate`
   return {
@@ -208,7 +206,7 @@ function provideValidators({ compiledSources, validators }: Bundled): Plugin {
   }
 }
 
-/** As esbuild writes it: a default import, names, or all. */
+/** An import as esbuild writes it: default, named, or of all names. */
 const IMPORT =
   /(?<=^|[;}\n])import(?: ([\w$]+))?,?(?:\{([^}]*)\}|\*as ([\w$]+))?(?: ?from)?"((?:\.\/|node:)?[\w./-]+)";/g
 /** A list of names, or the exports of a CommonJS module. */
@@ -221,10 +219,9 @@ interface Chunk {
 }
 
 /**
- * A module that esbuild wrote, as the text of a function that takes `use$`, `require` and `bundle`, and returns its
- * exports. These are read once, when it has run: none is assigned later, because no module has mutable state, and chunks do
- * not import each other in a circle. An import without names is left out, because no module of ours does anything when it is
- * loaded.
+ * Turns a module of esbuild into the text of a function that takes `use$`, `require` and `bundle`, and returns the exports.
+ * Exports are read once, after the function has run. This suffices, because no module has mutable state and chunks do not
+ * import each other in a circle. Imports without names are left out, because loading one of our modules has no effects.
  */
 function toChunk({ path, text }: OutputFile): Chunk {
   const [exported = '', exports = '', common] = EXPORT.exec(text) ?? []
@@ -251,7 +248,7 @@ function load(from: string): string {
   return from === INSTALLED ? `({default:require("${from}")})` : `require("${from}")`
 }
 
-/** A file is a module of Node, or a script whose result it is: text around it would be a second copy of all of it. */
+/** Makes a file work as a module and as a script. Wrapping its text instead would copy the whole text. */
 const RESULT = '"use strict";(typeof module==="object"?module:{}).exports='
 
 const RUNTIME = `const bundle={get url(){return require("node:url").pathToFileURL(__filename).href}};
@@ -263,11 +260,11 @@ return{main:(process)=>use("main").main(process),library:()=>use("library"),read
 
 interface Bundle {
   main(process: object): Promise<number>
-  /** The exports of the chunks that were used. */
+  /** The exports of chunks that were used. */
   ready: object
 }
 
-/** A bundle of which nothing is loaded. */
+/** Opens a bundle without loading any chunk. */
 function openBundle(directory: string) {
   const scripts = new Map<string, Script>()
   const loadPart = (part: string) => {
@@ -281,13 +278,12 @@ function openBundle(directory: string) {
   return { bundle: loadPart(MAIN)(find, join(directory, MAIN)) as Bundle, scripts }
 }
 
-/** What a client of `coffer mcp` says first. It is answered before the key is tried, so this one opens nothing. */
+/** The first message of an MCP client. It is answered before the key is used, so no vault is opened. */
 const GREETING = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"build","version":"1"}}}\n`
 const CARD = '{"id":"build","type":"card","data":{"number":"4242424242424242"}}'
 
 /**
- * Runs a command on the vault in `place`; a server until it says that it is ready. Resolves to the names of all chunks
- * that were used until then.
+ * Runs a command on the vault in `place`, or a server until it is ready. Resolves to the names of all chunks used so far.
  */
 async function runCommand(
   { main, ready }: Bundle,
@@ -318,12 +314,12 @@ async function runCommand(
   })
   if (code !== (isAgent ? 4 : 0))
     throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
-  // A server sets flags of V8, under which compiled code would be refused.
+  // Resets a V8 flag that servers set, because V8 refuses compiled code under different flags.
   setFlagsFromString('--allocation-site-pretenuring')
   return used ?? Object.keys(ready)
 }
 
-/** Sends what test suites send, so often that V8 has compiled what answers it. */
+/** Sends typical requests of test suites, often enough for V8 to compile the code that answers them. */
 async function sendRequests({
   url,
   applications,
