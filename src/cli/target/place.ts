@@ -1,4 +1,4 @@
-/** Where the vault of a run is: a directory, or a store. */
+/** The place of the vault of a run: a directory or a store. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { quoteWord } from '../../domain/text/quote-word.js'

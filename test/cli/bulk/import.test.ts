@@ -204,7 +204,7 @@ t.test('an interrupt while a server handles a batch says that the batch may be d
       signal.addEventListener('abort', () => reject(new Error('cut')))
       stop.abort()
     })
-  const stderr = /Interrupted after 0 rows, and perhaps a batch more\. The same command goes on/
+  const stderr = /Interrupted after 0 rows, and perhaps a batch more\. Run the same command to continue/
   t.match(await run(RESUME.slice(2), {}, { fetch, interrupt: stop.signal }), { code: 130, stderr })
   t.match((await run(RESUME.slice(2))).stdout, /"created":3/)
 })
@@ -235,7 +235,7 @@ t.test('a server takes batches as documents and reports each refused row', async
   rows[1000] = line('x', { id: 'same-id' })
   rows[1001] = line('y', { id: 'same-id' })
   home.write('rows', rows.join(''))
-  t.match(await run(['rows', '--dry-run']), { code: 2, stderr: /for a vault, not for a server/ })
+  t.match(await run(['rows', '--dry-run']), { code: 2, stderr: /only on a vault, not on a server/ })
   const { code, stdout } = await run(['rows', '--continue-on-error', '--results', 'done'])
   t.match({ code, stdout }, { code: 2, stdout: /"created":1994,"deduplicated":0,"refused":6/ })
   const refused = results(home, 'done').filter(({ status }) => status === 'refused')
