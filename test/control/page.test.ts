@@ -160,7 +160,7 @@ t.test('a person can find out why a test failed', { ...needsChromium, timeout: 4
   await page.getByLabel('application', { exact: true }).selectOption('support')
   t.equal(await page.locator('tbody [data-link]').count(), 1)
   await page.getByText('5xx').click()
-  await page.getByText('No request fits').waitFor()
+  await page.getByText('No request matches').waitFor()
   await show(page, 'requests/00000000', 'Requests')
   await page.getByText('This request is not kept any more').waitFor()
   await page.keyboard.press('?')
