@@ -130,7 +130,7 @@ t.test('a response that does not match the API is refused with what to check', a
   }
   const answerOf = (text: string, type: string) => () =>
     new Response(text, { headers: { 'content-type': type } })
-  await refuse(answerOf('<html>', 'text/html'), /else than JSON/)
+  await refuse(answerOf('<html>', 'text/html'), /answer of the server is not JSON/)
   await refuse(answerOf('{"a":1,"a":2}', 'application/json'), /refused/)
   await refuse(() => new Response(null, { status: 307, headers: { location: 'http://evil' } }), /redirects/)
   const reset = new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } })
