@@ -19,7 +19,6 @@ const MIN_DESCRIPTION = 20
 const MARGIN = 2
 
 export interface ParsedLine {
-  /** A command without an operation, or an operation and its other forms. */
   command: TerminalCommand | readonly RegisteredOperation[]
   args: Args
   options: Options

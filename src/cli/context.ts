@@ -50,7 +50,6 @@ export interface ProcessLike extends Streams {
   readonly version: string
   /** How other users see the process; may be absent. */
   title?: string
-  /** Default: the system's clock. */
   readonly clock?: Clock
   /** Sends the requests of `--url`. Default: over sockets. */
   readonly fetch?: Fetch
@@ -78,14 +77,12 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   readonly config: Config
   readonly cwd: string
   readonly nodeVersion: string
-  /** How to call this program: `coffer`, or `node` with a path. */
   readonly program: string
   readonly clock: Clock
   /** One reader for the whole run, because standard input can be read only once. */
   readonly input: InputReader
   /** Secrets typed in this run, so that opening the vault again asks no question again, and notices already printed. */
   readonly typed: { passphrase?: string; storePassword?: string; triesLeft?: number; told: Set<string> }
-  /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
   /** Aborted by SIGHUP after {@link handlesSignals}. */
   readonly hangUp: AbortSignal

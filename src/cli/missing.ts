@@ -26,7 +26,6 @@ const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: s
 }
 /** The start of an operation's message. It contains no id, because the API does not repeat input. */
 const MISSING = /^(There is|.* has) no ([a-z ]+?) with this (?:id|key or id|name)(?=[,.])/
-/** The message about two tokens that are not parent and child. */
 const UNLINKED = /^These tokens(?= are not linked\.$)/
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** Nine digits or more: a person may have given the number of a card or a person instead of an id. */
@@ -80,7 +79,6 @@ function quote(id: string): string {
   return `"${truncate(display(id), MAX_COLUMNS)}"`
 }
 
-/** The ids of this noun in the input, else the last argument. */
 function findIds({ input: schema, positionals }: RegisteredOperation, input: OperationInput, noun: string) {
   const { properties = {} } = schema
   const isText = (value: unknown) => typeof value === 'string'

@@ -91,7 +91,6 @@ export function findTerminalCommand(name?: string): TerminalCommand | undefined 
   return TERMINAL_COMMANDS.find((command) => command.name === name)
 }
 
-/** Nouns, and commands without a noun, with their summaries. */
 export function listSummaries(registry: Registry): { name: string; summary: string }[] {
   const nouns = Object.entries(TERMINAL_NOUNS).map(([name, summary]) => ({ name, summary }))
   return [...registry.nouns, ...nouns, ...TERMINAL_COMMANDS]

@@ -23,10 +23,8 @@ import { checkTarget } from './target/check.js'
 import { type Hooks, Run, type Task } from './task.js'
 
 const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
-/** Flags of commands that have a route. */
 const ROUTE_FLAGS = ['curl', 'idempotency-key']
 const NO_TOKEN = 'There is no token with this id.'
-/** A command with more inputs that prints nothing shows its progress. */
 const MAX_SILENT = 100
 
 /** Chooses the form by the flags. @throws CofferError `usage` for a flag of another form */
@@ -89,7 +87,6 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
   }
 }
 
-/** The task with a `print` that applies the hook `view`. */
 function viewAnswers(task: Task, { view }: Hooks): Task {
   if (view === undefined) return task
   return { ...task, print: async (answer, ...more) => task.print(await view(answer, task), ...more) }
@@ -285,7 +282,6 @@ async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: S
 interface Place {
   readonly at: number
   readonly done: number
-  /** Whether the interrupt came between two tasks. */
   readonly isBetween: boolean
 }
 

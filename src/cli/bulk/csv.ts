@@ -21,7 +21,6 @@ const LISTS: readonly string[] = ['containers', 'search_indexes']
 /** Attributes whose members may have their own columns. */
 const OPEN: readonly string[] = ['data', 'metadata', 'mask']
 
-/** Undefined for a column that is left out. */
 type Path = readonly string[] | undefined
 type ToCommand = (maps: readonly string[], isTyped: boolean) => string
 

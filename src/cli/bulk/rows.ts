@@ -13,7 +13,6 @@ export interface Row {
 /** The property, or column, that marks an exported row with masked data. */
 export const MASKED = 'masked'
 
-/** The longest row, in characters. It equals the limit of a request. */
 const MAX_CHARACTERS = 1024 * 1024
 
 /** Decodes a stream of UTF-8, without a byte order mark. @throws CofferError `validation` */

@@ -36,7 +36,6 @@ export async function printCurl(line: OperationLine): Promise<void> {
   if (endpoint.takesBody) await printNotice(terminal, rest)
 }
 
-/** Quotes a word for any shell. */
 function quote(text: string): string {
   if (/[\n\r]/.test(text)) throw usage('A line break cannot be part of this call.')
   return `'${text.replaceAll("'", "'\\''")}'`

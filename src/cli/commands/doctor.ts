@@ -20,7 +20,6 @@ import { userSettingsPath } from '../user-settings.js'
 const MIN_NODE = '20.19'
 const OTHERS_MAY = 0o077
 
-/** The measures against reactor code that every Linux supports. */
 const EXPECTED: readonly (keyof Sandbox)[] = [
   'network_namespace',
   'process_namespace',

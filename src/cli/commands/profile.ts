@@ -7,7 +7,6 @@ import type { Args, CommandContext, Options } from '../context.js'
 import { printForRun, printNotice } from '../output/output.js'
 import { readUserSettings, type Texts, type UserSettings, writeUserSettings } from '../user-settings.js'
 
-/** Settings that make sense for a single run only. */
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'store-password-fd', 'no-input']
 const API_KEY = 'api-key'
 const NO_REVEAL = 'no-reveal'
@@ -15,7 +14,6 @@ const NO_REVEAL = 'no-reveal'
 const IN_USE = '\0'
 /** Settings for the profile's server only. They are not sent to any other server. */
 const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']
-/** Settings for the profile's store only. */
 const OF_STORE = ['store', 'store-password-file']
 
 function listProfileSettings(): Map<string, Setting> {

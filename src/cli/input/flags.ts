@@ -14,7 +14,6 @@ type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
 
 export interface Flag {
   property: string
-  /** `--search-index` */
   name: string
   key: string
   shape: FlagShape
@@ -27,7 +26,6 @@ export interface Flag {
   isText?: boolean
 }
 
-/** One flag for each property that is not a positional argument. */
 export function listFlags({ input, positionals, endpoint }: RegisteredOperation): Flag[] {
   const { properties = {}, required = [] } = input
   const isOfPath = (property: string) => endpoint === undefined || endpoint.parameters.includes(property)
@@ -145,7 +143,6 @@ function isJson({ type }: Schema): boolean {
   return type === undefined || type === 'object' || type === 'array'
 }
 
-/** Adds the name of a flag to the message of a usage error. */
 function about<T>(name: string, parse: () => T): T {
   try {
     return parse()

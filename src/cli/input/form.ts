@@ -148,7 +148,6 @@ export class Form {
     return at === undefined || at === path ? message : `${at}: ${message}`
   }
 
-  /** Checks by the schema, and by rules that do not depend on stored data. */
   async #findErrors(input: OperationInput): Promise<PropertyErrors> {
     try {
       const tools = { ...this.#tools, validate: validateInput }

@@ -17,7 +17,6 @@ import { createUnknownWarning, type ListNoun, resolveNames } from './names.js'
 
 const NO_OBJECT = 'must contain one JSON object.'
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
-/** The limit of ids on standard input: more than a million UUIDs. */
 const MAX_ID_BYTES = 64 * 1024 * 1024
 
 /** `form` asks for missing values; it is absent if prompts are impossible. Without `list`, names are not replaced by ids. */

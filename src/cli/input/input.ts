@@ -17,7 +17,6 @@ const EXPOSED_ARGUMENTS = 'Other processes can see the arguments of a command'
 
 type Io = { cwd(): string; readonly stdin: InputStream }
 
-/** Whether `text` names a source instead of being the value. */
 export function isSource(text: string): boolean {
   return text === '-' || (text.startsWith('@') && !text.startsWith('@@'))
 }

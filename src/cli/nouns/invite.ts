@@ -12,7 +12,6 @@ import type { Hooks, Presentations, Task } from '../task.js'
 /** A new invitation is compared with at most one largest page of pending invitations. */
 const MAX_PENDING = 100
 
-/** On a terminal, a single mail is printed as a letter. */
 const showOutbox: Hooks = {
   run: async (task, usual) => {
     const { context, input, format, ask, notice } = task

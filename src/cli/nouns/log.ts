@@ -22,7 +22,6 @@ const ACTORS = [
   ['user', 'user', 'member list', 'user_id'],
 ] as const
 
-/** The properties of results that list records by actors. */
 const ACTOR_LISTS = ['data', 'seen_by', 'used_by'] as const
 
 type Actor = { actor_type?: string; actor_id?: string }
@@ -60,7 +59,6 @@ const tail: Hooks = {
   },
 }
 
-/** In a table, shows applications by name and users by address. */
 const named: Hooks = {
   view: (answer, task) =>
     task.format === 'table' && task.context.config.fields === undefined ? nameActors(task, answer) : answer,

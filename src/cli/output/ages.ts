@@ -1,6 +1,5 @@
 /** Times in tables for people: relative, or a date. */
 
-/** The longest unit first. Older times are shown as dates. */
 const UNITS = [
   ['d', 24 * 60 * 60],
   ['h', 60 * 60],

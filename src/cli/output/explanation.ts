@@ -1,4 +1,3 @@
-/** Explanations as sentences for a person. */
 import type { ExplainedDecision } from '../../framework/caller/decisions.js'
 import type { Explanation } from '../../framework/caller/explain.js'
 

@@ -84,7 +84,6 @@ async function printTable(terminal: Terminal, result: unknown, options: PrintOpt
   return true
 }
 
-/** Columns that are shown only if a row has a value. */
 const SPARSE = ['expires_at']
 
 function isShown(items: readonly unknown[], path: string): boolean {

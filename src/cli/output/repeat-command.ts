@@ -21,7 +21,6 @@ export function repeatCommand({ command, args, options, own }: Given, more: read
   return [command, ...words, ...flags.flatMap((flag) => repeatFlag(flag, options)), ...more].join(' ')
 }
 
-/** `--port` of `-p, --port <number>`. */
 function longOf(flag: string): string {
   return /--[a-z-]+/.exec(flag)![0]
 }

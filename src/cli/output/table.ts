@@ -32,7 +32,6 @@ function textOf(value: unknown): string {
   return isFlat ? value.map(display).join(', ') : toJson(value)
 }
 
-/** Formats a member of a list as one line. */
 export type FormatItem = (item: unknown) => string
 
 export function cellOf(path: string, value: unknown, format?: FormatItem): string {
@@ -41,7 +40,6 @@ export function cellOf(path: string, value: unknown, format?: FormatItem): strin
   return textOf(isTime ? value.replace(TIME, '$1T$2Z') : value)
 }
 
-/** `marks`: text after the name of a field. */
 export interface Layout {
   width: number
   bold: Bold
@@ -49,9 +47,7 @@ export interface Layout {
   /** The format of list members, by field; default: JSON. */
   formats?: Readonly<Record<string, FormatItem>> | undefined
   wraps?: boolean | undefined
-  /** Columns to leave out, in this order, if the table is too wide. */
   optional?: readonly string[] | undefined
-  /** All columns, if some were left out. */
   all?: readonly string[]
 }
 

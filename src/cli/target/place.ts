@@ -29,7 +29,10 @@ export function newVaultDirectory({ config, cwd }: CommandContext): string {
   return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
 }
 
-/** Finds the vault by settings, else a `.coffer` or demo vault in this or a parent directory. @throws CofferError `vault_missing`, `usage` */
+/**
+ * Finds the vault by settings, else a `.coffer` or demo vault in this or a parent directory.
+ * @throws CofferError `vault_missing`, `usage`
+ */
 export function findVaultDirectory(context: CommandContext): string {
   const found = locateVault(context)
   if (found !== undefined) return found

@@ -46,7 +46,6 @@ function stackColumns(row: string, width: number): string {
   return measureWidth(row.trimEnd()) <= width ? row.trimEnd() : lines.join('\n')
 }
 
-/** If `text` is empty, prints the help of all commands. */
 export async function printHelpText(io: HelpIo, text: string): Promise<void> {
   if (text !== '') return page(io, text)
   const { describeGroups } = await import('./overview.js')

@@ -2,7 +2,6 @@
 import type { Argument, Command, Option } from 'commander'
 import { VERSION } from '../../../version.js'
 
-/** Finds the texts of a declaration that commander does not store. */
 export type FindDetails = (name: string) => { details?: string; examples: readonly string[] } | undefined
 
 /** `topics`: texts by title, for the page of the program. */

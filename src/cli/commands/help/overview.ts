@@ -10,7 +10,6 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Vault: ['vault', 'config', 'profile'],
 }
 const [GROUP_COLUMNS, NAME_COLUMNS] = [8, 12]
-/** In a narrower terminal, the terminal itself wraps the lines. */
 const MIN_SUMMARY = 20
 
 export interface Summary {

@@ -1,4 +1,3 @@
-/** The tools of `coffer mcp`, derived from the declarations of operations. */
 import type { Permission } from '../../../domain/access/permissions.js'
 import { isObject } from '../../../domain/json/json.js'
 import type { RegisteredOperation } from '../../../framework/registry.js'

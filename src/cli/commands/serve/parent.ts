@@ -1,4 +1,3 @@
-/** Stops a server when the process that started it ends. */
 import { Socket } from 'node:net'
 import { usage } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'

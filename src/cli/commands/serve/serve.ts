@@ -29,7 +29,6 @@ export async function serve(context: CommandContext, _: unknown, flags: Options)
   }
 }
 
-/** Adds the command for a free port to an error about a port in use. */
 function adviseFreePort(
   error: unknown,
   { env, program, findTerminalCommand }: CommandContext,
