@@ -4,7 +4,6 @@ import { MAX_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
 
 /** The limit for bodies and responses of all requests in progress. */
 const MAX_BYTES = 96 * 1024 * 1024
-/** The part of the limit that one application may use. */
 const MAX_OF_ONE = 2 / 3
 /** Requests up to this size have a reserve of their own, as large as the limit. */
 const SMALL_BYTES = 64 * 1024

@@ -26,7 +26,6 @@ export function toHandler(answerer: Answerer): Handler {
   }
 }
 
-/** Fails as `fetch` does if the connection ends too early. */
 function cutContent(content: string | Uint8Array, at: 'start' | number): ReadableStream {
   const ended = () => new TypeError('fetch failed', { cause: new Error('The connection was cut.') })
   if (at === 'start') throw ended()

@@ -161,7 +161,6 @@ function describeBody(operation: RoutedOperation): JsonSchema {
   return { required: true, content: Object.fromEntries(types.map((type) => [type, described])) }
 }
 
-/** Describes properties that are required unless another property is given. */
 function describeAlternatives(properties: Readonly<Record<string, Schema>>): JsonSchema {
   const needed = Object.entries(properties).filter(([, { requiredUnless }]) => requiredUnless !== undefined)
   const others = [...new Set(needed.map(([, { requiredUnless }]) => requiredUnless!))]

@@ -23,7 +23,6 @@ export class RequestBody {
     return this.#message.complete
   }
 
-  /** Whether the rest of the body may still arrive. */
   get isArriving(): boolean {
     return !this.isComplete && this.#sendContinue === undefined && this.#fault === undefined
   }
@@ -71,7 +70,6 @@ export class RequestBody {
     })
   }
 
-  /** Discards the rest of the body up to a limit, and then calls `done`. */
   drain(done: () => void): void {
     const message = this.#message
     for (const event of ['fault', 'close', 'end']) message.once(event, done)

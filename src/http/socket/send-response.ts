@@ -14,7 +14,6 @@ export interface Sending {
   stallMs: number
 }
 
-/** Sends any response with Node's own means, as fast as the client reads it. */
 export async function sendResponse(
   response: ServerResponse,
   { status, headers, body: text, bytes, stream, cutAt }: HttpResponse,

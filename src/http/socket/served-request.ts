@@ -17,7 +17,6 @@ export interface Service extends Pick<AnswererOptions, 'record' | 'reportFault'>
   isStopping: boolean
   traceHeader: string
   headers: Readonly<Record<string, string>>
-  /** Headers of an answer after which the connection stays open. */
   keepAliveLines(): string
   createTraceId(): string
 }
@@ -68,7 +67,6 @@ export class ServedRequest implements HttpRequest {
     return this.#body.read(limitBytes)
   }
 
-  /** Fails the read of the body. False if the body is complete. */
   fail(error: CofferError): boolean {
     return this.#body.fail(error)
   }
@@ -87,7 +85,6 @@ export class ServedRequest implements HttpRequest {
     if (this.#isClosed) this.lease.end()
   }
 
-  /** Call when the answer is sent, or the client has disconnected. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true

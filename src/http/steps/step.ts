@@ -1,4 +1,3 @@
-/** A request and the list of steps that answer it. */
 import type { Problem } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import type { HttpRequest, HttpResponse } from '../exchange.js'
@@ -13,7 +12,6 @@ export class Exchange {
   /** The pattern of the route, for the access log; `-` until it is known. */
   route = '-'
   relayed: RelayMatch | undefined
-  /** Gives a problem document the form that clients of a relay expect. */
   describeError: ((problem: Problem) => object) | undefined
   /** Finds the caller. If absent, the API key of the request decides. */
   identify: (() => Promise<Caller>) | undefined
