@@ -23,7 +23,6 @@ const CLOCK_END = Date.UTC(9999, 0)
 interface InMemory {
   memory: MemoryVault
   clock: TestClock
-  /** The names of the applications that the vault began with, by id. */
   names: ReadonlyMap<string, string>
   start: MemoryState
 }
@@ -283,7 +282,6 @@ class TestClock {
     this.#offset = mode === 'offset' ? at - this.#real() : 0
   }
 
-  /** The state of the clock for code in another process. */
   get shift(): { offsetMs?: number; frozenMs?: number } {
     return this.#frozen === undefined ? { offsetMs: this.now() - Date.now() } : { frozenMs: this.#frozen }
   }

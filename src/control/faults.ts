@@ -9,12 +9,10 @@ import type { CountedRule, FaultRule, RequestRecord } from '../framework/ports/c
 import * as port from '../framework/ports/outbound.js'
 import type { HttpResponse } from '../http/exchange.js'
 
-/** A request, as rules see it. */
 interface Target {
   operation: string | undefined
   method: string
   path: string
-  /** Whether the request is passed on to another server. */
   isRelayed: boolean
   header(name: string): string | undefined
   /** The body as JSON. Called only if a rule needs it. */
@@ -121,7 +119,6 @@ async function fail(
 /** Errors that mean more than their status. */
 const SPECIFIC: readonly ErrorCode[] = ['usage', 'check_failed', 'values_found', 'not_emulated']
 
-/** Our error with this status, if one means no more than its status. */
 function codeOfStatus(status: number): ErrorCode | undefined {
   const codes = Object.keys(ERRORS) as ErrorCode[]
   return codes.find((code) => ERRORS[code].status === status && !SPECIFIC.includes(code))

@@ -11,7 +11,6 @@ const MAX_REQUESTS = 1000
 /** The limit of distinct paths of areas that are not emulated. At the limit, the oldest is dropped. */
 const MAX_NOT_EMULATED = 1000
 const MAX_SEGMENTS = 8
-/** Longer bodies are not kept. */
 const MAX_BODY_LENGTH = 16_384
 /** Properties of bodies whose values are shown if they match: a caller may have put data there by mistake. */
 const SHOWN: Readonly<Record<string, RegExp>> = {
@@ -29,7 +28,6 @@ const SHOWN: Readonly<Record<string, RegExp>> = {
 
 export class Requests {
   readonly #records: RequestRecord[] = []
-  /** Includes records that were dropped. */
   #count = 0
   readonly #added = new EventEmitter().setMaxListeners(0)
   #notEmulated = new BoundedMap<string, NotEmulated>(MAX_NOT_EMULATED)

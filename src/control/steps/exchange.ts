@@ -8,7 +8,6 @@ import type { ControlState } from '../control-state.js'
 /** A request to the vault of `control`: the server's own vault, or a fork. */
 export class VaultExchange extends Exchange {
   control: ControlState
-  /** Whether the request is recorded, and whether faults apply to it. */
   isWatched = false
   operation: RegisteredOperation | undefined
   fault: FaultRule['kind'] | undefined
