@@ -7,7 +7,6 @@ const MAX_REDIRECTS = 5
 const MAX_BODY_BYTES = 1024 * 1024
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 const REDIRECTS = [301, 302, 303, 307, 308]
-/** Headers that the code cannot set, because they control the connection. */
 const CONNECTION_HEADERS =
   /^(?:host|connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|accept-encoding)$/
 const CREDENTIAL_HEADERS = ['authorization', 'cookie']

@@ -22,7 +22,6 @@ export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'cl
 
 /** Resident memory that a run may add to its heap limit: new space, compiled code, buffers of the channel. */
 const RESIDENT_SLACK_MIB = 64
-/** The cost of storing a console line in addition to its text. */
 const LINE_BYTES = 64
 /** A run that takes longer yields to the runs of other callers. */
 const LONG_MS = 250
@@ -51,7 +50,6 @@ export interface Work {
 }
 
 export class GuestRun {
-  /** Resolves with the outcome, before the guest is idle. */
   readonly answered: Promise<RunOutcome>
   /** Resolves to true when the guest is idle and can run more work, to false if it has ended. */
   readonly idle: Promise<boolean>

@@ -38,7 +38,6 @@ export interface Thrown {
   stack?: string
 }
 
-/** Why code gave no result. `invalid`: it could not be started. */
 export type GuestFailure = ({ kind: 'invalid'; message: string } & Position) | Thrown
 
 /** The end of a run or a check. `isThrown`: the code threw `res`. `body`: what a transform returned. */
@@ -78,7 +77,6 @@ export interface FetchResponse {
   body: string
 }
 
-/** No client call has this name. */
 export const FETCH_CALL = 'fetch'
 
 export const CLIENT_CALLS: readonly string[] =

@@ -4,7 +4,6 @@ import type { ReactorOptions } from '../framework/ports/reactors.js'
 
 export type ReactorLimits = typeof DEFAULT_LIMITS
 
-/** The limits of a run. The host enforces all of them. */
 export const DEFAULT_LIMITS = {
   /** Wall clock time since a started child received the work. */
   timeMs: 10_000,

@@ -8,7 +8,7 @@ export type WorkerServices = RunServices & { startGuest(limits: ReactorLimits): 
 export interface Assignment {
   caller: string
   key: string
-  /** Identifies the caller and its session. Runs of others need another child, because later runs can find marks of earlier ones. */
+  /** Identifies the caller and its session. Others need another child, because a run can find marks of earlier runs. */
   holder: string
   /** Identifies code, configuration and rights. A child never runs two versions. */
   version: string
@@ -25,7 +25,6 @@ export class Worker {
   isStarting = true
   isOutdated = false
   isBusy = false
-  /** The guest has answered and will soon be idle or ended. */
   isFinishing = false
   cancelTimer: () => void = () => undefined
 

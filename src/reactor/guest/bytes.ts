@@ -3,7 +3,6 @@ import { Buffer as NodeBuffer, atob as nodeAtob, btoa as nodeBtoa } from 'node:b
 import { TextDecoder as NodeDecoder, TextEncoder as NodeEncoder } from 'node:util'
 import { type Any, define, getterOf, guard, Hidden, requireMemory, split, type Work } from './shield.js'
 
-/** Methods of Node's `Buffer` whose arguments are text, numbers and bytes. */
 const NODE_METHODS = [
   ...split('compare copy equals fill includes indexOf lastIndexOf toString toLocaleString'),
   ...Object.getOwnPropertyNames(NodeBuffer.prototype).filter((name) => /^(?:read|write|swap)/.test(name)),

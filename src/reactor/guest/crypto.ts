@@ -8,7 +8,6 @@ import { type Any, guard, kindOf, requireMemory, split, type Work } from './shie
 // Captured before reactor code could change them.
 const { randomBytes, randomFillSync, randomUUID } = crypto
 const { isCryptoKey, isKeyObject } = types
-/** The maximum size for `getRandomValues`, per W3C Web Cryptography. */
 const MAX_RANDOM_BYTES = 65_536
 
 const FUNCTIONS =

@@ -1,4 +1,4 @@
-/** Events, abort signals and timers for reactor code. The classes are our own, because Node's classes link to other Node objects. */
+/** Events, abort signals and timers for reactor code: our own classes, because Node's classes link to other Node objects. */
 import { clearTimeout, setTimeout } from 'node:timers'
 import { define, Hidden } from './shield.js'
 

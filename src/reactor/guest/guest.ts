@@ -130,7 +130,7 @@ function describeMessage({ direction, headers, ...request }: TransformedMessage,
   return direction === 'response' ? { body, headers } : { body, headers, ...request }
 }
 
-/** Reads the result of a transform: a message, wrapped or bare, or an answer instead of a request. @throws Error for other values */
+/** Reads the result of a transform: a message, or an answer instead of a request. @throws Error for other values */
 function readTransformed(
   result: unknown,
   direction: TransformedMessage['direction'],

@@ -108,7 +108,6 @@ function copyMemory(value: object, memory: NodeBuffer): unknown {
   return Reflect.construct((globalThis as Any)[kind], [bytes]) as unknown
 }
 
-/** An empty object whose class has the same name. */
 function createAlike(value: object): object {
   if (Array.isArray(value)) return new Array(value.length)
   // After the lockdown, Node's formatting does not find the class names of Map and Set.

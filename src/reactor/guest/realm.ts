@@ -66,7 +66,6 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
   return { load, findStack, describeError }
 }
 
-/** Runs the lockdown between the two steps that strip the start realm. */
 function lockDownProcess(): Omit<Ses, 'lockdown'> {
   // Buffers from Node's pool would share memory with each other.
   NodeBuffer.poolSize = 0

@@ -6,7 +6,6 @@ import type { RunGlobals } from './realm.js'
 import { define } from './shield.js'
 import { createFetch } from './web.js'
 
-/** The maximum JSON text of the arguments of one call, in UTF-8. */
 const MAX_BYTES = 1024 * 1024
 
 export type Send = (message: object, body?: Uint8Array) => void

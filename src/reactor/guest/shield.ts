@@ -74,7 +74,7 @@ export class Hidden<T extends object> {
     return raw
   }
 
-  /** Adds members of the hidden objects to a class: read-only properties, properties set as text, and methods with text arguments. */
+  /** Adds members of hidden objects to a class. `sets`: properties set as text. `methods` take text arguments. */
   addMembers(
     { prototype }: { prototype: object },
     { reads = '', sets = '', methods = '' }: { reads?: string; sets?: string; methods?: string },

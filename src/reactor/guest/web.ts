@@ -220,7 +220,6 @@ function describe(request: Request): FetchRequest {
   return { url, method, headers: [...headers], redirect: redirect as FetchRequest['redirect'], body }
 }
 
-/** `call` asks the host to send the request. */
 export function createFetch(call: (request: FetchRequest) => Promise<FetchResponse>) {
   return async (input: unknown, init?: RequestInit): Promise<Response> => {
     const request = new Request(input, init)
