@@ -97,7 +97,7 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
   }
 }
 
-/** `used`: the names of the chunks of MAIN, MORE and SERVER, each list including the lists before it. If empty, MAIN has all chunks. */
+/** `used`: chunk names of MAIN, MORE and SERVER; each list includes the lists before it. If empty, MAIN has all chunks. */
 function writeBundle(directory: string, chunks: readonly Chunk[], used: readonly string[][]): void {
   const partOf = ({ name, text }: Chunk) => {
     if (isForAgents(name)) return used.length === 0 ? MAIN : AGENT
