@@ -1,15 +1,19 @@
-/** Dates as the API writes and reads them. Instants are ms since the epoch; the current time is an argument. */
+/**
+ * Dates as the API writes and reads them. Instants are ms since the epoch; the current time is an argument.
+ */
 import { validationError } from '../errors.js'
 
 export const MONTHS =
   'January February March April May June July August September October November December'.split(' ')
 
-/** For example `2030-08-27T02:23:57.000+00:00`: always UTC, with milliseconds and offset. */
 export function formatDate(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, -1)}+00:00`
 }
 
-/** Reads `M/D/YYYY` (12 AM), `M/D/YYYY h:mm:ss AM/PM +hh:mm` or ISO 8601, by default in UTC. @throws CofferError `validation` */
+/**
+ * Reads `M/D/YYYY` (12 AM), `M/D/YYYY h:mm:ss AM/PM +hh:mm` or ISO 8601; UTC unless given. Returns ms.
+ * @throws CofferError `validation`
+ */
 export function parseExpiry(text: string, nowMs: number): number {
   const ms = readAmerican(text) ?? readIso(text)
   if (ms === undefined) throw validationError(`must be an existing date, ${EXPIRY_FORMATS}`)
@@ -17,7 +21,10 @@ export function parseExpiry(text: string, nowMs: number): number {
   return ms
 }
 
-/** An ISO 8601 date (00:00 UTC) or date-time (UTC without an offset), in ms. @throws CofferError `validation` */
+/**
+ * Reads an ISO 8601 date (00:00 UTC) or date-time (UTC without an offset). Returns ms. @throws CofferError
+ * `validation`
+ */
 export function parseLogDate(text: string): number {
   const ms = readIso(text)
   if (ms !== undefined) return ms
@@ -56,7 +63,6 @@ function readOffset(sign?: string, hours = '0', minutes = '0'): number | undefin
   return Number(minutes) > 59 || east < -12 * 60 || east > 14 * 60 ? undefined : east
 }
 
-/** undefined when a field is out of its range, such as February 30 or 24:00. */
 function instant(fields: readonly unknown[], eastMinutes?: number): number | undefined {
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, ms = 0] = fields.map(Number)
   const date = new Date(0)
@@ -74,12 +80,10 @@ export function parseDuration(text: string): number | undefined {
   return digits === undefined ? undefined : Number(digits) * UNIT_MS[unit]!
 }
 
-/** Returns `2030-01` for a date of the API. */
 export function monthOf(date: string): string {
   return date.slice(0, '2030-01'.length)
 }
 
-/** Returns `2030-01-15T12:34` for a date of the API. */
 export function minuteOf(date: string): string {
   return date.slice(0, '2030-01-15T12:34'.length)
 }

@@ -1,9 +1,7 @@
 import { CofferError, type PropertyErrors, validationError } from '../errors.js'
 
-/** Checks whose number of errors is unbounded stop at this many. */
 const MANY = 100
 
-/** Adds an error for the property at `path`, unless the same one is there already. */
 export function addError(errors: PropertyErrors, path: string, message: string): void {
   const messages = Object.hasOwn(errors, path) ? errors[path]! : []
   if (!messages.includes(message)) errors[path] = [...messages, message]
@@ -13,7 +11,7 @@ export function isFull(errors: PropertyErrors): boolean {
   return Object.values(errors).flat().length >= MANY
 }
 
-/** @throws CofferError `validation` with all of `errors`, if there are any. */
+/** @throws CofferError `validation` with all of `errors`, if there are any */
 export function refuseErrors(errors: PropertyErrors): void {
   const paths = Object.keys(errors)
   if (paths.length === 0) return
@@ -22,7 +20,9 @@ export function refuseErrors(errors: PropertyErrors): void {
   throw validationError(`${first}: ${errors[first]![0]}${more}`, { errors })
 }
 
-/** Runs `work`. If it throws `validation`, adds its errors, or its message at `path`, and returns undefined. */
+/**
+ * Runs `work`. If it throws `validation`, adds its errors, or its message at `path`, and returns undefined.
+ */
 export function collect<T>(errors: PropertyErrors, path: string, work: () => T): T | undefined {
   try {
     return work()
@@ -31,7 +31,6 @@ export function collect<T>(errors: PropertyErrors, path: string, work: () => T):
   }
 }
 
-/** {@link collect} for asynchronous work. */
 export async function collectLater<T>(errors: PropertyErrors, path: string, work: () => Promise<T>) {
   try {
     return await work()
@@ -40,7 +39,7 @@ export async function collectLater<T>(errors: PropertyErrors, path: string, work
   }
 }
 
-/** {@link collectLater}, with `path` put before the paths of the errors that `work` throws. */
+/** {@link collectLater}, with `path` in front of the paths of the errors that `work` throws. */
 export async function collectBelow<T>(errors: PropertyErrors, path: string, work: () => Promise<T>) {
   const own: PropertyErrors = {}
   const done = await collectLater(own, '', work)
@@ -55,7 +54,9 @@ function addErrorsOf(errors: PropertyErrors, path: string, error: unknown): unde
     for (const message of messages) addError(errors, at, message)
 }
 
-/** Runs `work`. If it throws `validation` without a property, throws it as an error of the property at `path`. */
+/**
+ * Runs `work`. If it throws `validation` without a property, throws it as an error of the property at `path`.
+ */
 export function about<T>(path: string, work: () => T): T {
   const errors: PropertyErrors = {}
   const done = collect(errors, path, work)

@@ -4,11 +4,10 @@ import { suggestName } from './text/nearest.js'
 
 interface SettingEntry<T> {
   description: string
-  /** The value of an unset setting; absent if it then has none. */
+  /** The value of an unset setting. Without a default an unset setting has no value. */
   default?: T
-  /** Hides the secret in the value. A setting that has one is not read from arguments. */
+  /** Hides the secret in the value. A setting with a secret is not read from arguments. */
   conceal?(value: T): string
-  /** @throws CofferError `validation` */
   read(text: string): T
 }
 
@@ -96,7 +95,6 @@ type DefaultOf<N extends SettingName> = (typeof VAULT_SETTINGS)[N] extends { def
   ? never
   : undefined
 
-/** @throws CofferError `usage` that lists the settings */
 export function requireSettingName(name: string): SettingName {
   if (Object.hasOwn(VAULT_SETTINGS, name)) return name as SettingName
   const names = Object.keys(VAULT_SETTINGS)

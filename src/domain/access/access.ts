@@ -1,4 +1,4 @@
-/** Access rules: which rule of a caller applies to a container, and how much of the data it shows. */
+/** Access rules: the rule that applies to a container, and how much of the data it shows. */
 import { type Permission, stricterTransform, type Transform, USE_PERMISSIONS } from './permissions.js'
 
 export const CONDITION_ATTRIBUTES = ['id', 'container'] as const
@@ -10,7 +10,10 @@ export interface RuleCondition {
   value: string
 }
 
-/** `priority`: from 1, unique, the lowest first. A rule has either a container or conditions, all of which must hold. */
+/**
+ * `priority`: from 1, unique; the lowest applies first. A rule has either a container or conditions, all of
+ * which must hold.
+ */
 export interface Rule {
   description?: string
   priority: number
@@ -34,14 +37,14 @@ export interface Target {
   containers: readonly string[]
 }
 
-/** Why a rule did not apply to a container; `condition` is the first one that does not hold. */
+/** Why a rule did not apply to a container. `condition`: the first condition that does not hold. */
 export interface PassedOver {
   priority: number
   reason: 'other container' | 'other permissions' | 'condition does not hold'
   condition?: RuleCondition
 }
 
-/** Applies the first rule by priority that covers `container` of token `id` and grants `permission`, else the permissions. */
+/** Without a rule that covers `container` of token `id` and grants `permission`, the permissions decide. */
 export function decideContainer(grants: Grants, permission: Permission, container: string, id?: string) {
   const passedOver: PassedOver[] = []
   for (const rule of [...grants.rules].sort((a, b) => a.priority - b.priority)) {
@@ -62,7 +65,7 @@ function refusalOf(
 ): Omit<PassedOver, 'priority'> | undefined {
   const condition = conditions?.find((each) => !holds(each, container, id))
   if (condition !== undefined) return { reason: 'condition does not hold', condition }
-  // A rule without container and conditions covers nothing.
+  // A rule with neither a container nor conditions covers nothing.
   const isCovered = covered === undefined ? conditions !== undefined : container.startsWith(covered)
   if (!isCovered) return { reason: 'other container' }
   return permissions.includes(permission) ? undefined : { reason: 'other permissions' }
@@ -74,7 +77,10 @@ function holds({ attribute, operator, value }: RuleCondition, container: string,
   return operator === 'equals' ? text === value : text.startsWith(value)
 }
 
-/** Returns the strictest transform over all containers; undefined if one of them grants neither `permission` nor `orBy`. */
+/**
+ * The strictest transform over all containers; undefined if a container grants neither `permission` nor
+ * `orBy`.
+ */
 export function decideTransform(
   grants: Grants,
   permission: Permission,
@@ -95,14 +101,13 @@ export function holdsPermission({ rules, permissions }: Grants, permission: Perm
   return permissions.includes(permission) || rules.some((rule) => rule.permissions.includes(permission))
 }
 
-/** Whether the permission is granted on every container of every token, so that no token needs to be checked. */
+/** Whether the permission is granted on every container of every token, so that no token needs a check. */
 export function holdsEverywhere({ rules, permissions }: Grants, permission: Permission): boolean {
   const unconditional = rules.filter(({ conditions }) => conditions === undefined)
-  // A rule for the root container covers every container.
   return decideContainer({ rules: unconditional, permissions }, permission, '/').transform !== undefined
 }
 
-/** Container paths: the permission is granted at most on these containers and on those below them. */
+/** The containers that can grant the permission: these and those below them. */
 export function areasOf({ rules, permissions }: Grants, permission: Permission): string[] {
   if (permissions.includes(permission)) return ['/']
   return [...new Set(rules.filter((rule) => rule.permissions.includes(permission)).map(areaOf))]
@@ -110,7 +115,7 @@ export function areasOf({ rules, permissions }: Grants, permission: Permission):
 
 function areaOf({ container, conditions = [] }: Rule): string {
   const tests = conditions.filter(({ attribute }) => attribute === 'container').map(({ value }) => value)
-  // The text of a test may end within a name.
+  // The text of a condition may end within a name.
   const areas = [...tests, container ?? '/'].map((text) => text.slice(0, text.lastIndexOf('/') + 1) || '/')
   return areas.reduce((deepest, area) => (area.length > deepest.length ? area : deepest))
 }

@@ -10,12 +10,12 @@ export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const API_KEY = 'key_'
 export const SESSION_KEY = 'key_sess_'
 
-/** Whether an application, or one of its keys, has stopped working. `now`: in ms. */
+/** Works for an application and for one of its keys. `now`: ms. */
 export function isExpired({ expires_at }: { expires_at?: string }, now: number): boolean {
   return expires_at !== undefined && Date.parse(expires_at) <= now
 }
 
-/** A holder of permissions; a session may have the permissions of private applications. */
+/** A holder of permissions. A session may have the permissions of private applications. */
 type Holder = ApplicationType | 'session'
 
 export interface RequestedGrants<R extends Rule = ContainerRule> {
@@ -23,7 +23,10 @@ export interface RequestedGrants<R extends Rule = ContainerRule> {
   rules?: (Omit<R, 'permissions'> & { permissions: string[] })[]
 }
 
-/** Returns all errors in the requested rights by property path. Without `holder`, permissions of any are accepted. */
+/**
+ * Returns all errors in the requested rights by property path. Without `holder`, any known permission is
+ * accepted.
+ */
 export function checkGrants(
   holder: Holder | undefined,
   { permissions = [], rules = [] }: Lenient<RequestedGrants<Rule>>,

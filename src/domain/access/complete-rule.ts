@@ -9,8 +9,8 @@ const MEANINGS: Readonly<Record<(typeof TRANSFORMS)[number], string>> = {
 }
 
 /**
- * What a begun rule may become; a meaning follows after a tab. Where only one word can follow, the words after it are offered
- * too, because a shell ends the quotes of a rule after its only candidate.
+ * The possible continuations of a rule; a meaning follows after a tab. If only one word can follow, the words
+ * after it are offered too, because a shell closes the quotes of a rule after its only candidate.
  */
 export function completeRule(begun: string): string[] {
   const [, start, permissions] = /^(.*?\S\s+(?:redact|mask|reveal)\s+)(.*)$/s.exec(begun) ?? []
@@ -36,7 +36,6 @@ function completeTransform(scope: string, begun: string): string[] {
   return fitting.map((each) => `${scope}${each}\t${MEANINGS[each]}`)
 }
 
-/** `begun`: the permissions so far, the last of which may be begun. */
 function completePermissions(start: string, begun: string): string[] {
   const before = begun.slice(0, begun.search(/[^\s,]*$/))
   const given = before.split(/[\s,]+/)

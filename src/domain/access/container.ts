@@ -1,7 +1,7 @@
 import type { PropertyErrors } from '../../errors.js'
 import { addError } from '../property-errors.js'
 
-/** These limits together bound the number of a token's index fields. */
+/** Together these limits bound the number of a token's index fields. */
 const MAX_CONTAINERS = 20
 const MAX_PATHS = 100
 const MAX_CONTAINER_LENGTH = 400
@@ -23,7 +23,7 @@ export function checkContainers(value: unknown, path: string, errors: PropertyEr
   for (const [index, item] of value.entries())
     if (!isContainerPath(item)) addError(errors, `${path}[${index}]`, PATH_RULE)
   const containers = [...new Set(value.filter(isContainerPath))]
-  // Each takes two characters or more of a path, besides the root: few characters need no count.
+  // Each path adds at least two characters, except the root, so a short text needs no count.
   if (containers.join('').length >= 2 * MAX_PATHS && ancestorsOf(containers).size > MAX_PATHS)
     addError(errors, path, `must have at most ${MAX_PATHS} containers on and above them`)
   return containers
@@ -43,12 +43,11 @@ export function ancestorsOf(containers: readonly string[]): Set<string> {
   return new Set(containers.flatMap(containerAncestors))
 }
 
-/** The canonical form of a set of containers: sorted by code unit, without repetitions. */
 export function containerSet(containers: readonly string[]): string[] {
   return containers.length === 1 ? [...containers] : [...new Set(containers)].sort()
 }
 
-/** A text that is equal for equal sets only. */
+/** A text that only equal sets share. */
 export function containerSetId(containers: readonly string[]): string {
   return JSON.stringify(containerSet(containers))
 }

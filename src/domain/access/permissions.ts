@@ -4,7 +4,9 @@ const privateHolders = ['private'] as const
 const managementHolders = ['management'] as const
 const EVERYBODY = ['public', 'private', 'management'] as const
 
-/** Verbs of areas that this server does not emulate: applications may hold these permissions, which grant nothing. */
+/**
+ * Permissions of areas that this server does not emulate. Applications may hold them, but they grant nothing.
+ */
 const WITHOUT_EFFECT = {
   keys: ['create', 'read', 'delete'],
   '3ds:session': ['create', 'read', 'authenticate'],
@@ -55,8 +57,8 @@ const WITH_EFFECT = {
 } as const satisfies Record<string, PermissionEntry>
 
 /**
- * The permissions to create, read, update and delete things, which management applications hold. `areas`: the words before
- * the colon, and what the descriptions call the things.
+ * Permissions of management applications. `areas`: the prefix of the permission, and the name of its things
+ * in descriptions.
  */
 function crudPermissions<const Area extends string>(areas: Record<Area, string>) {
   const entries = Object.entries<string>(areas).flatMap(([area, things]) =>
@@ -79,7 +81,6 @@ const withoutEffect = Object.entries(WITHOUT_EFFECT).flatMap(([area, verbs]) =>
   }),
 )
 
-/** In the order in which the API lists them. */
 export const PERMISSIONS = {
   ...WITH_EFFECT,
   ...(Object.fromEntries(withoutEffect) as Record<PermissionWithoutEffect, PermissionEntry>),
@@ -91,7 +92,10 @@ export function permissionsOf(type: ApplicationType, { withEffect = false } = {}
   )
 }
 
-/** Permissions to have code or a destination receive the data of tokens; the last two apply to one kind of call each. */
+/**
+ * Permissions to pass the data of tokens to code or to a destination. The last two apply to one kind of call
+ * each.
+ */
 export const USE_PERMISSIONS: readonly Permission[] = ['token:use', 'reactor:invoke', 'proxy:invoke']
 
 /** How much of a token's data a caller sees, strictest first. */

@@ -1,6 +1,6 @@
 /**
- * The short form of access rules, in which people write and read them: `1: /pci/ mask token:read # support`.
- * `formatRule` writes what `parseRules` reads.
+ * The short form of access rules, for people: `1: /pci/ mask token:read # support`. `parseRules` reads what
+ * `formatRule` writes.
  */
 import { type CofferError, usage } from '../../errors.js'
 import { isObject } from '../json/json.js'
@@ -11,17 +11,16 @@ import { CONDITION_ATTRIBUTES, type Grants, type Rule, type RuleCondition } from
 import { isContainerPath } from './container.js'
 import { PERMISSIONS, TRANSFORMS } from './permissions.js'
 
-/** Names of permissions are known; whether the caller may grant them is not checked. */
+/** The names of permissions are checked, but not whether the caller may grant them. */
 export type WrittenRule = Omit<Rule, 'permissions'> & { permissions: string[] }
 type NumberlessRule = Omit<WrittenRule, 'priority'> & { priority?: number }
 
 const EXAMPLE = '/pci/ mask token:read'
 const AND = 'and'
-/** Follows the value of a condition, by operator. */
 const MARKS: Readonly<Record<RuleCondition['operator'], string>> = { equals: '', starts_with: '*' }
 const QUOTED = /^"(?:[^"\\]|\\.)*"/
 
-/** One line. A rule that the short form cannot express is JSON, which commands accept too. */
+/** Returns one line. A rule that the short form cannot express becomes JSON, which commands accept too. */
 export function formatRule(rule: Rule): string {
   const { priority, description } = rule
   const body = formatRuleBody(rule)
@@ -30,7 +29,6 @@ export function formatRule(rule: Rule): string {
   return `${priority}: ${body}${comment}`
 }
 
-/** What the rules and permissions of an application grant, on one line: the rules in the order in which they apply. */
 export function summarizeRights({ rules, permissions }: Grants): string {
   const sorted = [...rules].sort((a, b) => a.priority - b.priority)
   const texts = sorted.map((rule) => formatRuleBody(rule) ?? formatRule(rule))
@@ -61,7 +59,6 @@ function isBareValue(text: string): boolean {
   return /^[^\s",*]+$/.test(text) && isVisible(text)
 }
 
-/** A JSON string, in which invisible characters are escaped. */
 function quote(text: string): string {
   return JSON.stringify(text).replaceAll(INVISIBLE, escapeUnits)
 }
@@ -78,8 +75,8 @@ function escapeUnits(character: string): string {
 }
 
 /**
- * The rules of a text, one on each line. Several containers make several rules. A rule without a number gets that after the
- * rule before it; the first comes after the last of `before`. @throws CofferError `usage`
+ * Reads one rule from each line. A line with several containers makes several rules. A rule without a number
+ * gets the next number; numbers continue after the last of `before`. @throws CofferError `usage`
  */
 export function parseRules(text: string, before: readonly unknown[] = []): WrittenRule[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
@@ -93,12 +90,12 @@ export function parseRules(text: string, before: readonly unknown[] = []): Writt
     })
 }
 
-/** 0 for a value that is no rule, which validation refuses. */
+/** 0 for a value that is not a rule; validation refuses it. */
 function priorityOf(rule: unknown): number {
   return isObject(rule) && typeof rule.priority === 'number' ? rule.priority : 0
 }
 
-/** Reads a line from its start. An error quotes the line, and names the part that is wrong. */
+/** An error quotes the line and names the part that is wrong. */
 class RuleReader {
   readonly #line: string
   #rest: string
@@ -222,7 +219,6 @@ class RuleReader {
     return isQuoted ? this.#unquote(this.#rest) : this.#rest
   }
 
-  /** Matches at the start, and removes the match. */
   #take(pattern: RegExp): RegExpExecArray | undefined {
     const match = pattern.exec(this.#rest) ?? undefined
     if (match !== undefined) this.#rest = this.#rest.slice(match[0].length)
@@ -234,7 +230,6 @@ class RuleReader {
   }
 }
 
-/** `/pci/high/` of `pci/high`. */
 function pathLike(text: string): string {
   return `/${text
     .split('/')

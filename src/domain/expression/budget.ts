@@ -1,35 +1,37 @@
-/** Limits the work of requests, in steps of about 10 ns. Work is counted, not timed, so that the outcome is always the same. */
+/**
+ * Limits the work of requests, in steps of about 10 ns. Work is counted, not timed, so that equal requests
+ * have equal outcomes.
+ */
 import { CofferError } from '../../errors.js'
 
 /** The limit for all expressions of one request: about 50 ms of work. */
 const MAX_STEPS = 5_000_000
-/** The steps after which other requests get their turn. */
 const STEPS_IN_A_TURN = 1_000_000
-/** Steps of an item of a batch, besides its expressions. */
 export const ITEM_OF_BATCH_STEPS = STEPS_IN_A_TURN / 50
-/** Outputs (`{{ … }}`) in the texts of one request, and their characters. */
 const MAX_OUTPUTS = 5_000
 const MAX_CHARACTERS = 256 * 1024
 const STEPS = 'The expressions of one request may take 5,000,000 steps.'
 const OUTPUTS = 'One request may have 5,000 expressions of 256 KiB in all.'
 const ITEM_STEPS = 4
 const MEMBER_STEPS = 40
-/** Characters that native code reads, or writes, in one step. */
 const READ_IN_A_STEP = 8
 const WRITTEN_IN_A_STEP = 4
 
-/** Long work counts its steps here, so all requests together hold the event loop for one turn of steps. */
+/**
+ * Long work counts its steps here, so that all requests together hold the event loop for one turn at most.
+ */
 export class Turns {
   #left = STEPS_IN_A_TURN
   #last: Promise<void> = Promise.resolve()
 
-  /** Returns {@link isOver}. */
   use(steps: number): boolean {
     this.#left -= steps
     return this.isOver
   }
 
-  /** Whether {@link next} is due. A loop asks this first, because awaiting costs more than most expressions. */
+  /**
+   * Whether {@link next} is due. A loop asks this first, because awaiting costs more than most expressions.
+   */
   get isOver(): boolean {
     return this.#left < 0
   }
@@ -56,7 +58,7 @@ export class Budget {
     this.turns = turns
   }
 
-  /** @throws CofferError `too_much_work` once the budget is exceeded. */
+  /** @throws CofferError `too_much_work` once the budget is exceeded */
   use(steps: number): void {
     if (!(steps > 0)) return
     this.#left -= steps
@@ -82,7 +84,10 @@ export class Budget {
   }
 }
 
-/** Counts the outputs in texts before any is compiled. @throws CofferError `too_much_work` for too many or too long ones */
+/**
+ * Counts the outputs before any is compiled. @throws CofferError `too_much_work` for too many or too long
+ * outputs
+ */
 export function checkOutputs(texts: Iterable<string>): void {
   let count = 0
   let characters = 0
@@ -95,7 +100,6 @@ export function checkOutputs(texts: Iterable<string>): void {
     }
 }
 
-/** @throws CofferError `too_much_work` for more outputs than may be in one request */
 export function checkCount(outputs: number): void {
   if (outputs > MAX_OUTPUTS) throw tooMuchWork(OUTPUTS)
 }
@@ -104,7 +108,7 @@ function tooMuchWork(limit: string): CofferError {
   return new CofferError('too_much_work', `${limit} Use fewer or shorter ones, or less data.`)
 }
 
-/** About how much memory a JSON value takes, in characters. */
+/** The approximate memory of a JSON value, in characters. */
 export function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length + ITEM_STEPS
   if (value === null || typeof value !== 'object') return ITEM_STEPS

@@ -19,26 +19,27 @@ export type { ExpressionUse, Reference } from './parse.js'
 
 const MAX_EXPRESSION_LENGTH = 400
 const CACHED_EXPRESSIONS = 1000
-/** Steps of rendering a part, without its filters. */
 const RENDERED_STEPS = 40
-/** Steps of a call, of a failed call, of a part of a path, and of a member of an array. */
 const CALL_STEPS = 100
 const FAILURE_STEPS = 1000
 const PART_STEPS = 10
 const MEMBER_STEPS = 16
 
-/** The input of rendering. `tokens`, in a detokenization and in transforms: what references stand for. */
+/** The input of rendering. `tokens`: the values of references, in a detokenization and in transforms. */
 export interface Scope {
   data?: unknown
   metadata?: Readonly<Record<string, string>>
   tokens?: ReadonlyMap<Reference, unknown>
-  /** In a transform: the message's. */
+  /** In a transform: the body of the message. */
   readonly body?: unknown
   /** In a header: the rest of the call. */
   proxy?: unknown
 }
 
-/** Compiles expressions and remembers the newest ones. `random` is used by the alias filters, `hmac` by that filter. */
+/**
+ * Compiles expressions and caches the newest. `random` serves the alias filters, `hmac` the filter of that
+ * name.
+ */
 export class Expressions {
   readonly random: RandomSource
   readonly hmac: Hmac
@@ -74,14 +75,13 @@ export class Expressions {
   }
 }
 
-/** Lengths are in code points; a text has at least half as many of those as UTF-16 units. */
+/** The limit is in code points. A text has at least half as many code points as UTF-16 units. */
 const isTooLong = (text: string) =>
   text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
 
 export class Expression {
-  /** Without repetitions. */
   readonly references: readonly Reference[]
-  /** Whether it needs the rest of the call, so that it is rendered last. */
+  /** An expression that reads the rest of the call is rendered last. */
   readonly usesProxy: boolean
   readonly #text: string
   readonly #parts: readonly (string | Output)[]
@@ -101,7 +101,10 @@ export class Expression {
     this.usesProxy = values.some(isOfProxy)
   }
 
-  /** A sole output keeps its JSON type, else text; no property is null. @throws CofferError as `#call` */
+  /**
+   * A single output keeps its JSON type; otherwise the result is text. A missing property is null. @throws
+   * CofferError like `#call`
+   */
   render(scope: Scope, budget = new Budget()): unknown {
     budget.use(RENDERED_STEPS * this.#parts.length)
     const values = this.#parts.map((part) =>
@@ -117,7 +120,10 @@ export class Expression {
     return mapScalars(value, (scalar) => scalar ?? null)
   }
 
-  /** @throws CofferError `validation` with the column if the filter fails or yields no finite number; `too_much_work` */
+  /**
+   * @throws CofferError `validation` with the column if the filter fails or yields no finite number;
+   * `too_much_work`
+   */
   #call(call: FilterCall, value: unknown, scope: Scope, budget: Budget): unknown {
     const { name, at, rule, isDecimal } = call
     const { random, hmac, jsonPath } = this.#tools

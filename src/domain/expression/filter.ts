@@ -1,4 +1,4 @@
-/** The declaration of a filter. An operand is JSON: a missing one is null. */
+/** The declaration of a filter. Operands are JSON values; a missing operand is null. */
 import { type CofferError, validationError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
 import type { Budget } from './budget.js'
@@ -16,7 +16,7 @@ export interface CallTools {
   readonly hmac: Hmac
   readonly jsonPath: JsonPath | undefined
   readonly budget: Budget
-  /** Whether a literal before or in this call is a decimal: `divided_by` then does not round down. */
+  /** Whether a literal before or in this call is a decimal. `divided_by` then does not round down. */
   readonly isDecimal: boolean
 }
 
@@ -24,15 +24,20 @@ export interface FilterRule {
   readonly least: number
   readonly most: number
   readonly onlyIn?: 'id'
-  /** The filters of which one must be next; the empty name stands for none. */
+  /** One of these filters must follow; the empty name means that none follows. */
   readonly followers?: readonly string[]
-  /** Steps beyond those of reading the operands and writing the result; as a number, for each character of the value. */
+  /**
+   * Steps in addition to reading the operands and writing the result. A number counts for each character of
+   * the value.
+   */
   readonly steps?: number | ((value: unknown, args: readonly unknown[]) => number)
-  /** @throws any error if the filter does not accept the value or the arguments; the message of ours is shown */
+  /**
+   * @throws any error if the filter does not accept the value or the arguments; the messages of CofferErrors
+   * are shown
+   */
   run(value: unknown, args: readonly unknown[], tools: CallTools): unknown
 }
 
-/** The text of any value: empty for null, canonical JSON for objects and arrays. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === null || value === undefined ? '' : canonicalJson(value)
 }
@@ -41,12 +46,12 @@ export function refuse(message: string): never {
   throw validationError(message)
 }
 
-/** An error with its column, counted in characters from 1. */
+/** The message has the column, counted in characters from 1. */
 export function syntaxError(text: string, at: number, reason: string, cause?: unknown): CofferError {
   return validationError(`${reason} (at column ${[...text.slice(0, at)].length + 1})`, { cause })
 }
 
-/** Reads a property as Liquid does: an own one, or `size`, `first` and `last`. */
+/** Reads a property like Liquid: an own property, or `size`, `first` and `last`. */
 export function readProperty(object: unknown, key: unknown): unknown {
   if (object === undefined || object === null || (typeof key === 'object' && key !== null)) return undefined
   const list = Array.isArray(object) ? (object as unknown[]) : undefined

@@ -1,18 +1,20 @@
-/** JSONPath (RFC 9535) without `match` and `search`: regular expressions can take unbounded time. */
+/** JSONPath (RFC 9535) without `match` and `search`, because regular expressions can take unbounded time. */
 import { CofferError, validationError } from '../../errors.js'
 import type { Budget } from './budget.js'
 import type { JsonPath } from './filter.js'
 
 const MAX_PATH_LENGTH = 400
-/** Above the 64 levels that JSON input can have; the library counts its visits from 1. */
+/** More than the 64 levels that JSON input can have. The library counts its visits from 1. */
 const MAX_DEPTH = 80
-/** Steps of reading a value, and in addition of an object or array. A text is also charged for a comparison. */
+/**
+ * Steps of reading a value, and additional steps for an object or array. A text also costs its comparison.
+ */
 const READ_COST = 40
 const OBJECT_COST = 400
 const COMPARED_CHARACTERS = 8
 const RULE = `this is no JSONPath (RFC 9535) of at most ${MAX_PATH_LENGTH} characters without match() and search()`
 
-/** Loads the library. The returned function throws CofferError `validation` for a path that is not allowed. */
+/** The returned function throws CofferError `validation` for a path that is not allowed. */
 export async function loadJsonPath(): Promise<JsonPath> {
   const { JSONPathEnvironment } = await import('json-p3')
   const environment = new JSONPathEnvironment({ strict: true, maxRecursionDepth: MAX_DEPTH })
@@ -29,12 +31,18 @@ export async function loadJsonPath(): Promise<JsonPath> {
   }
 }
 
-/** RFC 9535 has names with a hyphen in brackets only, but documented paths are such as `$.request.headers.X-Date`. */
+/**
+ * RFC 9535 allows names with a hyphen in brackets only, but documented paths look like
+ * `$.request.headers.X-Date`.
+ */
 function quoteNames(path: string): string {
   return /^\$(?:\.[\w-]+|\[\d+\])+$/.test(path) ? path.replaceAll(/\.([\w-]*-[\w-]*)/g, "['$1']") : path
 }
 
-/** Charges the budget for each read: nested descents and filters multiply the work, and the library has no limit. */
+/**
+ * Charges the budget for each read, because nested descents and filters multiply the work, and the library
+ * has no limit.
+ */
 function metered(value: unknown, budget: Budget, originals: WeakMap<object, unknown>): unknown {
   if (value === null || typeof value !== 'object') return value
   budget.use(OBJECT_COST)

@@ -10,7 +10,7 @@ import {
   textOf,
 } from './filter.js'
 
-/** The maximum length of an alias, which is that of ids, and of a format. */
+/** The maximum length of an alias (as of an id), and of a format. */
 const MAX_LENGTH = 400
 const MAX_COUNT = 10_000
 
@@ -41,7 +41,6 @@ function rule(least: number, most: number, work: FilterRule['run'], steps = 0): 
   return { least, most, steps, run: (value, ...rest) => (value === null ? null : work(value, ...rest)) }
 }
 
-/** @throws CofferError `validation`, as each reader of an operand */
 function asText(value: unknown): string {
   if (value !== null && typeof value !== 'object') return textOf(value)
   return refuse('this filter takes text, a number or a boolean; use stringify or json on objects and arrays')
@@ -78,7 +77,6 @@ function readEnds([first, last]: readonly unknown[]) {
   return { first: asCount(first ?? 0), last: asCount(last ?? 0) }
 }
 
-/** The replacement of a character, or undefined if the character stays. */
 type Cover = (character: string, at: number) => string | undefined
 
 function readMasking([maskGiven, preservedGiven]: readonly unknown[]): [Cover, Cover] {
@@ -87,7 +85,10 @@ function readMasking([maskGiven, preservedGiven]: readonly unknown[]): [Cover, C
   return [(character) => (preserved.includes(character) ? undefined : mask), () => mask]
 }
 
-/** Replaces characters between the shown ends; all of them if that replaces none, so that no value stays unchanged. */
+/**
+ * Replaces the characters between the shown ends. If there are none, it replaces all, so that no value stays
+ * unchanged.
+ */
 function coverMiddle(
   characters: readonly string[],
   { first, last }: ReturnType<typeof readEnds>,
@@ -130,7 +131,7 @@ function aliasSource(value: unknown, pattern: RegExp): string {
   return refuse(`an alias is made of at most ${MAX_LENGTH} characters, of which one can be replaced`)
 }
 
-/** Bytes that would favour some characters are dropped. */
+/** Drops the bytes that would make some characters more likely than others. */
 function randomCharacters(random: RandomSource, alphabet: string, count: number): string {
   const fair = 256 - (256 % alphabet.length)
   let drawn = ''
@@ -152,12 +153,11 @@ function maskCard(value: unknown, [bin, last, ...masking]: readonly unknown[]): 
   const [cover, coverAll] = readMasking(masking)
   const characters = [...asText(value)]
   const { digits, revealed, ...ends } = findShownDigits(characters, [bin, last])
-  // Every digit would be shown, even if a separator between them is masked.
+  // Every digit would be shown, even if a separator between the digits is masked.
   const isTooShort = revealed > 0 && digits.length <= revealed
   return isTooShort ? characters.map(coverAll).join('') : coverMiddle(characters, ends, cover, coverAll)
 }
 
-/** `digits`: their positions. `first` and `last`: how many characters at each end contain the `revealed` digits. */
 function findShownDigits(characters: readonly string[], [binGiven, lastGiven]: readonly unknown[]) {
   const digits = [...characters.keys()].filter((at) => isDigit(characters[at]!))
   const bin = asFlag(binGiven ?? false) ? binLength(digits.length) : 0
@@ -170,7 +170,7 @@ function findShownDigits(characters: readonly string[], [binGiven, lastGiven]: r
   }
 }
 
-/** Separators are removed whether they are given or not. */
+/** Separators are removed, whether they are given or not. */
 function selectBin(value: unknown, [separator]: readonly unknown[]): string {
   asText(separator ?? '')
   const digits = asText(value).replaceAll(/[^0-9]/g, '')
@@ -200,7 +200,6 @@ function isDigit(character: string): boolean {
   return /^[0-9]$/.test(character)
 }
 
-/** The algorithm is the first argument, and may be left out. */
 function authenticate(value: unknown, args: readonly unknown[], { hmac }: CallTools): Uint8Array {
   const [given, key] = args.length === 1 ? ['sha-256', args[0]] : args
   const algorithm = HMAC_ALGORITHMS.find((name) => name === given)

@@ -7,7 +7,7 @@ import { STANDARD_FILTERS } from './standard-filters.js'
 
 export const FILTERS: ReadonlyMap<string, FilterRule> = new Map([...STANDARD_FILTERS, ...OWN_FILTERS])
 
-/** `header`: of a call through a proxy; `request` and `response`: in transforms of one. */
+/** `header`: of a call through a proxy. `request` and `response`: in transforms of a proxy. */
 export type ExpressionUse =
   | 'id'
   | 'mask'
@@ -18,13 +18,15 @@ export type ExpressionUse =
   | 'request'
   | 'response'
 
-/** A constant; a path from a variable, whose parts are values too; or, in a detokenization, a token or its data. */
+/**
+ * A constant, a path from a variable (its parts are values too), or, in a detokenization, a token or its
+ * data.
+ */
 export type Value =
   | { readonly constant: unknown }
   | { readonly path: readonly Value[] }
   | { readonly token: Reference; readonly isWhole: boolean }
 
-/** `kind:id`, such as `token:card-1`. */
 export type Reference =
   `${'token' | 'token_intent' | 'config' | 'transform_identifier' | 'encrypted'}:${string}`
 
@@ -33,7 +35,7 @@ export interface FilterCall {
   readonly at: number
   readonly rule: FilterRule
   readonly args: readonly Value[]
-  /** Whether a number before the end of the call is written as `7.0`. */
+  /** Whether a number up to the end of the call is written as `7.0`. */
   readonly isDecimal: boolean
 }
 
@@ -42,12 +44,13 @@ export interface Output {
   readonly filters: readonly FilterCall[]
 }
 
-/** The maximum length of what follows the id of a token in a detokenization; other expressions are shorter. */
+/**
+ * The maximum length of the text after the id of a token in a detokenization. Other expressions are shorter.
+ */
 const MAX_OUTPUT_LENGTH = 2000
 /** An id of 400 characters of two UTF-16 units each, and some white space. */
 const MAX_REFERENCE_LENGTH = 1000
 const MAX_TRANSFORM_REFERENCE_LENGTH = 200
-/** Steps of compiling an output, and of each of its characters. */
 const COMPILED_STEPS = 300
 const COMPILED_CHARACTER_STEPS = 20
 /** Filters after which a number is an integer again. */
@@ -64,7 +67,7 @@ const VARIABLES: Record<ExpressionUse, readonly string[]> = {
   request: ['req', 'request'],
   response: ['res', 'response'],
 }
-/** Uses without the tags and the trimming of Liquid, whose texts may be of any length. */
+/** Uses without Liquid's tags and trimming. Their texts may have any length. */
 const WITHOUT_TAGS: readonly ExpressionUse[] = ['detokenize', 'header', 'request', 'response']
 export const hasTags = (use: ExpressionUse) => !WITHOUT_TAGS.includes(use)
 const isOfTransform = (use: ExpressionUse) => use === 'request' || use === 'response'
@@ -80,7 +83,7 @@ const VALUE = new RegExp(`(${STRING.source})|(${NUMBER.source})|(${WORD.source})
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(.))/gs
 const ESCAPED: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 const ALLOW_FALSE = /\s*allow_false\s*:/y
-/** The end of a token id. A comma is one if a filter follows. */
+/** The end of a token id. A comma ends the id only if a filter follows. */
 const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/g
 const UNSUPPORTED_REFERENCE = /^encrypted(?::|$)/
 const REFERENCE = /^(?:(token|token_intent|config):)?\s*(.*)$/s
@@ -91,7 +94,6 @@ export class ExpressionParser {
   readonly #text: string
   readonly #use: ExpressionUse
   readonly #budget: Budget
-  /** The text up to the end of the output that is parsed. */
   #source = ''
   #at = 0
   #isDecimal = false
@@ -102,7 +104,10 @@ export class ExpressionParser {
     this.#budget = budget
   }
 
-  /** Only Liquid has tags; `{{-` and `-}}` trim there. @throws CofferError `validation`, `too_much_work` */
+  /**
+   * Only Liquid has tags, and only there `{{-` and `-}}` trim. @throws CofferError `validation`,
+   * `too_much_work`
+   */
   *parts(): Generator<string | Output> {
     const text = this.#text
     const isLiquid = hasTags(this.#use)
@@ -168,7 +173,6 @@ export class ExpressionParser {
     return { token: `${kind ?? 'token'}:${id}` as Reference, isWhole: kind !== undefined }
   }
 
-  /** The position of the `}}` that closes the output opened at `open`. Skips quoted text. */
   #findClosing(open: number): number {
     const text = this.#text
     for (let at = this.#at; at < text.length; at++) {
@@ -241,7 +245,6 @@ export class ExpressionParser {
     throw this.#refuse(call.at, `after filter "${call.name}" comes ${expected}`)
   }
 
-  /** The named argument of `default` becomes its second one. */
   #readArguments(name: string): Value[] {
     const args: Value[] = []
     if (this.#skipBlank() !== ':') return args

@@ -1,4 +1,6 @@
-/** The filters of standard Liquid. Their results depend on neither clock nor locale of the machine. */
+/**
+ * The filters of standard Liquid. Their results depend on neither the clock nor the locale of the machine.
+ */
 import { encodeHtml } from '../text/html.js'
 import { type CallTools, type FilterRule, readProperty, refuse, textOf } from './filter.js'
 import { formatDateFilter } from './strftime.js'
@@ -7,15 +9,17 @@ type Text = (text: string, first?: string, second?: string) => unknown
 type List = (list: readonly unknown[], ...args: unknown[]) => unknown
 type Test = (item: unknown) => boolean
 
-/** Steps of each member whose property is read, and of each character of its path. */
 const READ_STEPS = 120
 const PATH_STEPS = 4
-/** Characters that native code compares, that a regular expression tries, or that are joined, in one step. */
+/** Characters in one step: compared by native code, tried by a regular expression, or joined. */
 const COMPARED_IN_A_STEP = 64
 const TRIED_IN_A_STEP = 8
 const JOINED_IN_A_STEP = 4
 
-/** A filter of texts: other values become text, objects and arrays canonical JSON. A null argument counts as absent. */
+/**
+ * A filter of texts. Other values become text; objects and arrays become canonical JSON. A null argument
+ * counts as absent.
+ */
 function text(least: number, most: number, work: Text, steps = 0): FilterRule {
   const optional = (value: unknown) => (value === undefined || value === null ? undefined : textOf(value))
   return {
@@ -41,7 +45,7 @@ function math(most: number, work: (...numbers: number[]) => number): FilterRule 
   return { least: most, most, run: (value, args) => work(...[value, ...args].map(numberOf)) }
 }
 
-/** A filter of lists: null becomes an empty list, any other value a list of itself. */
+/** A filter of lists. Null becomes an empty list; any other value becomes a list of that value. */
 function list(least: number, most: number, work: List): FilterRule {
   return { least, most, run: (value, args) => work(listOf(value), ...args) }
 }
@@ -147,7 +151,6 @@ function listOf(value: unknown): readonly unknown[] {
   return value === null ? [] : [value]
 }
 
-/** Rounds down between integers. */
 function divide(value: unknown, [divisor]: readonly unknown[], { isDecimal }: CallTools): number {
   const isInteger = (each: unknown) => Number.isInteger(numberOf(each)) && !String(each).includes('.')
   const quotient = numberOf(value) / numberOf(divisor)
@@ -158,7 +161,7 @@ function add(sum: number, value: unknown): number {
   return sum + (Number(value) || 0)
 }
 
-/** Each `<` that nothing closes has all of the text tried. */
+/** For each `<` without a closing `>`, the regular expression reads the whole text. */
 function countMarkup(value: unknown): number {
   const { length } = textOf(value)
   return ((textOf(value).split('<').length - 1) * length + length) / TRIED_IN_A_STEP
@@ -169,7 +172,6 @@ function split(value: string, part = ''): string[] {
   return parts.slice(0, parts.findLastIndex((each) => each !== '') + 1)
 }
 
-/** Counts code points. */
 function truncate(value: string, length = '50', end = '...'): string {
   const characters = [...value]
   const most = Number(length)
@@ -210,13 +212,12 @@ function slice(value: unknown, args: readonly unknown[]): unknown {
   return Array.isArray(value) ? part : part.join('')
 }
 
-/** Reads the property at a path such as `address.city`, or the item itself if there is no path. */
+/** Reads the property at a path such as `address.city`; without a path, the item itself. */
 function readerOf(path: unknown): (item: unknown) => unknown {
   const names = textOf(path) === '' ? [] : textOf(path).split('.')
   return (item) => names.reduce<unknown>(readProperty, item) ?? null
 }
 
-/** Null is last. */
 function sortBy(items: readonly unknown[], path: unknown, keyOf: (value: string) => string): unknown[] {
   const read = readerOf(path)
   const keyed = items.map((item) => {
@@ -237,7 +238,6 @@ function matcher(path: unknown, expected: unknown): Test {
   return (item) => ![null, false].includes(read(item) as null)
 }
 
-/** `allow_false` is the second argument. */
 function useDefault(value: unknown, [other, allowsFalse]: readonly unknown[]): unknown {
   if (value === false) return allowsFalse ? false : other
   return value === null || value === '' || (Array.isArray(value) && value.length === 0) ? other : value

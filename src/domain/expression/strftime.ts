@@ -1,4 +1,7 @@
-/** Liquid's `date` filter, always in UTC and English: it depends on neither clock nor locale of the machine. */
+/**
+ * Liquid's `date` filter, always in UTC and English. It depends on neither the clock nor the locale of the
+ * machine.
+ */
 import { MONTHS } from '../dates.js'
 import { refuse } from './filter.js'
 
@@ -6,7 +9,10 @@ const DAYS = 'Sunday Monday Tuesday Wednesday Thursday Friday Saturday'.split(' 
 const DAY_MS = 86_400_000
 const MAX_FORMAT_LENGTH = 400
 
-/** `value`: seconds since the epoch, or a date (UTC without offset); others stay. @throws CofferError `validation` for `now` and `today` */
+/**
+ * `value`: seconds since the epoch, or a date (UTC without an offset); other values are returned unchanged.
+ * @throws CofferError `validation` for `now` and `today`
+ */
 export function formatDateFilter(value: unknown, format: unknown): unknown {
   const ms =
     typeof value === 'number' ? value * 1000 : typeof value === 'string' ? readText(value.trim()) : Number.NaN
@@ -28,7 +34,7 @@ function readText(text: string): number {
   return Date.parse(hasZone ? text : text + zone)
 }
 
-/** Necessary because `Date.parse` finds a date in almost any text with a number. */
+/** `Date.parse` finds a date in almost any text with a number, so every word is checked first. */
 function isDateWord(word: string): boolean {
   const lower = word.toLowerCase()
   if (['am', 'pm', 'utc', 'gmt', 'z', 't'].includes(lower)) return true
@@ -46,7 +52,7 @@ const COMPOSED = new Map([
   ['X', '%H:%M:%S'],
 ])
 
-/** `%-d` and `%^a` are without padding and in upper case. */
+/** In `%-d` the `-` removes the padding; in `%^a` the `^` gives upper case. */
 function formatDate(date: Date, format: string): string {
   const fields = fieldsOf(date)
   return format.replaceAll(/%([-^]?)([A-Za-z%])/g, (directive, flag: string, letter: string) => {

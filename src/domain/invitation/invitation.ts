@@ -1,4 +1,3 @@
-/** The rules of invitations: how long they are valid, the format of their links, and the names of invited people. */
 import { type PropertyErrors, usage } from '../../errors.js'
 import type { Lenient } from '../omit-undefined.js'
 import { addError, refuseErrors } from '../property-errors.js'
@@ -6,14 +5,16 @@ import type { InvitationRecord } from '../records/records.js'
 
 const VALIDITY_MS = 72 * 60 * 60 * 1000
 export const LINK_SECRET_BYTES = 32
-/** Base64url of that many bytes; the last character encodes four bits. */
 const LINK_SECRET = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
 export const ACCEPT_PATH = '/invitations/accept'
 const NAME_LIMIT = 200
 
 export const STATUSES = ['PENDING', 'EXPIRED'] as const
 
-/** When an invitation expires that is sent at `now`, in ms since the epoch: 72 hours more than it had left. */
+/**
+ * The expiry of an invitation that is sent at `now`, in ms since the epoch: 72 hours after its previous
+ * expiry, or after `now` if that is later.
+ */
 export function extendExpiry(now: number, before?: string): number {
   return Math.max(now, before === undefined ? now : Date.parse(before)) + VALIDITY_MS
 }
@@ -30,17 +31,19 @@ export function viewInvitation(record: InvitationRecord, now: number) {
   return { id, tenant_id, email, role, status, expires_at, ...made }
 }
 
-/** Whether the text has the format of a link's secret; callers hash nothing else. */
+/** Checked before a text is hashed. */
 export function isLinkSecret(text: string): boolean {
   return LINK_SECRET.test(text)
 }
 
-/** The link that is mailed. `publicUrl` must not end with a slash. */
+/** `publicUrl` must not end with a slash. */
 export function formatLink(publicUrl: string, secret: string): string {
   return `${publicUrl}${ACCEPT_PATH}?token=${secret}`
 }
 
-/** The secret in a link, or the text itself if it is one. @throws CofferError `usage` if it is neither */
+/**
+ * The secret in a link, or the text itself if it is a secret. @throws CofferError `usage` if it is neither
+ */
 export function readLink(text: string): string {
   const secret = text.includes('?') ? (/[?&]token=([^&#\s]*)/.exec(text)?.[1] ?? '') : text.trim()
   if (isLinkSecret(secret)) return secret
@@ -49,7 +52,7 @@ export function readLink(text: string): string {
 
 export type PersonNames = Partial<Record<'first_name' | 'last_name', string>>
 
-/** The names, trimmed and normalized, without empty ones. @throws CofferError `validation` */
+/** The names, trimmed and normalized, without empty names. @throws CofferError `validation` */
 export function readNames(given: Lenient<PersonNames>): PersonNames {
   // Control characters, line separators, bidirectional overrides, and invisible characters.
   const unfit =

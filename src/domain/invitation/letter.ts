@@ -1,4 +1,7 @@
-/** The mail of an invitation. Users' text is escaped; headers contain none of it except the address. */
+/**
+ * The mails of invitations and webhooks. Users' text is escaped. Headers contain no users' text except the
+ * address.
+ */
 import { formatDate, MONTHS } from '../dates.js'
 import { encodeHtml } from '../text/html.js'
 
@@ -49,7 +52,6 @@ ${open}
   return { subject: 'You are invited to a Coffer tenant', text, html }
 }
 
-/** The letter to the owner of a webhook that is disabled because an event could not be sent to it. */
 export function composeDisabled(facts: Record<'tenantName' | 'name' | 'url', string>): Letter {
   const [tenant, name, url] = [facts.tenantName, facts.name, facts.url].map(onOneLine) as [
     string,

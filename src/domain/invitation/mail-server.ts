@@ -4,7 +4,10 @@ const PORTS: Record<string, number> = { 'smtp:': 587, 'smtps:': 465 }
 /** Only a server on this machine may get the password without TLS. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
-/** `smtps://…`, or `smtp://…` (STARTTLS, offered on this machine). @throws CofferError `validation`, without the password */
+/**
+ * Reads `smtps://…`, or `smtp://…` (with STARTTLS, which is optional on this machine). @throws CofferError
+ * `validation`, without the password
+ */
 export function readMailServer(text: string) {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const port = PORTS[url?.protocol ?? '']
@@ -12,7 +15,8 @@ export function readMailServer(text: string) {
   if (url === undefined || port === undefined || url.hostname === '' || !isBare)
     throw validationError('must be smtp://user:password@host:port or smtps://user:password@host:port')
   const [user, password] = [decode(url.username), decode(url.password)]
-  // TLS from the first byte; STARTTLS if the server has it; STARTTLS, which must succeed.
+  // Implicit: TLS from the first byte. Offered: STARTTLS if the server has it. Required: STARTTLS must
+  // succeed.
   const tls = url.protocol === 'smtps:' ? 'implicit' : LOOPBACK.test(url.hostname) ? 'offered' : 'required'
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const place = { host, port: url.port === '' ? port : Number(url.port), tls } as const
@@ -58,7 +62,9 @@ const QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~])*"'
 const LITERAL = '\\[[!-Z^-~]*\\]'
 const ADDRESS = new RegExp(`^(?:${DOT_ATOM}|${QUOTED})@(?:${DOT_ATOM}|${LITERAL})$`)
 
-/** @throws CofferError `validation` if the text is not an address of at most {@link EMAIL_LIMIT} characters */
+/**
+ * @throws CofferError `validation` if the text is not an address of at most {@link EMAIL_LIMIT} characters
+ */
 export function checkEmail(text: string): void {
   if (text.length > EMAIL_LIMIT) throw validationError(`must have at most ${EMAIL_LIMIT} characters`)
   if (/[^\x20-\x7e]/.test(text))
@@ -67,7 +73,10 @@ export function checkEmail(text: string): void {
     throw validationError('must be an e-mail address such as ada@example.com (RFC 5322)')
 }
 
-/** The form in which addresses are compared. RFC 5321 allows a case-sensitive local part; no server in use has one. */
+/**
+ * The form in which addresses are compared. RFC 5321 allows a case-sensitive local part, but no server in use
+ * has one.
+ */
 export function normalizeEmail(email: string): string {
   return email.toLowerCase()
 }

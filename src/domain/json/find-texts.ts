@@ -1,13 +1,14 @@
 const hasExpression = (text: string) => text.includes('{{')
 
-/** Texts with an expression, or that `isWanted`, with the path of the first occurrence. */
+/** Maps each text that `isWanted` accepts to the path of its first occurrence. */
 export function findTexts(
   value: unknown,
   path: string,
   found = new Map<string, string>(),
   isWanted = hasExpression,
 ): Map<string, string> {
-  // A path is made for what is found alone: paths of 300,000 values would take longer than the rest.
+  // A path is only built for a found text. Building the paths of 300,000 values would take longer than the
+  // rest.
   const names: (string | number)[] = []
   const visit = (inner: unknown): void => {
     if (typeof inner === 'string' && isWanted(inner) && !found.has(inner))
@@ -23,20 +24,18 @@ export function findTexts(
   return found
 }
 
-/** The path of a member as errors name it: `card.data.number`, `rules[2]`. */
 export function joinPath(path: string, name: string | number): string {
   if (typeof name === 'number') return `${path}[${name}]`
   return path === '' ? name : `${path}.${name}`
 }
 
-/** Every text with an expression, in order, as often as it occurs. */
 export function* listTexts(value: unknown): Generator<string> {
   if (typeof value === 'string' && hasExpression(value)) yield value
   if (typeof value === 'object' && value !== null)
     for (const inner of Object.values(value)) yield* listTexts(inner)
 }
 
-/** A copy of `value` with the next of `replacements` in place of each text with an expression. */
+/** A copy of `value`. The next of `replacements` replaces each text with an expression. */
 export function replaceTexts(value: unknown, replacements: Iterator<unknown>): unknown {
   return mapScalars(value, (scalar) =>
     typeof scalar === 'string' && hasExpression(scalar) ? replacements.next().value : scalar,

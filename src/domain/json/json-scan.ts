@@ -1,4 +1,7 @@
-/** Finds syntax errors and unsafe constructs, which `JSON.parse` would accept, in a JSON text without building its value. */
+/**
+ * Finds syntax errors, and unsafe constructs that `JSON.parse` would accept, without building the value of
+ * the JSON text.
+ */
 
 export const MAX_JSON_DEPTH = 64
 
@@ -16,7 +19,10 @@ class Fault extends Error {
   }
 }
 
-/** The first reason to refuse a JSON text. Takes linear time. `maxValues` limits values and property names together. */
+/**
+ * The first reason to refuse a JSON text. Takes linear time. `maxValues` limits values and property names
+ * together.
+ */
 export function findFault(text: string, maxValues = Number.POSITIVE_INFINITY): Fault | undefined {
   if (text.charCodeAt(0) === 0xfeff) return new Fault(0, 'it starts with a byte order mark; send plain UTF-8')
   if (!text.isWellFormed()) return new Fault(text.search(/\p{Cs}/u), 'half of a surrogate pair stands alone')
@@ -46,7 +52,10 @@ class JsonScanner {
     if (this.#at < this.#text.length) this.#refuse('expected nothing more after the value')
   }
 
-  /** `isConstructor`: it belongs to a property with this name, so that its `prototype` would be that of a class. */
+  /**
+   * `isConstructor`: the value belongs to a property `constructor`, so a `prototype` in it would be the
+   * prototype of a class.
+   */
   #value(depth: number, isConstructor: boolean): void {
     const code = this.#skipSpace()
     this.#count()
@@ -162,7 +171,7 @@ export function exactNumber(text: string): number | undefined {
   return Number.isFinite(value) && significant(text) === significant(String(value)) ? value : undefined
 }
 
-/** Canonical form: the digits without surrounding zeros, and the power of ten of the last one. */
+/** Canonical form: the digits without surrounding zeros, and the power of ten of the last digit. */
 function significant(text: string): string {
   const [mantissa = '', power = '0'] = text.replace(/^-/, '').toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')

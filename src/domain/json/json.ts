@@ -3,16 +3,18 @@ import { findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
 export { exactNumber, findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
-/** Values and property names in one body or token: their work must not hold up other requests, however short they are. */
+/**
+ * Values and property names in one body or token. More of them, however short, would delay other requests.
+ */
 export const MAX_JSON_VALUES = 50_000
 
 /**
- * Parses one JSON value (RFC 8259), stricter than `JSON.parse`: refuses repeated names, names that reach prototypes,
- * nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and a byte order mark.
- * Takes time and memory linear in the text. `maxValues` limits the values and property names together.
- * `firstLine`: the number of the text's first line, for messages.
- * @throws CofferError `code`, which names the text as `source`, with line and column (from 1, in UTF-16 units) and what was
- * expected; never with the text itself.
+ * Parses one JSON value (RFC 8259). Stricter than `JSON.parse`: refuses repeated names, names that reach
+ * prototypes, nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and
+ * a byte order mark. Takes time and memory linear in the text. `maxValues` limits the values and property
+ * names together. `firstLine`: the number of the text's first line, for messages.
+ * @throws CofferError `code`. The message names the text as `source`, with line and column (from 1, in UTF-16
+ * units) and what was expected; it never contains the text itself.
  */
 export function parseJson(
   text: string,
@@ -30,12 +32,10 @@ export function parseJson(
   throw new CofferError(code, `${source} is refused at ${place}: ${fault.message}`)
 }
 
-/** The value of text that {@link parseJson} accepts; undefined for other text. */
 export function parseJsonOrNothing(text: string): unknown {
   return findFault(text) === undefined ? JSON.parse(text) : undefined
 }
 
-/** The value of text that is JSON by `JSON.parse`; undefined for other text. */
 export function tryJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -50,7 +50,10 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Keeps a byte order mark, which {@link parseJson} refuses. @throws CofferError `validation` for bytes that are not UTF-8 */
+/**
+ * Keeps a byte order mark, which {@link parseJson} refuses. @throws CofferError `validation` for bytes that
+ * are not UTF-8
+ */
 export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
   try {
     return STRICT_UTF8.decode(bytes)
@@ -73,7 +76,6 @@ export function canonicalJson(value: unknown): string {
   return `{${members}}`
 }
 
-/** The number of values and property names in `value`, itself included. */
 export function countValues(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 1
   let count = 1
@@ -82,7 +84,9 @@ export function countValues(value: unknown): number {
   return count
 }
 
-/** Applies a JSON Merge Patch (RFC 7396). The arguments stay; the result may share parts with them. */
+/**
+ * Applies a JSON Merge Patch (RFC 7396). The arguments are not changed; the result may share parts with them.
+ */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch
   const merged = new Map(isObject(target) ? Object.entries(target) : [])
@@ -93,7 +97,9 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged)
 }
 
-/** Whether the value of JSON nests beyond `MAX_JSON_DEPTH`: what recurs over it could overflow the stack. */
+/**
+ * Whether the value nests beyond `MAX_JSON_DEPTH`. Recursion over a deeper value could overflow the stack.
+ */
 export function isDeep(value: unknown, depth = MAX_JSON_DEPTH): boolean {
   if (typeof value !== 'object' || value === null) return false
   return depth === 0 || Object.values(value).some((inner) => isDeep(inner, depth - 1))

@@ -1,35 +1,42 @@
-/** HTTP messages of proxies and of code: which headers may pass, what code may answer, and the values of bodies. */
+/**
+ * HTTP messages of proxies and of code: which headers may pass, what code may answer, and the values of
+ * bodies.
+ */
 import { validationError } from '../../errors.js'
 import { decodeUtf8, isObject, tryJson } from '../json/json.js'
 
-/** Names of headers, in lower case, and their values. */
+/** Header values by name, in lower case. */
 export type HeaderMap = Readonly<Record<string, string>>
 
-/** `body`: absent for none; text is sent as it is, anything else as JSON. */
+/** `body`: absent for none. Text is sent unchanged; any other value is sent as JSON. */
 export interface CodeAnswer {
   statusCode: number
   headers: HeaderMap
   body?: unknown
 }
 
-/** Headers about a connection (RFC 9110, 7.6.1), and the length, which the sender sets. */
+/** Headers of one connection (RFC 9110, 7.6.1), and the length, which the sender sets. */
 const OF_CONNECTION: ReadonlySet<string> = new Set(
   `connection content-length keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
   transfer-encoding upgrade`.split(/\s+/),
 )
-/** Headers that would change what a browser does with other pages of this server, or to whom it reports them. */
+/**
+ * Headers that would change how a browser treats other pages of this server, or where it sends reports about
+ * them.
+ */
 const OF_SERVER =
   /^(?:access-control-.*|alt-svc|clear-site-data|nel|report-to|service-worker-allowed|set-cookie|strict-transport-security)$/
 
-/** Headers of a request that are about the connection to this server. */
 const NOT_PASSED: readonly string[] = ['host', 'accept-encoding', 'expect']
 
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-/** Less than what common clients and proxies accept. */
 const MAX_HEADER_CHARACTERS = 8192
 
-/** The headers without those of the connection, the length, ours (which begin with `prefix`) and those of `isDropped`. */
+/**
+ * Removes the headers of the connection, the length, our headers (which begin with `prefix`) and those that
+ * `isDropped` accepts.
+ */
 export function passHeaders(
   headers: HeaderMap,
   prefix: string,
@@ -44,23 +51,24 @@ export function passHeaders(
   return passed
 }
 
-/** {@link passHeaders} for a request to another server. */
 export function passRequestHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
   return passHeaders(headers, prefix, (name) => NOT_PASSED.includes(name))
 }
 
-/** {@link passHeaders} for an answer that code or another server made: also without those about this server. */
+/**
+ * {@link passHeaders} for an answer of code or of another server. It also removes headers that would affect
+ * this server.
+ */
 export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
   return passHeaders(headers, prefix, (name) => OF_SERVER.test(name))
 }
 
-/** Whether a header that a transform adds to the message is passed on. */
 export function maySet(name: string, direction: 'request' | 'response', prefix = 'svc'): boolean {
   const pass = direction === 'request' ? passRequestHeaders : passAnswerHeaders
   return NAME.test(name) && Object.keys(pass({ [name.toLowerCase()]: '' }, prefix)).length > 0
 }
 
-/** Reads `{ statusCode, headers, body }` as code gives it. @throws CofferError `validation` saying what is wrong */
+/** Reads `{ statusCode, headers, body }` of code. @throws CofferError `validation` that says what is wrong */
 export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
   if (!isObject(given)) throw validationError('res must be an object')
   const { statusCode, headers, body } = given
@@ -71,7 +79,7 @@ export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
   return { statusCode: status, headers: passed, ...(body === undefined ? {} : { body }) }
 }
 
-/** Reads headers that code gives. Errors call them `named`. @throws CofferError `validation` */
+/** Reads headers of code. Errors call them `named`. @throws CofferError `validation` */
 export function readHeaders(given: unknown, named: string): Record<string, string> {
   if (!isObject(given)) throw validationError(`${named} must be an object`)
   let characters = 0
@@ -92,7 +100,6 @@ export function mediaTypeOf({ 'content-type': type }: HeaderMap): string | undef
   return type?.replace(/;.*/s, '').trim().toLowerCase()
 }
 
-/** The text of a body; undefined if it is not UTF-8, or compressed. */
 export function textOfBody(headers: HeaderMap, body: Uint8Array): string | undefined {
   const { 'content-encoding': encoding = 'identity' } = headers
   if (encoding.trim().toLowerCase() !== 'identity') return undefined
@@ -107,7 +114,10 @@ export function isJsonType(type: string | undefined): boolean {
   return type !== undefined && /^application\/(?:[\w.+-]+\+)?json$/.test(type)
 }
 
-/** The value of a body that is JSON: by its type, or by its beginning if it has no type. undefined for any other. */
+/**
+ * The value of a JSON body, recognized by its type, or by its beginning if it has no type; undefined for any
+ * other body.
+ */
 export function readJsonBody(headers: HeaderMap, text: string): unknown {
   const type = mediaTypeOf(headers)
   const isJson = type === undefined ? /^\s*[[{]/.test(text) : isJsonType(type)

@@ -1,4 +1,4 @@
-/** Parts that are kept as they came; more are joined, because a part of one byte takes 400 bytes of memory. */
+/** More parts than this are joined, because even a part of one byte takes 400 bytes of memory. */
 const MAX_PARTS = 1000
 
 export class ByteCollector {
@@ -14,7 +14,6 @@ export class ByteCollector {
     this.#latest = []
   }
 
-  /** Does not copy a single part. */
   join(): Buffer {
     const [first, ...more] = [...this.#joined, ...this.#latest]
     if (first === undefined) return Buffer.alloc(0)
@@ -23,7 +22,6 @@ export class ByteCollector {
   }
 }
 
-/** Collects all bytes of `chunks`. Stops reading and returns undefined if there are more than `most`. */
 export async function collectBytes(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, most: number) {
   const bytes = new ByteCollector()
   for await (const part of chunks) {

@@ -1,6 +1,5 @@
 import { parseDuration } from '../dates.js'
 
-/** The destination never answers, answers with `status`, or answers `ms` later than usual. */
 export type DestinationFault =
   | { kind: 'timeout' }
   | { kind: 'status'; status: number }
@@ -11,7 +10,6 @@ export const DESTINATION_FAULT_RULE =
 
 const LONGEST_MS = 600_000
 
-/** Reads `timeout`, `502` (text or number) or `30 s`; undefined for anything else. */
 export function readDestinationFault(given: unknown): DestinationFault | undefined {
   const text = typeof given === 'number' ? String(given) : given
   if (typeof text !== 'string' || text.length > 20) return undefined

@@ -1,4 +1,4 @@
-/** The request of a proxied call with values for its expressions; all else stays as it was sent, byte for byte. */
+/** Fills the expressions in the request of a proxied call. Everything else is passed on byte for byte. */
 import { invalid } from '../../errors.js'
 import { checkCount, checkOutputs } from '../expression/budget.js'
 import { textOf } from '../expression/filter.js'
@@ -6,7 +6,10 @@ import { findTexts } from '../json/find-texts.js'
 import { isDeep, MAX_JSON_DEPTH } from '../json/json.js'
 import { type HeaderMap, isJsonType, mediaTypeOf, readJsonBody, textOfBody } from './code-answer.js'
 
-/** `path` after that of the call, and `query` without the question mark, as sent; names of `headers` in lower case. */
+/**
+ * `path`: after the path of the call. `query`: without the question mark, as sent. Names of `headers` are in
+ * lower case.
+ */
 export interface ProxyRequest {
   method: string
   path: string
@@ -15,7 +18,7 @@ export interface ProxyRequest {
   body: Uint8Array
 }
 
-/** The texts with expressions, by place; their values have the same shape. */
+/** The texts with expressions, by place. Their values have the same shape. */
 export interface ProxyDocument<T = string> {
   path: readonly T[]
   query: readonly T[]
@@ -25,18 +28,22 @@ export interface ProxyDocument<T = string> {
 
 type Piece = string | { expression: string; at: string }
 type Write = (value: unknown) => string
-/** An expression in a URL or form; without an end it is all the rest, and invalid. */
+/**
+ * An expression in a URL or form. An expression without an end takes the rest of the text, and is invalid.
+ */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
-/** Characters of all values in a URL and a form: encoding more would hold up other requests. */
+/**
+ * The limit for the characters of the values in a URL and a form. Encoding more would delay other requests.
+ */
 const MAX_ENCODED = 2 * 1024 * 1024
 const BRACES = /(?:\{|\\u007b){2}/i
 const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
-/** RFC 9110, 5.5, without characters beyond ASCII. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 
 /**
- * The document is undefined without expressions. `places`: the path of each of its texts: `body.card.number`, `query.q`. `fill`
- * throws for a value that its place cannot have. @throws CofferError `validation` for an invalid expression; `too_much_work`
+ * The document is undefined without expressions. `places`: the path of each of its texts: `body.card.number`,
+ * `query.q`. `fill` throws for a value that its place cannot have. @throws CofferError `validation` for an
+ * invalid expression; `too_much_work`
  */
 export function findTemplate(request: ProxyRequest) {
   const encode = createEncoder()
@@ -65,7 +72,10 @@ export function findTemplate(request: ProxyRequest) {
   return { document: { path: inPath!, query: inQuery!, headers, body: inBody! }, places, fill }
 }
 
-/** Segments such as `..` that a server may resolve, so that a path would lead out of the destination's. */
+/**
+ * Whether the path has segments such as `..`, which a server may resolve to a path outside of the
+ * destination's path.
+ */
 export function leadsElsewhere(path: string): boolean {
   return path.split(/[/\\]|%2f|%5c/i).some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment))
 }
@@ -90,15 +100,14 @@ function splitBody(
   return [splitJson(text, found), (value) => JSON.stringify(value)]
 }
 
-/** Looks at the bytes, so that a body without an expression is not even decoded. */
+/** Checks the bytes, so that a body without an expression is not even decoded. */
 function mayHaveExpression(body: Uint8Array, isForm: boolean): boolean {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  // A brace in JSON can be written as \\u007b.
+  // JSON can spell a brace as \\u007b.
   if (bytes.includes('{{') || bytes.includes('\\u007')) return true
   return isForm && /(?:\{|%7b){2}/i.test(bytes.toString('latin1'))
 }
 
-/** The strings of a JSON text that have expressions; names of properties stay. */
 function splitJson(text: string, places: ReadonlyMap<string, string>): Piece[] {
   const COLON = /\s*:/y
   const pieces: Piece[] = []
@@ -123,7 +132,7 @@ function splitEncoded(text: string, place: string, decode: (text: string) => str
   for (const { 0: found, index } of text.matchAll(ENCODED)) {
     const before = text.slice(from, index)
     const pair = before.lastIndexOf('&') + 1
-    // The name of the parameter; further expressions in its value keep it.
+    // The parameter's name also applies to further expressions in its value.
     if (decode === decodeForm && (pair > 0 || from === 0))
       at = [place, ...before.slice(pair).split('=').slice(0, -1)].join('.')
     try {
@@ -165,7 +174,6 @@ function createEncoder(): (value: unknown, place: string) => string {
   }
 }
 
-/** @throws CofferError `validation` for a value that a header cannot have */
 export function toHeaders(values: Readonly<Record<string, unknown>>): Record<string, string> {
   const entries = Object.entries(values).map(([name, value]) => {
     const text = textOf(value)
@@ -175,7 +183,7 @@ export function toHeaders(values: Readonly<Record<string, unknown>>): Record<str
   return Object.fromEntries(entries)
 }
 
-/** The headers, also under the spellings of their names in `texts`: `X-Date`. */
+/** Adds the spellings of the header names that occur in `texts`, such as `X-Date`. */
 export function withSpellings(headers: HeaderMap, texts: readonly string[]): HeaderMap {
   const words = texts.flatMap((text) => text.match(/[\w-]+/g) ?? [])
   const known = [...Object.keys(headers), ...words].filter((word) =>

@@ -7,7 +7,7 @@ const MAX_URL_CHARACTERS = 2000
 
 type Given = Readonly<Record<string, unknown>>
 
-/** Checks what the schema cannot say; values may have the wrong type. @throws CofferError `validation` */
+/** Checks what the schema cannot express. Values may have the wrong type. @throws CofferError `validation` */
 export function checkProxy(given: Given): void {
   const errors: PropertyErrors = {}
   const { destination_url, configuration } = given
@@ -24,7 +24,6 @@ export function checkProxy(given: Given): void {
 
 export const DESTINATION_RULE = `must be an http or https URL without user, query and fragment, of at most ${MAX_URL_CHARACTERS} characters`
 
-/** `refused`: characters that it may not have. */
 export function readDestination(text: string, refused = /[?#\\]/): URL | undefined {
   if (text.length > MAX_URL_CHARACTERS || !/^https?:\/\/[\x21-\x7e]+$/i.test(text) || refused.test(text))
     return undefined

@@ -1,4 +1,4 @@
-/** Transforms of proxies: what changes requests and answers, in order. */
+/** Transforms of proxies change requests and answers, in order. */
 import type { PropertyErrors } from '../../errors.js'
 import { findTexts } from '../json/find-texts.js'
 import { canonicalJson, isObject } from '../json/json.js'
@@ -9,7 +9,7 @@ import { type RuntimeOptions, readRuntime } from '../reactor/reactor.js'
 import { maySet } from './code-answer.js'
 import { readLocation } from './location.js'
 
-/** Shapes by type. `type` and `matcher` are in the case they came in. */
+/** Shapes by type. `type` and `matcher` keep the case in which the caller wrote them. */
 export type ProxyTransform =
   | { type: string; code: string; options?: { runtime: RuntimeOptions } }
   | { type: string; matcher: string; expression?: string; replacement: string }
@@ -30,8 +30,8 @@ type Given = Readonly<Record<string, unknown>>
 const isJsonLocation = (text: string) => readLocation(text) !== undefined
 
 /**
- * The transforms of one direction: the plural form, or the singular one, an object or an array of one. Both may be given if
- * they are equal, as in the answers about a proxy with one transform.
+ * The transforms of one direction. A caller gives the plural form, or the singular form as an object or an
+ * array of one. Both may be given if they are equal, as in the answers about a proxy with one transform.
  */
 export function readTransforms(given: Given, direction: Direction, errors: PropertyErrors = {}) {
   const one = `${direction}_transform`
@@ -60,7 +60,10 @@ export function readTransforms(given: Given, direction: Direction, errors: Prope
   return []
 }
 
-/** The texts of transforms that are rendered at each call, with their paths. Contract: `readTransforms` found no error. */
+/**
+ * The texts of transforms that are rendered at each call, with their paths. Contract: `readTransforms` found
+ * no error.
+ */
 export function findTemplates(given: Given, direction: Direction): Map<string, string> {
   const found = new Map<string, string>()
   for (const [index, transform] of readTransforms(given, direction).entries()) {
@@ -71,7 +74,6 @@ export function findTemplates(given: Given, direction: Direction): Map<string, s
   return found
 }
 
-/** The part of the options whose texts are rendered at each call. */
 export function templateOf(transform: ProxyTransform): { token: Given } | { value: string } | undefined {
   const { options = {} } = transform as { options?: { token?: Given; value?: string } }
   if (options.value !== undefined) return { value: options.value }
@@ -84,7 +86,6 @@ export function kindOf({ type }: ProxyTransform): string {
   return type.toLowerCase()
 }
 
-/** The transform without empty members; none if it is wrong. */
 function readTransform(given: unknown, direction: Direction, errors: PropertyErrors, path: string) {
   let isWrong = false
   const add: Add = (name, message) => {
@@ -133,7 +134,7 @@ function readTokenize({ options }: Given, add: Add) {
   return { options: omitUndefined({ identifier, token }) }
 }
 
-/** `isPlace` judges the location, which is required with it. */
+/** `isPlace` checks the location. If it is given, the location is required. */
 function readAppend(
   { options }: Given,
   add: Add,
@@ -166,20 +167,20 @@ function readMask({ matcher, expression, replacement }: Given, add: Add) {
   return { matcher, replacement, expression }
 }
 
-/** Without the members that say nothing: clients send them for what is not given. */
+/** Removes empty members, because clients send them for absent values. */
 function withoutEmpty(given: Given): Record<string, unknown> {
   const isEmpty = (value: unknown): boolean =>
     (value ?? '') === '' || (isObject(value) && Object.keys(value).length === 0)
   return Object.fromEntries(Object.entries(given).filter(([, value]) => !isEmpty(value)))
 }
 
-/** Whether it is a regular expression that captures something. It is compiled, but never run, in this process. */
+/** Whether the text is a regular expression with a group. It is compiled, but never run, in this process. */
 function isExpression(text: unknown): boolean {
   if (typeof text !== 'string' || text.length > MAX_EXPRESSION_CHARACTERS) return false
   try {
     // Compiled alone first, so that its parentheses are balanced.
     new RegExp(text)
-    // The empty alternative matches first, so that nothing of the expression is tried.
+    // The empty alternative matches first, so the expression itself is never tried.
     return new RegExp(`|${text}`).exec('')!.length > 1
   } catch {
     return false

@@ -1,4 +1,7 @@
-/** Formulas: their limits, and the contract of code: the configuration and arguments that it declares, and casts to them. */
+/**
+ * Formulas: their limits, and the contract of code, which is the configuration and arguments that it
+ * declares, and casts to them.
+ */
 import type { PropertyErrors } from '../../errors.js'
 import { isObject } from '../json/json.js'
 import type { Lenient } from '../omit-undefined.js'
@@ -21,7 +24,10 @@ export interface FormulaBody {
 }
 
 const ICON = /^data:image\/(png|jpe?g);\s*base64\s*,\s*([A-Za-z0-9+/]+={0,2})$/
-/** The first bytes of images; an icon that begins with none of these counts as what it says it is. */
+/**
+ * The first bytes of images. An icon without one of these signatures is accepted as the type that it
+ * declares.
+ */
 const SIGNATURES: Readonly<Record<string, string>> = {
   png: '\x89PNG\r\n\x1a\n',
   jpeg: '\xff\xd8\xff',
@@ -29,7 +35,7 @@ const SIGNATURES: Readonly<Record<string, string>> = {
   webp: 'RIFF',
 }
 
-/** @throws CofferError `validation` with an error for every invalid property. */
+/** @throws CofferError `validation` with an error for every invalid property */
 export function checkFormula(given: Lenient<FormulaBody>): void {
   const { icon, code, configuration = [], request_parameters = [] } = given
   const errors: PropertyErrors = {}
@@ -72,7 +78,6 @@ export function isConfigurationName(name: string): boolean {
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-/** Adds an error for each invalid or repeated name of `configuration` and `parameters`, by its path in the formula. */
 export function checkContract(
   errors: PropertyErrors,
   configuration: Lenient<ConfigurationElement[]>,
@@ -107,7 +112,9 @@ function checkNames(
   })
 }
 
-/** Casts text to JSON numbers and to booleans (in any case), and both to text; undefined for any other value. */
+/**
+ * Casts text to JSON numbers and to booleans (in any case), and both to text; undefined for any other value.
+ */
 export function castValue(value: unknown, type: ValueType): Value | undefined {
   if (typeof value === type) return value as Value
   if (type === 'string')
@@ -136,7 +143,6 @@ export function castConfiguration(contract: readonly ConfigurationElement[], val
   return cast
 }
 
-/** null counts as missing. */
 function castElement(errors: PropertyErrors, at: string, element: ParameterElement, value: unknown) {
   const { name, type, optional = false } = element
   const isMissing = value === undefined || value === null
@@ -175,7 +181,6 @@ function readPath(value: unknown, levels: readonly string[]): unknown {
   )
 }
 
-/** Without a value, removes the member that is there. */
 function writePath(target: Json, levels: readonly string[], value: Value | undefined): void {
   let inner = target
   for (const level of levels.slice(0, -1)) {

@@ -1,8 +1,11 @@
-/** What code printed and the errors that it threw, for those who may see no plaintext. */
+/** The output and errors of code, redacted for callers that may see no plaintext. */
 import { sizeOf } from '../expression/budget.js'
 import { Secrets, WITHHELD } from '../text/secrets.js'
 
-/** What the code had, and what it printed, in characters: more is not compared, and then all of the output is withheld. */
+/**
+ * Limits, in characters, for the data of a run and for its output. Beyond them nothing is compared, and all
+ * output is withheld.
+ */
 const MAX_GIVEN = 16 * 1024
 const MAX_PRINTED = 8 * 1024
 
@@ -13,10 +16,9 @@ export interface Printed {
   stack?: string
 }
 
-/** Stands for output that is withheld as a whole. */
 export const ALL_WITHHELD: Printed = { console: [{ level: 'warn', text: WITHHELD }] }
 
-/** The data that a run had: arguments, configuration, and what its calls read and wrote. */
+/** The data of a run: its arguments and configuration, and everything that its calls read and wrote. */
 export class GivenData {
   readonly #data: unknown[] = []
   #size = 0
@@ -27,7 +29,6 @@ export class GivenData {
     else this.#data.length = 0
   }
 
-  /** Returns what was printed without what tells the data. Undefined if nothing was printed. */
   scrub(printed: Printed): Printed | undefined {
     const texts: string[] = []
     mapTexts(printed, (text) => {
@@ -38,7 +39,7 @@ export class GivenData {
     if (this.#size > MAX_GIVEN || sizeOf(printed) > MAX_PRINTED) return ALL_WITHHELD
     const secrets = new Secrets()
     for (const each of this.#data) secrets.add(each)
-    // Examined together, because code may print a value in pieces.
+    // All texts are examined together, because code may print a value in pieces.
     const shown = secrets.scrub(texts)
     if (typeof shown === 'string') return ALL_WITHHELD
     let next = 0
@@ -46,7 +47,10 @@ export class GivenData {
   }
 }
 
-/** A copy with each text changed, always in one order. Levels and the names of our own properties are no output. */
+/**
+ * A copy with `change` applied to each text, always in the same order. Levels and the names of our own
+ * properties stay.
+ */
 function mapTexts(printed: Printed, change: (text: string) => string): Printed {
   const { console: lines, detail, errors, stack } = printed
   const changeError = ([name, messages]: [string, string[]]) => [change(name), messages.map(change)] as const

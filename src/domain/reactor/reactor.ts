@@ -9,21 +9,20 @@ import { isConfigurationName, MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
 export const DEFAULT_IMAGE = 'node-bt'
 export const IMAGES = [DEFAULT_IMAGE, 'node22'] as const
 
-/** How the code of a reactor runs. Both images are the same here. Options without an effect are stored too. */
+/** How the code of a reactor runs. The two images behave alike. Options without an effect are stored too. */
 export interface RuntimeOptions {
   image: (typeof IMAGES)[number]
   /** Seconds; lowers the time limit, never raises it. */
   timeout?: number
-  /** The permissions of the client of a reactor without an application. */
   permissions?: Permission[]
 }
 
-/** Attributes of `runtime` that other services once had outside of it. */
+/** Members of `runtime` that other services once had outside of it. */
 const MISPLACED = 'image dependencies resolutions permissions resources timeout async warm_concurrency'.split(
   ' ',
 )
 
-/** Checks what the schema cannot say; values may have the wrong type. @throws CofferError `validation` */
+/** Checks what the schema cannot express. Values may have the wrong type. @throws CofferError `validation` */
 export function checkReactor(given: { readonly [name: string]: unknown }): void {
   const errors: PropertyErrors = {}
   const { code, configuration, runtime } = given
@@ -40,7 +39,7 @@ export function checkReactor(given: { readonly [name: string]: unknown }): void 
   refuseErrors(errors)
 }
 
-/** The options as stored: without the zeros that clients send for what is not given. */
+/** Removes the zeros that clients send for absent values. */
 export function completeRuntime(
   runtime: Lenient<RuntimeOptions> & { resources?: string | undefined },
 ): RuntimeOptions {
@@ -55,7 +54,6 @@ const isText = (value: unknown) => typeof value === 'string' && value.length <= 
 const isWithin = (value: unknown, most: number) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most
 const PRIVATE = permissionsOf('private')
-/** Checks each option of a transform. */
 const RULES: Readonly<Record<string, [isFit: (value: unknown) => boolean, expected: string]>> = {
   image: [(value) => IMAGES.some((each) => each === value), `must be one of ${IMAGES.join(', ')}`],
   dependencies: [isTexts, `must be an object of text with at most ${MAX_ELEMENTS} entries`],
@@ -69,7 +67,10 @@ const RULES: Readonly<Record<string, [isFit: (value: unknown) => boolean, expect
   ],
 }
 
-/** Reads `runtime` of a transform, which takes that of reactors without `async`. `add` gets each wrong option. */
+/**
+ * Reads `runtime` of a transform, which has the options of a reactor except `async`. `add` gets each invalid
+ * option.
+ */
 export function readRuntime(given: unknown, add: (name: string, message: string) => void): RuntimeOptions {
   if (!isObject(given)) add('.options.runtime', 'must be an object')
   const { async: isAsync, ...options } = isObject(given) ? given : {}
@@ -92,7 +93,10 @@ export function checkConfiguration(configuration: unknown, errors: PropertyError
   }
 }
 
-/** Configuration that no formula declares: each value as text; null counts as missing. @throws CofferError `validation` */
+/**
+ * Configuration that no formula declares. Each value becomes text; null counts as missing. @throws
+ * CofferError `validation`
+ */
 export function readConfiguration(given: Readonly<Record<string, unknown>>): Record<string, string> {
   const errors: PropertyErrors = {}
   const entries = Object.entries(given).filter(([, value]) => value !== null && value !== undefined)

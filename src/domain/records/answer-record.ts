@@ -2,7 +2,9 @@ import type { Permission, Transform } from '../access/permissions.js'
 
 export type Grants = Partial<Record<Permission, Transform>>
 
-/** A record that the stored answer to an idempotent request describes. Deleting the record deletes the answer. */
+/**
+ * A record that the stored answer to an idempotent request describes. Deleting the record deletes the answer.
+ */
 export interface AnswerSubject {
   kind: 'token' | 'token_intent' | 'reactor' | 'formula' | 'application' | 'proxy' | 'webhook' | 'invitation'
   id: string
@@ -14,14 +16,13 @@ export interface AnswerSubject {
 export interface AnswerRecord {
   id: string
   status: number
-  /** Only for an answer that code or another server made. */
   headers?: { 'content-type'?: string; location?: string } | undefined
-  /** JSON text; absent without a body. */
   body?: string | undefined
   /** Only the first {@link SUBJECTS_OF_ROW} are indexed. Further records index the others. */
   subjects: AnswerSubject[]
-  /** In a further record: the id of the answer. */
   part_of?: string
-  /** While the request or run is in progress: its claimant, and the end of the claim in ms since the epoch. */
+  /**
+   * While the request or run is in progress: its claimant, and the end of the claim in ms since the epoch.
+   */
   claim?: { by: string; until: number }
 }

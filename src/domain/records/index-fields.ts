@@ -1,4 +1,7 @@
-/** The index fields of each kind of record. The store keeps a keyed digest of a field and its value, never the pair itself. */
+/**
+ * The index fields of each kind of record. The store keeps a keyed digest of a field and its value, never the
+ * pair itself.
+ */
 import { ancestorsOf, containerSetId } from '../access/container.js'
 import { minuteOf, monthOf } from '../dates.js'
 import { normalizeEmail } from '../invitation/mail-server.js'
@@ -7,7 +10,9 @@ import { countValues } from '../webhook/event-batch.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { Kind, RecordOf, TokenRecord } from './records.js'
 
-/** A stored answer is found by at most this many of the records it describes, because a row has at most 255 index fields. */
+/**
+ * The number of its records by which one row of a stored answer is found. A row has at most 255 index fields.
+ */
 export const SUBJECTS_OF_ROW = 200
 
 export type IndexField = Record<'field' | 'value', string>
@@ -20,7 +25,7 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
   application: ({ type, name }) => listFields({ type, name: name.toLowerCase() }),
   api_key: ({ application_id: application }) => listFields({ application }),
   association: ({ parent_id: parent, child_id: child }) => listFields({ parent, child }),
-  // `created` finds the newest creation of a type that a record was written for.
+  // `created` finds the newest record about the creation of a token of a type.
   activity: ({ month, created }) => listFields({ month, created }),
   member: ({ user_id: user, role }) => listFields({ user, role }),
   link: ({ tenant }) => listFields({ tenant: String(tenant) }),
@@ -52,26 +57,28 @@ export function indexFieldsOf<K extends Kind>(kind: K, record: RecordOf[K]): Ind
   return INDEX_FIELDS[kind]?.(record) ?? []
 }
 
-/** The fields of one metadata entry; a value without upper case needs no second field. */
 function metadataFields(name: string, value: string): IndexField[] {
   const folded = value.toLowerCase()
   const entry = { field: `entry.${name}`, value }
   return folded === value ? [entry] : [entry, { field: `folded.${name}`, value: folded }]
 }
 
-/** Tokens with this metadata entry have one of these fields. The name is case-sensitive; the value only if `isExact`. */
+/**
+ * A token with this metadata entry has one of these fields. The name is case-sensitive; the value is so only
+ * if `isExact`.
+ */
 export function metadataLookups(name: string, value: string, isExact = false): IndexField[] {
   if (isExact) return [{ field: `entry.${name}`, value }]
   const folded = value.toLowerCase()
   return ['entry', 'folded'].map((field) => ({ field: `${field}.${name}`, value: folded }))
 }
 
-/** The field of a search index value; case-insensitive. These values are not part of the record. */
+/** Case-insensitive. Values of search indexes are not part of the record. */
 export function searchField(value: string): IndexField {
   return { field: 'search', value: value.toLowerCase() }
 }
 
-/** A row has at most 255 fields; the limits of metadata, containers and search indexes allow fewer. */
+/** A row has at most 255 fields. The limits of metadata, containers and search indexes allow fewer. */
 function tokenFields({ id, metadata, fingerprint }: TokenRecord): IndexField[] {
   const fields = [{ field: 'fingerprint', value: fingerprint }]
   const short = shortIdOf(id)
@@ -80,14 +87,14 @@ function tokenFields({ id, metadata, fingerprint }: TokenRecord): IndexField[] {
   return fields
 }
 
-/** Tells the {@link sharedFieldsOf} of a record from those of others; undefined without any. */
+/** Records with equal text share their {@link sharedFieldsOf}; undefined if the kind has no shared fields. */
 export function sharingOf(kind: Kind, record: RecordOf[Kind]): string | undefined {
   if (kind !== 'token') return undefined
   const { type, containers, created_by, modified_by, created_at, expires_at } = record as TokenRecord
   return JSON.stringify([type, containers, created_by, modified_by, expires_at ? 0 : monthOf(created_at)])
 }
 
-/** Fields that many tokens have alike. `ancestor`: this container or any below. */
+/** Fields that many tokens share. `ancestor`: matches a container and all containers below it. */
 export function sharedFieldsOf(record: TokenRecord): IndexField[] {
   const { containers, modified_by } = record
   const fields = [{ field: 'type', value: record.type }]
@@ -96,7 +103,7 @@ export function sharedFieldsOf(record: TokenRecord): IndexField[] {
   fields.push({ field: 'containers', value: containerSetId(containers) })
   fields.push({ field: 'created_by', value: record.created_by })
   if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
-  // The months of an expiring token are counted by a record of kind `activity` (`operations/token/lifetime.ts`).
+  // A record of kind `activity` counts the months of an expiring token (`operations/token/lifetime.ts`).
   if (record.expires_at === undefined) fields.push({ field: 'month', value: monthOf(record.created_at) })
   return fields
 }

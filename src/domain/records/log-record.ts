@@ -25,45 +25,44 @@ export type LogShape = [
   message: string,
   transform: Transform | null,
 ]
-/** `shape` is a position in the block's shapes; `time` is in ms since the epoch; `id` is base64url of the UUID's bytes. */
+/**
+ * `shape`: a position in the block's shapes. `time`: ms since the epoch. `id`: base64url of the UUID's bytes.
+ */
 export type LogItem = [time: number, shape: number, entity_id: string, trace_id: string, id: string]
 
-/** Records of each block of a log. */
 export const BLOCK_RECORDS = 32
 
-/** Log records that are sealed together, oldest first. */
 export interface LogLines {
   shapes: LogShape[]
   items: LogItem[]
 }
 
-/** A full block; its `id` is `chain/block/number`. */
+/** A full block. Its `id` is `chain/block/number`. */
 export interface LogBlockRecord extends LogLines {
   id: string
-  /** The chain's value after its last record. */
   value: string
 }
 
-/** The end of a log's chain; its `id` is `chain/head`. */
+/** The end of a log's chain. Its `id` is `chain/head`. */
 export interface LogHeadRecord {
   id: string
-  /** Blocks ever written, and how many of them were dropped since. */
+  /** Blocks ever written, and how many of these were dropped later. */
   blocks: number
   gone: number
-  /** The records that fill no block yet. */
   tail: LogLines
-  /** The chain's value before the first record that is left, and after the last one. */
+  /** The chain's value before the first remaining record, and after the last record. */
   start: string
   value: string
   /** A digest of the other numbers and values under the chain's key. */
   proof: string
-  /** How many records are left, by type of entity. */
   types: Partial<Record<EntityType, number>>
-  /** The batches that entries came in, if entries are written later than the change that they record. */
+  /**
+   * The batches of entries that were taken, if entries are written later than the change that they record.
+   */
   taken?: TakenBatches
 }
 
-/** Which batches of pending entries a chain has taken. `storage/taken-batches.ts` reads and extends it. */
+/** The batches of pending entries that a chain has taken. `storage/taken-batches.ts` reads and extends it. */
 export interface TakenBatches {
   /** The newest batches of each server that writes the log, by the server's random name in hexadecimal. */
   by: Record<string, ServerBatches>
@@ -72,15 +71,13 @@ export interface TakenBatches {
 }
 
 interface ServerBatches {
-  /** The time of the newest batch, ms since the epoch. */
   at: number
   /** The numbers of the batches that were taken, as ascending ranges that include both ends. */
   ranges: [from: number, to: number][]
-  /** Ranges below this number were dropped, so nobody knows whether a lower number was taken. */
+  /** Ranges below this number were dropped, so a lower number may or may not have been taken. */
   from?: number
 }
 
-/** The types of entities in log records, each with its name for people. */
 export const ENTITY_TYPES = {
   application: 'Application',
   bank: 'Bank',

@@ -7,7 +7,6 @@ import type { TenantEntity } from './token-record.js'
 /** If the application of `application_id` no longer exists, the reactor is unbound. */
 export interface ReactorRecord extends TenantEntity {
   name: string
-  /** Absent if the reactor has its own `code`. */
   formula_id?: string
   code?: string
   runtime?: RuntimeOptions
@@ -15,11 +14,13 @@ export interface ReactorRecord extends TenantEntity {
   application_id?: string
 }
 
-/** A run of a reactor. Only the vault's owner may read it: console and stack can contain the data of tokens. */
+/**
+ * A run of a reactor. Only the vault's owner may read it, because console and stack can contain the data of
+ * tokens.
+ */
 export interface ReactorRunRecord {
   id: string
   reactor_id: string
-  /** `done`, or the code of the error. */
   outcome: string
   status: number
   detail?: string
@@ -28,7 +29,7 @@ export interface ReactorRunRecord {
   memory_mib: number
   console: { level: string; text: string }[]
   stack?: string
-  /** Console, detail, errors and stack without what tells data that the run had; absent if there were none. */
+  /** Console, detail, errors and stack with the data of the run redacted; absent if there is no output. */
   scrubbed?: Printed
   created_at: string
   trace_id: string
@@ -38,7 +39,7 @@ export interface ReactorRunRecord {
 export interface ReactorResultRecord {
   id: string
   reactor_id: string
-  /** Type and id of the caller, and its session; nobody else may read the result. */
+  /** Type and id of the caller, and its session. No other caller may read the result. */
   started_by: string
   created_at: string
   /** Absent until the run has ended: then `error`, `res` (the answer itself), or `result`. */

@@ -52,7 +52,7 @@ export const KINDS = {
   waiting_batch: 30,
   import: 40,
   log_block: 254,
-  /** Log records: they are stored in blocks, so no row has this kind. */
+  /** Log records are stored in blocks, so no row has this kind. */
   log: 255,
 } as const
 
@@ -61,7 +61,7 @@ export type Kind = keyof typeof KINDS
 /** A tenant's secret keys, base64. Only its record holds them, so removing the record destroys them. */
 export type TenantKeyBytes = Record<'data' | 'index' | 'fingerprint', string>
 
-/** Stored under tenant number 0, the vault's own; `number` marks the rows of this tenant. */
+/** Stored under tenant number 0, the vault itself. `number` marks the rows of this tenant. */
 export interface TenantRecord extends VaultAudit {
   number: number
   id: string
@@ -69,13 +69,19 @@ export interface TenantRecord extends VaultAudit {
   name: string
   settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
   keys: TenantKeyBytes
-  /** The event types that its webhooks subscribe to, by their ids; nothing for a disabled one. */
+  /** The event types of each enabled webhook, by the webhook's id. */
   webhooks?: Record<string, readonly string[]>
-  /** The chains of its log, if an engine of several processes names them; absent if there is at most the first. */
+  /**
+   * The chains of its log, if an engine of several processes names them; absent if there is at most the first
+   * chain.
+   */
   log_chains?: number[]
 }
 
-/** A person, under tenant number 0. `tenants` are those that the person joined; without any, the record is removed. */
+/**
+ * A person, stored under tenant number 0. `tenants`: the tenants that the person joined. Without a tenant the
+ * record is removed.
+ */
 export interface UserRecord {
   id: string
   tenants?: number[]
@@ -85,21 +91,22 @@ export interface UserRecord {
   created_at: string
 }
 
-/** The vault's settings, under tenant number 0, always with the id `vault`. */
+/** The vault's settings, stored under tenant number 0 with the id `vault`. */
 export interface SettingsRecord {
   id: 'vault'
-  /** base64 of 32 random bytes: the key of the hashes of API keys and links. A rekey of the vault keeps it. */
+  /**
+   * base64 of 32 random bytes: the key of the hashes of API keys and links. A rekey of the vault keeps it.
+   */
   secrets_key: string
-  /** The user who created the vault, and who owns the tenants created on the command line. */
+  /** The user who created the vault and owns the tenants created on the command line. */
   owner_id: string
-  /** The number of the next tenant; numbers are never reused. */
+  /** The number of the next tenant. Numbers are never reused. */
   next_tenant: number
-  /** The private key that signs what is sent to webhooks, PEM; made when it is first needed. */
+  /** The private key that signs events for webhooks, PEM. It is created on first use. */
   webhook_key?: string
   values: Record<string, unknown>
 }
 
-/** `user_id` refers to a {@link UserRecord} under tenant number 0. */
 export interface MemberRecord extends VaultAudit {
   id: string
   tenant_id: string
@@ -107,7 +114,10 @@ export interface MemberRecord extends VaultAudit {
   user_id: string
 }
 
-/** Exists until it is accepted or deleted; its status depends on the clock. `link` is the id of its only valid link. */
+/**
+ * Exists until it is accepted or deleted. Its status depends on the clock. `link`: the id of its only valid
+ * link.
+ */
 export interface InvitationRecord extends TenantEntity {
   email: string
   role: GivenRole
@@ -115,7 +125,10 @@ export interface InvitationRecord extends TenantEntity {
   link: string
 }
 
-/** A mailed link; the id is its secret's hash, which does not tell the tenant, so it is under number 0. `ended`: why. */
+/**
+ * A mailed link. Its id is the hash of its secret, which does not name the tenant, so it is stored under
+ * number 0. `ended`: why.
+ */
 export interface LinkRecord {
   id: string
   tenant: number
@@ -123,7 +136,10 @@ export interface LinkRecord {
   ended?: 'used' | 'replaced' | 'withdrawn'
 }
 
-/** A mail and its delivery. `secret`, that of its link, is removed when the mail is sent or the link ends. */
+/**
+ * A mail and its delivery. `secret` is the secret of its link, and is removed when the mail is sent or the
+ * link ends.
+ */
 export interface MailRecord {
   id: string
   to: string
@@ -131,16 +147,13 @@ export interface MailRecord {
   invitation_id?: string
   link_expires_at?: string
   secret?: string
-  /** Instead of an invitation: the webhook that was disabled. */
   webhook?: Record<'name' | 'url', string>
-  /** `outbox`: there is no mail server to send it. `dropped`: it was waiting when its link ended. */
+  /** `outbox`: no mail server is configured. `dropped`: its link ended while it waited. */
   state: 'outbox' | 'waiting' | 'sent' | 'refused' | 'dropped'
   attempts: number
-  /** When a waiting mail is retried. */
   due_at?: string
-  /** Why the last attempt failed; our text, not the server's. */
+  /** Why the last attempt failed. The text is ours, not the server's. */
   failure?: string
-  /** The mail server that accepted it, or that was tried last. */
   server?: string
   created_at: string
   sent_at?: string
@@ -157,21 +170,22 @@ export interface ApplicationRecord extends TenantEntity {
 
 /** An API key of an application. Only its hash is stored, never the key itself. */
 export interface ApplicationKey extends Record<'id' | 'hash' | 'created_by' | 'created_at', string> {
-  /** When a replaced key stops working. The record by which the key is found expires then too. */
+  /** When a replaced key stops working. The record by which the key is found expires at that time too. */
   expires_at?: string
 }
 
-/** A session; the id is its key's hash, which does not tell the tenant, so it is under number 0. `nonce` is a hash too. */
+/**
+ * A session. Its id is the hash of its key, which does not name the tenant, so it is stored under number 0.
+ * `nonce` is a hash too.
+ */
 export interface SessionRecord {
   id: string
-  /** Webhooks are told this as its id. */
+  /** Its id in events of webhooks. */
   told_as: string
   created_at: string
   tenant: number
-  /** The public application that it acts as. */
   application_id: string
   nonce: string
-  /** ms since the epoch. */
   expires: number
   /** The rights of the session, and the private application that granted them. */
   authorized?: Grants & { by: string }
@@ -181,15 +195,18 @@ export type AssociationRecord = Record<'id' | 'parent_id' | 'child_id' | 'create
 
 /** A token was created, read or used in this month; see `operations/token/lifetime.ts`. */
 export interface ActivityRecord {
-  /** `2030-01/<token id>`; or, without month, `last/<type>` */
+  /** `2030-01/<token id>`; or, without a month, `last/<type>` */
   id: string
   month: string
-  /** The type of the token if this is about its creation. */
+  /** The type of the token, if this is about its creation. */
   created?: string
   at: string
 }
 
-/** A private formula belongs to a tenant; an official one is under tenant number 0 and visible to all. */
+/**
+ * A private formula belongs to a tenant. An official formula is stored under tenant number 0 and visible to
+ * all tenants.
+ */
 export interface FormulaRecord extends FormulaBody, Audit {
   id: string
   status: 'verified' | 'coming_soon'
@@ -198,7 +215,7 @@ export interface FormulaRecord extends FormulaBody, Audit {
 /** If the application of `application_id` no longer exists, the proxy is unbound. */
 export interface ProxyRecord extends TenantEntity {
   name: string
-  /** Chooses the proxy of a call; grants nothing unless `require_auth` is false. */
+  /** Chooses the proxy of a call. It grants nothing unless `require_auth` is false. */
   key: string
   destination_url: string
   application_id?: string
@@ -207,7 +224,6 @@ export interface ProxyRecord extends TenantEntity {
   disable_detokenization: boolean
   request_transforms: ProxyTransform[]
   response_transforms: ProxyTransform[]
-  /** Reactors that do what transforms do. */
   request_reactor_id?: string
   response_reactor_id?: string
 }
@@ -218,23 +234,22 @@ export interface WebhookRecord extends TenantEntity {
   events: string[]
   notify_email?: string
   status: 'enabled' | 'disabled'
-  /** When it was created, or enabled again: earlier events are not sent. */
+  /** When the webhook was created or enabled again. Earlier events are not sent. */
   enabled_at: string
-  /** Absent if nothing is known against its address. */
+  /** Absent if its address works, as far as is known. */
   destination?: DestinationState
-  /** The events that were removed without an attempt, because too many waited. */
   dropped?: { count: number; last_at: string }
 }
 
 /**
- * Why events of a webhook wait. It is stored here once, and not with each event. `blocked`: a server may not call the
- * address. `failing`: many attempts in a row failed.
+ * Why events of a webhook wait. It is stored here once, not with each event. `blocked`: a server may not call
+ * the address. `failing`: many attempts in a row failed.
  */
 export interface DestinationState {
   state: 'blocked' | 'failing'
   since: string
   failure: string
-  /** While failing: an event that was never tried is not tried before. */
+  /** While failing: the earliest time of an attempt to send a new event. */
   next_attempt_at?: string
 }
 
@@ -246,13 +261,15 @@ export interface EventPayload {
   data: Record<string, object>
 }
 
-/** Events of one unit of work. What they have in common is stored once. Webhooks refer to it by a {@link WaitingBatchRecord}. */
+/**
+ * Events of one unit of work. Their common attributes are stored once. Each webhook refers to the batch by a
+ * {@link WaitingBatchRecord}.
+ */
 export interface EventBatchRecord {
-  /** The ids of the events are made of it. */
+  /** The ids of the events are derived from it. */
   id: string
   tenant_id: string
   trace_id: string
-  /** Who caused the events. */
   actors: object[]
   events: BatchedEvent[]
   created_at: string
@@ -266,20 +283,20 @@ export interface BatchedEvent {
 }
 
 /**
- * Events of a batch that were never tried for one webhook. An event becomes a {@link DeliveryRecord} before its first
- * attempt; `domain/webhook/event-batch.ts` says how.
+ * Events of a batch that were never tried for one webhook. An event becomes a {@link DeliveryRecord} before
+ * its first attempt (`domain/webhook/event-batch.ts`).
  */
 export interface WaitingBatchRecord {
-  /** The ids of the deliveries are made of it. */
+  /** The ids of the deliveries are derived from it. */
   id: string
   webhook_id: string
   batch_id: string
-  /** The events that wait, as indexes in the batch, in order. */
+  /** The waiting events, as indexes in the batch, in order. */
   places: number[]
   created_at: string
 }
 
-/** An event for one webhook. `dropped`: it was waiting when the webhook was disabled. */
+/** An event for one webhook. `dropped`: the webhook was disabled while the event waited. */
 export interface DeliveryRecord {
   id: string
   tenant_id: string
@@ -288,13 +305,13 @@ export interface DeliveryRecord {
   state: 'waiting' | 'sent' | 'failed' | 'dropped'
   attempts: number
   due_at?: string
-  /** The time of the last attempt, and the status and the beginning of its answer, or why there was none. */
+  /** The time of the last attempt, and the status and beginning of its answer; or why there was no answer. */
   attempted_at?: string
   status?: number
   answer?: string
   failure?: string
   created_at: string
-  /** When it was created, or was to be sent again. */
+  /** When it was created, or when a caller asked to send it again. */
   queued_at: string
 }
 
@@ -307,7 +324,10 @@ export interface RecordOf {
   containers: ContainerSetRecord
   settings: SettingsRecord
   application: ApplicationRecord
-  /** The application of an API key, or the proxy of a proxy key, under tenant number 0; the id is the key's hash. */
+  /**
+   * The application of an API key, or the proxy of a proxy key, stored under tenant number 0. The id is the
+   * hash of the key.
+   */
   api_key: { id: string; tenant: number; application_id?: string; proxy_id?: string }
   association: AssociationRecord
   activity: ActivityRecord
@@ -335,7 +355,6 @@ export function associationId(parentId: string, childId: string): string {
   return JSON.stringify([parentId, childId])
 }
 
-/** @throws CofferError `vault_unsupported` for a number that no kind has. */
 export function kindOf(number: number): Kind {
   const kind = (Object.keys(KINDS) as Kind[]).find((name) => KINDS[name] === number)
   if (kind !== undefined) return kind

@@ -5,26 +5,27 @@ export interface Audit {
   modified_at?: string
 }
 
-/** The audit attributes of a record that the vault may have made itself. */
 export type VaultAudit = Omit<Audit, 'created_by'> & Partial<Pick<Audit, 'created_by'>>
 
-/** A record that a caller made in a tenant. */
 export interface TenantEntity extends Audit {
   id: string
   tenant_id: string
 }
 
-/** How long the verification code in the data of a card stays. Without `until` it stays as long as its token or intent. */
+/**
+ * How long the verification code of a card is kept. Without `until` it is kept as long as its token or
+ * intent.
+ */
 export interface CardCode {
-  /** ms of {@link StoreReader.codeTime}: from then on no read has the code. */
+  /** ms of {@link StoreReader.codeTime}: from this time on no read has the code. */
   until?: number
-  /** The id of the record that expires then, which has the code erased. */
+  /** The id of the record that expires at this time, and then has the code erased. */
   timer?: string
   /** The mask rendered without the code, if the mask shows the code. */
   masked?: unknown
 }
 
-/** Expires when the code of a card has to be erased from the token or token intent that holds it. */
+/** When it expires, the code of a card is erased from the token or token intent that holds it. */
 export interface CodeTimerRecord {
   id: string
   holder: 'token' | 'token_intent'
@@ -44,32 +45,32 @@ export interface TokenRecord extends TenantEntity {
   search_indexes?: string[]
   deduplicate_token?: boolean
   expires_at?: string
-  /** Of a card with a verification code. */
   code?: CardCode
   is_intent?: true | undefined
 }
 
-/** A distinct set of containers that tokens have. */
 export interface ContainerSetRecord {
   id: string
   containers: string[]
   /** The application that added it; absent for the owner of the vault, and in sets of earlier versions. */
   created_by?: string
-  /** No token had it then, ms since the epoch. It is removed some minutes later, unless a token has it again. */
+  /**
+   * When the set was found without tokens, ms since the epoch. It is removed minutes later, unless a token
+   * uses it again.
+   */
   unused_since?: number
 }
 
-/** Data that waits for a short time to become a token: a token of its type's defaults, under a kind of its own. */
+/** Data that waits a short time to become a token. Its attributes are the defaults of its type. */
 export interface IntentRecord extends TokenRecord {
   expires_at: string
   is_intent: true
 }
 
-/** The last batch of a run of `token import` that can be resumed; written with its tokens. It expires. */
+/** The last batch of a resumable run of `token import`, written with its tokens. It expires. */
 export interface ImportRecord {
   id: string
   actor_id: string
-  /** The number of rows in earlier batches. */
   first: number
   results: {
     status: 'created' | 'deduplicated' | 'refused'

@@ -1,11 +1,12 @@
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
-/** The alphabet, for messages. */
 export const BASE58_RULE = 'base58 (digits and letters without 0, O, I and l)'
-/** Digits per division of the whole number. */
 const GROUP_DIGITS = 5
 const GROUP = 58n ** BigInt(GROUP_DIGITS)
 
-/** Bitcoin's alphabet, padded with `1` to `least`: 43 for 32 bytes (43 or 44 characters), 22 for 16. */
+/**
+ * Uses Bitcoin's alphabet. Pads with `1` to `least` characters: 43 for 32 bytes (43 or 44 characters), 22 for
+ * 16.
+ */
 export function base58(bytes: Uint8Array, least = 0): string {
   let digits = ''
   for (let left = BigInt(`0x0${Buffer.from(bytes).toString('hex')}`); left > 0n; left /= GROUP) {
@@ -20,12 +21,11 @@ export function base58(bytes: Uint8Array, least = 0): string {
   return (leading + digits.replace(/^1+/, '')).padStart(least, '1')
 }
 
-/** A key of 128 random bits: the prefix and 22 characters. */
 export function randomKey(random: { bytes(count: number): Uint8Array }, prefix = ''): string {
   return prefix + base58(random.bytes(16), 22)
 }
 
-/** Whether the text has the format of {@link randomKey}; callers hash nothing else. */
+/** Whether the text has the format of {@link randomKey}. Checked before a text is hashed. */
 export function isKey(text: string, prefix = ''): boolean {
   return text.startsWith(prefix) && /^[1-9A-HJ-NP-Za-km-z]{22}$/.test(text.slice(prefix.length))
 }

@@ -1,9 +1,15 @@
 export const MAX_NAME_LENGTH = 200
 
-/** A regular expression, with the flag u: one line without control characters. Names are shown in tables, prompts, mails and logs. */
+/**
+ * A regular expression, with the flag u: one line without control characters. Names are shown in tables,
+ * prompts, mails and logs.
+ */
 export const NAME_PATTERN = '^[^\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]*$'
 
-/** Case-insensitive; `*` matches any text, a term without it any part. Takes no more time than the product of the lengths. */
+/**
+ * Case-insensitive. `*` matches any text; a term without `*` matches any part. The time is at most the
+ * product of the lengths.
+ */
 export function matchesName(name: string, term: string): boolean {
   const text = name.toLowerCase()
   const pattern = term.toLowerCase()

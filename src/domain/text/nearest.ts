@@ -1,23 +1,21 @@
 const MAX_LETTERS = 50
-/** A shorter name with a slip is likely another name. */
+/** If a shorter name differs by one letter, it is probably another name. */
 const MIN_LETTERS = 3
-/** The least share of common pairs of letters. */
 const MIN_SHARE = 0.52
 
-/** `; did you mean …?` with the nearest name; empty if no name is near. */
+/** Returns `; did you mean …?` with the nearest name; empty if no name is near. */
 export function suggestName(text: string, names: readonly string[]): string {
   const name = findNearest(text, names)
   return name === undefined ? '' : `; did you mean ${name}?`
 }
 
-/** The name that shares most pairs of letters with `text`; undefined if no name is near. */
 export function findNearest(text: string, names: readonly string[]): string | undefined {
   const pairs = (word: string) => new Set(Array.from(word.slice(1), (letter, at) => word[at]! + letter))
   const given = pairs(text.slice(0, MAX_LETTERS).toLowerCase())
   let best = { share: 0, name: '' }
   for (const name of names) {
     const own = pairs(name.toLowerCase())
-    // `ssn` of `social_security_number`.
+    // For example `ssn` for `social_security_number`.
     const initials = name.includes('_') && name.replaceAll(/([a-z])[a-z]*(?:_|$)/g, '$1')
     if (isSlip(text, name) || initials === text) return name
     const share = (2 * [...own].filter((pair) => given.has(pair)).length) / (own.size + given.size)
@@ -26,7 +24,6 @@ export function findNearest(text: string, names: readonly string[]): string | un
   return best.share < MIN_SHARE ? undefined : best.name
 }
 
-/** Whether one letter is missing, added or replaced, or two neighbours have changed places. */
 function isSlip(text: string, name: string): boolean {
   if (text.length < MIN_LETTERS || Math.abs(text.length - name.length) > 1) return false
   let start = 0

@@ -1,4 +1,7 @@
-/** Quotes a word of a command to paste, if any shell would read it differently; anybody may have chosen it. */
+/**
+ * Quotes a word of a command to paste, if a shell could read it differently. The word may come from an
+ * attacker.
+ */
 export function quoteWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

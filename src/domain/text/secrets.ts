@@ -1,14 +1,20 @@
-/** Finds what was put into a call in what came back, whole or in part, as it is and encoded, and replaces it. */
+/** Redacts token data in a response, also encoded or partial. */
 import { isDeep, isObject } from '../json/json.js'
 import { decodeBase64, MAX_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
 
 export const WITHHELD = '[withheld: this tells data of a token]'
 
-/** Characters of an answer that are examined; a longer one is withheld. Those of its decodings, and of all secrets. */
+/**
+ * Limits, in characters, for the response, for its decodings and for all secrets. Beyond a limit the response
+ * is withheld.
+ */
 const MAX_EXAMINED = 32 * 1024
 const MAX_DECODED = 384 * 1024
 const MAX_SECRET = 128 * 1024
-/** So many letters and digits of a secret are looked for, at every step: by its length. Of 16 in a row one such part is found. */
+/**
+ * The parts of a secret that are searched for, by its length: `width` letters and digits, beginning at every
+ * `step`. A secret of up to 1,024 is found by any 16 in a row, a longer secret by any 47.
+ */
 const PARTS = [
   { upTo: 64, width: 8, step: 1 },
   { upTo: 1024, width: 12, step: 5 },
@@ -16,7 +22,6 @@ const PARTS = [
 ]
 const MAX_DIGITS = 8
 
-/** The shortest of a run that is looked for. */
 const NUMBER = /\d(?:[ -]?\d){5}/
 const RUN = /\d(?:[ -]?\d)*/g
 const DATE = /(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)/g
@@ -24,36 +29,41 @@ const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gi
 /** A byte or a character as an escape: in hex, in hex of any length, in decimal, in octal. */
 const ESCAPE =
   /(?:[%=]|\\x|0x)([\da-f]{2})|(?:&#x|\\u\{)([\da-f]{1,6})[;}]?|&#(\d{1,7});?|\\([0-3]?[0-7]{2})/gi
-/** Bytes one after the other: what they look like, what one looks like, and its base. */
+/** Rows of bytes: the pattern of the row, the pattern of a byte, and its base. */
 const ROWS = [
   [/(?:(?:0x)?[\da-f]{2}[\s:,-]{0,2}){6,}/gi, /[\da-f]{2}/gi, 16],
   [/(?:\d{2,3}[\s:,;-]{1,2}){5,}\d{2,3}/g, /\d+/g, 10],
   [/(?:[0-7]{3}[\s:,;-]{1,2}){5,}[0-7]{3}/g, /[0-7]{3}/g, 8],
   [/(?:[01]{8}[\s:,;-]{0,2}){6,}/g, /[01]{8}/g, 2],
 ] as const
-/** Only ASCII can be decoded again, also between the zeros of UTF-16. */
+/** Only ASCII is decoded again, also with the zeros of UTF-16 in between. */
 const VALID = /[^\ufffd]{6,}/g
 const READABLE = /(?:[\t -~]\0?){8,}/g
 const LONG_BASE64 = /[A-Za-z0-9+/_-]{200,}/g
-/** The beginning of what gzip and zlib write. */
 const COMPRESSED = /^(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/m
 
 type Leaves = Record<'names' | 'values', string[]>
 
-/** Numbers are recognized by their length alone: an answer that lists guesses, and lacks the right one, would tell it. */
+/**
+ * Numbers are recognized by their length alone. If only equal numbers were redacted, an answer that lists
+ * guesses would reveal the right one by its absence.
+ */
 export class Secrets {
   readonly #finder = new ValueFinder()
   readonly #words = new Set<string>()
-  /** The lengths of numbers that are words, and of the shortest run of digits that may be a part of a longer number. */
+  /**
+   * The lengths of numbers that are words, and the shortest run of digits that may be a part of a longer
+   * number.
+   */
   readonly #lengths = new Set<number>()
   #run = Number.POSITIVE_INFINITY
   #hasDate = false
-  /** Whether one with few letters is looked for as it is. */
+  /** Whether a secret with few letters is searched for as it is. */
   #hasRaw = false
   #size = 0
   #decoded = 0
 
-  /** Adds the texts and numbers in `data` that differ from what is shown of it. */
+  /** Adds the texts and numbers in `data` that differ from what the caller is shown of it. */
   add(data: unknown, shown?: unknown): void {
     if (data === shown) return
     if (typeof data === 'object' && data !== null) {
@@ -62,7 +72,6 @@ export class Secrets {
     } else if (typeof data === 'string' || typeof data === 'number') this.#addText(String(data))
   }
 
-  /** `value` without what tells a secret. */
   scrub<T>(value: T): T | string {
     if (this.#size === 0) return value
     if (isDeep(value)) return WITHHELD
@@ -71,7 +80,7 @@ export class Secrets {
     this.#decoded = 0
     const leaves: Leaves = { names: [], values: [] }
     const scrubbed = this.#scrub(value, leaves)
-    // A secret, or its encoding, may be in pieces: of values, of names, or of both in turn.
+    // A secret, or its encoding, may be split: into values, into names, or into both in turn.
     const lists = [leaves.values, leaves.names].filter(({ length }) => length > 1)
     const texts = lists.flatMap((pieces) => ['', ' '].map((gap) => bytesOf(pieces.join(gap))))
     const whole = bytesOf(JSON.stringify(scrubbed) ?? '')
@@ -80,13 +89,12 @@ export class Secrets {
     return scrubbed as T
   }
 
-  /** The members of `value`, without what tells a secret; none if too much does. */
   scrubMembers<T extends object>(value: T): T | Record<string, never> {
     const scrubbed = this.scrub(value)
     return typeof scrubbed === 'string' ? {} : scrubbed
   }
 
-  /** The status of an answer, without its last two digits where these may be a secret. */
+  /** Without the last two digits, if they may be a secret. */
   scrubStatus(status: number): number {
     return this.#lengths.has(3) ? Math.floor(status / 100) * 100 : status
   }
@@ -131,12 +139,12 @@ export class Secrets {
     return Object.fromEntries(entries)
   }
 
-  /** Whether `bytes`, as `latin1`, tell a secret, or cannot be examined. */
+  /** Whether `bytes`, as `latin1`, contain a secret or cannot be examined. */
   #tells(bytes: string, depth: number): boolean {
     this.#decoded += bytes.length
     if (this.#decoded > MAX_DECODED || COMPRESSED.test(bytes)) return true
     const isWhole = depth === MAX_DEPTH
-    // Base64 of anything but text is full of bytes that are none.
+    // Decoding base64 of binary data gives mostly bytes that are not valid text.
     const text = isWhole ? textOf(bytes) : (textOf(bytes).match(VALID) ?? []).join('\n')
     if (text === '') return false
     const words = wordsOf(text)
@@ -168,14 +176,12 @@ export class Secrets {
   }
 }
 
-/** The words of a text, in one spelling: runs of letters and digits. */
 function wordsOf(text: string): string[] {
   if (/^[\0-\x7f]*$/.test(text)) return text.toLowerCase().match(/[a-z\d]+/g) ?? []
   const letters = text.replaceAll(/[\0-/:-@[-`{-\x7f\ufffd]+/g, ' ').normalize('NFKC')
   return letters.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
-/** For text of `latin1`. */
 function reverse(bytes: string): string {
   return Buffer.from(bytes, 'latin1').reverse().toString('latin1')
 }

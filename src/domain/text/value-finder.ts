@@ -1,15 +1,13 @@
-/** In bytes; a shorter value would be found everywhere. */
+/** In bytes. A shorter value would be found everywhere. */
 export const SHORTEST_VALUE = 6
-/** A longer value is searched for by its first bytes only. */
+/** Only the first bytes of a longer value are searched for. */
 export const LONGEST_VALUE = 1024
-/** Encodings within encodings. */
 export const MAX_DEPTH = 2
 
-/** A number as people write it. */
 const SEPARATED = /^\d(?:[ .-]?\d){7,}$/
 const DIGITS = /\d(?:[ .-]?\d){7,}/g
 const BASE64 = /[A-Za-z0-9+/_-]{8,}/g
-/** Text in base64 is not so. */
+/** Base64 of text never looks like this. */
 const LONG_HEX = /^[\da-f]{32,}$/i
 const PERCENT = /%([\da-f]{2})/gi
 const ESCAPED = /(?:\\u[\da-fA-F]{4}|\\["\\/bfnrt])+/g
@@ -17,21 +15,20 @@ const ESCAPED = /(?:\\u[\da-fA-F]{4}|\\["\\/bfnrt])+/g
 interface Value {
   text: string
   ids: Set<string>
-  /** The call of `find` that found it last, so that none looks for it again. */
+  /** The last call of `find` that found it, so that one call finds it once. */
   foundBy: number
 }
 
 /** Finds values as they are, or encoded. Text is `latin1`, so that any bytes can be searched. */
 export class ValueFinder {
-  /** The number of values that are too short to be looked for. */
   omitted = 0
   readonly #byText = new Map<string, Value>()
-  /** The values by their first six bytes, and a bit for each three bytes that one begins with. */
+  /** The values by their first six bytes, and a bit for the first three bytes of each value. */
   readonly #byStart = new Map<string, Value[]>()
   readonly #starts = new Uint8Array(1 << 21)
   #calls = 0
 
-  /** `shown`: values that are no secret. */
+  /** `shown`: values that are not secret. */
   add(id: string, data: unknown, shown: unknown = []): void {
     const known = listValues(shown)
     for (const text of listValues(data)) {
@@ -41,7 +38,10 @@ export class ValueFinder {
     }
   }
 
-  /** Returns the ids of the tokens with a value in `text`. A value in one line of it is found in all of it. */
+  /**
+   * Returns the ids of the tokens with a value in `text`. A value that is found in one line counts for the
+   * whole text.
+   */
   find(text: string, depth = MAX_DEPTH): Set<string> {
     this.#calls++
     const found = new Set<string>()
@@ -92,7 +92,7 @@ function* decodings(text: string): Generator<string> {
     if (digits !== run) yield digits
   }
   if (text.includes('%')) yield decodePercent(text)
-  // Forms write a space as a plus.
+  // Forms encode a space as a plus.
   if (text.includes('+')) yield decodePercent(text.replaceAll('+', ' '))
   if (text.includes('\\')) yield unescapeJson(text)
   yield* decodeBase64(text)
@@ -106,7 +106,10 @@ export function unescapeJson(text: string): string {
   return text.replaceAll(ESCAPED, (run) => Buffer.from(JSON.parse(`"${run}"`) as string).toString('latin1'))
 }
 
-/** The texts of all runs in base64 are one text, a line each: four, as the encoded text may begin before the value does. */
+/**
+ * Decodes all runs of base64, one a line. Yields four texts, because encoded text may begin up to three
+ * characters before the value.
+ */
 export function* decodeBase64(text: string): Generator<string> {
   const runs = (text.match(BASE64) ?? []).filter((run) => !LONG_HEX.test(run))
   if (runs.length === 0) return
@@ -114,7 +117,6 @@ export function* decodeBase64(text: string): Generator<string> {
     yield runs.map((run) => Buffer.from(run.slice(first), 'base64').toString('latin1')).join('\n')
 }
 
-/** The texts and numbers in any JSON. */
 function listValues(value: unknown): string[] {
   if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(listValues)
   return typeof value === 'string' || typeof value === 'number' ? [String(value)] : []

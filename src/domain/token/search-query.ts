@@ -1,4 +1,6 @@
-/** The parser of the search language: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`) and parentheses. */
+/**
+ * The parser of the search language: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`) and parentheses.
+ */
 import { type CofferError, invalid } from '../../errors.js'
 import { parseLogDate } from '../dates.js'
 
@@ -32,20 +34,22 @@ const TERMS = (value: string) =>
   `needs terms field:value joined by AND or OR, such as data:${value} for a search index`
 const OPERATORS = { AND: /AND(?=[\s()]|$)/y, OR: /OR(?=[\s()]|$)/y }
 const NOT = /NOT(?=[\s()]|$)|[!-]/y
-/** The key of a metadata field may be quoted. */
 const FIELD = /(metadata\.)?(?:"((?:[^"\\]|\\[\s\S])*)"|([^\s():"]*))(?=:)/y
 const VALUE = /"((?:[^"\\]|\\[\s\S])*)"|[^\s()"][^\s()]*/y
 const RANGE = /\[\s*(\S+)\s+TO\s+(\S+)\s*\]|\{\s*(\S+)\s+TO\s+(\S+)\s*\}/y
 
-/** Undefined for an empty query, which all tokens match. @throws CofferError `validation` under `query`, with the column */
+/**
+ * Undefined for an empty query, which all tokens match. @throws CofferError `validation` under `query`, with
+ * the column
+ */
 export function parseSearchQuery(text: string): SearchQuery | undefined {
   if (text.length > MAX_QUERY_LENGTH) throw refuse(`must have at most ${MAX_QUERY_LENGTH} characters`)
   return text.trim() === '' ? undefined : new QueryParser(text).parse()
 }
 
 /**
- * Terms of these `fields` that are joined by AND, without parentheses. `advice`: the end of the message about others.
- * @throws CofferError `validation` under `query`, with the column
+ * Terms of these `fields` that are joined by AND, without parentheses. `advice` ends the message about other
+ * queries. @throws CofferError `validation` under `query`, with the column
  */
 export function parseJoinedTerms(text: string, fields: readonly string[], advice: string): EqualsTerm[] {
   const query = parseSearchQuery(text)
@@ -100,7 +104,7 @@ class QueryParser {
     const [, prefix = '', quoted, plain] = this.#take(FIELD) ?? []
     const field = prefix + (unquote(quoted) ?? plain ?? '')
     const isRange = RANGE_FIELDS.includes(field)
-    // A longer text may be a whole value, which no message repeats.
+    // A longer text may be a complete value, and no message may repeat a value.
     const example = /^[A-Za-z\d]{1,8}$/.test(this.#text) ? this.#text : EXAMPLE
     if (this.#text[this.#at++] !== ':') throw refuse(TERMS(example), column)
     if (!isRange && !FIELDS.includes(field) && !(field.startsWith(METADATA) && field !== METADATA)) {
@@ -145,7 +149,6 @@ function toRange(field: string, isInclusive: boolean, ends: readonly string[], c
   }
 }
 
-/** The first and last ms of a day; equal for a date with a time. */
 function readDate(given: string, column: number): { first: number; last: number } {
   const text = given.replace(/^"(.+)"$/, '$1')
   try {

@@ -1,4 +1,4 @@
-/** A short id of a token: the first characters of a UUID, by which an index finds the token. */
+/** A short id of a token: the first characters of a UUID. An index finds the token by it. */
 
 export const SHORT_LENGTH = 8
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -8,12 +8,12 @@ export function isShortId(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f-]{0,26})?$/i.test(text)
 }
 
-/** Undefined for an id that somebody chose: its beginning says little. */
+/** Undefined for an id that a caller chose, because chosen ids often share their beginning. */
 export function shortIdOf(id: string): string | undefined {
   return UUID.test(id) ? id.slice(0, SHORT_LENGTH) : undefined
 }
 
-/** The ids, shortened as far as each stays different from the others. */
+/** Shortens each id as long as it stays different from the others. */
 export function shortenIds(ids: readonly string[]): string[] {
   return ids.map((id) => {
     if (shortIdOf(id) === undefined) return id

@@ -1,9 +1,11 @@
-/** Generates token data that is valid for its type, with numbers of nobody. Equal seeds and shapes give equal data. */
+/**
+ * Generates token data that is valid for its type, with numbers that belong to nobody. Equal seeds and shapes
+ * give equal data.
+ */
 import { mapScalars } from '../json/find-texts.js'
 import { isObject } from '../json/json.js'
 import { isAbaValid, isLuhnValid, type TokenTypeName } from './token-types.js'
 
-/** An integer from 0, below `below`. */
 type Draw = (below: number) => number
 
 /** Draws that are equal for equal seeds (mulberry32 over FNV-1a). Not for secrets. */
@@ -18,7 +20,10 @@ export function createDraw(seed: string): Draw {
   }
 }
 
-/** First digits of numbers that card networks and processors publish for tests; the lengths of the number and its code. */
+/**
+ * First digits of numbers that card networks and processors publish for tests, and the lengths of the number
+ * and its code.
+ */
 const CARD_RANGES = [
   ['42424242', 16, 3],
   ['41111111', 16, 3],
@@ -52,7 +57,7 @@ const GENERATORS: Readonly<Record<TokenTypeName, (draw: Draw) => unknown>> = {
   card_number: (draw) => cardNumber(draw).number,
   us_bank_account_number: accountNumber,
   us_bank_routing_number: routingNumber,
-  // No area from 900 on is issued, and no taxpayer number has such a group.
+  // No area from 900 on is issued. No taxpayer number has a group from 10 to 49.
   social_security_number: (draw) => `9${digits(draw, 2)}-${10 + draw(40)}-${digits(draw, 4)}`,
   // No campus has the prefix 00.
   employer_id_number: (draw) => `00-${digits(draw, 7)}`,

@@ -1,4 +1,7 @@
-/** Renders expressions over a token's data. Without `scope.data` (it is invalid), they are only checked. */
+/**
+ * Renders expressions over a token's data. If the data is invalid, `scope.data` is absent, and expressions
+ * are only checked.
+ */
 import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
 import { Budget } from '../expression/budget.js'
 import type { Expression, Expressions, ExpressionUse, Scope } from '../expression/expression.js'
@@ -35,7 +38,10 @@ export async function readId(rendering: Rendering, id: unknown): Promise<GivenId
   })
 }
 
-/** @throws CofferError `validation` for an invalid id; the message does not contain it. Lengths are in code points. */
+/**
+ * Lengths are in code points. @throws CofferError `validation` for an invalid id; the message does not
+ * contain it
+ */
 export function requireTokenId(value: unknown): string {
   if (typeof value !== 'string' && typeof value !== 'number')
     throw validationError('the expression must yield text that can be an id')
@@ -48,7 +54,10 @@ export function requireTokenId(value: unknown): string {
   return id
 }
 
-/** Without their data, members equal to those of `usual`, the type's mask, are omitted; others are null. */
+/**
+ * If the data of a member is missing, the member is omitted if it equals the type's mask (`usual`), and
+ * otherwise null.
+ */
 export async function renderMask(rendering: Rendering, mask: unknown, usual?: unknown): Promise<unknown> {
   const { expressions, errors, scope, budget } = rendering
   if (mask === undefined) return undefined
@@ -79,7 +88,10 @@ function dropUnset(masked: unknown, mask: unknown, usual: unknown): unknown {
   return Object.fromEntries(Object.entries(masked).filter((member) => !isUnset(member)))
 }
 
-/** Not null or blank, because all tokens without the data would be equal. `usual` uses all data. */
+/**
+ * Null and blank text are refused, because all tokens without the data would be equal. `usual`, the type's
+ * default, uses all data.
+ */
 export async function renderFingerprint(rendering: Rendering, text: unknown, usual?: string) {
   return collectLater(rendering.errors, 'fingerprint_expression', async () => {
     const rendered = await renderText(rendering, text, 'fingerprint')
@@ -107,7 +119,10 @@ export async function renderSearchIndexes(rendering: Rendering, texts: unknown):
   return [...values]
 }
 
-/** The values of a token's search indexes again: only digests of them are stored. @throws CofferError `internal` */
+/**
+ * Renders the values of a token's search indexes again, because only their digests are stored. @throws
+ * CofferError `internal`
+ */
 export async function renderSearchOf(
   token: Pick<TokenRecord, 'data' | 'code' | 'search_indexes'>,
   expressions: () => Promise<Expressions>,
@@ -122,7 +137,6 @@ export async function renderSearchOf(
   throw new CofferError('internal', 'A search index of a token cannot be evaluated.')
 }
 
-/** undefined if the data is invalid. */
 async function renderText({ expressions, scope, budget }: Rendering, text: unknown, use: ExpressionUse) {
   if (typeof text !== 'string') throw validationError('must be a string')
   if (budget.turns.isOver) await budget.turns.next()

@@ -8,7 +8,6 @@ interface TypeRules {
   readonly fingerprint_expression: string
   readonly mask?: unknown
   readonly search_indexes?: readonly string[]
-  /** Whether the data is an object with fixed members. */
   readonly isStructured?: true
   /** Members that may be given as integers and are stored as text. */
   readonly textMembers?: readonly string[]
@@ -30,8 +29,8 @@ export function validateData(type: TokenType, data: unknown): PropertyErrors {
 }
 
 /**
- * Structured types without null members, their `textMembers` as text and `integerMembers` as integers.
- * @throws CofferError `validation` with all errors
+ * Structured types lose their null members; `textMembers` become text and `integerMembers` integers. @throws
+ * CofferError `validation` with all errors
  */
 export function readData(type: TokenType, data: unknown): unknown {
   refuseErrors(validateData(type, data))
@@ -63,7 +62,10 @@ export function isLuhnValid(digits: string): boolean {
   return sum % 10 === 0
 }
 
-/** The checksum of an ABA routing number of nine digits: with weights 3, 7, 1 a multiple of 10, and not all zeros. */
+/**
+ * The checksum of an ABA routing number of nine digits: the sum with weights 3, 7, 1 is a multiple of 10, and
+ * not all digits are zero.
+ */
 export function isAbaValid(digits: string): boolean {
   const weights = [3, 7, 1]
   const sum = [...digits].reduce((total, digit, index) => total + Number(digit) * weights[index % 3]!, 0)
@@ -87,7 +89,7 @@ function digitsBetween(least: number, most: number): Check {
   )
 }
 
-/** Text of as many digits as `most` has is accepted too, also with leading zeros; see `integerMembers`. */
+/** Also accepts text with at most as many digits as `most`, and leading zeros; see `integerMembers`. */
 function integerBetween(least: number, most: number): Check {
   const digits = new RegExp(`^[0-9]{1,${String(most).length}}$`)
   const isInteger = (value: unknown) =>
@@ -106,7 +108,6 @@ const routingNumber = matching(
   'a string of 9 digits, no separators, with a valid checksum (ABA)',
   isAbaValid,
 )
-/** An integer is stored as text; see `textMembers`. */
 const verificationCode: Check = (value) =>
   digitsBetween(3, 4)(Number.isInteger(value) ? String(value) : value)
 
@@ -117,7 +118,6 @@ function primitive(check: Check): TypeRules['check'] {
   }
 }
 
-/** An optional property that is null counts as absent. */
 function structure(required: Record<string, Check>, optional: Record<string, Check> = {}) {
   const checks = { ...required, ...optional }
   const names = Object.keys(checks).join(', ')
@@ -139,12 +139,14 @@ function structure(required: Record<string, Check>, optional: Record<string, Che
   }
 }
 
-/** Any other name may itself be sensitive, such as a card number used as a key, and is not repeated in the error. */
+/**
+ * Any other name may itself be sensitive, such as a card number used as a key, and is not repeated in the
+ * error.
+ */
 const SHOWABLE_NAME = /^[A-Za-z_][A-Za-z_-]{0,63}$/
 
 const REVEAL_LAST_4 = '{{ data | reveal_last: 4 }}'
 const WITHOUT_HYPHENS = "{{ data | remove: '-' }}"
-/** Defaults of numbers without separators, and of numbers that people write with hyphens. */
 const PLAIN = { fingerprint_expression: '{{ data }}', mask: REVEAL_LAST_4 }
 const HYPHENATED = {
   containers: ['/pii/high/'],
@@ -153,7 +155,6 @@ const HYPHENATED = {
   search_indexes: ['{{ data }}', WITHOUT_HYPHENS, '{{ data | last4 }}'],
 }
 
-/** In the order in which error messages list them. */
 const RULES = {
   token: {
     containers: ['/general/high/'],

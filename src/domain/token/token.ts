@@ -21,14 +21,17 @@ const MAX_METADATA_ENTRIES = 50
 const MAX_METADATA_NAME_LENGTH = 100
 const MAX_METADATA_VALUE_LENGTH = 2000
 
-/** `now`: ms since the epoch. `budget`: that of the request. */
+/** `now`: ms since the epoch. `budget`: shared by the whole request. */
 export interface TokenRules {
   expressions: Expressions
   budget: Budget
   now: number
 }
 
-/** A valid token. Without `id` the vault generates one, without `expires` (ms since the epoch) it lives for ever. */
+/**
+ * A valid token. Without `id` the vault generates one. Without `expires` (ms since the epoch) it never
+ * expires.
+ */
 export type TokenDraft = Awaited<ReturnType<typeof validateAndRender>>
 
 type Input = Readonly<Record<string, unknown>>
@@ -38,33 +41,32 @@ type Attribute = Exclude<
 >
 
 /**
- * The requested attributes with defaults filled in, before validation; undefined if neither requested nor defaulted.
- * `awaitsIntentData`: the data comes later, from the intent.
+ * The requested attributes with defaults, before validation; undefined if an attribute is neither requested
+ * nor has a default. `awaitsIntentData`: the data comes later, from the intent.
  */
 type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'>, unknown> & {
   id?: unknown
   type: TokenType
   expires: number | undefined
   awaitsIntentData?: boolean
-  /** Whether the code of a card, if there is one, is given now, and not that of before. */
+  /** Whether the code of a card comes from this request, and not from the stored token. */
   setsCode: boolean
 }
 
-/** The code of a card to be stored. `sets` as {@link RequestedToken.setsCode}. */
 export interface DraftCode extends Pick<CardCode, 'masked'> {
   sets: boolean
 }
 
 /**
- * `mask: null` means no mask. With a `token_intent_id` the draft has no data, and serves to validate the other attributes.
- * @throws CofferError `validation`
+ * `mask: null` means no mask. With a `token_intent_id` the draft has no data, and only validates the other
+ * attributes. @throws CofferError `validation`
  */
 export function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   refuseUnsupported(input, errors, ['encrypted'])
   const awaitsIntentData = isGiven(input.token_intent_id)
   if (awaitsIntentData) checkIntentId(input, errors)
-  // If the type is unknown, the rest is validated by the rules of the least restrictive one.
+  // If the type is unknown, the rules of the least restrictive type validate the rest.
   const isTyped = !awaitsIntentData || isGiven(input.type)
   const type = (isTyped && collect(errors, 'type', () => findTokenType(input.type))) || findTokenType('token')
   const requested: RequestedToken = {
@@ -101,7 +103,10 @@ export async function checkPatch(patch: Input, { expressions, budget, now }: Tok
   refuseErrors(errors)
 }
 
-/** Merges `data`, `mask` and `metadata`, replaces others. Null removes or resets an attribute, except `data`. @throws CofferError `validation` */
+/**
+ * Merges `data`, `mask` and `metadata`, and replaces other attributes. Null removes or resets an attribute,
+ * except `data`. @throws CofferError `validation`
+ */
 export async function patchToken(record: TokenRecord, patch: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   const type = findTokenType(record.type)
@@ -129,7 +134,10 @@ export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** `names`: attributes that say where the data comes from. They are refused, because ignoring one would store another value. */
+/**
+ * `names`: attributes that say where the data comes from. They are refused, because ignoring one would store
+ * another value.
+ */
 function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
   for (const name of names)
     if (isGiven(input[name])) addError(errors, name, 'is not supported; give the value as data')
@@ -187,7 +195,10 @@ async function validateAndRender(requested: RequestedToken, rules: TokenRules, e
   }
 }
 
-/** The text that `data` and `metadata` have by the expression of `original`; undefined if the expression yields nothing for them. */
+/**
+ * The fingerprint text of `data` and `metadata` by the expression of `original`; undefined if the expression
+ * yields nothing.
+ */
 export async function fingerprintTextBy(
   original: Pick<TokenRecord, 'type' | 'fingerprint_expression'>,
   { data, metadata }: Pick<TokenRecord, 'data' | 'metadata'>,
@@ -201,12 +212,11 @@ export async function fingerprintTextBy(
   return Object.keys(errors).length > 0 ? undefined : formatFingerprint(name, rendered)
 }
 
-/** Unambiguous: a string as it is, all else as canonical JSON. */
 function formatFingerprint(type: string, rendered: unknown): string {
   return JSON.stringify([type, typeof rendered === 'string' ? rendered : canonicalJson(rendered)])
 }
 
-/** `lasting`: the data without the code, over which the mask is rendered too, unless it is the usual one. */
+/** `lasting`: the data without the code. A mask other than the type's default is rendered over it too. */
 async function readCode(
   whole: Rendering,
   lasting: unknown,
@@ -215,7 +225,7 @@ async function readCode(
 ): Promise<DraftCode> {
   const isUsual = mask === undefined || mask === type.mask
   if (isUsual || canonicalJson(mask) === canonicalJson(type.mask)) return { sets: setsCode }
-  // What cannot be rendered without the code is not shown then.
+  // If a member cannot be rendered without the code, the later mask does not show it.
   const rendering = { ...whole, scope: { data: lasting }, errors: {} }
   const later = (await renderMask(rendering, mask, type.mask)) ?? null
   return canonicalJson(later) === canonicalJson(masked)

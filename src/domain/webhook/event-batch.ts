@@ -1,6 +1,6 @@
 /**
- * Events that a unit of work stores together. One record of many events costs a request much less than a record of each
- * event for each webhook, and a webhook that cannot be called leaves small records behind.
+ * Events that a unit of work stores together. One record of many events costs a request much less than one
+ * record for each event and webhook. A webhook that cannot be called leaves only small records behind.
  */
 import type {
   BatchedEvent,
@@ -9,16 +9,17 @@ import type {
   WaitingBatchRecord,
 } from '../records/records.js'
 
-/** The number of events that wait is indexed in so many bits. */
+/** Bits of the index over the number of waiting events. */
 const COUNT_BITS = 7
-/** The highest number of {@link COUNT_BITS} bits. */
 const MAX_EVENTS = 2 ** COUNT_BITS - 1
-/** Characters of JSON in a batch; a single event may have more. */
+/** Characters of JSON in a batch. A single event may have more. */
 const MAX_CHARACTERS = 256 * 1024
-/** The last digits of the id of an event and of a delivery are its place in the batch; those of a batch are 0. */
+/**
+ * The last digits of the id of an event or delivery are its place in the batch. The id of a batch ends in
+ * zeros.
+ */
 const PLACE_DIGITS = 2
 
-/** An event, the webhooks that subscribe to it, and its characters as JSON. */
 export interface SubscribedEvent {
   event: BatchedEvent
   webhooks: readonly string[]
@@ -27,7 +28,7 @@ export interface SubscribedEvent {
 
 type Common = Pick<EventBatchRecord, 'tenant_id' | 'trace_id' | 'actors' | 'created_at'>
 
-/** Batches of these events, in order, each with what waits for webhooks. */
+/** Returns batches of these events, in order, each with its waiting records for webhooks. */
 export function formBatches(
   events: readonly SubscribedEvent[],
   common: Common,
@@ -68,7 +69,6 @@ function formWaiting(
   })
 }
 
-/** The id of the waiting batch that a delivery was taken from, or is in. */
 export function batchIdOf(deliveryId: string): string {
   return batchId(deliveryId)
 }
@@ -79,7 +79,6 @@ function numbered(id: string, place: number): string {
   return `${id.slice(0, -PLACE_DIGITS)}${place.toString(16).padStart(PLACE_DIGITS, '0')}`
 }
 
-/** What becomes of the events that wait, in order: deliveries that were never tried. */
 export function deliveriesOf(
   { id, webhook_id, places, created_at }: WaitingBatchRecord,
   batch: EventBatchRecord,
@@ -96,20 +95,19 @@ export function deliveriesOf(
   })
 }
 
-/** What is left without the first `count` events; undefined for nothing. */
 export function withoutFirst(waiting: WaitingBatchRecord, count: number): WaitingBatchRecord | undefined {
   const places = waiting.places.slice(count)
   return places.length === 0 ? undefined : { ...waiting, places }
 }
 
-/** The values of the index field `count`: one for each bit of the number of events that wait. */
+/** The values of the index field `count`: one for each bit of the number of waiting events. */
 export function countValues({ webhook_id, places }: WaitingBatchRecord): string[] {
   return countKeys(webhook_id)
     .filter(({ weight }) => (places.length & weight) !== 0)
     .map(({ value }) => value)
 }
 
-/** The number of events that wait for a webhook is the sum, over these, of `weight` and the number of rows with `value`. */
+/** The number of waiting events of a webhook is the sum of `weight` times the number of rows with `value`. */
 export function countKeys(webhookId: string): { value: string; weight: number }[] {
   return Array.from({ length: COUNT_BITS }, (_, bit) => {
     const weight = 2 ** bit

@@ -1,4 +1,3 @@
-/** The events that webhooks subscribe to, and the payload of each. */
 import type { EntityType } from '../records/log-record.js'
 import type { DeliveryRecord } from '../records/records.js'
 
@@ -10,7 +9,9 @@ const PROXY = 'id name application_id destination_url require_authentication=req
 const SESSION = 'id created_by created_at expires_at issued_to_application'
 const INVITATION = `id email role expires_at ${MADE}`
 
-/** The attributes of the object of each event; `name=stored` if the record has another name for it. */
+/**
+ * The attributes of the object of each event; `name=stored` if the record has another name for the attribute.
+ */
 const EVENTS = {
   'token.created': `${TOKEN} ${MADE}`,
   'token.updated': `${TOKEN} ${CHANGED}`,
@@ -47,7 +48,7 @@ const EVENTS = {
   'tenant.member.deleted': 'id',
 } as const
 
-/** Events that can be subscribed to, and are never sent. */
+/** Webhooks can subscribe to these events, but they are never sent. */
 const SILENT = (
   'tenant.created tenant.deleted http.request 3ds.session.authenticated 3ds.session.created ' +
   '3ds.session.challenge-completed 3ds.session.challenge-result-retrieved 3ds.session.method-completed ' +
@@ -57,12 +58,14 @@ const SILENT = (
 
 export type EventType = keyof typeof EVENTS
 
-/** The events that are sent. */
 export const SENT_EVENT_TYPES: readonly string[] = Object.keys(EVENTS).sort()
 
 export const EVENT_TYPES: readonly string[] = [...SENT_EVENT_TYPES, ...SILENT].sort()
 
-/** `about`: the record, of which the payload has the attributes of {@link EVENTS}. `more`: further objects, as they are. */
+/**
+ * `about`: the record. The payload has its attributes in {@link EVENTS}. `more`: further objects, sent
+ * unchanged.
+ */
 export interface WebhookEvent {
   type: EventType
   about: object
@@ -76,12 +79,10 @@ const ATTRIBUTES = new Map(
   }),
 )
 
-/** Whether `about` has all attributes that the payload of an event of this type can have. */
 export function isComplete(type: EventType, about: object): boolean {
   return ATTRIBUTES.get(type)!.every(({ stored }) => Object.hasOwn(about, stored))
 }
 
-/** The prefix of the event type, where it differs from the entity type. */
 const EVENT_PREFIXES: { [E in EntityType]?: string } = {
   card: 'token',
   bank: 'token',
@@ -90,13 +91,13 @@ const EVENT_PREFIXES: { [E in EntityType]?: string } = {
   member: 'tenant.member',
 }
 
-/** The event of an operation that is logged; undefined if it has none, or the handler adds it explicitly. */
+/** The event of a logged operation; undefined if it has none, or if the handler adds it explicitly. */
 export function eventOf(entity: EntityType, operation: string): EventType | undefined {
   const type = `${EVENT_PREFIXES[entity] ?? entity}.${operation.replace(/e$/, 'ed')}`
   return Object.hasOwn(EVENTS, type) && entity !== 'tenant' ? (type as EventType) : undefined
 }
 
-/** The objects of the event. Nothing of a record is in it but the attributes of {@link EVENTS}. */
+/** The objects of the event. Only the attributes in {@link EVENTS} of a record are included. */
 export function describeEvent({ type, about, more }: WebhookEvent): Record<string, object> {
   const record = about as Readonly<Record<string, unknown>>
   const payload: Record<string, unknown> = {}
@@ -106,15 +107,14 @@ export function describeEvent({ type, about, more }: WebhookEvent): Record<strin
   return { [object.replaceAll(/[.-]/g, '_')]: payload, ...more }
 }
 
-/** The body of a request to a webhook. */
 export function payloadOf({ event, tenant_id, attempted_at }: DeliveryRecord) {
   return { ...(attempted_at && { delivered_at: attempted_at }), event: { ...event, tenant_id } }
 }
 
-/** Seconds before the second attempt, the third, and so on. */
+/** Seconds before the second and each further attempt. */
 const PAUSES_S = [1, 4, 16, 64, 256, 1024, 2400, 2400, 2400]
 
-/** ms until the next attempt, after so many failed; undefined if there is none. */
+/** ms until the next attempt after `attempts` failures; undefined after the last attempt. */
 export function pauseAfter(attempts: number): number | undefined {
   const seconds = PAUSES_S[attempts - 1]
   return seconds && seconds * 1000
