@@ -1,6 +1,7 @@
 /**
- * The distinct sets of containers that tokens have. A list by access rules decides once for each set, not for each token. A set
- * is stored with the first token that has it, and removed some time after the last one is gone.
+ * The distinct sets of containers that tokens have. A list by access rules decides once for each set, not for
+ * each token. A set is stored with the first token that has it, and removed some time after its last token is
+ * gone.
  */
 import { containerSet, containerSetId } from '../domain/access/container.js'
 import { type Awaitable, andThen } from '../domain/awaitable.js'
@@ -15,29 +16,29 @@ import {
 } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
 
-/** Anybody may find the key of a public application. */
+/** The key of a public application is no secret, so it may add fewer sets. */
 const MOST_SETS = { public: 1_000, private: 10_000 }
-/** Sets of all tenants that are kept in memory. */
+/** Sets that are kept in memory, for all tenants together. */
 const MAX_CACHED = 100_000
 const PAGE_SIZE = 1000
 /**
- * Sets that one unit of work examines. In a store of one process, other units wait meanwhile. In a shared store, each unit that
- * removes sets has all processes read their cached records again, so there are few such units.
+ * Sets that one unit of work examines. In a store of one process, other units wait meanwhile. In a shared
+ * store, each unit that removes sets makes all processes read their cached records again, so there should be
+ * few units.
  */
 const AT_ONCE = { own: 50, shared: 1_000 }
 /** Released sets that are remembered. If there are more, all sets are examined instead. */
 const MAX_RELEASED = 10_000
-/** In a store of one process, so many released sets are examined before the next sweep. */
+/** Released sets after which a store of one process examines them at once, and not at the next sweep. */
 const DUE = 500
 /**
- * A store that other processes use too removes a set only after it was marked as unused for this long. A commit of another
- * process that saw the set without the mark has ended by then: PostgreSQL ends its statements after 30 s.
+ * A shared store marks an unused set for this long before it removes the set. A commit of another process
+ * that saw the set without the mark has ended by then, because PostgreSQL ends its statements after 30 s.
  */
 const UNUSED_MS = 2 * 60_000
 
 type Sets = readonly ContainerSetRecord[]
 
-/** The sets of an open vault. */
 export class ContainerSets {
   readonly #store: Store
   readonly #cached = new Map<number, { counter: number; sets: Sets }>()
@@ -55,7 +56,7 @@ export class ContainerSets {
     return this.#store.isShared ? AT_ONCE.shared : AT_ONCE.own
   }
 
-  /** All sets of the tenant, newest first. They are read again only after a change. */
+  /** Newest first. The sets are read again only after a change. */
   async all(reader: StoreReader, tenant: number): Promise<Sets> {
     const counter = reader.changeCounter(['containers'])
     const known = this.#cached.get(tenant)
@@ -74,11 +75,11 @@ export class ContainerSets {
     if (sets.length <= MAX_CACHED) this.#cached.set(tenant, { counter, sets })
   }
 
-  /** Has the sets removed if no token has them any more. Contract: called after the commit. */
+  /** Schedules the removal of sets without tokens. Contract: called after the commit. */
   release(tenant: number, ids: readonly string[]): void {
     this.#remember(tenant, ids)
     this.#releasedSince += ids.length
-    // The next sweep tries again.
+    // After an error the next sweep tries again.
     if (this.#releasedSince >= DUE && !this.#store.isShared) void this.reclaim().catch(() => undefined)
   }
 
@@ -116,7 +117,10 @@ export class ContainerSets {
     this.#mustExamineAll = true
   }
 
-  /** Also removes unused sets of which this process was not told: those that a crash left, and those of earlier versions. */
+  /**
+   * Also removes unused sets that no token released in this process: sets left by a crash, and sets of
+   * earlier versions.
+   */
   async examineAll(isOver: () => boolean = () => false): Promise<void> {
     const tenants = await readAll(this.#store, 'tenant', 0)
     let isDone = false
@@ -134,11 +138,11 @@ export class ContainerSets {
     }
   }
 
-  /** Returns the ids of the sets that are to be examined again later. */
+  /** Returns the ids of the sets that must be examined again later. */
   async #examine(tenant: number, ids: readonly string[]): Promise<string[]> {
     const owner = await this.#store.read((reader) => reader.get('tenant', 0, String(tenant)))
     if (owner === undefined) return []
-    // Units of their own share a statement, and most sets are in use.
+    // Concurrent units share one statement, and most sets are in use.
     const isDue = async (reader: StoreReader, id: string) =>
       (await reader.get('containers', tenant, id))?.unused_since !== undefined ||
       !(await isUsed(reader, tenant, id))
@@ -149,7 +153,7 @@ export class ContainerSets {
   }
 }
 
-/** Returns the ids of the sets that are to be examined again later. */
+/** Returns the ids of the sets that must be examined again later. */
 async function removeUnused(
   writer: StoreWriter,
   tenant: number,
@@ -157,7 +161,7 @@ async function removeUnused(
   isShared: boolean,
 ): Promise<string[]> {
   if ((await writer.get('tenant', 0, String(tenant))) === undefined) return []
-  // Tokens that have expired and are still stored are not found, but come back if the clock was wrong.
+  // A search does not find expired tokens that are still stored, but they return if the clock was wrong.
   const mayComeBack = writer.clock.purgeBefore < writer.now || (await writer.findExpired(1)).length > 0
   if (mayComeBack) return [...ids]
   const examined = await Promise.all(
@@ -189,7 +193,7 @@ async function isUsed(reader: StoreReader, tenant: number, value: string): Promi
   return (await reader.seek('token', tenant, { size: 1, where })).length > 0
 }
 
-/** Newest first, by cursor. A store reads each page in a unit of its own. */
+/** Newest first. If `source` is a store, each page is read in a unit of its own. */
 async function* pages(
   source: StoreReader | Store,
   tenant: number,
@@ -213,7 +217,6 @@ async function* pages(
   } while (last !== undefined)
 }
 
-/** The sets of containers in one unit of work. */
 export class UnitContainerSets {
   readonly #sets: ContainerSets
   readonly #store: StoreWriter
@@ -235,8 +238,9 @@ export class UnitContainerSets {
   }
 
   /**
-   * Returns what stores the set of a token that is about to be stored; undefined if the set is stored already. Contract: called
-   * before the first write of the token, and the result with it. @throws CofferError `validation`
+   * Returns a function that stores the set of a new token; undefined if the set is stored already. Contract:
+   * `prepare` is called before the first write of the token, and the function together with that write.
+   * @throws CofferError `validation`
    */
   prepare(containers: readonly string[]): Awaitable<(() => Promise<void>) | undefined> {
     const id = containerSetId(containers)
@@ -270,7 +274,7 @@ export class UnitContainerSets {
     }
   }
 
-  /** Called when a token with these containers is removed, or gets others. */
+  /** Called when a token with these containers is removed or gets other containers. */
   release(containers: readonly string[]): void {
     this.#released.push(containerSetId(containers))
   }

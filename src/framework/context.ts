@@ -1,4 +1,4 @@
-/** The tools of handlers: of one unit of work, of several, and without an open vault. */
+/** The tools of handlers: within one unit of work, within several, and without an open vault. */
 import type { RandomSource } from '../crypto/ports.js'
 import type { Transform } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
@@ -22,14 +22,14 @@ import type { OfflineVault, OpenVault } from './ports/vault.js'
 export interface Effects {
   readonly random: RandomSource
   readonly deliveries: DeliveryPort
-  /** Runs reactor code; starts with the first call. */
+  /** The runtime starts at the first call. */
   readonly reactors: FindReactors
   readonly background: Background
   readonly claims: Claims
   createUuid(): string
   expressions(): Promise<Expressions>
   readonly turns: Turns
-  /** Sends requests to other servers; starts with the first call. */
+  /** The sender starts at the first call. */
   outbound(): Promise<Outbound>
   /** Compares two results of `hashSecret` in constant time. */
   isEqualSecret(a: string, b: string): boolean
@@ -37,9 +37,9 @@ export interface Effects {
 
 export interface Audit {
   /**
-   * Logs in the same unit of work. `entry`: default the operation's `log`; null: nothing is logged. `transform`: how a
-   * token's data was shown or used. `about`: attributes of the entity, so that an event that tells no others does not
-   * have to read it.
+   * Logs in the same unit of work. `entry`: by default the operation's `log`; null logs nothing. `transform`:
+   * how a token's data was shown or used. `about`: attributes of the entity. An event that needs no others
+   * then does not read the entity.
    */
   record(
     entityType: EntityType,
@@ -48,7 +48,7 @@ export interface Audit {
     transform?: Transform,
     about?: object,
   ): void
-  /** Sends webhooks an event that is not derived from what is recorded. */
+  /** Sends webhooks an event that is not derived from the recorded entries. */
   emit(event: WebhookEvent): void
 }
 
@@ -62,10 +62,12 @@ export interface Context
   readonly date: string
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
-  /** These tools for another caller. `log` replaces the default log entry, null disables logging; `recorded` collects the entries (default: the unit's). */
+  /**
+   * These tools for another caller. `log` replaces the default log entry; null disables logging. `recorded`
+   * collects the entries; by default the unit does.
+   */
   as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>
-  /** The value of a setting of the vault, or its default. */
   setting<N extends SettingName>(name: N): Promise<SettingValue<N>>
   /** @throws CofferError `forbidden` for a caller that is not the owner */
   vault(): OpenVault
@@ -90,29 +92,42 @@ export interface AuditEntry {
 type Call = [caller: Caller, definition: AnyDeclaration, input: OperationInput]
 
 /**
- * Tools of a handler of several units of work, for example one that waits for something slow in between. In each unit the
- * caller has the rights of that moment. If it may not perform the operation any more, the unit is refused.
+ * Tools of a handler of several units of work, for example a handler that waits for something slow. Each unit
+ * reads the caller's current rights, and is refused if the caller may no longer perform the operation.
  */
 export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
-  /** With the rights of the beginning. A decision is made by that of a {@link Context}. */
+  /** Has the rights of the beginning. Decide by the caller of a {@link Context} instead. */
   readonly caller: Caller
   readonly traceId: string
   readonly limits: ResponseLimits
-  /** Runs `work` as a unit of work with log records. Durability `soon`: synced a moment after it resolves, for reads. */
+  /**
+   * Runs `work` as a unit of work with log records. Durability `soon` (for reads) resolves shortly before the
+   * sync.
+   */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
-  /** Like `inUnit`; its result is the answer, which is stored in it if there is an idempotency key. */
+  /**
+   * Like `inUnit`, but its result is the answer. If there is an idempotency key, the unit stores the answer.
+   */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
-   * Like `inUnit`, but whatever rights the caller has by now: it records what was done. Contract: `work` gives the caller
-   * nothing, and decides nothing by the rights.
+   * Like `inUnit`, but without regard to the caller's current rights, because it records what was done.
+   * Contract: `work` gives the caller nothing, and decides nothing by the rights.
    */
   record<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
-  /** In this unit of work, else in one of its own. @throws CofferError `unauthenticated`, `forbidden` if the caller may not perform the operation any more */
+  /**
+   * Runs in `reader`'s unit of work, or in its own. @throws CofferError `unauthenticated`, `forbidden` if the
+   * caller may no longer perform the operation
+   */
   requireRights(reader?: StoreReader): Promise<void>
   vault: Context['vault']
-  /** Checks the input of another operation. The returned function runs it as `caller`. @throws CofferError as `perform` */
+  /**
+   * Checks the input of another operation. The returned function runs that operation as `caller`. @throws
+   * CofferError like `perform`
+   */
   prepare(...call: Call): Promise<(context: Context) => Promise<unknown>>
-  /** @throws CofferError `forbidden` for a caller that is not the owner, `not_found` without a control plane */
+  /**
+   * @throws CofferError `forbidden` for a caller that is not the owner, `not_found` without a control plane
+   */
   control(): ControlPlane
   perform(...call: [...Call, limits?: ResponseLimits]): Promise<unknown>
 }
@@ -120,10 +135,13 @@ export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
 /** Tools of a handler that needs exclusive access to the vault, or no vault. It always runs for the owner. */
 export interface OfflineSession {
   readonly vault: OfflineVault
-  /** The reactor runtime with the settings of a new vault; the same at every call. */
+  /** The reactor runtime with the settings of a new vault. Every call returns the same one. */
   reactors(): Promise<ReactorRuntime>
   notice(text: string): Promise<void>
-  /** Asks a person, unless --yes was given. @throws CofferError `interrupted` on no, `usage` if nobody can be asked */
+  /**
+   * Asks a person, unless --yes was given. @throws CofferError `interrupted` on no, `usage` if nobody can be
+   * asked
+   */
   confirm(question: string): Promise<void>
   ask(definition: AnyDeclaration): Promise<unknown>
 }

@@ -1,4 +1,4 @@
-/** What an operation declares, whatever its kind. Commands, routes, help and the OpenAPI document are derived from it. */
+/** The declaration of an operation. Commands, routes, help and the OpenAPI document are derived from it. */
 import type { Permission } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
@@ -6,9 +6,9 @@ import type { Lenient } from '../domain/omit-undefined.js'
 import type { LogRecord } from '../domain/records/records.js'
 import type { Infer, ObjectSchema, Schema } from './schema.js'
 
-/** Who may perform an operation. Made by the functions below. */
+/** Created by the functions below. */
 export interface Access {
-  /** `vault`: the owner, also if the tenant that the owner chose is deleted. */
+  /** `vault`: the owner, even if the tenant that the owner chose is deleted. */
   readonly owner?: 'tenant' | 'vault'
   /** An empty list accepts any valid key. */
   readonly permissions: readonly Permission[]
@@ -39,59 +39,70 @@ export function keyOf(type: 'public' | 'private'): Access {
 }
 
 /**
- * What no-reveal mode does, by what an operation gives:
- * - `never`: nothing, because the answer has no data of tokens and no secrets.
- * - `masked`: it masks the data in the answer.
- * - `refused`: it refuses the operation, which gives plaintext, keys, or power over what code does with data.
+ * The effect of no-reveal mode:
+ * - `never`: none, because the answer has neither data of tokens nor secrets.
+ * - `masked`: the data in the answer is masked.
+ * - `refused`: the operation is refused, because it gives plaintext, keys, or power over what code does with
+ * data.
  *
- * Without that mode the owner sees data masked too: in the answer to a write always, to a read unless `--reveal` is given.
+ * Without that mode the owner also sees masked data: always in the answer to a write, and in the answer to a
+ * read unless `--reveal` is given.
  */
 export type Plaintext = 'never' | 'masked' | 'refused'
 
-/** How an operation with a route differs from the usual one over HTTP. */
 export interface Http {
   /** Default: 200 with an output, 204 without one. */
   readonly status?: 200 | 201 | 202
-  /** An older path that answers the same. It has no parameters. */
+  /** An older path of the operation, without parameters. */
   readonly olderPath?: string
   /** The operation runs again for a repeated idempotency key, although its method is POST, PUT or PATCH. */
   readonly ignoresIdempotencyKey?: true
   readonly body?: {
     /** The property that is the whole body, for a body that may be any JSON. */
     readonly whole?: string
-    /** The property that gets the body as sent. In the input, parameters of the path replace properties with their names. */
+    /**
+     * The property that gets the body as sent. In the input, parameters of the path replace properties with
+     * their names.
+     */
     readonly asSent?: string
     /** Content types of the body, the usual one first. Default: `application/json`. */
     readonly types?: readonly string[]
   }
-  /** Besides the output: `existing`, an entity that exists already, with 200; `anything`, any HTTP answer that code gives. */
+  /**
+   * Further answers: `existing`, an entity that exists already, with 200; `anything`, any HTTP answer of
+   * code.
+   */
   readonly mayAnswer?: 'existing' | 'anything'
 }
 
-/** How the command of an operation differs from the usual one. */
 export interface Cli {
-  /** Properties that are positional arguments, in order: with a route after those of its path, and flags as well. */
+  /**
+   * Properties that are positional arguments, in order. With a route they follow the parameters of its path,
+   * and are flags too.
+   */
   readonly positionals?: readonly string[]
-  /** Columns of its table. Default: those of the output's schema. */
+  /** Columns of its table. Default: the columns of the output's schema. */
   readonly columns?: readonly string[]
-  /** The question that is asked first, if something is destroyed: the ids follow, then "Go on?". */
+  /** The question before something is destroyed. The ids follow, then "Go on?". */
   readonly confirmation?: string
-  /** The command of another operation performs this one if `flag` is given. That command has the flags of both. */
+  /**
+   * The command of another operation performs this one if `flag` is given. That command has the flags of
+   * both.
+   */
   readonly form?: { readonly command: string; readonly flag: string }
-  /** No command and no help: other parts of the program perform it. */
+  /** It has no command and no help. Other parts of the program perform it. */
   readonly isInternal?: true
 }
 
 export interface LogEntry extends Pick<LogRecord, 'operation' | 'message'> {
-  /** The handler may send one with `audit.emit`. */
+  /** The handler may send an event with `audit.emit`. */
   readonly derivesNoEvent?: true
 }
 
-/** Tools of `check`. They read nothing that is stored. */
+/** Tools of `check`. They read no stored data. */
 export interface CheckTools {
   expressions(): Promise<Expressions>
   readonly turns: Turns
-  /** ms since the epoch. */
   now(): Promise<number>
 }
 
@@ -105,7 +116,7 @@ export interface CheckTools {
  */
 export type Kind = 'query' | 'change' | 'list' | 'detached' | 'relay' | 'offline'
 
-/** What the constructors of operations are given. Without `input` the operation takes nothing. */
+/** The argument of the constructors of operations. Without `input` the operation takes no input. */
 export interface Given<
   I extends ObjectSchema = ObjectSchema,
   O extends Schema | undefined = Schema | undefined,
@@ -118,25 +129,30 @@ export interface Given<
   readonly summary: string
   readonly details?: string
   readonly access: Access
-  /** Default: `never`. */
   readonly plaintext?: Plaintext
   /**
-   * `METHOD /path/{parameter}`. Without one only commands perform the operation. A path below {@link CONTROL_PATH}
-   * belongs to the control plane.
+   * `METHOD /path/{parameter}`. Without a route only commands perform the operation. A path below {@link
+   * CONTROL_PATH} belongs to the control plane.
    */
   readonly route?: Route
   readonly http?: Http
   readonly input?: I
-  /** The schema of the answer; absent without one. For a list, made by `listOutput`. */
+  /** The schema of the answer; absent without an answer. `listOutput` makes the schema of a list. */
   readonly output?: O
   readonly cli?: Cli
-  /** Its command has `--explain`, which says how the access rules decide. */
+  /** Its command has `--explain`, which shows how the access rules decide. */
   readonly isExplainable?: true
-  /** Command lines, each of which succeeds in the vault of `coffer serve --demo`. */
+  /** Command lines. Each must succeed in the vault of `coffer serve --demo`. */
   readonly examples: readonly string[]
-  /** The entry for each entity that the handler gives to `audit.record`; for the owner also one for the tenant. */
+  /**
+   * The log entry for each entity that the handler gives to `audit.record`. For the owner there is also an
+   * entry for the tenant.
+   */
   readonly log?: LogEntry
-  /** Validates what a schema cannot express, without stored data; `input` lacks properties with errors. @throws CofferError `validation` */
+  /**
+   * Validates what a schema cannot express, without stored data. `input` lacks properties with errors.
+   * @throws CofferError `validation`
+   */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
 }
 
@@ -165,7 +181,6 @@ export function successOf({ http, output }: Pick<Declaration, 'http' | 'output'>
   return http?.status ?? (output === undefined ? 204 : 200)
 }
 
-/** The name under which an error of the key itself is listed. */
 export const IDEMPOTENCY_KEY = 'idempotency_key'
 export const MAX_KEY_CHARACTERS = 255
 

@@ -1,4 +1,7 @@
-/** Writes the log records of a unit of work, and stores its events for the webhooks that subscribe to them, in that unit. */
+/**
+ * Writes the log records of a unit of work, and stores its events for the webhooks that subscribe to them, in
+ * that unit.
+ */
 import type { Awaitable } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'
 import type { Kind, LogRecord, TenantRecord } from '../domain/records/records.js'
@@ -17,7 +20,7 @@ type Entry = Omit<AuditEntry, 'actor'> & { readonly actor: Actor }
 
 export type EventTools = Pick<Context, 'store' | 'createUuid'>
 
-/** Returns what is to be enqueued after the commit. */
+/** Returns the deliveries that must be enqueued after the commit. */
 export function writeEntries(
   { store, createUuid }: EventTools,
   tenant: TenantRecord,
@@ -44,7 +47,6 @@ export function writeEntries(
   return storeEvents({ store, createUuid }, tenant, entries, trace_id)
 }
 
-/** The events of one unit of work, which are stored together. */
 async function storeEvents(
   { store, createUuid }: EventTools,
   { id: tenant_id, number, webhooks: subscriptions = {} }: TenantRecord,
@@ -91,7 +93,6 @@ function typeOf({ type: entity, as, event }: Entry): EventType | undefined {
   return as === undefined || as.derivesNoEvent ? undefined : eventOf(entity, as.operation)
 }
 
-/** What the event is about: its record, unless the entry has all that is told. */
 async function findSubject(
   store: StoreReader,
   tenant: number,
@@ -104,12 +105,11 @@ async function findSubject(
   return (await store.get(kind, tenant, id)) ?? { id }
 }
 
-/** Events are kept for a day, whatever becomes of them. */
+/** Events are kept for a day, delivered or not. */
 export function keptUntil({ created_at }: { created_at: string }): { expires: number } {
   return { expires: Date.parse(created_at) + KEPT_MS }
 }
 
-/** The actor with its name: of an application its name, of a user the address. */
 async function nameActor(
   store: StoreReader,
   tenant: number,

@@ -1,4 +1,7 @@
-/** Answers are stored in the unit that does what was asked, and deleted with any record they describe. */
+/**
+ * An answer is stored in the unit of work of its request. Deleting a record that it describes deletes the
+ * answer.
+ */
 import { type Permission, stricterTransform } from '../domain/access/permissions.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import type { AnswerRecord, AnswerSubject, Grants } from '../domain/records/answer-record.js'
@@ -20,16 +23,17 @@ import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
-/** Code of a reactor can reach more. */
+/** More records are possible for the code of a reactor, and are refused. */
 const MAX_SUBJECTS = 10_000
-/** Records read at once, because one may be large. */
 const READ_AT_ONCE = 20
-/** Answers removed with an application. Its other answers expire; its id is not used again, so nobody gets them. */
+/**
+ * Answers that are removed with an application. Its other answers expire. Its id is never reused, so nobody
+ * gets them.
+ */
 const MAX_OF_APPLICATION = 10_000
 
 type Kind = AnswerSubject['kind']
 
-/** The kind of record behind each entity type; undefined if no stored answer describes it. */
 const SUBJECT_KINDS: Readonly<Record<EntityType, Kind | undefined>> = {
   token: 'token',
   card: 'token',
@@ -89,7 +93,7 @@ function formatScope(
   const { route = '' } = definition
   const inPath = [...route.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => String(input[name!]))
   const who = [tenant, actor.type, actor.id, session?.id ?? '']
-  // An answer to a caller without the mode may have what the mode hides.
+  // An answer from outside no-reveal mode may contain what this mode hides.
   if (isNoReveal) who.push('no-reveal')
   return JSON.stringify(['answer', ...who, route, inPath, key])
 }
@@ -118,7 +122,7 @@ async function checkSubjects(
   )
 }
 
-/** Returns what the operation's permissions, and token:read, grant on a token; undefined for other records. */
+/** Returns what the operation's permissions and token:read grant on a token; undefined for other records. */
 function grantsOn(caller: Caller, { access }: AnyOperation, record: RecordOf[Kind]) {
   if (!('containers' in record)) return undefined
   const grants: Grants = {}
@@ -138,7 +142,6 @@ function replay({ status, headers, body }: AnswerRecord, limits: ResponseLimits)
 }
 
 export class IdempotentAnswer {
-  /** Whether a unit of work that stores the answer was committed. */
   isStored = false
   readonly #definition: AnyOperation
   readonly #id: string
@@ -156,7 +159,10 @@ export class IdempotentAnswer {
     this.#earlier.push(...recorded)
   }
 
-  /** Skips errors, and answers about what is gone. @throws CofferError `validation`: too large, `conflict` */
+  /**
+   * Stores no errors, and no answers about deleted records. @throws CofferError `validation` for a large
+   * answer, `conflict`
+   */
   async store({ store, caller }: Context, recorded: readonly AuditEntry[], outcome: Outcome): Promise<void> {
     const { status, headers, result } = outcome
     if (status >= 400) return
@@ -171,19 +177,19 @@ export class IdempotentAnswer {
     const { 'content-type': type, location } = headers ?? {}
     const kept = headers && omitUndefined({ 'content-type': type, location })
     const answer = { id: this.#id, status, headers: kept, body: json?.text, subjects }
-    // An answer that another server has stored meanwhile stays.
+    // If another server has stored a newer answer meanwhile, that answer stays.
     const stale = this.#stale && JSON.stringify(this.#stale)
     if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
       await removeAnswer(store, caller.tenant, this.#id)
-    // A code that is still in the answer is in no part of it that the vault knows, so the answer ends with it.
+    // The vault cannot recognize a code elsewhere in the answer, so the answer expires with that code.
     const ends = firstEnd(store, json?.text ?? '', cards)
     const expires = Math.min(store.now + KEPT_MS, ends)
     await insertAnswer(store, caller.tenant, answer, expires)
   }
 
   /**
-   * The application that asks, and what was recorded and not deleted; undefined if one of them is gone. `cards`: those of them
-   * whose codes the vault will delete.
+   * The application that asks, and the recorded entities that were not deleted; undefined if one of them is
+   * gone. `cards`: the cards among them whose codes the vault will delete.
    */
   async #findSubjects(store: StoreWriter, caller: Caller, recorded: readonly AuditEntry[]) {
     const found = new Map<string, AnswerSubject>()
@@ -205,7 +211,7 @@ export class IdempotentAnswer {
   }
 }
 
-/** Returns the body to be stored, without what is shown once, and without the codes of the cards that it shows. */
+/** Returns the body to be stored, without secrets that are shown once, and without the codes of its cards. */
 function encodeBody(output: Schema, result: unknown, cards: readonly TokenRecord[]): EncodedJson | undefined {
   if (result === undefined) return undefined
   const json = result instanceof EncodedJson ? result : new EncodedJson(result)
@@ -214,7 +220,10 @@ function encodeBody(output: Schema, result: unknown, cards: readonly TokenRecord
   return new EncodedJson(showsOnce(output) ? withoutShownOnce(output, body) : body)
 }
 
-/** Inserts the answer, and rows that index the subjects that its own row cannot. @throws CofferError `conflict` */
+/**
+ * Inserts the answer, and rows that index the subjects beyond the limit of its own row. @throws CofferError
+ * `conflict`
+ */
 async function insertAnswer(
   store: StoreWriter,
   tenant: number,

@@ -4,7 +4,7 @@ import type { TokenRecord } from '../domain/records/records.js'
 import { endsCode, withoutCode } from '../domain/token/card-code.js'
 import type { StoreReader } from '../storage/store.js'
 
-/** The tokens of cards that an answer shows, if the vault will delete their codes. Contract: `answer` is JSON. */
+/** The cards in an answer whose codes the vault will delete. Contract: `answer` is JSON. */
 export async function findCards(store: StoreReader, tenant: number, answer: unknown): Promise<TokenRecord[]> {
   const cards: TokenRecord[] = []
   for (const id of new Set(listCardIds(answer))) {
@@ -22,7 +22,9 @@ function listCardIds(value: unknown): string[] {
     : inner
 }
 
-/** The answer, in which these cards have no codes. Other parts of the answer stay. Contract: `answer` is JSON. */
+/**
+ * The answer without the codes of these cards. Other parts of the answer stay. Contract: `answer` is JSON.
+ */
 export function withoutCodes<T>(answer: T, cards: readonly TokenRecord[]): T {
   if (cards.length === 0) return answer
   const byId = new Map(cards.map((card) => [card.id, card]))
@@ -36,16 +38,18 @@ export function withoutCodes<T>(answer: T, cards: readonly TokenRecord[]): T {
   return replace(answer) as T
 }
 
-/** `data` as an answer shows it: whole, or by the mask. */
 function lastingView(data: unknown, { data: whole, code }: TokenRecord): unknown {
   if (canonicalJson(data) === canonicalJson(whole)) return withoutCode(data)
   return code !== undefined && 'masked' in code ? code.masked : data
 }
 
-/** Words that may be codes. Fractions of seconds are none. */
+/** Words that may be codes. Fractions of seconds do not count. */
 const CODES = /(?<![\w.])\d{3,4}(?!\w)/g
 
-/** When the first of the codes ends that are words of the text, ms since the epoch; infinity if none is. It may be over. */
+/**
+ * When the first code ends that is a word of the text, ms since the epoch (possibly in the past); infinity if
+ * none is.
+ */
 export function firstEnd(store: StoreReader, text: string, cards: readonly TokenRecord[]): number {
   if (cards.length === 0) return Number.POSITIVE_INFINITY
   const words = new Set<string>(text.match(CODES))

@@ -4,10 +4,12 @@ import { type CofferError, invalid, validationError } from '../errors.js'
 export interface ResponseLimits {
   /** The largest answer, in bytes of JSON (UTF-8). */
   readonly maxBytes: number
-  /** Whether the limit applies also to an answer that cannot be split into smaller pages. */
+  /** Whether the limit also applies to an answer that cannot be split into smaller pages. */
   readonly isStrict: boolean
   readonly wantsEncoded: boolean
-  /** Reserves so many bytes in all for an answer; called before reads are logged. @throws CofferError `unavailable` */
+  /**
+   * Reserves this many bytes in all for an answer, before reads are logged. @throws CofferError `unavailable`
+   */
   reserve(bytes: number): void
 }
 
@@ -25,7 +27,6 @@ export class EncodedJson {
   readonly text: string
   readonly bytes: number
 
-  /** @param text the JSON of `value`, where it is known already */
   constructor(value: unknown, text = JSON.stringify(value)) {
     this.text = text
     this.bytes = Buffer.byteLength(this.text)
@@ -36,7 +37,10 @@ export class EncodedJson {
   }
 }
 
-/** The answer within `limits`, its memory reserved. @throws CofferError `validation` for one too large, `unavailable` */
+/**
+ * Checks the answer's size and reserves its memory. @throws CofferError `validation` for a large answer,
+ * `unavailable`
+ */
 export function toAnswer(result: unknown, limits: ResponseLimits): unknown {
   if (result === undefined || (!limits.wantsEncoded && !limits.isStrict)) return result
   const json = new EncodedJson(result)
@@ -48,7 +52,6 @@ export function toAnswer(result: unknown, limits: ResponseLimits): unknown {
 /** The beginning of the error of a page that is accepted if it is smaller. */
 export const ASK_SMALLER = 'ask for a smaller size'
 
-/** `isAlone`: it is one item, or no page at all. */
 export function pageTooLarge({ maxBytes }: ResponseLimits, isAlone: boolean): CofferError {
   const limit = `the limit of ${maxBytes / MIB} MiB`
   if (isAlone) return validationError(`The answer exceeds ${limit}.`)

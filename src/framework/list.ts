@@ -6,22 +6,26 @@ import type { Context, Session } from './context.js'
 import { EncodedJson, pageTooLarge } from './limits.js'
 import { type CursorPage, type List, listOf, type PageRequest } from './page.js'
 
-/** Bytes that one unit of work reads; a single record may be larger. */
+/** Bytes that one unit of work reads. A single record may be larger. */
 const BYTES_AT_ONCE = 256 * 1024
 const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 
-/** How the records of a list are found, shown and logged. An engine may repeat the unit of work that calls these. */
+/**
+ * How the records of a list are found, shown and logged. An engine may repeat the unit of work that calls
+ * these.
+ */
 export interface Listing<K extends Kind, View> {
   kind: K
-  /** Default: the caller's. */
   tenants?: readonly number[]
-  /** Default: all records. */
   where?(context: Context): Promise<Condition | undefined>
-  /** Decides what no index tells: each record that is found is opened for it. */
+  /** Decides what no index can. Each record that is found is opened for it. */
   matches?: ((record: RecordOf[K], context: Context) => boolean) | undefined
   /** Returns the record as the caller sees it; undefined if the caller may no longer see it. */
   show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
-  /** Returns a function that logs the record once the whole page is accepted. Contract: it does not hold the record. */
+  /**
+   * Returns a function that logs the record once the whole page is accepted. Contract: the function does not
+   * hold the record.
+   */
   log?(record: RecordOf[K]): (context: Context) => Promise<void>
 }
 
@@ -42,7 +46,10 @@ export async function readList<K extends Kind, View>(
   return readItems(session, listing, locate, (data, { total }) => listOf(data, total, { page, size }))
 }
 
-/** Newest first, at the same cost at any depth. `about` binds a cursor, besides the tenant. @throws CofferError `validation` for another `start` */
+/**
+ * Newest first, at the same cost at any depth. A cursor is valid for the tenant and `about` only. @throws
+ * CofferError `validation` for another `start`
+ */
 export async function readListByCursor<K extends Kind, View>(
   session: Session,
   { about, ...listing }: Listing<K, View> & { about: string },
@@ -50,7 +57,7 @@ export async function readListByCursor<K extends Kind, View>(
 ): Promise<CursorPage<View>> {
   const { tenant } = session.caller
   const { kind, matches } = listing
-  /** Finds at most one record more than the page holds, which says that there is a next page. */
+  /** Finds at most one record more than the page holds. A further record means that there is a next page. */
   const seek = async (context: Context, last?: RecordLocation<K>) => {
     let below = last?.seq
     if (last === undefined && start !== undefined) {
@@ -134,7 +141,10 @@ async function openSome<K extends Kind>(
   return locations.slice(next)
 }
 
-/** Opens and shows what `locate` finds. `form` makes a page whose last member is the items; encoded if `limits` want it. */
+/**
+ * Opens and shows the records that `locate` finds. `form` makes a page whose last member is the items. The
+ * page is encoded if `limits` want that.
+ */
 async function readItems<K extends Kind, View, Found extends { locations: RecordLocation<K>[] }, Page>(
   { inUnit, limits }: Session,
   { show, log }: Listing<K, View>,
@@ -153,7 +163,7 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
   do
     progress = await inUnit(async (context) => {
       const before = progress ?? (await begin(context))
-      // Copies: the unit of work may be repeated.
+      // Copied, because the unit of work may be repeated.
       const [items, logs] = [[...before.items], [...before.logs]]
       let { bytes } = before
       const most = before.left.reduce((sum, location) => sum + location.bytes, bytes)

@@ -1,6 +1,7 @@
 /**
- * An operation is a declaration and a handler. Its kind says what the handler may do and which tools it gets. There is a
- * constructor for each kind, and the compiler refuses members that the kind does not have. `perform` runs operations.
+ * An operation is a declaration and a handler. Its kind says what the handler may do and which tools it gets.
+ * There is a constructor for each kind, and the compiler refuses members that the kind does not have.
+ * `perform` runs operations.
  */
 import type { Awaitable } from '../domain/awaitable.js'
 import type { Problem } from '../errors.js'
@@ -15,14 +16,13 @@ import { type Answer, type Infer, inputSchema, type ObjectSchema, type Schema } 
 export interface Relay {
   readonly path: string
   readonly methods: readonly string[]
-  /** The caller of a request that needs no API key; undefined for one that does. */
+  /** The caller of a request that needs no API key; undefined if the request needs one. */
   admit(host: Pick<Host, 'store' | 'hashSecret'>, request: RelayRequest): Promise<Caller | undefined>
   run(session: Session, request: RelayRequest): Promise<OutboundAnswer>
-  /** The body of an error of ours, so that it cannot be taken for one of the other server. */
+  /** The body of our own errors. It cannot be confused with an error of the other server. */
   describeError(problem: Problem): object
 }
 
-/** The members that only operations of one kind have. */
 interface Handlers<I, O, Checked> {
   query: { run(context: Context, input: I, checked: Checked): Awaitable<O> }
   change: { run(context: Context, input: I, checked: Checked): Awaitable<O | Existing<O> | HttpAnswer> }
@@ -48,19 +48,16 @@ export type Operation<
   Route extends string | undefined,
 > = Declaration<I, O, Checked, Name, Route> & { readonly kind: K } & Handlers<Infer<I>, Answer<O>, Checked>[K]
 
-/** Of one of these kinds. The compiler narrows it by `kind`. */
 export type AnyOf<K extends Kind> = {
   // biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
   [Each in K]: AnyDeclaration & { readonly kind: Each } & Handlers<any, any, any>[Each]
 }[K]
 export type AnyOperation = AnyOf<Kind>
 
-/** Whether the handler runs in one unit of work. */
 export function isOneUnit(operation: AnyOperation): operation is AnyOf<'query' | 'change'> {
   return operation.kind === 'query' || operation.kind === 'change'
 }
 
-/** Whether the handler can run without an open vault. */
 export function mayRunOffline(operation: AnyOperation): operation is AnyOf<'offline' | 'detached'> {
   return (
     operation.kind === 'offline' || (operation.kind === 'detached' && operation.whenDamaged !== undefined)
@@ -69,7 +66,6 @@ export function mayRunOffline(operation: AnyOperation): operation is AnyOf<'offl
 
 const nothing = inputSchema([], {})
 
-/** Returns a constructor of operations of this kind. A declaration without `input` takes nothing. */
 function constructorOf<const K extends Kind>(kind: K) {
   return <
     const Name extends string,

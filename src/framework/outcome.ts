@@ -1,16 +1,20 @@
-/** How an operation ended: its answer, an entity that exists already, or an HTTP answer that somebody else made. */
+/**
+ * How an operation ended: its answer, an entity that exists already, or an HTTP answer of code or of another
+ * server.
+ */
 import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 
 export interface Outcome<Result = unknown> {
-  /** The HTTP status: the operation's own, 200 for {@link Existing}, or that of {@link HttpAnswer}. */
+  /**
+   * The HTTP status: the operation's own, 200 for {@link Existing}, or the status of the {@link HttpAnswer}.
+   */
   status: number
   result: Result
   headers?: HeaderMap
-  /** It is the answer kept for the idempotency key; nothing was run. */
   isReplayed?: true
 }
 
-/** An HTTP answer that code or another server made: its status, headers and body are the answer itself. */
+/** An HTTP answer of code or of another server. Its status, headers and body are the answer itself. */
 export class HttpAnswer {
   readonly answer: CodeAnswer
   constructor(answer: CodeAnswer) {
@@ -18,12 +22,11 @@ export class HttpAnswer {
   }
 }
 
-/** The result; for an {@link HttpAnswer} also its status and headers, as reactor code returns them. */
 export function resultOf({ status, headers, result }: Outcome): unknown {
   return headers === undefined ? result : { res: { statusCode: status, headers, body: result } }
 }
 
-/** An answer that is an existing entity instead of a created one: status 200 instead of 201. */
+/** An entity that exists already. It is answered with status 200 instead of 201. */
 export class Existing<T> {
   readonly result: T
   constructor(result: T) {

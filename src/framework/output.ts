@@ -51,7 +51,7 @@ export function object<const P extends Readonly<Record<string, Schema>>>(propert
   } as unknown as Closed<P>
 }
 
-/** A closed object that the OpenAPI document describes once, under this name; `columns` as in a schema. */
+/** A closed object that the OpenAPI document describes once, under this name. `columns` as in a schema. */
 export function component<const P extends Readonly<Record<string, Schema>>>(
   name: string,
   columns: readonly string[],

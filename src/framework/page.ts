@@ -36,7 +36,6 @@ export function pageInput<const L extends number>(largest: L) {
   } as const satisfies Record<string, NumberSchema>
 }
 
-/** How many of the newest items, 20 by default. */
 export function newestInput<const L extends number>(maximum: L, description: string) {
   return { type: 'integer', minimum: 0, maximum, default: 20, short: 'n', description } as const
 }
@@ -47,7 +46,6 @@ export function isPaged({ properties = {} }: ObjectSchema): boolean {
   return PAGE_PROPERTIES.every((property) => Object.hasOwn(properties, property))
 }
 
-/** The page number `page` of `total` items; beyond the last page `data` is empty. */
 export function listOf<T>(data: T[], total: number, { page, size }: Required<PageRequest>): List<T> {
   const total_pages = Math.ceil(total / size)
   return { pagination: { total_items: total, page_number: page, page_size: size, total_pages }, data }

@@ -1,4 +1,6 @@
-/** The only way to run an operation, for commands, HTTP requests and reactor code: authorize, check, run, log. */
+/**
+ * The only way to run an operation, for commands, HTTP requests and reactor code: authorize, check, run, log.
+ */
 import { andThen } from '../domain/awaitable.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, noRevealError, type PropertyErrors } from '../errors.js'
@@ -23,14 +25,19 @@ import { completeValue, dropMistyped } from './schema.js'
 import { callerOfUnit, type Execution, runUnit } from './unit.js'
 
 export interface PerformOptions {
-  /** Errors of properties that could not be parsed; reported together with those of validation. */
+  /**
+   * Errors of properties that could not be parsed. They are reported together with the errors of validation.
+   */
   parseErrors?: Readonly<PropertyErrors>
-  /** Limits the size of the answer; the transaction of a refused answer is rolled back. */
+  /** Limits the size of the answer. The transaction of a refused answer is rolled back. */
   limits?: ResponseLimits | undefined
   idempotencyKey?: string | undefined
 }
 
-/** @throws CofferError `forbidden`, `validation`, those of the operation, of `limits` and of {@link runIdempotent} */
+/**
+ * @throws CofferError `forbidden`, `validation`, and the errors of the operation, of `limits` and of {@link
+ * runIdempotent}
+ */
 export function perform(
   host: Host,
   caller: Caller,
@@ -39,7 +46,7 @@ export function perform(
   traceId: string,
   { parseErrors, limits = LOCAL_LIMITS, idempotencyKey: key }: PerformOptions = {},
 ): Promise<Outcome> {
-  // Written out: V8 gives an object that is spread with another member a slow form, which costs microseconds.
+  // Written out, because V8 gives an object made by spreading a slow form, which costs microseconds.
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
     run({ host, caller, definition, traceId, generation, limits, answer }, input, errors)
@@ -95,7 +102,7 @@ function toOutcome(result: unknown, success: number): Outcome {
   return { status: statusCode, headers, result: body }
 }
 
-/** `isAdmitted`: the relay has admitted the caller without a key. @throws CofferError as {@link perform} */
+/** `isAdmitted`: the relay has admitted the caller without a key. @throws CofferError like {@link perform} */
 export async function performRelay(
   host: Host,
   caller: Caller,
@@ -111,7 +118,10 @@ export async function performRelay(
   return definition.relay.run(createSession(execution), request)
 }
 
-/** Runs `definition` without an open vault, as the owner. Contract: {@link mayRunOffline}. @throws CofferError `validation`, those of the operation */
+/**
+ * Runs `definition` without an open vault, as the owner. Contract: {@link mayRunOffline}. @throws CofferError
+ * `validation`, and the errors of the operation
+ */
 export async function performOffline(
   session: OfflineSession,
   definition: AnyOf<'offline' | 'detached'>,
@@ -176,20 +186,19 @@ function createSession(execution: Execution): Session {
   }
 }
 
-/** Sessions name operations by their declarations, because a declaration knows nothing of sessions. */
+/** Sessions name operations by their declarations, because a declaration cannot import sessions. */
 function requireUnit(declaration: AnyDeclaration): AnyOf<'query' | 'change'> {
   const operation = declaration as AnyOperation
   if (isOneUnit(operation)) return operation
   throw new CofferError('internal', `${operation.name} does not run in one unit of work.`)
 }
 
-/** Logs an operation of the owner for the tenant; without a tenant there is no log. */
 async function recordTenant({ store, caller, audit }: Context): Promise<void> {
   const tenant = await store.get('tenant', 0, String(caller.tenant))
   if (tenant !== undefined) audit.record('tenant', tenant.id)
 }
 
-/** @throws CofferError `forbidden` for what gives data or a key, now or by a rule that it makes */
+/** @throws CofferError `forbidden` if the operation gives data or a key, or makes a rule that reveals data */
 function refuseReveal({ name, plaintext }: AnyOperation, { rules }: OperationInput): void {
   if (plaintext === 'refused') throw noRevealError(name)
   if (Array.isArray(rules) && rules.some((rule) => rule?.transform === 'reveal'))
@@ -200,7 +209,10 @@ function nowOf({ store }: Host): CheckTools['now'] {
   return () => store.read(async ({ now }) => now)
 }
 
-/** Reports all errors together, but for each property only those of its first failed step. Undefined without `check`. */
+/**
+ * Reports all errors together. If a property fails in several steps, only the errors of its first step are
+ * reported. Undefined without `check`.
+ */
 export function checkInput(
   host: Pick<Host, 'validate' | 'expressions' | 'turns'>,
   now: CheckTools['now'],
@@ -229,7 +241,7 @@ async function runCheck(
     checked = await definition.check!(isFit ? input : dropMistyped(definition.input, input), tools)
   } catch (error) {
     if (!(error instanceof CofferError) || error.errors === undefined) throw error
-    // Those of the schema come first, and stand for a property that has both.
+    // Errors of the schema come first, and replace other errors of the same property.
     refuseErrors({ ...errors, ...error.errors, ...errors })
   }
   refuseErrors(errors)

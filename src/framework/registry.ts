@@ -3,25 +3,27 @@ import type { AnyOperation } from './operation.js'
 import { itemOutput } from './page.js'
 import type { ObjectSchema, Schema } from './schema.js'
 
-/** Operations on one kind of thing; the noun is the first word of their names. */
+/** The operations on one kind of thing. The noun is the first word of their names. */
 export interface Noun {
   readonly name: string
   readonly summary: string
-  /** Summaries of the groups of its operations with a name of three words, by the second word. */
+  /** Summaries of the groups of operations whose names have three words, by the second word. */
   readonly groups?: Readonly<Record<string, string>>
   readonly operations: readonly AnyOperation[]
 }
 
-/** Its path is the template, such as `/tokens/{id}`; unlike a request's path it contains nothing secret. */
+/** Its path is the template, such as `/tokens/{id}`. Unlike a request's path, it contains no secret. */
 export type Endpoint = Readonly<ReturnType<typeof endpointOf>>
 
 export type RegisteredOperation = AnyOperation & {
   readonly noun: string
-  /** The second word of a name of three words. */
   readonly group?: string
   readonly verb: string
   readonly columns: readonly string[]
-  /** Properties that are positional arguments, in order: a route's parameters, then others that are flags too. */
+  /**
+   * Properties that are positional arguments, in order: a route's parameters, then properties that are flags
+   * too.
+   */
   readonly positionals: readonly string[]
   readonly endpoint?: Endpoint
 }
@@ -33,8 +35,8 @@ export type RegisteredRelay = Extract<RegisteredOperation, { kind: 'relay' }>
 export type Registry = Readonly<ReturnType<typeof createRegistry>>
 
 /**
- * Registers an operation when it is asked for, because a command uses one of many. `routed` lacks `controls`, those of the
- * control plane. Contract: `test/operations/registry.test.ts` finds no fault.
+ * Registers an operation when it is needed, because a command uses one of many. `routed` lacks the operations
+ * of the control plane, which are in `controls`. Contract: `test/operations/registry.test.ts` finds no fault.
  */
 export function createRegistry(nouns: readonly Noun[]) {
   const definitions = new Map(nouns.flatMap(({ operations }) => operations.map((each) => [each.name, each])))
@@ -53,7 +55,6 @@ export function createRegistry(nouns: readonly Noun[]) {
   return {
     nouns,
     find,
-    /** Other forms of the command of this operation. */
     formsOf: (name: string) => select(({ cli }) => cli?.form?.command === name),
     get operations() {
       return select(() => true)

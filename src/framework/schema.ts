@@ -2,37 +2,42 @@
 import { isObject } from '../domain/json/json.js'
 import { MAX_NAME_LENGTH, NAME_PATTERN } from '../domain/text/display-name.js'
 
-/** Annotations of any schema; of these only `nullable` affects validation by the schema. */
+/** Annotations of any schema. Only `nullable` affects the validation by the schema. */
 interface Annotations {
   description?: string
-  /** Whether null is a value (true) or refused (false). By default null for an optional property means absent. */
+  /**
+   * Whether null is a value (true) or refused (false). By default null means that an optional property is
+   * absent.
+   */
   nullable?: boolean
-  /** The property is required if the one of this name is absent. The operation checks it. */
+  /** The property is required if the property of this name is absent. The operation checks it. */
   requiredUnless?: string
-  /** A masked prompt, a warning when given as a command-line argument, never logged. */
+  /** Prompts hide it, a command-line argument with it causes a warning, and no log has it. */
   sensitive?: true
-  /** The name of the flag if not the property's: for an array, the singular. */
+  /** The name of the flag if it differs from the property's. For an array: the singular. */
   flag?: string
-  /** For an output: the name of its component in the OpenAPI document. */
   component?: string
-  /** For an output: the columns of a table (default: all); dots separate the names of nested properties. */
+  /** For an output: the columns of a table (default: all). Dots separate the names of nested properties. */
   columns?: readonly string[]
   examples?: readonly unknown[]
-  /** For an output: a secret that is shown once, so that no stored answer contains it. */
+  /** For an output: a secret that is shown once, so no stored answer contains it. */
   isShownOnce?: true
   short?: string
-  /** The noun whose things it identifies: the command also takes a unique name, or the unique beginning of an id. */
+  /**
+   * The noun of the thing that it identifies. The command also takes a unique name, or the unique beginning
+   * of an id.
+   */
   refersTo?: string
-  /** Values that completion and questions offer; others are valid too. */
+  /** Values that completion and questions offer. Other values are valid too. */
   suggestions?: readonly string[]
   /**
-   * For a filter: nothing can have another value than the suggestions. Commands refuse another value; a request over HTTP
-   * with one finds nothing. `list`: the text may contain several of them, separated by commas.
+   * For a filter: the suggestions are the only possible values. Commands refuse another value; over HTTP
+   * another value finds nothing. `list`: the text may contain several of them, separated by commas.
    */
   closed?: 'value' | 'list'
   /** What only the command line needs. */
   cli?: CliAnnotations
-  /** People write and read it in this form of `cli/short-forms.ts`, besides JSON. */
+  /** People write and read it in this form of `cli/short-forms.ts`, or as JSON. */
   shortForm?: 'rule'
   /** For a date: the command also takes a duration such as 72h, from now on or before now. */
   duration?: 'ahead' | 'ago'
@@ -56,7 +61,7 @@ export interface StringSchema extends Annotations {
   enum?: readonly string[]
   minLength?: number
   maxLength?: number
-  /** Only that of names, which the message of a refusal describes. */
+  /** The only pattern, because the message of a refusal describes it. */
   pattern?: typeof NAME_PATTERN
   format?: 'uuid' | 'date-time'
   default?: string
@@ -77,16 +82,17 @@ export interface BooleanSchema extends Annotations {
 export interface ArraySchema extends Annotations {
   type: 'array'
   items: Schema
-  /** Required in inputs. */
   maxItems?: number
 }
 
-/** `additionalProperties`: false refuses other properties, true ignores them, a schema makes the object a map. */
+/**
+ * `additionalProperties`: false refuses other properties, true ignores them, a schema makes the object a map.
+ */
 export interface ObjectSchema extends Annotations {
   type: 'object'
   properties?: Fields
   required?: readonly string[]
-  /** At least one of these is required, which the operation checks; the command line prompts for the first. */
+  /** At least one of these is required. The operation checks it; the command line prompts for the first. */
   needsOneOf?: readonly string[]
   /** Empty text for an optional property means absent, as clients send it. */
   isEmptyAbsent?: true
@@ -98,17 +104,15 @@ export interface ObjectSchema extends Annotations {
 type Fields = Readonly<Record<string, Schema>>
 type NamesOf<P> = readonly (keyof P & string)[]
 
-/** Ignores properties that it does not name. */
 export function inputSchema<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { type: 'object', properties, required, additionalProperties: true } as const
 }
 
-/** Also takes an empty text for an absent one. */
+/** Ignores unknown properties. Empty text counts as absent. */
 export function lenientInput<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { ...inputSchema(required, properties), isEmptyAbsent: true } as const
 }
 
-/** Refuses properties that it does not name. */
 export function closedInput<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { type: 'object', properties, required, additionalProperties: false } as const
 }
@@ -125,18 +129,19 @@ export function textOf<const L extends number>(maxLength: L, description: string
   return { type: 'string', minLength: 1, maxLength, description } as const
 }
 
-/** A filter of a list: matches any of the values. An empty value is refused. `known`: the only values that are possible. */
+/**
+ * A filter of a list: matches any of the values. An empty value is refused. `known`: the only possible
+ * values.
+ */
 export function filterBy(description: string, known: Pick<Annotations, 'suggestions' | 'closed'> = {}) {
   const items = { type: 'string', minLength: 1, ...known } as const
   return { type: 'array', items, maxItems: 100, description } as const
 }
 
-/** For a filter by an attribute that has only these values. */
 export function onlyOf(suggestions: readonly string[]) {
   return { suggestions, closed: 'value' } as const
 }
 
-/** The type of all names that are stored. */
 export function nameOf(description: string, maxLength = MAX_NAME_LENGTH) {
   return { type: 'string', minLength: 1, maxLength, pattern: NAME_PATTERN, description } as const
 }
@@ -144,7 +149,6 @@ export function nameOf(description: string, maxLength = MAX_NAME_LENGTH) {
 export const displayName = nameOf('A display name.')
 export const nameFilter = textOf(MAX_NAME_LENGTH, 'A part of the name; * matches any text.')
 
-/** Any JSON, or an enumeration of strings. */
 export interface AnySchema extends Annotations {
   type?: never
   enum?: readonly string[]
@@ -156,7 +160,10 @@ type PatchOf<S> = S extends { additionalProperties: infer V extends Schema }
   ? Omit<S, 'additionalProperties'> & { additionalProperties: V & { nullable: true } }
   : S
 
-/** The attributes of a merge patch: null removes a value, or an entry of a map. `required` ones refuse null. */
+/**
+ * The attributes of a merge patch. Null removes a value, or an entry of a map. `required` attributes refuse
+ * null.
+ */
 export function patchOf<P extends Fields, const R extends keyof P = never>(
   attributes: P,
   required: readonly R[] = [],
@@ -200,7 +207,6 @@ export type Answer<O> = O extends Schema ? Infer<O> : undefined
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** Keywords that JSON Schema lacks. */
 const ANNOTATIONS = new Set(
   (
     'nullable sensitive flag short cli refersTo duration suggestions closed ' +
@@ -208,7 +214,10 @@ const ANNOTATIONS = new Set(
   ).split(' '),
 )
 
-/** JSON Schema (2020-12) without our annotations: `nullable` as a type, components as references to OpenAPI's. */
+/**
+ * JSON Schema (2020-12) without our annotations. `nullable` becomes a type, and components become references
+ * to OpenAPI's.
+ */
 export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
   const entries = Object.entries(schema).filter(([name]) => !ANNOTATIONS.has(name))
@@ -227,17 +236,17 @@ export function toJsonSchema(schema: Schema): JsonSchema {
   return out
 }
 
-/** Parses `text` as a value of `schema`. Unparsable text is returned unchanged, so that validation reports it. */
+/** Text that cannot be parsed is returned unchanged, so that validation reports it. */
 export function readText(schema: Schema, text: string): unknown {
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type !== 'integer' && schema.type !== 'number') return text
-  // Without a maximum (a page number), a number too large to be exact becomes one beyond every count.
+  // Without a maximum (a page number), a number that is too large to be exact becomes one beyond every count.
   if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text
 }
 
-/** `value` with defaults added, and without the nulls and empty texts that mean absent; at every depth. */
+/** `value` with defaults, and without the nulls and empty texts that mean absent, at every depth. */
 export function completeValue(schema: Schema, value: unknown): unknown {
   if (schema.type === 'array')
     return schema.items.type === 'object' ? mapMembers(schema, value, completeValue) : value
@@ -260,7 +269,7 @@ export function completeValue(schema: Schema, value: unknown): unknown {
   return complete
 }
 
-/** `value` without the parts that have the wrong type; in an array they become undefined. */
+/** `value` without the parts of the wrong type. In an array these parts become undefined. */
 export function dropMistyped(schema: Schema, value: unknown): unknown {
   if (schema.type === undefined || (value === null && schema.nullable)) return value
   if (schema.type === 'array') {
@@ -274,7 +283,6 @@ export function dropMistyped(schema: Schema, value: unknown): unknown {
   return isOfType ? value : undefined
 }
 
-/** `value` without the secrets that `schema` shows once, which become undefined. */
 export function withoutShownOnce(schema: Schema, value: unknown): unknown {
   return schema.isShownOnce ? undefined : mapMembers(schema, value, withoutShownOnce)
 }
@@ -284,7 +292,10 @@ export function showsOnce(schema: Schema): boolean {
   return schema.type === 'object' && Object.values(schema.properties ?? {}).some(showsOnce)
 }
 
-/** A copy of an array or object with each member changed, under its schema; any other value itself. */
+/**
+ * A copy of an array or object with each member changed, under its schema. Any other value is returned
+ * unchanged.
+ */
 function mapMembers(schema: Schema, value: unknown, change: (schema: Schema, member: unknown) => unknown) {
   if (schema.type === 'array' && Array.isArray(value)) return value.map((item) => change(schema.items, item))
   if (schema.type !== 'object' || !isObject(value)) return value
@@ -294,7 +305,9 @@ function mapMembers(schema: Schema, value: unknown, change: (schema: Schema, mem
   return mapValues(value, (member, name) => change(schemaOf(name), member))
 }
 
-/** The first name in a path (`user.email`) that `schema` does not have, and the names that it has there instead. */
+/**
+ * The first name in a path (`user.email`) that `schema` does not have, and the names that exist in its place.
+ */
 export function findUnknownName(schema: Schema, path: string) {
   let at = schema
   for (const [level, name] of path.split('.').entries()) {
@@ -309,7 +322,6 @@ export function findUnknownName(schema: Schema, path: string) {
   return undefined
 }
 
-/** The schema of the members of an array, at any depth; any other schema itself. */
 export function memberOf(schema: Schema): Schema {
   return schema.type === 'array' ? memberOf(schema.items) : schema
 }

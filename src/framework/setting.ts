@@ -1,7 +1,6 @@
 import { type SettingName, type SettingValue, settingOf } from '../domain/settings.js'
 import type { StoreReader } from '../storage/store.js'
 
-/** The value of a setting of the vault, or its default. */
 export async function readSetting<N extends SettingName>(
   reader: Pick<StoreReader, 'get'>,
   name: N,

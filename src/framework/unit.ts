@@ -21,7 +21,7 @@ import type { Outcome } from './outcome.js'
 import type { Waiting } from './ports/deliveries.js'
 import { readSetting } from './setting.js'
 
-/** One run of an operation, without its input. The caller was authorized with the rights that it had. */
+/** One run of an operation, without its input. The caller was authorized with its rights at that time. */
 export interface Execution {
   host: Host
   caller: Caller
@@ -32,13 +32,17 @@ export interface Execution {
   answer?: IdempotentAnswer | undefined
   outer?: IdempotentAnswer | undefined
   /**
-   * How each unit of work checks the rights that the caller has by then. Default: they must still permit the operation.
-   * `admitted`: a relay admits the caller, whose source says whether it still does. `record`: not at all.
+   * How each unit of work checks the caller's current rights. Default: they must still permit the operation.
+   * `admitted`: a relay admitted the caller, and the caller's source says whether it still does. `record`:
+   * they are not checked.
    */
   rights?: 'admitted' | 'record'
 }
 
-/** Runs `work` in a unit and writes its log records. With `toOutcome` its result is the answer, stored in that unit. */
+/**
+ * Runs `work` in a unit and writes its log records. With `toOutcome` the result is the answer, and is stored
+ * in that unit.
+ */
 export async function runUnit<T>(
   execution: Execution,
   work: (context: Context) => Awaitable<T>,
@@ -80,7 +84,9 @@ export async function runUnit<T>(
   return out
 }
 
-/** Returns the caller with the rights that it has in this unit of work. @throws CofferError `unauthenticated`, `forbidden` */
+/**
+ * Returns the caller with its rights in this unit of work. @throws CofferError `unauthenticated`, `forbidden`
+ */
 export function callerOfUnit(
   { caller, definition, rights }: Execution,
   store: StoreReader,
@@ -93,7 +99,7 @@ export function staleWorkError(): CofferError {
   return conflict('The vault was reset, restored or deleted while this was under way, so it was not done.')
 }
 
-/** A class, and no object of functions, because one is made for each request. */
+/** A class instead of an object of functions, because there is one for each request. */
 class UnitContext implements Context {
   readonly store: StoreWriter
   readonly caller: Caller
@@ -104,7 +110,6 @@ class UnitContext implements Context {
   readonly turns: Host['turns']
   readonly isEqualSecret: Host['isEqualSecret']
   readonly #host: Host
-  /** The log record of entities that are recorded without another. */
   readonly #log: LogEntry | undefined
   readonly #recorded: AuditEntry[]
   readonly #waiting: Waiting[]
@@ -217,7 +222,6 @@ export function writeLog(context: Context, recorded: readonly AuditEntry[], trac
   })
 }
 
-/** The record with this id in the caller's tenant. @throws CofferError `not_found` */
 export function requireRecord<K extends Kind>(context: Context, kind: K, id: string) {
   return andThen(context.store.get(kind, context.caller.tenant, id), (record) => {
     if (record !== undefined) return record
@@ -227,7 +231,7 @@ export function requireRecord<K extends Kind>(context: Context, kind: K, id: str
 
 const REMOVED_AT_ONCE = 100
 
-/** In batches; those beyond about `most` stay. */
+/** Removes in batches. At about `most` removed records it stops. */
 export async function removeAll(
   { store, caller: { tenant } }: Context,
   kind: Kind,

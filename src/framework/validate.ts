@@ -1,11 +1,13 @@
-/** ajv compiles the validators at build time, so that commands start without it. Messages have no values. */
+/**
+ * ajv compiles the validators at build time, so that commands start without ajv. Messages never contain
+ * values.
+ */
 import type { ErrorObject } from 'ajv'
 import { isFull, refuseErrors } from '../domain/property-errors.js'
 import { suggestName } from '../domain/text/nearest.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
 import findValidator from './validators.js'
 
-/** Validates the input of the operation `name`. @throws CofferError `validation` */
 export function validateInput({ name }: { name: string }, input: Record<string, unknown>): void {
   const validate = findValidator(name)
   if (validate === undefined) throw new CofferError('internal', `No validator was built for "${name}".`)
@@ -24,7 +26,9 @@ export function describeFailures(failures: readonly ErrorObject[], input: unknow
   return { ...errors }
 }
 
-/** `/rules/0/container` as `rules[0].container`; the path of a missing or unknown property includes its name. */
+/**
+ * `/rules/0/container` as `rules[0].container`. The path of a missing or unknown property includes its name.
+ */
 function locate({ instancePath, params }: ErrorObject, input: unknown) {
   const named: unknown = params.missingProperty ?? params.additionalProperty
   const parts = instancePath
@@ -35,7 +39,7 @@ function locate({ instancePath, params }: ErrorObject, input: unknown) {
   let path = ''
   let place = input
   for (const part of parts) {
-    // Whether a number is an index or a name depends on the input.
+    // The input says whether a number is an index or a name.
     path += Array.isArray(place) ? `[${part}]` : path === '' ? part : `.${part}`
     place = (place as Record<string, unknown> | null | undefined)?.[part]
   }

@@ -1,4 +1,6 @@
-/** Authentication: the caller of an API key. A verified key is cached until a record that it depends on changes. */
+/**
+ * Authenticates the caller of an API key. A verified key is cached until a record that it depends on changes.
+ */
 import { API_KEY, isExpired, SESSION_KEY } from '../../domain/access/application.js'
 import type { ApplicationRecord, Kind } from '../../domain/records/records.js'
 import { isKey } from '../../domain/text/base58.js'
@@ -12,8 +14,9 @@ const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'applicati
 const SESSION_DEPENDS_ON: readonly Kind[] = [...DEPENDS_ON, 'session']
 
 /**
- * `allowsCached`: the caller may have been read before the last change on another server. Contract: nothing is answered
- * before a unit of work has asked its source. @throws CofferError `unauthenticated`, without a reason
+ * `allowsCached`: the caller may be older than the last change on another server. Contract: a unit of work
+ * asks the caller's source before anything is answered. @throws CofferError `unauthenticated`, without a
+ * reason
  */
 export async function authenticate(
   host: Host,
@@ -36,7 +39,6 @@ export async function authenticate(
   return caller
 }
 
-/** `until`: when the rights end, ms since the epoch; undefined if they do not. */
 interface Authenticated {
   caller: Caller
   until: number | undefined
@@ -54,7 +56,10 @@ async function readKey(host: Host, hash: string, reader: StoreReader): Promise<A
   return { caller: { ...applicationCaller(entry.tenant, application), source }, until }
 }
 
-/** A session acts as the public application that created it, with what it was granted instead of its permissions. */
+/**
+ * A session acts as the public application that created it, but with its own grants instead of the
+ * application's.
+ */
 async function readSession(host: Host, hash: string, reader: StoreReader): Promise<Authenticated> {
   const isUnchanged = watch(reader, SESSION_DEPENDS_ON)
   const record = await reader.get('session', 0, hash)
@@ -75,8 +80,8 @@ async function readSession(host: Host, hash: string, reader: StoreReader): Promi
 }
 
 /**
- * Says in a later unit of work whether no record of these kinds has changed since now. Contract: called before the records
- * are read.
+ * The returned function says whether no record of these kinds has changed since this call. Contract: called
+ * before the records are read.
  */
 function watch(reader: StoreReader, kinds: readonly Kind[]): (later: StoreReader) => boolean {
   const version = reader.changeCounter(kinds)
@@ -103,7 +108,6 @@ function earliest(...times: readonly (number | undefined)[]): number | undefined
   return known.length === 0 ? undefined : Math.min(...known)
 }
 
-/** The caller that an application is with its key. @throws CofferError `not_found`, `unauthenticated` if it has expired */
 export async function readApplicationCaller(
   reader: StoreReader,
   tenant: number,
@@ -124,7 +128,7 @@ async function readApplication(reader: StoreReader, tenant: number, id: string):
   return { caller: { ...applicationCaller(tenant, application), source }, until }
 }
 
-/** It has no source: the rights are those of this record. */
+/** Has no source, so its rights do not change with the record. */
 export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
   return {
     tenant,
@@ -134,7 +138,6 @@ export function applicationCaller(tenant: number, application: ApplicationRecord
   }
 }
 
-/** @throws CofferError `unauthenticated` for an application that was deleted or has expired */
 async function requireApplication(reader: StoreReader, tenant: number, id: string) {
   // The API key records and sessions of a deleted tenant may still exist.
   const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined

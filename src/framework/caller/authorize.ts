@@ -1,4 +1,4 @@
-/** Whether a caller may perform an operation at all. Decisions on single tokens are those of the handler. */
+/** Decides whether a caller may perform an operation at all. Handlers decide about single tokens. */
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { CofferError } from '../../errors.js'
 import type { Store, StoreReader } from '../../storage/store.js'
@@ -7,7 +7,7 @@ import { type Caller, currentCaller } from './caller.js'
 
 type Declared = Pick<Declaration, 'access'>
 
-/** @throws CofferError `forbidden` naming the missing permissions, or the type of application */
+/** @throws CofferError `forbidden` that names the missing permissions, or the type of application */
 export function authorize(caller: Caller, definition: Declared): void {
   const { owner, permissions, isAnyEnough = false, keyOf } = definition.access
   if (owner !== undefined) requireOwner(undefined, caller)
@@ -28,8 +28,8 @@ export function requireOwner<T>(granted: T, { grants }: Caller): T {
 }
 
 /**
- * Returns the caller with the rights that it has in this unit of work. Contract: `caller` was authorized with the rights that
- * it had. @throws CofferError `unauthenticated`, `forbidden` if it may not perform the operation any more
+ * Returns the caller with its rights in this unit of work. Contract: `caller` was authorized with its earlier
+ * rights. @throws CofferError `unauthenticated`, `forbidden` if it may no longer perform the operation
  */
 export function authorizeNow(caller: Caller, definition: Declared, reader: StoreReader): Awaitable<Caller> {
   return andThen(currentCaller(caller, reader), (current) => {
@@ -38,7 +38,10 @@ export function authorizeNow(caller: Caller, definition: Declared, reader: Store
   })
 }
 
-/** Authorizes the caller; if it is refused, once more with the rights that it has now. @throws CofferError `forbidden`, `unauthenticated` */
+/**
+ * Authorizes the caller. If it is refused, its rights are read again and it is authorized once more. @throws
+ * CofferError `forbidden`, `unauthenticated`
+ */
 export function admit(store: Store, caller: Caller, definition: Declared): Awaitable<Caller> {
   try {
     authorize(caller, definition)

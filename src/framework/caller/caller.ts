@@ -13,50 +13,52 @@ import type { StoreReader } from '../../storage/store.js'
 const MAX_CALLERS = 1024
 const NAME_BYTES = 32
 
-/** Grants, and whose they are if more than one decides. */
 export type DecidingGrants = access.Grants & { of?: 'session' | 'authorizer' }
 
 export interface Caller extends Decider {
-  /** The number of the caller's tenant; an operation accesses no other. */
+  /** The number of the caller's tenant. An operation accesses no other tenant. */
   tenant: number
   actor: { type: 'application' | 'user' | 'system'; id: string }
-  /** The application whose key is used; absent for the owner. */
   applicationType?: ApplicationType
-  /** Present for a session of the application: the id of its record. Before it is authorized it may do nothing. */
+  /** `id`: the record of the session. A session that is not authorized may do nothing. */
   session?: { id: string; isAuthorized: boolean }
   /** Absent for the owner, whose rights do not change. */
   source?: RightsSource
-  /** Its decisions are recorded, so none is left out, even if it is clear beforehand. */
+  /** Its decisions are recorded, so no decision may be skipped, even if its result is known. */
   recordsDecisions?: true
-  /** It uses tokens, but gets no data, no new keys, and nothing that confirms a guess. */
+  /** The caller uses tokens, but gets no data, no new keys, and nothing that confirms a guess. */
   isNoReveal?: true
 }
 
 /**
- * Where the rights of a caller were read. Time passes between reading and using them: a body arrives, code runs, a run
- * waits. So each unit of work asks the source first ({@link currentCaller}).
+ * Where the rights of a caller were read. Time passes between reading rights and using them: a body arrives,
+ * code runs, a run waits. So each unit of work asks the source first ({@link currentCaller}).
  */
 export interface RightsSource {
-  /** Whether this unit of work sees the records as they were read. It is local and cheap. */
+  /** Whether the records have not changed since they were read. This check is local and cheap. */
   isCurrent(reader: StoreReader): boolean
-  /** Reads the rights again. @throws CofferError `unauthenticated` if the key, the session or the application is gone */
+  /**
+   * Reads the rights again. @throws CofferError `unauthenticated` if the key, the session or the application
+   * is gone
+   */
   read(reader: StoreReader): Awaitable<Caller>
 }
 
 interface Decider {
-  /** The grants that decide, all of which must agree; absent for the owner, who has every permission. */
+  /** All of these grants must agree; absent for the owner, who has every permission. */
   grants?: readonly DecidingGrants[]
-  /** Whether some decision depends on the id of a token and not on its containers alone. */
+  /** Whether a decision can depend on the id of a token, not only on its containers. */
   dependsOnId?: boolean
-  /** Whether the caller has one of the permissions on at least one container. */
   holds(...permissions: readonly Permission[]): boolean
-  /** Whether the caller has the permission on every container of every token. */
   holdsEverywhere(permission: Permission): boolean
-  /** The strictest of `permission`, else of `orBy`, on a token's containers; undefined if one grants neither. */
+  /**
+   * The strictest transform over the token's containers, by `permission` or else `orBy`; undefined if a
+   * container grants neither.
+   */
   transform(permission: Permission, target: access.Target, orBy?: Permission): Transform | undefined
 }
 
-/** Decides by all of `grants`: each must grant, and the strictest transform holds. */
+/** Each of `grants` must grant. The strictest transform applies. */
 export function decideBy(...grants: readonly [DecidingGrants, ...DecidingGrants[]]): Decider {
   return {
     grants,
@@ -71,13 +73,15 @@ export function decideBy(...grants: readonly [DecidingGrants, ...DecidingGrants[
   }
 }
 
-/** Returns the caller with the rights that it has in this unit of work. @throws CofferError `unauthenticated` */
 export function currentCaller(caller: Caller, reader: StoreReader): Awaitable<Caller> {
   const { source } = caller
   return source === undefined || source.isCurrent(reader) ? caller : source.read(reader)
 }
 
-/** A copy of the caller with what `change` returns. It is changed in the same way when its rights are read again. */
+/**
+ * A copy of the caller with the result of `change`. The change is applied again when the rights are read
+ * again.
+ */
 export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial<Caller>): Caller {
   const { source } = caller
   const derived = { ...caller, ...change(caller) }
@@ -87,7 +91,7 @@ export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial
   return { ...derived, source: { isCurrent: source.isCurrent, read } }
 }
 
-/** A copy of the caller for which `permission` grants what token:use grants: one of them is enough on each container. */
+/** A copy of the caller for which on each container token:use or `permission` is enough. */
 export function withGrant(permission: Permission, caller: Caller): Caller {
   return deriveCaller(caller, ({ transform }) => ({
     transform: (needed, target) => transform(needed, target, needed === 'token:use' ? permission : undefined),
@@ -107,7 +111,10 @@ export function noRevealCaller(caller: Caller): Caller {
   return deriveCaller(maskingCaller(caller), () => ({ isNoReveal: true }))
 }
 
-/** The owner: every permission in the tenant. Data is masked unless `reveal`, so that nothing is shown by accident. */
+/**
+ * The owner has every permission in the tenant. Data is masked unless `reveal`, so that nothing is shown by
+ * accident.
+ */
 export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal: boolean }): Caller {
   return {
     tenant,
@@ -118,7 +125,7 @@ export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal
   }
 }
 
-/** The callers of verified keys. One may be out of date, as any caller: its source tells. */
+/** The callers of verified keys. A cached caller may be out of date, which its source detects. */
 export class CallerCache {
   readonly #callers = new BoundedMap<string, Caller>(MAX_CALLERS)
   readonly #mac: Mac
@@ -139,7 +146,7 @@ export class CallerCache {
     this.#callers.set(this.#nameOf(key), caller)
   }
 
-  /** A digest under a secret of this process, so that the time of a look-up tells nothing about a key. */
+  /** A digest under a secret of this process, so that the time of a look-up reveals nothing about a key. */
   #nameOf(key: string): string {
     return Buffer.from(this.#mac(Buffer.from(key), NAME_BYTES)).toString('latin1')
   }

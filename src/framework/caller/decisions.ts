@@ -3,16 +3,16 @@ import type { Permission, Transform } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { type Caller, type DecidingGrants, deriveCaller } from './caller.js'
 
-/** So many decisions are explained; a list by rules about the ids of tokens takes one for each token. */
+/**
+ * Decisions that an explanation has at most. A list by rules about the ids of tokens takes one decision for
+ * each token.
+ */
 const MAX_DECISIONS = 1000
 
-/** The decision on one permission for one container. A refusal has no `decided_by`. */
 export interface ExplainedDecision {
-  /** Whose rules decide, where a session and its authorizer both do. */
   of?: DecidingGrants['of']
   permission: Permission
   container: string
-  /** The id of the token, if rules depend on it. */
   token?: string
   decided_by?: 'owner' | 'permissions' | { priority: number; description?: string }
   transform?: Transform

@@ -1,4 +1,7 @@
-/** Performs an operation on tokens as another caller, in a unit that is rolled back, and records every decision. */
+/**
+ * Performs an operation on tokens as another caller, in a unit that is rolled back, and records every
+ * decision.
+ */
 import type { Permission } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, type PropertyErrors, usage } from '../../errors.js'
@@ -10,21 +13,23 @@ import { authenticate, readApplicationCaller } from './authenticate.js'
 import { type Caller, maskingCaller, noRevealCaller } from './caller.js'
 import { type ExplainedDecision, recordDecisions } from './decisions.js'
 
-/** The caller to explain: an application by its key or its id, or the owner. */
 export type Explained = { key: string } | { application: string; tenant: number } | { owner: Caller }
 
 export interface Explanation {
   operation: string
   caller: { type: string; id?: string }
-  /** The permissions that the operation requires, and whether the caller has each on any container. */
   permissions: { permission: Permission; is_held: boolean }[]
   decisions: ExplainedDecision[]
   outcome: { status: number; detail?: string; errors?: PropertyErrors }
-  /** The answer. Data that a rule reveals is masked in it, because no log record tells that somebody saw it. */
+  /**
+   * The answer. Data that a rule reveals is masked in it, because no log record says that somebody saw it.
+   */
   sees?: unknown
 }
 
-/** @throws CofferError `usage` for an operation that is not on tokens, `not_found` for an unknown application */
+/**
+ * @throws CofferError `usage` for an operation that is not on tokens, `not_found` for an unknown application
+ */
 export async function explain(
   host: Host,
   whose: Explained,
@@ -79,7 +84,10 @@ function describeRefusal({ status, message, errors }: CofferError): Explanation[
   return { status, detail: message, ...omitUndefined({ errors }) }
 }
 
-/** Rolls back every unit of work; of `notes` it keeps those of the last run, as an engine may repeat it. */
+/**
+ * Rolls back every unit of work. An engine may repeat a unit, so `notes` gets the decisions of the last run
+ * only.
+ */
 export function createUndoingStore(store: Store, notes = new Map<string, ExplainedDecision>()): Store {
   return {
     ...store,

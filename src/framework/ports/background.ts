@@ -1,10 +1,12 @@
-/** Work that goes on after its request was answered: in order for each caller, a few at a time, within limits. */
+/**
+ * Work that continues after its request was answered: in order for each caller, a few at a time, within
+ * limits.
+ */
 import { CofferError } from '../../errors.js'
 
-/** Works of one caller that wait or run. */
 const MAX_OF_CALLER = 1000
 const AT_ONCE_OF_CALLER = 4
-/** The most characters of inputs that all works together keep in memory. */
+/** The limit for the characters of inputs that all works together keep in memory. */
 const MAX_CHARACTERS = 64 * 1024 * 1024
 const RETRY_SECONDS = 10
 
@@ -15,7 +17,6 @@ interface Work {
 }
 
 export class Background {
-  /** The first of each caller run, the others wait. */
   readonly #queues = new Map<string, Work[]>()
   readonly #running = new Map<Work, Promise<void>>()
   #characters = 0
@@ -25,7 +26,10 @@ export class Background {
     return [...this.#queues.values()].some((queue) => queue.some((work) => work.id === id))
   }
 
-  /** Reserves a place in the queue. @throws CofferError `rate_limited` if the caller has too many, `unavailable` after `close` */
+  /**
+   * Reserves a place in the queue. @throws CofferError `rate_limited` if the caller has too many,
+   * `unavailable` after `close`
+   */
   reserve(caller: string, id: string) {
     if (this.isClosed) throw new CofferError('unavailable', 'The server is stopping; try again later.')
     const queue = this.#queues.get(caller) ?? []
@@ -37,7 +41,10 @@ export class Background {
     queue.push(work)
     this.#queues.set(caller, queue)
     return {
-      /** States about how much its work keeps in memory. @throws CofferError `unavailable` if that is too much now */
+      /**
+       * Declares the approximate memory of the work, in characters. @throws CofferError `unavailable` if the
+       * limit is exceeded
+       */
       keeps: (characters: number) => {
         const after = this.#characters - work.characters + characters
         if (after > MAX_CHARACTERS)
@@ -45,7 +52,9 @@ export class Background {
         this.#characters = after
         work.characters = characters
       },
-      /** Runs the work when it is its turn. Contract: it reports its own errors, and is called at most once. */
+      /**
+       * Runs the work when it is its turn. Contract: it reports its own errors, and is called at most once.
+       */
       fill: (run: () => Promise<void>) => {
         work.run = run
         this.#start(caller)
@@ -58,7 +67,7 @@ export class Background {
     while (this.#running.size > 0) await Promise.all(this.#running.values())
   }
 
-  /** Drops what waits and takes nothing new. What runs goes on until {@link idle}. */
+  /** Drops waiting works and accepts no new ones. Running works continue until {@link idle}. */
   close(): void {
     this.isClosed = true
   }
@@ -90,7 +99,10 @@ export interface Claim {
 }
 
 export interface Claims {
-  /** Undefined while another has it. `isLong`: for several units; only such are seen by other servers. */
+  /**
+   * Undefined while another process has the claim. `isLong`: for several units; only long claims are visible
+   * to other servers.
+   */
   take(tenant: number, name: string, options?: { isLong?: boolean }): Promise<Claim | undefined>
   has(tenant: number, name: string): Promise<boolean>
 }

@@ -2,32 +2,36 @@ import type { HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import { CofferError } from '../../errors.js'
 
-/** From the start of a call to the headers of the answer, and then between two pieces of its body. */
+/** ms from the start of a call to the headers of the answer, and between two parts of its body. */
 export const WAIT_MS = 25_000
 
-/** Its headers are without host and length. */
+/** Its headers lack host and length. */
 export interface OutboundRequest extends Omit<ProxyRequest, 'path' | 'query'> {
-  /** Path and query, as they are sent. */
   target: string
 }
 
 export interface OutboundAnswer {
   status: number
   headers: HeaderMap
-  /** Ends with an error if the connection breaks, or nothing arrives for a while. Leaving it closes the connection. */
+  /**
+   * Ends with an error if the connection breaks, or if no data arrives for a while. Leaving the loop closes
+   * the connection.
+   */
   body: AsyncIterable<Uint8Array>
-  /** All of the body, where it came together with the headers; `body` then gives the same. */
+  /** The whole body, if it arrived together with the headers. `body` then yields it too. */
   whole?: Uint8Array
-  /** The whole body, instead. @throws CofferError `bad_gateway` for more than `maxBytes`, and for a slow one */
+  /**
+   * Reads the whole body instead of `body`. @throws CofferError `bad_gateway` for more than `maxBytes`, and
+   * for a slow body
+   */
   collect(maxBytes: number): Promise<Uint8Array>
 }
 
-/** Calls the listener when nobody waits for the answer any more, at once if that is so already. */
+/** Calls the listener when the caller has left; immediately if the caller left before. */
 export type OnLeave = (listener: () => void) => void
 
 export interface Sending {
   sent(): void
-  /** Absent for a caller who stays. */
   left?: OnLeave | undefined
 }
 
@@ -37,7 +41,7 @@ export interface Destination {
 }
 
 export interface Outbound {
-  /** The addresses of a name are judged when it is connected to. @throws CofferError `forbidden` */
+  /** The addresses of a name are checked when it is connected to. @throws CofferError `forbidden` */
   reach(url: URL): Destination
 }
 
@@ -56,13 +60,13 @@ export function leftError(): CofferError {
   return new CofferError('interrupted', 'The client left before the answer.')
 }
 
-/** A call that is passed on to another server: any method of a list, any path below the operation's, any body. */
+/**
+ * A call that is passed on to another server: any method of a list, any path below the operation's, any body.
+ */
 export interface RelayRequest extends Omit<ProxyRequest, 'body'> {
-  /** The prefix of the names of our own headers. */
   prefix: string
-  /** @throws CofferError `too_large` */
   readBody(): Promise<Uint8Array>
   left?: OnLeave | undefined
-  /** Sends the request instead: it watches calls and lets them fail. */
+  /** Wraps the sender, to observe calls and to inject faults. */
   through?: ((outbound: Outbound) => Outbound) | undefined
 }

@@ -5,39 +5,50 @@ import type { CofferError } from '../../errors.js'
 /** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
-/** Calls a method of the client by its dotted name (`tokens.create`); reactor code catches what it throws. */
+/** Calls a method of the client by its dotted name (`tokens.create`). Reactor code catches the errors. */
 export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<unknown>) & {
   /** The trace id of the call that runs the code, for the errors that it catches. */
   traceId?: string
 }
 
-/** One run of a reactor's code. A child process is reused only for the same code, configuration, caller and rights. */
+/**
+ * One run of a reactor's code. A child process is reused only for the same code, configuration, caller and
+ * rights.
+ */
 export interface Invocation {
   tenant: number
-  /** Identifies the caller within the tenant, for fair queueing; absent if there is only one. */
+  /** Identifies the caller within the tenant, for fair queueing; absent if there is only one caller. */
   caller?: string
-  /** The id of the caller's session, which has children of its own; it shares the caller's place in the queue. */
+  /**
+   * The id of the caller's session. A session has its own children, but shares the caller's place in the
+   * queue.
+   */
   session?: string | undefined
   /** Identifies the application or caller whose permissions the client has; undefined without a client. */
   rights?: string | undefined
   reactor: string
   code: string
-  /** Detokenized, validated and cast; undefined if none were given. */
+  /** Detokenized, validated and cast; undefined if no arguments were given. */
   args: Readonly<Record<string, unknown>> | undefined
-  /** The rest of the request: with the arguments it is `req`. Without it, `req` is the arguments themselves. */
+  /**
+   * The rest of the request. With it, `req` is the request and its arguments. Without it, `req` is the
+   * arguments alone.
+   */
   rest?: Readonly<Record<string, unknown>>
   configuration: Readonly<Record<string, unknown>>
-  /** The client of the code; null without permissions. */
   client: ClientCall | null
-  /** The code is a transform of a proxy: this message is what it is given instead of arguments, and it returns another. */
+  /**
+   * For a transform of a proxy: the message that the code gets instead of arguments. The code returns another
+   * message.
+   */
   message?: TransformInput
-  /** Lowers the time limit to so many ms, never raises it. */
+  /** ms; lowers the time limit, never raises it. */
   timeMs?: number | undefined
-  /** Called when a child is there, before it is given anything. If it throws, the run ends with that error. */
+  /** Called when a child is ready, before it gets any data. An error ends the run with that error. */
   mayStart?(): Promise<void>
 }
 
-/** A message for a transform. Its body, UTF-8, passes through the host as it is: only the child parses it. */
+/** A message for a transform. Only the child parses its body (UTF-8); the host passes it on unchanged. */
 export interface TransformInput extends Partial<ProxyRequest> {
   direction: 'request' | 'response'
   headers: HeaderMap
@@ -46,14 +57,17 @@ export interface TransformInput extends Partial<ProxyRequest> {
 
 export interface Transformed {
   headers?: unknown
-  /** It is an answer instead of a request. `isJson`: the body is no text of the code. */
+  /** The message is an answer, not a request. `isJson`: the body is JSON, not text that the code returned. */
   answer?: { statusCode: unknown; isJson: boolean }
 }
 
 export const MAX_TRANSFORMED_BYTES = 8 * 1024 * 1024
 
 export type ReactorOutcome =
-  /** A transform's `raw` is what it returned beside `body`. `isThrown`: the code threw `res`; a transform gives one only so. */
+  /**
+   * `raw`: what a transform returned beside `body`. `isThrown`: the code threw `res`; a transform can only
+   * throw it.
+   */
   | {
       kind: 'result'
       raw?: unknown
@@ -69,18 +83,19 @@ export interface ConsoleLine {
   text: string
 }
 
-/** The result of a run. Console and stack may contain plaintext: only the vault's owner may see them. */
+/** Console and stack may contain plaintext, so only the vault's owner may see them. */
 export interface ReactorRun {
   outcome: ReactorOutcome
   console: readonly ConsoleLine[]
   durationMs: number
-  /** Peak memory above that of an idle child process. */
   memoryMiB: number
-  /** The stack of the failure, with positions in the reactor's code. */
   stack?: string
 }
 
-/** The confinement of reactor code that escaped its realm: whether each measure is active on this machine. */
+/**
+ * The confinement of reactor code that escaped its realm. Each member says whether a measure is active on
+ * this machine.
+ */
 export interface Sandbox {
   /** Node refuses files, child processes, workers and addons. */
   node_permissions: boolean
@@ -88,7 +103,7 @@ export interface Sandbox {
   node_network_permission: boolean
   /** No network interface, no abstract sockets of other processes. */
   network_namespace: boolean
-  /** Other processes are invisible and cannot be signalled; all processes end with the first one. */
+  /** Other processes are invisible and cannot be signalled. All processes end with the first one. */
   process_namespace: boolean
   /** No capabilities, and no access to the memory of other processes. */
   user_namespace: boolean
@@ -103,9 +118,8 @@ export interface ReactorRuntime {
   readonly sandbox: Sandbox
   /** Errors of the code are a `failure`. @throws CofferError `unavailable`, `rate_limited` in the queue */
   run(invocation: Invocation): Promise<ReactorRun>
-  /** Compiles and loads code without calling it. @throws CofferError the one that a run would end with */
+  /** Compiles and loads code without calling it. @throws CofferError like a run */
   check(code: string): Promise<void>
-  /** Kills every child process; its run fails with `unavailable`. */
   close(): Promise<void>
 }
 
@@ -122,12 +136,10 @@ export interface ReactorOptions {
   allowNet?: readonly string[]
   /** Additional certificate authorities to trust, PEM; also for proxies. */
   ca?: string
-  /** The directory of the bundles that reactor code may require. */
   modulesDirectory?: string
   spares?: number
-  /** The time that code sees at each run; undefined for the real time. */
   time?: () => GuestTime | undefined
 }
 
-/** The runtime for the vault's settings, whose stored values are `values`. @throws CofferError `usage` */
+/** Returns the runtime for the vault's settings. `values`: the stored ones. @throws CofferError `usage` */
 export type FindReactors = (values: Readonly<Record<string, unknown>>) => Promise<ReactorRuntime>

@@ -14,7 +14,7 @@ export const vaultFacts = {
   created: date,
   key_slots: arrayOf(slotOutput),
   storage: object({
-    /** Live rows; `dead`: rows that compaction will remove. */
+    /** Live rows. `dead`: rows that compaction will remove. */
     records: count,
     logs: count,
     dead: count,
@@ -30,17 +30,14 @@ export const verification = {
   findings,
   readable: object({ records: count, logs: count }),
   segments: count,
-  /** Write-ahead logs that recovery set aside; absent without any. */
   'set_aside?': texts,
 } as const
 export type Verification = Infer<Closed<typeof verification>>
 
-/** The header of a vault as stored; `mac` authenticates the rest. */
 export type VaultHeader = object & { mac: string }
 
 export interface VaultMaintenance {
   describe(): Promise<Infer<Closed<typeof vaultFacts>>>
-  /** Reads and checks every byte in use. */
   verify(): Promise<Verification>
   /** Flushes and compacts until nothing is due. */
   compact(): Promise<void>
@@ -54,24 +51,26 @@ export interface VaultMaintenance {
 
 export interface OpenVault {
   readonly store: Pick<Store, 'verifyLogs'>
-  /** @throws CofferError `unprocessable` for a vault in memory */
   maintenance(): VaultMaintenance
   generateTenantKeys(): TenantKeyBytes
-  /** For an API key that others may know. @throws CofferError `unprocessable` on disk or if exposed */
+  /**
+   * For an API key that others may know. @throws CofferError `unprocessable` if the vault is on disk or
+   * exposed
+   */
   admitChosenKeys(): void
   sandbox(): Promise<Sandbox>
-  /** Makes an address of the page at `/` that signs in once, within two minutes; set by a server that has the page. */
+  /** Makes a sign-in address of the page at `/`, valid once within two minutes. Set by a server that has the page. */
   readonly createPageUrl: (() => string) | undefined
   /**
-   * Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. Also removes sets of
-   * containers that lost their last token.
+   * Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. Also
+   * removes sets of containers that lost their last token.
    */
   sweep(ms?: number): Promise<number>
-  /** Removes sets of containers that no token has, whoever left them, until `isOver` returns true. */
+  /** Removes sets of containers without tokens, wherever they come from, until `isOver` returns true. */
   examineContainers(isOver?: () => boolean): Promise<void>
 }
 
-/** The process that has a vault open; `state` is `unknown` for a process of another machine. */
+/** The process that has a vault open. `state` is `unknown` for a process of another machine. */
 export const holderOutput = object({
   pid: count,
   host: text,
@@ -80,16 +79,15 @@ export const holderOutput = object({
 })
 export type Holder = Infer<typeof holderOutput>
 
-/** The counts of rows that a copy of a damaged vault left out; `skipped`: those that cannot be read, by kind. */
 export type CopyDamage = Required<Pick<Infer<typeof copiedOutput>, 'findings' | 'skipped'>>
 
-/** A new key slot: `file` is the path of the new key file, or of a file that contains the new passphrase. */
+/** A new key slot. `file`: the path of the new key file, or of a file that contains the new passphrase. */
 export interface NewSlot {
   kind: SlotFacts['kind']
   file?: string | undefined
 }
 
-/** Given the slots and the id of the one that opens the vault, returns the ids of those to keep. It may ask a person. */
+/** Returns the ids of the slots to keep. `openedBy`: the slot that opens the vault. It may ask a person. */
 export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => Awaitable<readonly string[]>
 
 const place = { 'directory?': text, 'store?': text } as const
@@ -105,12 +103,10 @@ export const copiedOutput = object({
 export const rekeyedOutput = object({ ...place, resealed: count, dropped_slots: texts })
 type Rekeyed = Omit<Infer<typeof rekeyedOutput>, 'dropped_slots'>
 
-/** The vault of this run and the secret that opens it. */
 export interface OfflineVault {
-  /** @throws CofferError if the header cannot be opened */
   verify(): Promise<Verification>
   restore(file: string): Promise<Infer<typeof restoredOutput>>
-  /** Copies all, or all that can be read, to a directory or the address of a store. */
+  /** Copies everything, or everything that can be read, to a directory or the address of a store. */
   copy(
     to: string,
     options: { passwordFile: string | undefined; skipsDamaged: boolean },
@@ -118,6 +114,8 @@ export interface OfflineVault {
   /** Changes every key of the vault. After an interruption, another call completes it. */
   rekey(): Promise<Rekeyed & { dropped: { id: string; kind: string }[] }>
   listSlots(): Promise<SlotFacts[]>
-  /** Writes only the header and a log record; works while a server runs. @throws CofferError `conflict` */
+  /**
+   * Writes only the header and a log record, and works while a server runs. @throws CofferError `conflict`
+   */
   changeSlots(added: NewSlot | undefined, choose: ChooseSlots): Promise<SlotFacts[]>
 }
