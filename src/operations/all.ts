@@ -1,4 +1,4 @@
-/** The registry of all operations, in the order of the help and the API reference. */
+/** All operations, in the order of the help and the API reference. */
 import type { Declaration } from '../framework/declaration.js'
 import { createRegistry } from '../framework/registry.js'
 import type { Answer, Infer } from '../framework/schema.js'
@@ -56,7 +56,7 @@ export type InputOf<Name extends string> =
 
 type Choose<P, N> = { [K in keyof P as K extends N ? K : never]: Infer<P[K]> }
 type Unless<S> = S extends { requiredUnless: infer Other } ? Other : never
-/** The properties that are required unless another one is given, or that other one. */
+/** Either the properties with `requiredUnless`, or the property that this names. */
 type Alternatives<I> = I extends { properties: infer P }
   ?
       | Choose<P, { [N in keyof P]: P[N] extends { requiredUnless: string } ? N : never }[keyof P]>

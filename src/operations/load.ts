@@ -1,4 +1,4 @@
-/** Loads the operations of one noun without those of the others, so that a command starts quickly. */
+/** Loads the operations of one noun only, so that a command starts quickly. */
 import { CofferError } from '../errors.js'
 import { createRegistry, type Noun, type RegisteredOperation, type Registry } from '../framework/registry.js'
 
@@ -24,7 +24,7 @@ export async function loadOperation(name: string): Promise<RegisteredOperation |
   return (await loadRegistryFor(name)).find(name)
 }
 
-/** {@link loadOperation} that registers an operation once. It throws CofferError `not_found`. */
+/** {@link loadOperation} that registers an operation once. Throws CofferError `not_found`. */
 export function rememberOperations(): (name: string) => Promise<RegisteredOperation> {
   const known = new Map<string, RegisteredOperation>()
   return async (name) => {

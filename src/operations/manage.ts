@@ -1,6 +1,7 @@
 /**
- * Derives management operations of a noun from one declaration of how its records are found, shown and logged: `get` and
- * `delete` whole; of create, list, update and patch a declaration to spread, and functions for their handlers.
+ * Derives the management operations of a noun from one declaration of how its records are found, shown and
+ * logged. `get` and `delete` are complete. For create, list, update and patch it gives a declaration to
+ * spread, and functions for the handlers.
  */
 
 import type { Permission } from '../domain/access/permissions.js'
@@ -25,12 +26,12 @@ type PermissionNoun = { [P in Permission]: P extends `${infer Name}:delete` ? Na
 interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
   name: Name
   kind: K
-  /** In the log; default: `kind`. */
+  /** The type of entity in the log; default: `kind`. */
   entity?: EntityType
   path: Path
   /** The permission of all its operations, without the last word. */
   permission: PermissionNoun
-  /** Another spelling of it: one of both is enough. */
+  /** Another spelling of the permission. One of the two is enough. */
   alsoPermission?: PermissionNoun
   id: StringSchema
   output: O
@@ -48,7 +49,7 @@ export interface Filters<R> extends Pick<PageRequest, 'page' | 'size'> {
   matches?: ((record: R, context: Context) => boolean) | undefined
 }
 
-/** Every attribute is named; one that is absent is undefined. */
+/** Every attribute must be named; undefined means absent. */
 export type Attributes<R> = {
   [Name in Exclude<keyof R, 'id' | 'tenant_id' | keyof Audit>]:
     | R[Name]
@@ -57,7 +58,7 @@ export type Attributes<R> = {
 
 export type Deletion<R> = Pick<Declaration, 'summary' | 'details' | 'examples' | 'log'> & {
   confirmation?: string
-  /** Refuses, or removes what belongs to the record. */
+  /** Refuses the deletion, or removes what belongs to the record. */
   before?(context: Context, record: R): void | Promise<void>
 }
 
@@ -68,7 +69,10 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
   return {
     require: (context: Context, id: string) => find(context, id) as Promise<RecordOf[K]>,
 
-    /** A page of the records with these ids, a matching name and the condition, in `tenants` (default: the caller's). */
+    /**
+     * A page of the records with these ids, a matching name and the condition, in `tenants` (default: the
+     * caller's).
+     */
     list: (
       session: Session,
       { id: ids, name, where, matches, ...paging }: Filters<RecordOf[K]>,
@@ -100,7 +104,7 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
       return record
     },
 
-    /** Stores the record with these attributes replaced; an undefined one is removed. */
+    /** Stores the record with these attributes replaced. An undefined attribute is removed. */
     change: async (
       context: Context,
       before: RecordOf[K],

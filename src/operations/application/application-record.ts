@@ -63,11 +63,11 @@ const ruleProperties = {
 } as const
 type RuleProperty = keyof typeof ruleProperties
 
-/** A list of access rules. Only rules of sessions have conditions. */
+/** Only rules of sessions have conditions. */
 export function ruleList<
   const N extends { required: readonly RuleProperty[]; needsOneOf?: readonly RuleProperty[] },
 >(description: string, needed: N) {
-  // An unknown property may be meant to restrict the rule, so it is refused rather than ignored.
+  // An unknown property may be meant to restrict the rule, so it is refused and not ignored.
   const items = {
     type: 'object',
     shortForm: 'rule',
@@ -108,7 +108,7 @@ export const applicationOutput = component(
 
 export type ApplicationView = Infer<typeof applicationOutput>
 
-/** `now`: in ms. `key`: the newest key, if it was just created. */
+/** `now`: ms. `key`: the newest key, if it was just created. */
 export function viewApplication(record: ApplicationRecord, now: number, key?: string): ApplicationView {
   const keys = liveKeys(record, now).map((each, at) => viewKey(each, at === 0 ? key : undefined))
   return { ...record, keys, ...omitUndefined({ key }) }
@@ -118,7 +118,10 @@ export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Inf
   return { ...view, ...omitUndefined({ key }) }
 }
 
-/** Returns the expiry in ms. Without `holder`, permissions of any pass. @throws CofferError `validation` */
+/**
+ * Returns the expiry in ms. Without `holder`, the permissions of any holder pass. @throws CofferError
+ * `validation`
+ */
 export async function checkRights(
   holder: Parameters<typeof checkGrants>[0],
   input: Parameters<typeof checkGrants>[1] & { readonly expires_at?: string | undefined },
@@ -144,12 +147,14 @@ export function readRights<R extends { permissions: string[] }>(rights: {
   }
 }
 
-/** The keys that work. An expired key is in the record until it is purged. */
+/** An expired key stays in the record until it is purged. */
 export function liveKeys({ keys }: Pick<ApplicationRecord, 'keys'>, now: number): ApplicationKey[] {
   return keys.filter((key) => !isExpired(key, now))
 }
 
-/** Creates a key of the application, `chosen` or random, with the record by which authentication finds it. */
+/**
+ * Creates a key of the application, `chosen` or random, and the record by which authentication finds the key.
+ */
 export async function issueKey(context: Context, application_id: string, chosen?: string) {
   const key = chosen ?? randomKey(context.random, API_KEY)
   const hash = await context.hashSecret(key)
@@ -164,7 +169,10 @@ export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationK
   for (const { hash } of keys) await removeApiKey(store, hash)
 }
 
-/** Has the record by which a key is found expire with it. A vault copied with --skip-damaged may lack the record. */
+/**
+ * Makes the record by which a key is found expire with the key. A vault copied with --skip-damaged may lack
+ * the record.
+ */
 export async function expireApiKey(store: StoreWriter, { hash, expires_at }: Required<ApplicationKey>) {
   const record = await store.get('api_key', 0, hash)
   if (record !== undefined) await store.replace('api_key', 0, record, { expires: Date.parse(expires_at) })

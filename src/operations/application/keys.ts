@@ -1,4 +1,7 @@
-/** The keys of applications: several at a time, and their replacement at once or after a grace time. */
+/**
+ * The keys of applications. An application can have several. They are replaced immediately or after a grace
+ * time.
+ */
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { about } from '../../domain/property-errors.js'
 import type { ApplicationKey } from '../../domain/records/records.js'
@@ -74,7 +77,6 @@ const regenerateWithGrace = change({
   },
 })
 
-/** @throws CofferError `validation` */
 function readGrace(text: string): number {
   const ms = parseDuration(text)
   if (ms === undefined || ms > parseDuration(MAX_GRACE)!) throw validationError(GRACE_RULE)
@@ -86,7 +88,7 @@ function endAt(key: ApplicationKey, ms: number): ApplicationKey & { expires_at: 
   return { ...key, expires_at: Date.parse(expires_at) < ms ? expires_at : formatDate(ms) }
 }
 
-/** `old`: the keys that stay beside the new one. */
+/** `old`: the keys that stay beside the new key. */
 async function replaceKeys(
   context: Context,
   before: Awaited<ReturnType<typeof managed.require>>,
@@ -187,7 +189,7 @@ function tellKeys(
   for (const key of keys) audit.emit({ type: `application.key.${verb}`, about: { ...key, application_id } })
 }
 
-/** @throws CofferError `not_found` for an unknown application, and for a key of another */
+/** @throws CofferError `not_found` for an unknown application, and for a key of another application */
 async function requireKey(context: Context, input: Infer<typeof oneKey>) {
   const application = await managed.require(context, input.application_id)
   const key = records.liveKeys(application, context.now).find(({ id }) => id === input.id)

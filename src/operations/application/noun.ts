@@ -59,7 +59,7 @@ export const createApplication = change({
   },
 })
 
-/** Creates an application, with the key `chosen` if given. `expires`: ms since the epoch. */
+/** Uses the key `chosen`, if it is given. `expires`: ms since the epoch. */
 export async function addApplication(
   context: Context,
   input: Infer<typeof applicationInput>,

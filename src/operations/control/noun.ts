@@ -18,7 +18,7 @@ const LONGEST_WAIT_MS = 60_000
 const MAX_DELIVERIES = 100
 type Delivery = Infer<typeof deliveryOutput>
 
-/** Only a vault in memory has these, so their examples begin one. */
+/** Only a vault in memory has these, so their examples start one. */
 const NEEDS_MEMORY = /^(reset|snapshot|fork|clock)/
 const DUE = 'Before the answer, expired tokens are purged, and mail that is due is tried again.'
 
@@ -26,7 +26,9 @@ const faultsOutput = arrayOf(
   anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
 )
 
-/** Declares what all control plane operations share. `route`: method, and path below that of the plane. */
+/**
+ * Declares what all control plane operations share. `route`: method, and path below the path of the plane.
+ */
 function on<const Name extends string>(name: Name, route: string, example = '') {
   const [method, path] = route.split(' ')
   return {
@@ -277,7 +279,7 @@ function readTimeout({ timeout }: { timeout?: string | undefined }): number {
   return Math.min(LONGEST_WAIT_MS, readDuration('timeout', timeout ?? '2s'))
 }
 
-/** @throws CofferError `validation` for properties that are missing, or that do not belong together */
+/** @throws CofferError `validation` for properties that are missing, or that cannot be combined */
 function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void {
   const { kind, destination } = rule
   const needed = kind === 'status' ? 'status' : kind === 'delay' ? 'delay_ms' : undefined

@@ -1,4 +1,7 @@
-/** Formulas: code that reactors run, and its parameters. Official ones are the vault's, and visible in every tenant. */
+/**
+ * Formulas: code that reactors run, and its parameters. Official formulas belong to the vault, and every
+ * tenant sees them.
+ */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import * as rules from '../../domain/reactor/formula.js'
 import type { FormulaRecord } from '../../domain/records/records.js'
@@ -149,7 +152,7 @@ const deleteFormula = formulas.delete({
   },
 })
 
-/** A formula of the tenant, or an official one. @throws CofferError `not_found` */
+/** Finds a formula of the tenant, or an official one. @throws CofferError `not_found` */
 async function requireFormula(context: Context, formulaId: string): Promise<FormulaRecord> {
   const record = await findFormula(context.store, context.caller.tenant, formulaId)
   if (record !== undefined) return record

@@ -1,4 +1,4 @@
-/** Token intents: data that is kept for a short time and shown to nobody, until a token is created of it. */
+/** Token intents: data that is kept for a short time and shown to nobody, until it becomes a token. */
 import { formatDate } from '../../domain/dates.js'
 import { Budget } from '../../domain/expression/budget.js'
 import { prepareToken } from '../../domain/token/token.js'
@@ -48,7 +48,10 @@ const createIntent = change({
   },
 })
 
-/** The token that the intent is kept as: all its attributes are the defaults of its type. @throws CofferError `validation` */
+/**
+ * The token as which the intent is stored. All its attributes are the defaults of its type. @throws
+ * CofferError `validation`
+ */
 async function prepareIntent(input: Readonly<Record<string, unknown>>, tools: CheckTools) {
   const { type, data, encrypted } = input
   const rules = { expressions: await tools.expressions(), budget: new Budget(tools.turns), now: 0 }

@@ -1,4 +1,4 @@
-/** Accepting an invitation. The secret in the link authenticates the invited person, so no API key is needed. */
+/** Accepts invitations. The secret in the link authenticates the invited person, so no API key is needed. */
 import {
   isExpired,
   isLinkSecret,
@@ -59,7 +59,9 @@ interface Acceptance {
   traceId: string
 }
 
-/** Makes the person a member, and ends the invitation and its link. @throws DeadLink, CofferError `validation` */
+/**
+ * Makes the person a member, and ends the invitation and its link. @throws DeadLink, CofferError `validation`
+ */
 export async function acceptInvitation(context: AcceptContext, { names, ...acceptance }: Acceptance) {
   const checked = { ...acceptance, names: readNames(names) }
   const { member, waiting } = await context.store.write((store) => acceptLink({ ...context, store }, checked))
@@ -93,7 +95,7 @@ export const acceptInvitationLink = detached({
   },
 })
 
-/** One of two concurrent calls succeeds. */
+/** Only one of two concurrent calls succeeds. */
 async function acceptLink(context: SecretHashing & EventTools, { secret, names, traceId }: Acceptance) {
   const { store, createUuid } = context
   const { number, tenant, invitation } = await openLink(context, store, secret)

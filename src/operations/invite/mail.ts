@@ -1,4 +1,7 @@
-/** Invitation links and their mail, which is written with the invitation and sent by `src/delivery` after the commit. */
+/**
+ * Invitation links and their mail. The mail is written with the invitation, and sent by `src/delivery` after
+ * the commit.
+ */
 import type { RandomSource } from '../../crypto/ports.js'
 import { formatDate } from '../../domain/dates.js'
 import { formatLink, LINK_SECRET_BYTES } from '../../domain/invitation/invitation.js'
@@ -14,7 +17,10 @@ import { readSettings } from '../tenant/tenant-create.js'
 
 export type MailSettings = Awaited<ReturnType<typeof readMailSettings>>
 
-/** Without `url` mail stays in the outbox. `listening`: the default of `publicUrl`. @throws CofferError `vault_damaged` */
+/**
+ * Without `url` mail stays in the outbox. `listening`: the default of `publicUrl`. @throws CofferError
+ * `vault_damaged`
+ */
 export async function readMailSettings(reader: StoreReader, listening: string = DEFAULT_PUBLIC_URL) {
   const { values } = await readSettings(reader)
   const publicUrl = settingOf(values, 'public_url') ?? listening
@@ -27,7 +33,9 @@ export async function readMailSettings(reader: StoreReader, listening: string = 
   }
 }
 
-/** Writes the mail of a new link, the only copy of the link's secret. Returns the id of the link. */
+/**
+ * Writes the mail of a new link. The mail has the only copy of the link's secret. Returns the id of the link.
+ */
 export async function mailLink(
   context: Context,
   { id: invitation_id, email, expires_at }: Pick<InvitationRecord, 'id' | 'email' | 'expires_at'>,
@@ -43,7 +51,7 @@ export async function mailLink(
 
 type Facts = Pick<MailRecord, 'secret' | 'invitation_id' | 'to' | 'link_expires_at' | 'webhook'>
 
-/** Returns what is to be enqueued after the commit. */
+/** Returns the deliveries that must be enqueued after the commit. */
 export async function addMail({ store, createUuid }: EventTools, tenant: number, facts: Facts) {
   const { url } = await readMailSettings(store)
   const { name: tenant_name } = (await store.get('tenant', 0, String(tenant)))!
@@ -55,7 +63,10 @@ export async function addMail({ store, createUuid }: EventTools, tenant: number,
   return { kind: 'mail' as const, tenant, lane: '', id: mail.id }
 }
 
-/** 256 random bits in base64url (RFC 4648, 5), without a leading hyphen, which a command would read as an option. */
+/**
+ * 256 random bits in base64url (RFC 4648, 5). A leading hyphen is avoided, because a command would read an
+ * option.
+ */
 export function randomSecret(random: RandomSource): string {
   const secret = Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
   return secret.startsWith('-') ? randomSecret(random) : secret
@@ -78,7 +89,7 @@ export function readMails(reader: StoreReader, tenant: number, invitationId: str
   return readAll(reader, 'mail', tenant, { field: 'invitation', value: invitationId })
 }
 
-/** A waiting mail is not sent without its link. */
+/** Waiting mail is dropped, because it needs its link. */
 export function withoutSecret({ secret: _, due_at: __, ...mail }: MailRecord): MailRecord {
   return { ...mail, state: mail.state === 'waiting' ? 'dropped' : mail.state }
 }
@@ -90,7 +101,10 @@ export function letterOf(mail: MailRecord, publicUrl: string): Letter {
   return composeLetter({ tenantName, email, linkExpiresAt, ...(link && { link }) })
 }
 
-/** Gives the links in a copied tenant's mail new secrets, so that they lead to the copy and not to the original. */
+/**
+ * Gives the links in a copied tenant's mail new secrets, so that they lead to the copy and not to the
+ * original.
+ */
 export async function renewLinks(
   { random, hashSecret }: Pick<Host, 'random' | 'hashSecret'>,
   store: StoreWriter,

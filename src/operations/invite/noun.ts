@@ -127,7 +127,6 @@ const deleteInvitation = invitations.delete({
   },
 })
 
-/** @throws CofferError `conflict` */
 async function refuseMember(context: Context, email: string): Promise<void> {
   if (await isMember(context.store, context.caller.tenant, email))
     throw conflict('A person with this e-mail address is already a member.')

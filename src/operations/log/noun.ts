@@ -179,7 +179,7 @@ function entityConditions({ entity_type: type, entity_id: id }: LogFilters): Con
   return [{ field: type === 'token' ? 'class' : 'type', value: type }, ...ids]
 }
 
-/** @throws CofferError `validation` naming each invalid date */
+/** @throws CofferError `validation` that names each invalid date */
 function dateConditions({ start_date, end_date }: Lenient<LogFilters>): Condition[] {
   const errors: PropertyErrors = {}
   const read = (property: string, text: string | undefined) =>

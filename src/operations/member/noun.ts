@@ -105,7 +105,9 @@ export async function viewMember(
   return { id, tenant_id, role, user: view, ...made, ...omitUndefined({ created_date }) }
 }
 
-/** Called before a tenant is deleted, because records of the vault refer to its members and invitation links. */
+/**
+ * Called before a tenant is deleted, because records of the vault refer to its members and invitation links.
+ */
 export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   for (const { user_id } of await readAll(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
   const where = { field: 'tenant', value: String(tenant) }
@@ -122,7 +124,10 @@ export async function isMember(reader: StoreReader, tenant: number, email: strin
   return (await findNewest(reader, 'member', tenant, { field: 'user', value: user.id })) !== undefined
 }
 
-/** Adds the tenant to the user with this address, whose names are kept, or to a new user. `createdBy`: default: the user. */
+/**
+ * Adds the tenant to the user with this address, who keeps the stored names, or to a new user. `createdBy`:
+ * by default the user.
+ */
 export async function addMember(
   store: StoreWriter,
   { number, id: tenant_id }: TenantRecord,
@@ -142,7 +147,7 @@ export async function addMember(
   return member
 }
 
-/** Removes the tenant from the user; a user without tenants is removed, the vault's owner excepted. */
+/** Removes the tenant from the user. A user without tenants is removed, unless the user owns the vault. */
 export async function leaveTenant(store: StoreWriter, tenant: number, userId: string): Promise<void> {
   const user = await store.get('user', 0, userId)
   if (user?.tenants === undefined) return

@@ -101,7 +101,7 @@ const proxyBody = {
 
 const proxyInput = lenientInput(['name', 'destination_url'], proxyBody)
 
-/** For the two booleans null means absent, as elsewhere. */
+/** A null for one of the two booleans means absent, as in other requests. */
 const proxyPatch = {
   ...patchOf(proxyBody, ['name', 'destination_url']),
   require_auth: proxyBody.require_auth,

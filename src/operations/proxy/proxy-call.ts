@@ -36,13 +36,13 @@ const proxyRelay: Relay = {
       const names = ['key', 'url'].map((name) => `${request.prefix}-proxy-${name}`.toUpperCase())
       throw validationError(`Send the key of a proxy in ${names[0]}, or a destination in ${names[1]}.`)
     }
-    // Our own clients name a proxy by its id too, which needs an API key.
+    // Our own clients also name a proxy by its id, which needs an API key.
     const target: Target = key === undefined ? { url: url! } : isKey(key) ? { key } : { id: key }
     return callDestination(session, { ...request, query }, target)
   },
 }
 
-/** The caller of a proxy without a key: its application, else nobody. Undefined for a proxy that requires a key. */
+/** The caller of a proxy without a key: its application, or nobody. Undefined if the proxy requires a key. */
 async function readKeylessCaller(
   reader: StoreReader,
   tenant: number,
@@ -64,7 +64,7 @@ async function readKeylessCaller(
       'This proxy, or its application, was deleted or changed during the call.',
     )
   }
-  // A change of the proxy is not seen by the counters of engines that are shared.
+  // The change counters of shared engines do not cover proxies.
   return { ...caller, source: { isCurrent: () => false, read } }
 }
 

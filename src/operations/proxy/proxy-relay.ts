@@ -1,4 +1,7 @@
-/** One call through a proxy: destination, data of tokens, transforms, answer. No error or log contains any of the data. */
+/**
+ * One call through a proxy: destination, data of tokens, transforms, answer. No error or log contains any of
+ * the data.
+ */
 import type { Transform } from '../../domain/access/permissions.js'
 import { canonicalJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -35,14 +38,14 @@ import { CONTAINED, transform } from './proxy-transforms.js'
 import { type OpenProxy, rightsOfProxy } from './proxy-values.js'
 
 const MAX_TOKENS = 20
-/** Characters of a value of the configuration that may be a key. */
+/** A shorter value of the configuration is not treated as a secret. */
 const MIN_SECRET = 8
 const CONNECTIONS = ['close', 'keep-alive']
 
 /** The proxy of a call by its key or id, or the URL of a destination without a proxy. */
 export type Target = { key: string } | { id: string } | { url: string }
 
-/** @throws CofferError those of the call, of expressions and of transforms */
+/** @throws CofferError of the call, of expressions and of transforms */
 export async function callDestination(session: Session, request: RelayRequest, target: Target) {
   if (!session.caller.isNoReveal) return relay(session, request, target)
   const secrets = new Secrets()
@@ -60,7 +63,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
   const read = await readCall(session, request, target)
   const { began, opened, destination, filled, used } = await session.inUnit(async (context) => {
     const opened: OpenProxy = { ...(await open(session, context, target, prefix)), secrets }
-    // Its transforms may send them, and shorter values are no secrets of theirs.
+    // The transforms of the proxy may send these values. Shorter values are not treated as secrets.
     for (const value of Object.values(opened.proxy?.configuration ?? {}))
       if (value.length >= MIN_SECRET) secrets?.add(value)
     const destination = outbound.reach(opened.base)
@@ -96,12 +99,15 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
     const about = { id: proxy?.id, name: proxy?.name, type, response }
     audit.emit({ type: 'proxy.invoked', about, more: { destination } })
   }, 'soon')
-  // The destination may have taken long.
+  // The rights may have changed while the destination worked.
   await session.requireRights()
   return transformAnswer(session, opened, given)
 }
 
-/** The answer without what tells the data that the call had. A body that is no text cannot be examined. */
+/**
+ * The answer with the data of the call redacted. A body that is not text cannot be examined, so it is
+ * withheld.
+ */
 async function scrubAnswer({ status, headers, collect }: OutboundAnswer, secrets: Secrets) {
   const text = textOfBody(headers, await collect(MAX_TRANSFORMED_BYTES))
   const value = text === undefined ? WITHHELD : secrets.scrub(readBodyValue(headers, text) ?? '')
@@ -184,7 +190,10 @@ async function findByKey({ store, hashSecret, caller }: Context, key: string) {
 
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
-/** Reads the parts of a call. Both promises are settled; they throw when awaited, after any error of the target. */
+/**
+ * Reads the parts of a call. Both promises are settled. They throw when they are awaited, after any error of
+ * the target.
+ */
 async function readCall(session: Session, asked: RelayRequest, target: Target) {
   const { method, path, query, headers, prefix, readBody } = asked
   const readRequest = async (): Promise<ProxyRequest> => {
@@ -207,7 +216,7 @@ async function readCall(session: Session, asked: RelayRequest, target: Target) {
 
 type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_intent'>
 
-/** The request with the data of tokens in place, the query with its question mark; and the tokens. */
+/** The request with the data of its tokens, and the tokens. The query begins with its question mark. */
 async function fill(
   context: Context,
   { proxy }: OpenProxy,
@@ -264,16 +273,21 @@ function unknownError(ids: readonly string[], errors: PropertyErrors): CofferErr
   return new CofferError('proxy_invalid', `Failed to detokenize some tokens: ${ids.join(', ')}`, { errors })
 }
 
-/** Contract: called with the values in place, because a value can be `..`. @throws CofferError `validation` */
+/**
+ * Contract: called after the values are filled in, because a value can be `..`. @throws CofferError
+ * `validation`
+ */
 function requireInside({ path, query }: ProxyRequest): void {
   if (leadsElsewhere(path))
     throw validationError('The path of a call has no segments such as . or .., which lead elsewhere.')
-  // A server that reads the target as a URL ends it at the #: `..#f` means `..`.
+  // If a server reads the target as a URL, it ends the target at the #, so `..#f` means `..`.
   if (`${path}${query}`.includes('#'))
     throw validationError('The path and query of a call have no #. Write it as %23.')
 }
 
-/** The headers of the connection to the destination, which the caller names. @throws CofferError `validation` */
+/**
+ * The headers of the connection to the destination, which the caller names. @throws CofferError `validation`
+ */
 function readConnection({ headers, prefix }: RelayRequest): Record<string, string> {
   const { [`${prefix}-proxy-keep-alive`]: keepAlive, [`${prefix}-proxy-connection`]: connection } = headers
   if (connection && !CONNECTIONS.includes(connection.toLowerCase()))

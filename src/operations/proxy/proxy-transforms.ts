@@ -21,16 +21,19 @@ import { applyOptions, MAX_READ_BYTES, type OpenProxy, rightsOfProxy, textOfMess
 const STEPS_OF_BYTE = 3
 /** Statuses whose answers have no body (RFC 9110, 15). */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304]
-/** Headers that keep a browser from running what others made as ours. */
+/** Headers that stop a browser from running the content of others as content of this server. */
 export const CONTAINED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
 
 interface TransformedMessage {
   message: { headers: HeaderMap; body: Uint8Array }
-  /** Given instead of the message. */
+  /** Returned instead of the message. */
   answer?: OutboundAnswer
 }
 
-/** @throws CofferError of the code; `validation`, `bad_gateway` for no text; those of a caller that may call no longer */
+/**
+ * @throws CofferError of the code; `validation` or `bad_gateway` if the body is not text; of a caller that
+ * may no longer call
+ */
 export async function transform(
   session: Session,
   opened: OpenProxy,
@@ -44,7 +47,7 @@ export async function transform(
     reactor === undefined
       ? await applyTransforms(session, opened, transforms, given)
       : await runReactor(session, opened, reactor, given)
-  // The code may have run for long.
+  // The rights may have changed while the code ran.
   await session.requireRights()
   return transformed
 }
@@ -78,7 +81,9 @@ async function applyTransforms(
   return { message }
 }
 
-/** The answer that code gives instead of a message. @throws CofferError `reactor_failed` if there is no such answer */
+/**
+ * The answer that code returns instead of a message. @throws CofferError `reactor_failed` if it is invalid
+ */
 function toAnswer(
   { isJson, ...given }: { statusCode: unknown; headers: unknown; isJson: boolean },
   body: Uint8Array | undefined,
@@ -129,7 +134,7 @@ async function run(
   return outcome
 }
 
-/** A mask is a program of ours, which calls nothing. */
+/** A mask is a program of our own, which calls nothing. */
 const NO_ACTOR: CodeActor = { caller: undefined, application: undefined, rights: undefined }
 
 function readActor(
@@ -143,14 +148,17 @@ function readActor(
   return session.inUnit(({ store }) => readCodeActor(session, store, readRights), 'soon')
 }
 
-/** {@link toAnswer} with a body that is a value. */
+/** {@link toAnswer} with a value as the body. */
 function writeAnswer({ body, ...given }: CodeAnswer, prefix: string): OutboundAnswer {
   const isJson = typeof body !== 'string'
   const text = isJson ? (JSON.stringify(body) ?? '') : body
   return toAnswer({ ...given, isJson }, new TextEncoder().encode(text), prefix)
 }
 
-/** Has a reactor change the message: `raw.body` and `raw.headers` of its result replace the message's. */
+/**
+ * Runs a reactor that changes the message. `raw.body` and `raw.headers` of its result replace those of the
+ * message.
+ */
 async function runReactor(session: Session, { prefix }: OpenProxy, id: string, message: TransformInput) {
   const { direction: _, body: bytes, ...args } = message
   const body = readBodyValue(message.headers, textOfMessage(message, MAX_READ_BYTES))
@@ -165,15 +173,16 @@ async function runReactor(session: Session, { prefix }: OpenProxy, id: string, m
   return { message: { ...message, headers: read, body: new TextEncoder().encode(text) } }
 }
 
-/** Null leaves them as they are. */
+/** Null leaves the headers unchanged. */
 function changeHeaders({ headers }: TransformInput, given: unknown, named: string): HeaderMap {
   return (given ?? undefined) === undefined ? headers : orFailed(() => readHeaders(given, named))
 }
 
 /**
- * Replaces, character by character, every part of a match of `expression` that equals one of its captured values; or the
- * 45th to 63rd character of each line that begins with T74V. It runs where time and memory are limited, because an
- * expression may backtrack. Half of a surrogate pair stands for the whole character.
+ * Replaces, character by character, every part of a match of `expression` that equals one of its captured
+ * values. For `chase_stratus_pan` it replaces the 45th to 63rd character of each line that begins with T74V.
+ * It runs with limited time and memory, because an expression may backtrack. If half of a surrogate pair is
+ * covered, the whole character is replaced.
  */
 export const MASK_PROGRAM = String.raw`module.exports = async ({ args, configuration: { expression, replacement } }) => {
   const text = args.body ?? ''

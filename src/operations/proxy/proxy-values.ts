@@ -20,7 +20,7 @@ import { type ReadCodeRights, tokenizingCaller } from '../reactor/code-actor.js'
 import { findExpressions, render } from '../token/detokenize.js'
 import { createToken } from '../token/noun.js'
 
-/** The largest body that is parsed here and not by code: parsing more would hold up other requests. */
+/** The largest body that is parsed here and not by code. Parsing a larger body would delay other requests. */
 export const MAX_READ_BYTES = 1024 * 1024
 
 export interface OpenProxy {
@@ -29,15 +29,15 @@ export interface OpenProxy {
   bound: Caller | undefined
   settings: Readonly<Record<string, unknown>>
   prefix: string
-  /** In no-reveal mode what the answer must not tell. */
+  /** In no-reveal mode: the data that the answer must not contain. */
   secrets?: Secrets | undefined
-  /** The tokens that transforms of this call have made, by their references. */
+  /** The tokens that transforms of this call have created, by their references. */
   made: Map<Reference, unknown>
 }
 
 /**
- * What the proxy lets its transforms do; `code`: the one with this code at this place, which may have permissions of its own
- * while it is there.
+ * Reads the rights of the proxy's transforms. `code`: reads the rights of this code at this place, which may
+ * have permissions of its own while the proxy has it.
  */
 export function rightsOfProxy(
   tenant: number,
@@ -133,7 +133,10 @@ function withBody(message: TransformInput, text: string): TransformInput {
   return { ...message, body }
 }
 
-/** @throws CofferError `validation` or `bad_gateway` if it is no text; `unprocessable` if it is larger than `most` */
+/**
+ * @throws CofferError `validation` or `bad_gateway` if the body is not text; `unprocessable` if it is larger
+ * than `most`
+ */
 export function textOfMessage({ direction, headers, body }: TransformInput, most = Number.POSITIVE_INFINITY) {
   if (body.length > most) throw refused(`The body has more than ${most} bytes.`)
   const text = textOfBody(headers, body)

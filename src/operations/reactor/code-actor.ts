@@ -1,4 +1,7 @@
-/** As whom code calls: as an application, or with permissions of its own. Each of its calls is decided by the rights of then. */
+/**
+ * The caller that code acts as: an application, or a caller with the code's own permissions. Each call of the
+ * code is decided by the current rights.
+ */
 import { isExpired } from '../../domain/access/application.js'
 import type { Permission } from '../../domain/access/permissions.js'
 import type { ApplicationRecord } from '../../domain/records/records.js'
@@ -8,27 +11,32 @@ import { type Caller, decideBy, deriveCaller } from '../../framework/caller/call
 import type { Session } from '../../framework/context.js'
 import type { StoreReader } from '../../storage/store.js'
 
-/** What a reactor or proxy lets its code do. Without an application, the code has `permissions` on every container. */
+/**
+ * The rights that a reactor or proxy gives its code. Without an application, the code has `permissions` on every
+ * container.
+ */
 export interface CodeRights {
   application_id?: string | undefined
   permissions?: readonly Permission[] | undefined
 }
 
-/** Reads the rights from the record of the reactor or proxy. @throws CofferError `not_found` if it was deleted */
+/**
+ * Reads the rights from the record of the reactor or proxy. @throws CofferError `not_found` if it was deleted
+ */
 export type ReadCodeRights = (reader: StoreReader) => Promise<CodeRights>
 
 export interface CodeActor {
-  /** The caller that the client of the code is; undefined if the code may call nothing. */
+  /** The caller of the client of the code; undefined if the code may call nothing. */
   caller: Caller | undefined
-  /** The same caller if it is an application. */
+  /** Equal to `caller` if that is an application. */
   application: Caller | undefined
   /** Differs for callers with other rights. */
   rights: string | undefined
 }
 
 /**
- * Returns as whom the code calls. Its calls are refused when the caller of the session may not invoke the code any more, or
- * when the application or what binds the code to it is gone.
+ * Calls of the code are refused if the caller of the session may no longer invoke the code, or if the
+ * application, or the record that binds the code to it, is gone.
  */
 export async function readCodeActor(
   session: Session,
@@ -45,7 +53,7 @@ export async function readCodeActor(
     if (now.caller === undefined || now.application?.actor.id !== found?.id) throw isGone()
     return now.caller
   }
-  // What it depends on may change at any time, and is of many kinds.
+  // The rights depend on records of many kinds, which may change at any time.
   const source = { isCurrent: () => false, read }
   if (found !== undefined) {
     const application = { ...toCaller(tenant, found, reader.now), source }

@@ -14,7 +14,10 @@ import { requireRecord } from '../../framework/unit.js'
 import * as react from './react.js'
 import { reactorId } from './reactor.js'
 
-/** How long a result is kept; and how long a run may wait and last: 1,000 runs take less, four at a time. */
+/**
+ * How long a result is kept, and the longest time that a run may wait and last. 1,000 runs, four at a time,
+ * take less.
+ */
 const KEPT_MS = 24 * 60 * 60 * 1000
 
 export const reactLater = detached({
@@ -35,7 +38,7 @@ export const reactLater = detached({
     let prepared: react.Prepared | undefined
     let claim: Claim | undefined
     try {
-      // The claim tells other processes that have the vault open that the run goes on.
+      // The claim shows other processes that have the vault open that the run is in progress.
       claim = await claims.take(caller.tenant, id, { isLong: true })
       const answer = await session.conclude(async (context) => {
         prepared = await react.prepare(context, session, input, found, id)
@@ -45,7 +48,8 @@ export const reactLater = detached({
         const record: ReactorResultRecord = { id, reactor_id: input.id, started_by, created_at: context.date }
         const options = { expires: context.now + 2 * KEPT_MS, fresh: true }
         await context.store.insert('reactor_result', caller.tenant, record, options)
-        // The run is logged when it succeeds; this makes the reactor a subject of the answer to an idempotency key.
+        // The run is logged when it succeeds. This entry makes the reactor a subject of the answer to an
+        // idempotency key.
         context.audit.record('reactor', input.id, null)
         return { asyncReactorRequestId: id }
       })
@@ -75,7 +79,7 @@ export const getResult = detached({
     'coffer reactor result greet "$(echo Ada | coffer reactor react-async greet --args name=- -o value --fields asyncReactorRequestId)"',
   ],
   async run({ background, claims, inUnit, caller }, { id, request_id }) {
-    // Asked before the result is read: a run that ends in between has then stored its result.
+    // Read before the result. If the run ends in between, its result is stored already.
     const isRunning = background.has(request_id) || (await claims.has(caller.tenant, request_id))
     const { error, res, result } = await inUnit(async (context) => {
       await requireRecord(context, 'reactor', id)
@@ -92,7 +96,10 @@ export const getResult = detached({
   },
 })
 
-/** Each session has its own results: another session of the application may have fewer rights. So has no-reveal mode. */
+/**
+ * Each session has its own results, because another session of the application may have fewer rights.
+ * No-reveal mode has its own results too.
+ */
 function starterKey(caller: Caller): string {
   const key =
     caller.session === undefined ? react.callerKey(caller) : `${react.callerKey(caller)}/${caller.session.id}`
@@ -103,7 +110,10 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
   error: { code: 'reactor_failed', message: 'Reactor interrupted', status: 500 },
 }
 
-/** Never rejects. A run whose result cannot be stored counts as interrupted, as one that a stop of the server ended. */
+/**
+ * Never rejects. A run whose result cannot be stored counts as interrupted, like a run that the stop of the
+ * server ended.
+ */
 async function runAndKeep(session: Session, id: string, prepared: react.Prepared): Promise<void> {
   const { background } = session
   const keep: react.Keep = async ({ store, caller, now }, answer) => {
@@ -114,7 +124,7 @@ async function runAndKeep(session: Session, id: string, prepared: react.Prepared
     const whole = toEnded(answer)
     const cards = [...prepared.cards, ...(await findCards(store, caller.tenant, whole))]
     const ended = withoutCodes(whole, cards)
-    // A code that is still in the result is in no part of it that the vault knows, so the result ends with it.
+    // The vault cannot recognize a code elsewhere in the result, so the result expires with that code.
     const options = { expires: Math.min(now + KEPT_MS, firstEnd(store, JSON.stringify(ended), cards)) }
     await store.replace('reactor_result', caller.tenant, { ...record, ended }, options)
   }

@@ -117,22 +117,22 @@ export async function invoke(
     if (!(error instanceof CofferError)) throw error
     const keepError = async (context: Context) => {
       await keepRun(context, session, reactor, run, error, given)
-      // Its message may be that of code, which may contain data.
+      // The message of the error may come from code, and may contain data.
       context.audit.emit(endedAs(event, run, ERRORS[error.code].title))
       await keep?.(context, error)
     }
-    // The caller may be gone, which can be the error itself.
+    // Recorded without a check of rights, because the error may be that the caller is gone.
     await session.record(keepError, keep === undefined ? 'soon' : 'now')
     throw error
   }
 }
 
-/** The code made the request that failed, and may have made names in it of data. */
+/** The code made the request that failed, so names in it may contain data. */
 function throwAsTelling(error: unknown): never {
   throw markAsTelling(error)
 }
 
-/** `raw` as a whole is left out if it tells a secret. */
+/** `raw` is withheld as a whole if it contains a secret. */
 function scrubResult({ tokens, raw }: Response, secrets: Secrets | undefined): Response {
   if (secrets === undefined) return omitUndefined({ tokens, raw })
   const isClean = JSON.stringify(secrets.scrub(raw)) === JSON.stringify(raw)
@@ -163,7 +163,7 @@ function endedAs(
 type Json = Record<string, unknown>
 type Request = { id: string; args?: Json }
 
-/** The body of the request as it was sent; if there was none, the input without the id. */
+/** The body of the request as it was sent; without a body, the input without the id. */
 function bodyOf({ id: _, ...given }: Lenient<Request>): Json {
   const sent = (given as Json)[SENT_BODY]
   return isObject(sent) ? sent : given
@@ -181,13 +181,13 @@ async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promi
 }
 
 /**
- * `secrets`: in no-reveal mode what the code is given; what tells it is left out of the answer. `given`: what the code has,
- * which is left out of what it printed for the page. Events of the run have the object of `event`. `cards`: the tokens
- * and token intents in its arguments whose codes the vault will delete.
+ * `secrets`: in no-reveal mode, the data given to the code, which is redacted in the answer. `given`: the
+ * data of the run, which is redacted in its output for the page. `event`: the object in the events of the
+ * run. `cards`: the tokens and token intents in its arguments whose codes the vault will delete.
  */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
-/** Without `found` the arguments are the message of a proxy: neither detokenized nor cast. */
+/** Without `found` the arguments are the message of a proxy. They are neither detokenized nor cast. */
 export async function prepare(
   context: Context,
   session: Session,
@@ -243,7 +243,7 @@ export async function prepare(
   return { actor: actor.application ?? context.caller, settings, secrets, given, event, invocation, cards }
 }
 
-/** For the tokens in arguments, the permission to invoke reactors grants what token:use does. */
+/** For the tokens in arguments, reactor:invoke is enough in place of token:use. */
 function invokingContext(context: Context): Context {
   return context.as(withGrant('reactor:invoke', context.caller))
 }
@@ -264,13 +264,16 @@ interface Invoking {
   /** Seconds. */
   timeout: number | undefined
   secrets: Secrets | undefined
-  /** Gets the data of the calls of the code, if what the code prints is kept. */
+  /** Collects the data of the code's calls, if the output of the code is stored. */
   given?: GivenData
-  /** @throws CofferError if the code may not be given its arguments any more */
+  /** @throws CofferError if the code may no longer get its arguments */
   mayStart?(context: Context): Promise<void>
 }
 
-/** For whom code runs, and as whom. The run waits for its turn, so the rights are asked again when it starts. */
+/**
+ * The caller and the actor of a run. The run waits for its turn, so the rights are checked again when it
+ * starts.
+ */
 export function invokerOf(
   session: Session,
   { caller, rights }: CodeActor,

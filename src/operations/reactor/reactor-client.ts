@@ -46,13 +46,13 @@ const ATTRIBUTES = new Map([
 ])
 
 interface Noting {
-  /** Gets what the code reads in plaintext. */
+  /** Collects the data that the code reads in plaintext. */
   secrets: Secrets | undefined
-  /** Gets that, and what the code writes. */
+  /** Collects that data, and the data that the code writes. */
   given: GivenData | undefined
 }
 
-/** `actor`: as whom the code calls. */
+/** `actor`: the caller that the code acts as. */
 export function createClientCall(session: Session, actor: Caller, { secrets, given }: Noting): ClientCall {
   const perform = async (name: string, args: readonly unknown[]) => {
     const call = CALLS.get(name)
@@ -71,7 +71,7 @@ export function createClientCall(session: Session, actor: Caller, { secrets, giv
   return Object.assign(perform, { traceId: session.traceId })
 }
 
-/** A copy of the caller that adds the id of each token whose data a call shows it in plaintext. */
+/** A copy of the caller that adds the id of each token whose data it gets in plaintext to `revealed`. */
 function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
   return deriveCaller(actor, ({ transform }) => ({
     transform: (permission, target, orBy) => {

@@ -13,12 +13,15 @@ import { closedInput } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
 import type { StoreWriter } from '../../storage/store.js'
 
-/** Runs of one reactor that are listed. Older ones are removed in batches, because single removals are slow. */
+/** Listed runs of one reactor. Older runs are removed in batches, because single removals are slow. */
 const KEPT_RUNS = 100
 const REMOVED_AT_ONCE = 100
 const KEPT_CHARACTERS = 32 * 1024
 
-/** Stores `run`, which had the data `given` and ended with this error or status, and removes runs beyond {@link KEPT_RUNS}. */
+/**
+ * Stores `run`, and removes runs beyond {@link KEPT_RUNS}. `ended`: the error or status of the run. `given`:
+ * the data of the run.
+ */
 export async function keepRun(
   { store, caller, createUuid, date }: Context,
   { traceId }: Session,
@@ -62,7 +65,7 @@ function cutConsole(lines: ReactorRun['console']): ReactorRunRecord['console'] {
 
 async function removeOldest(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
   const where = { field: 'reactor', value: reactorId }
-  // Reads one record only: a run at this position exists when a batch is due.
+  // Reads one record only: if there is a run at this position, a batch is due.
   const position = { where, page: KEPT_RUNS + REMOVED_AT_ONCE, size: 1 }
   if ((await store.find('reactor_log', tenant, position)).records.length === 0) return
   const { records } = await store.find('reactor_log', tenant, { where, page: 2, size: KEPT_RUNS })

@@ -212,7 +212,7 @@ export async function findFormulaOf(context: Context, { formula_id }: Pick<React
   return formula
 }
 
-/** The application of a reactor; undefined if there is none, or if it was deleted. */
+/** Undefined without an application, or if the application was deleted. */
 export async function findApplicationOf(
   context: Context,
   { application_id }: Pick<ReactorRecord, 'application_id'>,
@@ -253,7 +253,7 @@ async function readBody(context: Context, given: Given, formula_id: string | und
   }
 }
 
-/** A patch in which an application without an id is null, and so removes the one that is there. */
+/** In a patch an application without an id becomes null, which removes the current application. */
 export function unbinding<P extends { application?: { id?: string } | null }>(patch: P): P {
   const { application } = patch
   return application != null && application.id === undefined ? { ...patch, application: null } : patch
@@ -261,7 +261,10 @@ export function unbinding<P extends { application?: { id?: string } | null }>(pa
 
 type Values = Readonly<Record<string, unknown>>
 
-/** The configuration of code and the application that it acts as. @throws CofferError `validation`, with `errors` */
+/**
+ * The configuration of code and the application that it acts as. @throws CofferError `validation`, with
+ * `errors`
+ */
 export async function readBinding(
   { store, caller }: Context,
   given: { configuration?: Values | undefined; application?: { id?: string } | null | undefined },

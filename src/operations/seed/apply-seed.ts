@@ -1,4 +1,7 @@
-/** Seeds: what tenants contain, as data. A seed is checked before anything of it is written, in one unit of work. */
+/**
+ * Seeds are the contents of tenants as data. A seed is checked completely before anything is written, in one
+ * unit of work.
+ */
 import { API_KEY } from '../../domain/access/application.js'
 import { DEFAULT_ROLE } from '../../domain/access/permissions.js'
 import { ITEM_OF_BATCH_STEPS } from '../../domain/expression/budget.js'
@@ -88,7 +91,7 @@ const schema = {
 } as const
 
 type Schema = typeof schema
-/** Named, so that the package's declarations refer to it instead of repeating it. */
+/** Has a name, so that the package's type declarations refer to it and do not repeat it. */
 export interface SeedSchema extends Schema {}
 export const seedSchema: SeedSchema = schema
 export type Seed = Infer<typeof seedSchema>
@@ -136,7 +139,7 @@ type Item = Readonly<Record<string, unknown>>
 export type ListName = Exclude<keyof SeedContents, 'name' | 'settings'>
 
 interface List {
-  /** Its `check` is that of each item, and its `log` the entry of each creation. */
+  /** `check` checks each item. `log` is the entry of each creation. */
   operation: Pick<AnyOf<'change'>, 'check' | 'run' | 'log'>
   /** Default: `run`. `checked` is the result of the check. */
   create?(context: Context, item: never, checked: never): Promise<unknown>
@@ -193,7 +196,7 @@ async function checkSeed({ tenants = [], ...own }: Lenient<Seed>, tools: CheckTo
   return parts
 }
 
-/** `names`: those of the tenant's applications so far. */
+/** `names`: the names of the tenant's earlier applications. */
 function checkApplication(at: string, { key, name }: Item, names: Set<unknown>, errors: PropertyErrors) {
   if (names.has(name)) addError(errors, `${at}.name`, 'is the name of another application')
   names.add(name)
@@ -201,7 +204,7 @@ function checkApplication(at: string, { key, name }: Item, names: Set<unknown>, 
     addError(errors, `${at}.key`, `must be ${API_KEY} and 22 characters of ${BASE58_RULE}`)
 }
 
-/** The item with the ids that `find` gives instead of the names of an application, a formula and reactors. */
+/** The item with ids instead of the names of an application, a formula and reactors. `find` gives the ids. */
 async function refer(item: Item, find: (property: string, name: string) => Promise<string>): Promise<Item> {
   const referred: Record<string, unknown> = { ...item }
   for (const property of ['application', 'formula']) {

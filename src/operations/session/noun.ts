@@ -1,4 +1,7 @@
-/** Sessions are short-lived keys for browsers: a public application creates one, a private one says what it may do. */
+/**
+ * Sessions are short-lived keys for browsers. A public application creates a session; a private application
+ * authorizes it.
+ */
 import { SESSION_KEY } from '../../domain/access/application.js'
 import { formatDate, parseLogDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -109,7 +112,6 @@ async function emit({ store, caller, audit }: Context, type: EventType, record: 
   audit.emit({ type, about: { ...authorized, id: told_as, ...issued, expires_at: formatDate(expires) } })
 }
 
-/** @throws CofferError `validation` */
 function readExpiry(text: string, now: number): number {
   const expires = parseLogDate(text)
   const ahead = expires - now

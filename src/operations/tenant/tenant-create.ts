@@ -6,7 +6,7 @@ import { writeEntries } from '../../framework/events.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
 const MAX_TENANTS = 65_535
-/** Shorter text is not looked for as the beginning of an id. */
+/** A shorter text does not count as the beginning of an id. */
 const MIN_BEGINNING = 4
 /** Characters of an unknown name in an error. */
 const SHOWN = 60
@@ -19,7 +19,10 @@ export async function createVaultRecords(
   await store.insert('user', 0, { id: owner_id, created_at: formatDate(store.now) })
 }
 
-/** The vault's owner owns the tenant. @throws CofferError `conflict` for a name in use, `unprocessable` beyond the limit */
+/**
+ * The vault's owner owns the tenant. @throws CofferError `conflict` for a name in use, `unprocessable` beyond
+ * the limit
+ */
 export async function createTenant(
   store: StoreWriter,
   { name, keys, createUuid }: { name: string; keys: TenantKeyBytes; createUuid(): string },
@@ -44,8 +47,8 @@ export async function createTenant(
 }
 
 /**
- * Finds by id, by name in any case, or by the unique beginning of an id; without one, the oldest tenant.
- * @throws CofferError `not_found`, `usage` for a shared name
+ * Finds by id, by name in any case, or by the unique beginning of an id. Without `nameOrId` it finds the
+ * oldest tenant. @throws CofferError `not_found`, `usage` for a shared name
  */
 export async function findTenant(store: StoreReader, nameOrId?: string): Promise<TenantRecord> {
   if (nameOrId === undefined) return findOldest(store)

@@ -1,4 +1,4 @@
-/** Checks of tokens and patches that need nothing stored. They run before the unit of work. */
+/** Checks of tokens and patches that need no stored data. They run before the unit of work. */
 import { Budget } from '../../domain/expression/budget.js'
 import { checkPatch, prepareToken, type TokenDraft, type TokenRules } from '../../domain/token/token.js'
 import { noRevealError } from '../../errors.js'
@@ -7,10 +7,13 @@ import type { CheckTools } from '../../framework/declaration.js'
 
 export type Given = Readonly<Record<string, unknown>>
 
-/** Attributes whose expressions may tell the data of a token digit by digit. */
+/** Attributes whose expressions could reveal the data of a token digit by digit. */
 export const EXPRESSIONS = ['mask', 'search_indexes', 'fingerprint_expression']
 
-/** The draft of a token, or the request to convert a token intent, which is read when the token is created. */
+/**
+ * The draft of a token, or the request to convert a token intent. The intent is read when the token is
+ * created.
+ */
 export type NewToken = TokenDraft | Conversion
 
 export interface Conversion {
@@ -39,12 +42,15 @@ export async function checkTokenPatch(patch: Given, tools: CheckTools) {
 }
 
 async function readRules({ expires_at }: Given, tools: CheckTools, budget: Budget): Promise<TokenRules> {
-  // The time takes a read of the store, so it is read only to validate an expiry.
+  // Reading the time costs a read of the store, so it is read only to validate an expiry.
   const now = expires_at === undefined || expires_at === null ? 0 : await tools.now()
   return { expressions: await tools.expressions(), budget, now }
 }
 
-/** In no-reveal mode data that a caller did not give is in no expression of theirs. @throws CofferError `forbidden` */
+/**
+ * In no-reveal mode a caller must not apply expressions to data that it did not give. @throws CofferError
+ * `forbidden`
+ */
 export function refuseExpressions({ caller }: Context, given: Given, names: readonly string[]): void {
   const name = caller.isNoReveal && names.find((each) => given[each] !== undefined)
   if (name) throw noRevealError(`${name} here, which may show data`)

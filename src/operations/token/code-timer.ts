@@ -1,6 +1,7 @@
 /**
- * The end of the codes of cards. A code has a time in the record of its token or token intent, after which no read shows it,
- * and a timer: a record that expires then, so that the sweep erases the code.
+ * Ends the verification codes of cards. The record of a token or token intent says when its code ends, and
+ * after that time no read shows the code. A timer, which is a record that expires at the same time, makes the
+ * sweep erase the code.
  */
 import type { CardCode, CodeTimerRecord, TokenRecord } from '../../domain/records/token-record.js'
 import type { DraftCode } from '../../domain/token/token.js'
@@ -18,19 +19,19 @@ type Holder = Pick<CodeTimerRecord, 'holder' | 'holder_id'>
 
 type EraseTools = EventTools & Pick<Host, 'expressions'>
 
-/** The code of a card that is given now: its time begins. */
+/** The time of a new code begins. */
 export async function startCode(
   context: Context,
   holder: Holder,
   { sets: _, ...rest }: DraftCode,
 ): Promise<CardCode> {
   const hours = Number.parseInt(await context.setting('cards.cvc_retention'), 10)
-  // It is `never`.
+  // The setting is `never`.
   if (Number.isNaN(hours)) return rest
   return { ...(await startTimer(context, context.caller.tenant, holder, hours * HOUR_MS)), ...rest }
 }
 
-/** The code that was given before: its time goes on. */
+/** The time of an earlier code continues. */
 export function keepCode(before: CardCode | undefined, { sets: _, ...rest }: DraftCode): CardCode {
   const { masked: __, ...time } = before ?? {}
   return { ...time, ...rest }
@@ -48,14 +49,17 @@ async function startTimer(
   return { until: store.codeTime + lastsMs, timer: id }
 }
 
-/** Removes the timer of a code that is replaced, or gone with its token. A timer that has expired is left to the sweep. */
+/**
+ * Removes the timer of a code that is replaced, or deleted with its token. The sweep removes an expired
+ * timer.
+ */
 export async function stopTimer(store: StoreWriter, tenant: number, code: CardCode | undefined) {
   const { timer } = code ?? {}
   if (timer !== undefined && (await store.get('code_timer', tenant, timer)) !== undefined)
     await store.remove('code_timer', tenant, timer)
 }
 
-/** Erases the code whose timer has expired. Returns the events that are to be enqueued after the commit. */
+/** Erases the code whose timer has expired. Returns the events that must be enqueued after the commit. */
 export async function eraseCode(
   tools: EraseTools,
   tenant: number,
@@ -73,19 +77,19 @@ export async function eraseCode(
     await store.replace(holder, tenant, renewed, { search, keepsModified: true, ...expires })
   }
   if (code === undefined) {
-    // The store reads a record without a code that has ended, so writing what was read erases it.
+    // The store reads a record without an expired code, so writing what was read erases the code.
     await rewrite(record)
     return holder === 'token' ? tellEnd(tools, tenant, record) : []
   }
   if (code.timer === id && code.until !== undefined) {
-    // The state was restored, and the time of its codes goes on where it was saved.
+    // The state was restored, and the time of its codes continues from the saved value.
     const renewed = await startTimer(tools, tenant, { holder, holder_id }, code.until - store.codeTime)
     await rewrite({ ...record, code: { ...code, ...renewed } })
   }
   return []
 }
 
-/** No caller has changed the token, so there is an event and no log record. */
+/** No caller changed the token, so there is an event and no log record. */
 async function tellEnd(tools: EventTools, tenant: number, token: TokenRecord): Promise<Waiting[]> {
   const owner = await tools.store.get('tenant', 0, String(tenant))
   if (owner === undefined) return []

@@ -1,4 +1,4 @@
-/** Creates tokens, also from token intents: gathers what is stored, decides, and then writes. */
+/** Creates tokens, also from token intents: gathers the stored data, decides, and then writes. */
 import { containerSetId } from '../../domain/access/container.js'
 import type { Transform } from '../../domain/access/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
@@ -21,7 +21,10 @@ const ID_DRAWS = 10
 type Named = Pick<TokenRecord, 'id' | 'type'>
 type Show<T> = (context: Context, record: TokenRecord, transform: Transform) => T
 
-/** Creates the token and returns what `show` makes of it, or answers with its duplicate. @throws CofferError `forbidden`, `conflict`, `validation` for its intent */
+/**
+ * Creates the token and returns the result of `show`, or answers with its duplicate. @throws CofferError
+ * `forbidden`, `conflict`, `validation` for its intent
+ */
 export function createToken<T extends Named>(context: Context, wanted: NewToken, show: Show<T>) {
   return 'intent' in wanted ? convertIntent(context, wanted, show) : create(context, wanted, show)
 }
@@ -39,7 +42,7 @@ async function convertIntent<T extends Named>(
     throw invalid('type', 'must be that of the token intent')
   const { token_intent_id: _, ...attributes } = given
   refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
-  // A token keeps no code that verifies a card.
+  // A token of an intent does not keep the verification code of a card.
   const { cvc, ...kept } = intent.type === 'card' ? (intent.data as { cvc?: string }) : {}
   const data = intent.type === 'card' ? kept : intent.data
   const rules = { expressions: await context.expressions(), budget, now: context.now }
@@ -47,7 +50,7 @@ async function convertIntent<T extends Named>(
   const created = await create(context, draft, show, (original) =>
     mergeIntoDuplicate(context, original, draft, rules),
   )
-  // Last, because an import goes on after a row that is refused.
+  // Last, because an import continues after a refused row.
   await store.remove('token_intent', caller.tenant, id)
   await stopTimer(store, caller.tenant, intent.code)
   audit.record('token_intent', id, {
@@ -62,7 +65,7 @@ async function convertIntent<T extends Named>(
 
 /** What is known about a new token before its id is chosen. */
 interface Found {
-  /** What the answer shows. */
+  /** How the answer shows the token. */
   transform: Transform
   tenant: TenantRecord
   fingerprint: string
@@ -70,15 +73,15 @@ interface Found {
   original: TokenRecord | undefined
 }
 
-/** A token id, and whether it is fresh: no token can have had it. */
+/** `isFresh`: no token can have had this id. */
 interface ChosenId {
   id: string
   isFresh: boolean
 }
 
 /**
- * Without `merge`, a duplicate is answered as it is. With `merge`, only a token in the same containers can be a duplicate, and
- * `merge` returns the answer, or undefined if the token is no duplicate.
+ * Without `merge`, a duplicate is answered unchanged. With `merge`, only a token in the same containers can
+ * be a duplicate, and `merge` returns the answer, or undefined if the token is no duplicate.
  */
 async function create<T extends Named>(
   context: Context,
@@ -98,7 +101,6 @@ async function create<T extends Named>(
   return show(context, record, transform)
 }
 
-/** @throws CofferError `forbidden` */
 async function gather(
   context: Context,
   draft: TokenDraft,
@@ -116,7 +118,8 @@ async function gather(
 }
 
 function createRecord(context: Context, draft: TokenDraft, found: Found, id: string): TokenRecord {
-  // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
+  // Spread last: V8 gives an object that gets members after a spread its own hidden class, which costs
+  // microseconds.
   return {
     id,
     tenant_id: found.tenant.id,

@@ -15,7 +15,10 @@ import { logTokenUse, notGranted } from './token-access.js'
 import { READ, readDeclaration, viewIntentData, viewToken } from './token-attributes.js'
 
 const MAX_TOKENS = 100
-/** Approximate limit of the result in characters; a reactor's arguments are sent to its process in one message. */
+/**
+ * Approximate limit of the result in characters. A reactor's arguments are sent to its process in one
+ * message.
+ */
 const MAX_SIZE = 16 * 1024 * 1024
 
 export type FoundExpressions = Awaited<ReturnType<typeof findExpressions>>
@@ -25,7 +28,7 @@ interface Access {
   /** Absent if `reached` logs the uses later. */
   log?: LogEntry
   reached?(record: TokenRecord): void
-  /** The error for unknown tokens; default: one for each of their places. */
+  /** The error for unknown tokens; by default one error for each of their places. */
   unknownError?(ids: readonly string[], errors: PropertyErrors): CofferError
   /** The values of `{{ config: name }}`. */
   configuration?: Readonly<Record<string, unknown>> | undefined
@@ -35,11 +38,14 @@ interface Access {
   transform?: Transform
 }
 
-/** In no-reveal mode expressions put whole values into a call: a filter or a path with a condition could tell parts of one. */
+/**
+ * In no-reveal mode expressions must insert whole values. A filter, or a path with a condition, could reveal
+ * parts of a value.
+ */
 const WHOLE_VALUE =
   /\{\{\s*(?:token(?:_intent)?:)?[^{}|,:"']+(?:\|\s*json:\s*(?:"\$(?:\.[\w-]+|\[\d+\]|\['[\w -]+'\])*"|'\$(?:\.[\w-]+|\[\d+\])*')\s*)?\}\}/g
 
-/** Code is given the data itself, whatever the rule's transform is. */
+/** Code gets the data itself, whatever the rule's transform is. */
 export const USE = {
   permission: 'token:use',
   log: { operation: 'use', message: 'Token used' },
@@ -48,7 +54,7 @@ export const USE = {
 } as const satisfies Access
 const SHOW = { permission: 'token:read', log: READ, whole: 'payload' } as const satisfies Access
 
-/** Adds what a call puts into it to `secrets`: of the data of a token what its reader does not see masked. */
+/** Adds the part of a token's data that its reader sees masked to `secrets`. */
 export function addSecret(secrets: Secrets, { caller }: Context, record: TokenRecord): void {
   const shown = caller.transform('token:read', record) ?? 'redact'
   secrets.add(record.data, viewToken(record, stricterTransform('mask', shown)).data)
@@ -119,7 +125,10 @@ export async function findExpressions(
   return { byText, budget }
 }
 
-/** Expressions inside token data stay. @throws CofferError `validation`, `forbidden`, `too_much_work` */
+/**
+ * Expressions inside token data are not replaced. @throws CofferError `validation`, `forbidden`,
+ * `too_much_work`
+ */
 export async function detokenize<T>(
   context: Context,
   document: T,
@@ -130,7 +139,9 @@ export async function detokenize<T>(
   return render(document, found, { tokens: await readTokens(context, found, access) }, access.whole)
 }
 
-/** The document with the value of each of its expressions. @throws CofferError `validation`, `too_much_work` */
+/**
+ * The document with the value of each of its expressions. @throws CofferError `validation`, `too_much_work`
+ */
 export async function render<T>(
   document: T,
   { byText, budget }: FoundExpressions,
@@ -150,7 +161,7 @@ export async function render<T>(
   return detokenized as T
 }
 
-/** Contract: called for a caller in no-reveal mode, to whom parts of a value would tell it. */
+/** Contract: called for a caller in no-reveal mode, to whom parts of a value would reveal it. */
 function requireWholeValues(byText: FoundExpressions['byText']): void {
   for (const [text, { expression }] of byText) {
     const { usesProxy, references } = expression
@@ -165,7 +176,7 @@ function requireSize(size: number, whole: string): void {
   if (size > MAX_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
 }
 
-/** The values that the references stand for. @throws CofferError `validation`, `forbidden` */
+/** The values of the references. @throws CofferError `validation`, `forbidden` */
 export async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
   const { store, caller } = context
   if (caller.isNoReveal) requireWholeValues(byText)
@@ -196,7 +207,7 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
       } else if (decided === undefined) isDenied = true
       else {
         granted.push({ reference, record, shown: transform ?? decided })
-        // A mask, which is shown instead of the data, may be larger. The size of a token that is denied is not told.
+        // A mask, which replaces the data, may be larger. The size of a denied token is not disclosed.
         size += sizeOf(transform === undefined ? record : record.data)
         requireSize(size, access.whole)
       }

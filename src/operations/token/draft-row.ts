@@ -1,9 +1,8 @@
-/** What a draft of a token becomes in the store. */
+/** The row of a token's draft. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TokenDraft } from '../../domain/token/token.js'
 import type { Context } from '../../framework/context.js'
 
-/** The options of the row. */
 export function putOptions({ searchValues, expires }: TokenDraft) {
   return { search: searchValues, ...omitUndefined({ expires }) }
 }

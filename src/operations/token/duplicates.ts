@@ -1,4 +1,4 @@
-/** Duplicates: tokens of the same fingerprint, and what a caller who may not read them sees of them. */
+/** Duplicates are tokens with equal fingerprints. A caller who may not read a duplicate sees a part of it. */
 
 import { stricterTransform } from '../../domain/access/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
@@ -9,7 +9,9 @@ import { type Condition, eachRecord } from '../../storage/store.js'
 import { logToken, matchesId, whereGranted } from './token-access.js'
 import { addExtras, READ, type TokenView, viewToken } from './token-attributes.js'
 
-/** Whether the token must have no duplicate. Never in no-reveal mode, because a duplicate confirms a guess. */
+/**
+ * Whether the token must have no duplicate. False in no-reveal mode, because a duplicate confirms a guess.
+ */
 export function isDeduplicated(
   { caller }: Context,
   { settings }: TenantRecord,
@@ -19,7 +21,10 @@ export function isDeduplicated(
   return record.deduplicate_token ?? settings.deduplicate_tokens === 'true'
 }
 
-/** The oldest token with the fingerprint. If deduplicate.reveals_existing is false, only tokens that the caller may read count. */
+/**
+ * The oldest token with the fingerprint. If deduplicate.reveals_existing is false, only tokens that the
+ * caller may read count.
+ */
 export async function findDuplicate(context: Context, value: string, more: readonly Condition[] = []) {
   const { store, caller } = context
   const conditions = [{ field: 'fingerprint', value }, ...more]

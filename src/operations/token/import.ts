@@ -1,4 +1,4 @@
-/** Imports tokens in batches: many in one unit of work, each created or refused on its own. */
+/** Imports tokens in batches: many in one unit of work, each created or refused separately. */
 import { Budget, ITEM_OF_BATCH_STEPS } from '../../domain/expression/budget.js'
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -81,7 +81,7 @@ async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<(
   return checked
 }
 
-/** @throws CofferError `conflict` for a batch that does not follow those of its run */
+/** @throws CofferError `conflict` for a batch that does not follow the last batch of its run */
 async function importBatch(
   context: Context,
   { stops = false, run, first = 0 }: Infer<typeof importInput>,
@@ -91,7 +91,7 @@ async function importBatch(
   const actor_id = caller.actor.id
   const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
   const isOwn = before?.actor_id === actor_id
-  // The batch was committed, but its sender did not learn of it, and may send it in smaller ones.
+  // The batch was committed, but its sender did not learn of that, and may send it again in smaller batches.
   const known = isOwn && first >= before.first ? before.results.slice(first - before.first) : []
   if (known.length > 0) return known.slice(0, checked.length || undefined)
   if (before !== undefined && !(isOwn && before.first + before.results.length === first))
@@ -101,7 +101,7 @@ async function importBatch(
   const results = await createRows(context, checked, stops)
   // An empty batch asks how far the run came.
   if (run === undefined || checked.length === 0) return results
-  // A refused row that ended the run is not done: the run may be resumed with a corrected row.
+  // The refused row that ended the run is not recorded, so a resumed run can send a corrected row.
   const done = stops ? results.filter(({ status }) => status !== 'refused') : results
   const record = { id: run, actor_id, first, results: done }
   const options = { expires: now + RESUMABLE_MS }
@@ -110,7 +110,7 @@ async function importBatch(
   return results
 }
 
-/** A row is refused before its first write, so the rows that are written stay whole. */
+/** A row is refused before its first write, so no row is written in part. */
 async function createRows(context: Context, rows: readonly (NewToken | CofferError)[], stops: boolean) {
   const results: RowResult[] = []
   for (const row of rows) {

@@ -1,4 +1,7 @@
-/** The life of tokens: in which months they are active, and their removal with all that belongs to them. */
+/**
+ * The life of tokens: the months in which they are active, and their removal with everything that belongs to
+ * them.
+ */
 
 import { containerSetId } from '../../domain/access/container.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
@@ -15,7 +18,6 @@ import { purgeKey } from '../application/purge-key.js'
 import { eraseCode, stopTimer } from './code-timer.js'
 import { entityTypeOf, messageAbout } from './token-attributes.js'
 
-/** Tools of a sweep within one unit of work. */
 type UnitTools = EventTools & Pick<Host, 'expressions'>
 
 const BATCH = 200
@@ -25,7 +27,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** The recorded time of a type's last creation may be too early by less than this. */
 const NOTED_MS = 1000
 
-/** Counts the use of a token in its month. In the month of its creation it is counted already. */
+/** Counts the use of a token in its month. The month of its creation is counted already. */
 export function recordUse(
   { store, caller: { tenant }, date }: Context,
   { id, created_at }: Pick<TokenRecord, 'id' | 'created_at'>,
@@ -37,7 +39,7 @@ export function recordUse(
   )
 }
 
-/** Keeps a creation counted once: by the month of a token without expiry, else by a record of activity. */
+/** Counts a creation once: by the month of a token without expiry, or by a record of activity. */
 export async function countCreation(
   { store, caller: { tenant } }: Context,
   token: TokenRecord,
@@ -51,10 +53,10 @@ export async function countCreation(
   if (state === 'changed') await recordCreation(store, tenant, token)
 }
 
-/** Removes what belongs to a token that is deleted, and keeps its creation counted. */
+/** Removes the records that belong to a deleted token. Its creation remains counted. */
 export async function removeDependents({ store, caller: { tenant } }: Context, token: TokenRecord) {
   const { id, created_at, code } = token
-  // Started together, their reads share a statement.
+  // Reads that start together share a statement.
   await Promise.all([
     putActivity(store, tenant, activityOf(id, created_at)),
     recordDeletion(store, tenant, token),
@@ -64,14 +66,15 @@ export async function removeDependents({ store, caller: { tenant } }: Context, t
   ])
 }
 
-/** Keeps the time of the last creation of a type for the usage report, also when that token is gone. */
+/** Keeps the time of the last creation of a type for the usage report, even after that token is deleted. */
 function recordCreation(store: StoreWriter, tenant: number, { type, created_at: at }: TokenRecord) {
   return putActivity(store, tenant, { id: `last/${type}`, month: '', at })
 }
 
 /**
- * Records the time of a last creation, unless a newer token of the type exists or a time less than a second older is noted.
- * So deletions at the same time rarely write this one record. Contract: the token may exist still.
+ * Records the time of a last creation, unless a newer token of the type exists, or the recorded time is less
+ * than a second older. So concurrent deletions rarely write this single record. Contract: the token may still
+ * exist.
  */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
   const { id, type: value, created_at } = token
@@ -86,7 +89,7 @@ async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRe
 async function putActivity(store: StoreWriter, tenant: number, activity: ActivityRecord): Promise<void> {
   const known = await store.get('activity', tenant, activity.id)
   if (known !== undefined && known.at > activity.at) return
-  // Not replaced: the newest creation of a type is found by the order in which records are inserted.
+  // Removed and inserted, not replaced, because insertion order finds the newest creation of a type.
   if (known !== undefined) await store.remove('activity', tenant, activity.id)
   await store.insert('activity', tenant, activity)
 }
@@ -118,9 +121,9 @@ export async function countActive({ store, caller: { tenant }, date }: Context):
 type SweepTools = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'containerSets' | 'expressions'>
 
 /**
- * Purges at most `limit` expired records of all tenants, and logs the expiry of tokens and keys; resolves to their number. Drops
- * log records that are no longer kept. After a jump of the clock it also writes the time, so that a later sweep can tell a
- * wrong clock from elapsed time. Stops when `isOver` returns true.
+ * Purges at most `limit` expired records, of any tenant, and logs the expiry of tokens and keys; resolves to
+ * their number. Drops log records that are no longer kept. After a jump of the clock it also writes the time,
+ * so that a later sweep can distinguish a wrong clock from elapsed time. Stops when `isOver` returns true.
  */
 export async function sweepExpired(
   { store, createUuid, deliveries, containerSets, expressions }: SweepTools,
@@ -145,7 +148,7 @@ export async function sweepExpired(
   return swept
 }
 
-/** Applies the setting `logs.keep`. A clock that has just jumped drops nothing. */
+/** Applies the setting `logs.keep`. After a jump of the clock nothing is dropped. */
 async function dropOldLogs(store: Host['store']): Promise<void> {
   const before = await store.read(async (reader) => {
     const keep = await readSetting(reader, 'logs.keep')
@@ -176,9 +179,10 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
 }
 
 /**
- * If the token or intent has expired, purges it, its links and the answers stored about it, and logs the expiry.
- * Returns what is to be enqueued after the commit; `release` takes the containers of a purged token. Contract: called before an id is reused, so that no link of the old
- * token leads to the new one.
+ * If the token or intent has expired, purges it, its links and the answers stored about it, and logs the
+ * expiry. Returns the deliveries that must be enqueued after the commit. `release` takes the containers of a
+ * purged token. Contract: called before an id is reused, so that no link of the old token leads to the new
+ * one.
  */
 export async function purgeToken(
   tools: EventTools & { release(containers: readonly string[]): void },

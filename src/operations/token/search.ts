@@ -1,4 +1,7 @@
-/** Token search by queries, and lists and searches by cursor: translates terms into conditions on the indexes of tokens. */
+/**
+ * Token search by queries, and lists and searches by cursor: translates terms into conditions on the indexes
+ * of tokens.
+ */
 import { isContainerPath } from '../../domain/access/container.js'
 import type { Permission } from '../../domain/access/permissions.js'
 import { addError, refuseErrors } from '../../domain/property-errors.js'
@@ -62,7 +65,7 @@ export const searchTokens = list({
   },
 })
 
-/** Finds what an id stands for that somebody typed. It tells ids alone, so it is not in the log. */
+/** Finds the ids that a typed text stands for. It discloses ids only, so it is not logged. */
 export const findTokens = list({
   name: 'token find',
   summary: 'Find tokens by their id or its first 8 characters.',
@@ -156,25 +159,28 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
   return field === 'container' ? inContainers(context, [value]) : { field, value }
 }
 
-/** If search.masked_data is false, restricts `condition` to tokens whose data the caller sees: a search discloses data, also by negation. */
+/**
+ * If search.masked_data is false, restricts `condition` to tokens whose data the caller sees, because a
+ * search discloses data, also by negation.
+ */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   if (context.caller.isNoReveal)
     throw noRevealError('the search terms data and fingerprint, which confirm guesses')
   const { grants: [first, ...others] = [], dependsOnId } = context.caller
   if (first === undefined || (await context.setting('search.masked_data'))) return condition
   if (dependsOnId === true) return { or: [] }
-  // The caller itself would note these decisions in an explanation.
+  // Decided without the caller, which would record these decisions in an explanation.
   const { transform } = decideBy(first, ...others)
   const isRevealed = (containers: readonly string[]) => transform('token:read', { containers }) === 'reveal'
   return { and: [condition, await whereAllowed(context, ['token:read'], isRevealed)] }
 }
 
-/** Where a query is possible that a search by cursor refuses. */
+/** Advice for a query that a search by cursor refuses. */
 const BY_PAGE = '; POST /tokens/search takes more'
 
 /**
- * Sorts the fields, so that a cursor fits equal filters. `pathOf`: the property under which an error of a field is.
- * `advice`: the end of a message about fields that cannot be together.
+ * Sorts the fields, so that a cursor fits equal filters. `pathOf`: the property whose error a field causes.
+ * `advice`: the end of a message about fields that cannot be combined.
  */
 function checkFields(
   fields: readonly SearchField[],

@@ -18,14 +18,16 @@ const RULE_STEPS = 20
 
 type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'is_intent'>
 
-/** Records an access to the token or intent for the log alone: it does not count as a use in the usage report. */
+/**
+ * Records an access to the token or intent in the log only. It does not count as a use in the usage report.
+ */
 export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   const entry = as && { ...as, message: messageAbout(record, as.message) }
   const { id, type } = record
   audit.record(entityTypeOf(record), id, entry, transform, { id, type })
 }
 
-/** Records an access to the token for the log and the usage report, which does not count intents. */
+/** Records an access to the token in the log and in the usage report, which does not count intents. */
 export function logTokenUse(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   logToken(context, record, as, transform)
   return record.is_intent ? undefined : recordUse(context, record)
@@ -53,8 +55,8 @@ export async function filterConditions(context: Context, filters: TokenFilters):
 }
 
 /**
- * Each is shown by its own rule, because its containers may have changed since it was located. `asking`: the caller, whose
- * rights may have changed by the time of a unit of work.
+ * Each token is shown by its own rule, because its containers may have changed since it was located.
+ * `asking`: the caller, whose rights may have changed by the time of a unit of work.
  */
 export function listGranted(
   asking: Caller,
@@ -81,13 +83,13 @@ export function listGranted(
   }
 }
 
-/** A list is read in another way if rules depend on token ids. */
+/** If rules depend on token ids, a list is read in another way. */
 function rightsChanged(): CofferError {
   const message = 'The rights of the caller have changed while the list was read. Try again.'
   return new CofferError('unavailable', message, { retryAfterSeconds: 1 })
 }
 
-/** Undefined unless rules depend on token ids: then the index of containers cannot decide. */
+/** Undefined unless rules depend on token ids, because the index of containers then cannot decide. */
 export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]) {
   if (dependsOnId !== true) return undefined
   const all = ['token:read', ...needed] as const
@@ -95,7 +97,10 @@ export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]
     all.every((each) => caller.transform(each, record) !== undefined)
 }
 
-/** Decides by the rules once for each distinct set of containers, which are few, unless {@link matchesId} decides. */
+/**
+ * Decides by the rules once for each distinct set of containers, of which there are few. If {@link matchesId}
+ * decides, the rules are ignored here.
+ */
 export async function whereGranted(
   context: Context,
   conditions: readonly Condition[],
@@ -111,7 +116,7 @@ export async function whereGranted(
   return and.length === 0 ? undefined : { and }
 }
 
-/** A trailing * matches what follows. Only prefixes that end within a name are compared with all sets. */
+/** A trailing * matches any text. Only prefixes that end within a name are compared with all sets. */
 export async function inContainers(context: Context, patterns: readonly string[]): Promise<Condition> {
   const or: Condition[] = []
   const prefixes: string[] = []
@@ -129,7 +134,7 @@ export async function inContainers(context: Context, patterns: readonly string[]
   return { or }
 }
 
-/** `matches`: holds only for sets on all of whose containers the caller has these permissions. */
+/** `matches` applies only to sets on all of whose containers the caller has these permissions. */
 export function whereAllowed(
   context: Context,
   permissions: readonly Permission[],
@@ -142,21 +147,23 @@ export function whereAllowed(
 }
 
 interface Wanted {
-  /** Container paths. A set that matches has, for each of these lists, a container on or below one of its paths. */
+  /**
+   * Container paths. A matching set has, for each of these lists, a container on or below one of its paths.
+   */
   areas: readonly (readonly string[])[]
   matches(containers: readonly string[]): boolean
-  /** Of deciding about one container. */
+  /** Steps of deciding about one container. */
   steps: number
 }
 
 /**
- * Tokens whose set of containers `matches`. The index tells which tokens are in the areas; of the sets there, either those that
- * match are named or those that do not, whichever are fewer. Contract: callers of a list check what they show, because the
- * sets may have changed since.
+ * Tokens whose set of containers `matches`. The index finds the tokens in the areas. The condition names
+ * either the matching or the other sets there, whichever are fewer. Contract: callers of a list check what
+ * they show, because the sets may have changed since.
  */
 async function whereContainers(context: Context, { areas, matches, steps }: Wanted): Promise<Condition> {
   const { caller, turns, containerSets } = context
-  // An area that is everything excludes nothing.
+  // The root contains everything, so an area with it excludes nothing.
   const narrow = areas.filter((paths) => !paths.includes('/'))
   const isNear = (containers: readonly string[]) =>
     narrow.every((paths) => containers.some((container) => paths.some((path) => container.startsWith(path))))

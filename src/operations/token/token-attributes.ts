@@ -20,7 +20,7 @@ export function entityTypeOf({ type, is_intent }: Pick<TokenRecord, 'type' | 'is
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
-/** Says "Token intent" instead of "Token" if it is one. */
+/** Says "Token intent" instead of "Token" for an intent. */
 export function messageAbout({ is_intent }: Pick<TokenRecord, 'is_intent'>, message: string): string {
   return is_intent ? message.replace('Token', 'Token intent') : message
 }
@@ -85,7 +85,7 @@ const expires_at = {
   description: 'When the token expires: M/D/YYYY, M/D/YYYY h:mm:ss AM +hh:mm, or ISO 8601.',
 } as const
 
-/** The attributes that say what is stored. */
+/** The attributes of the stored value. */
 export const valueAttributes = {
   type: { type: 'string', enum: TOKEN_TYPE_NAMES, description: `One of ${TOKEN_TYPE_NAMES.join(', ')}.` },
   data: commonAttributes.data,
@@ -157,18 +157,21 @@ export const tokenOutput = output.component('Token', columns, {
 
 export type TokenView = Infer<typeof tokenOutput>
 
-/** The columns of exports and seeds: attributes that `create` accepts. Programs rely on their order; a new one goes behind these. */
+/**
+ * The columns of exports and seeds: attributes that `create` accepts. Programs rely on their order, so append
+ * new ones.
+ */
 export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
   (name) => name in createAttributes,
 )
 
 /**
- * `data` is absent if it is redacted, or if it is masked and the token has no mask; it is null if the mask yields null.
- * Unset attributes are absent, and in no-reveal mode the fingerprint.
+ * `data` is absent if it is redacted, or if it is masked and the token has no mask. It is null if the mask
+ * yields null. Unset attributes are absent. In no-reveal mode the fingerprint is absent too.
  */
 export function viewToken(record: TokenRecord, transform: Transform, to?: Pick<Caller, 'isNoReveal'>) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
-  // One literal: an object made from a list of names costs reads and creations microseconds.
+  // One literal, because an object made from a list of names costs reads and creations microseconds.
   const view: Record<keyof TokenView, unknown> = {
     id: record.id,
     tenant_id: record.tenant_id,
@@ -196,7 +199,7 @@ export function viewToken(record: TokenRecord, transform: Transform, to?: Pick<C
 
 const PRIVACY = /^\/(general|bank|pci|pii)\/(low|moderate|high)\/$/
 
-/** The attribute of clients from before there were containers; undefined for a container that they do not know. */
+/** For clients that are older than containers; undefined for a container that these clients do not know. */
 function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'] {
   const [, classification, impact_level] = PRIVACY.exec(containers[0]!) ?? []
   const restriction_policy = mask === undefined ? 'redact' : 'mask'
@@ -215,7 +218,7 @@ export function viewWritten(
   return addExtras(view, { deduplicated: false })
 }
 
-/** A copy of an object whose members were set one by one would cost a microsecond. */
+/** Changes `view` itself, because a copy would cost a microsecond. */
 export function addExtras(view: TokenView, _extras: NonNullable<TokenView['_extras']>): TokenView {
   return Object.assign(view, { _extras })
 }

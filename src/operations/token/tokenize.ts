@@ -17,7 +17,7 @@ import { CREATED, type TokenView, tokenOutput, valueAttributes, viewWritten } fr
 const MAX_TOKENS = 1000
 const GENERATED_AT_ONCE = 100
 
-/** `path`: that of the request in the document. */
+/** `path`: the place of the request in the document. */
 type DraftAt = readonly [path: string, draft: NewToken]
 
 export const tokenize = change({

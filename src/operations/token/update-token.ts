@@ -20,7 +20,10 @@ const LARGEST_DATA = 4 * 1024 * 1024
 const MERGED_LIMITS =
   'must have at most 4,194,304 characters as JSON, and 50,000 values and property names, once it is merged'
 
-/** Applies a merge patch, or changes nothing and returns the duplicate. @throws CofferError `validation`, `forbidden` */
+/**
+ * Applies a merge patch, or changes nothing and returns the duplicate. @throws CofferError `validation`,
+ * `forbidden`
+ */
 export async function updateToken(context: Context, before: TokenRecord, patch: Given, budget: Budget) {
   const transform = requireTransform(context, 'token:update', before)
   refuseExpressions(context, patch, EXPRESSIONS)
@@ -39,9 +42,10 @@ export async function updateToken(context: Context, before: TokenRecord, patch: 
 }
 
 /**
- * Merges the data and metadata of the draft into the original if the caller may update that token, else changes nothing.
- * Undefined if only the expression of the draft makes the original its duplicate: the caller can choose that expression, so
- * it must not decide which token is changed. Other attributes of the draft describe a new token and are not merged.
+ * Merges the data and metadata of the draft into the original if the caller may update that token; otherwise
+ * changes nothing. Undefined if the original is a duplicate only by the expression of the draft: the caller
+ * can choose that expression, so it must not decide which token is changed. Other attributes of the draft
+ * describe a new token and are not merged.
  */
 export async function mergeIntoDuplicate(
   context: Context,
@@ -72,7 +76,7 @@ async function putPatched(
   draft: TokenDraft,
   fingerprint: string,
 ): Promise<TokenRecord> {
-  // Repeated patches could grow a token without limit; only a single request is limited.
+  // Only a single request is limited, so repeated patches could grow a token without limit.
   const { data } = draft.record
   const isTooLarge = () => JSON.stringify(data).length > LARGEST_DATA || countValues(data) > MAX_JSON_VALUES
   if (patch.data !== undefined && isTooLarge()) throw invalid('data', MERGED_LIMITS)

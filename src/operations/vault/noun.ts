@@ -1,4 +1,6 @@
-/** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
+/**
+ * Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner.
+ */
 import { owner, wholeVault } from '../../framework/declaration.js'
 import { detached } from '../../framework/operation.js'
 import { anyJson, boolean, count, object, text, uuid } from '../../framework/output.js'
@@ -80,7 +82,9 @@ const backUpVault = detached({
   run: async ({ vault }, { file }) => ({ file, bytes: await vault().maintenance().backup(file) }),
 })
 
-/** For the process that changes the key slots. `replaces`: the `mac` of the header that it has changed. */
+/**
+ * For the process that changes the key slots. `replaces`: the `mac` of the header that this process changed.
+ */
 const replaceHeader = detached({
   access: wholeVault,
   name: 'vault replace-header',

@@ -129,7 +129,7 @@ export const changePassphrase = offline({
   },
 })
 
-/** What the removal of a slot does not do. */
+/** The limits of removing a slot, for the confirmation. */
 const AFTER_REMOVAL =
   'Somebody who has kept the removed key and an older vault.json or backup can still read the files: only ' +
   '`coffer vault rekey` locks them out of the vault.'

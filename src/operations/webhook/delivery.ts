@@ -83,7 +83,7 @@ interface Filters {
   state?: (typeof STATES)[number]
 }
 
-/** How the deliveries that were tried are found. */
+/** Finds the deliveries that were tried. */
 function listingOf({
   id,
   event,
@@ -99,7 +99,7 @@ function listingOf({
   }
 }
 
-/** At most `size`, after the first `first`, and the number of all. */
+/** Reads at most `size` deliveries, and skips the first `first`. `total`: the number of all deliveries. */
 async function readTried(
   session: Session,
   listing: Listing<'delivery', View>,
@@ -107,7 +107,7 @@ async function readTried(
 ): Promise<{ data: View[]; total: number }> {
   const read = (page: number, of = size) => readList(session, listing, { page, size: of })
   if (size === 0) return { data: [], total: (await read(1, 1)).pagination.total_items! }
-  // A part that does not begin with a page is within two pages.
+  // A range that does not begin with a page spans two pages.
   const page = Math.floor(first / size) + 1
   const skipped = first % size
   const { data, pagination } = await read(page)
@@ -165,7 +165,7 @@ function viewDelivery(record: DeliveryRecord, hook: WebhookRecord | undefined, {
   return { ...shown, ...describeWaiting(record, hook), type: event.type, payload: JSON.parse(text, leave) }
 }
 
-/** What the webhook says about a delivery that waits: it is not stored with each of them. */
+/** The webhook has this information about waiting deliveries, so it is not stored with each of them. */
 function describeWaiting(
   record: DeliveryRecord,
   hook: WebhookRecord | undefined,

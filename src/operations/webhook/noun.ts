@@ -1,4 +1,4 @@
-/** Webhooks: addresses that are told of events. */
+/** Webhooks are addresses that get events. */
 import { checkEmail } from '../../domain/invitation/mail-server.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
 import { readDestination } from '../../domain/proxy/proxy.js'
@@ -107,7 +107,7 @@ const createWebhook = detached({
   },
 })
 
-/** What is known of an address that was not tried yet. `before`: what was known of the webhook. */
+/** The state of an address that was not tried yet. `before`: the webhook's earlier state. */
 function describeRefusal(
   failure: string | undefined,
   date: string,
@@ -154,7 +154,7 @@ const updateWebhook = detached({
       const before = await webhooks.require(context, id)
       const { date } = context
       const enabled_at = before.status === 'enabled' ? before.enabled_at : date
-      // The address may be another one, or may work again: it is tried now.
+      // The address may have changed, or may work again, so it is tried now.
       const destination = describeRefusal(failure, date, before.destination)
       const record = await webhooks.change(context, before, {
         ...attributes,
@@ -177,7 +177,7 @@ const deleteWebhook = webhooks.delete({
     await subscribe(context.store, context.caller.tenant, { id })
     const where = { field: 'webhook', value: id }
     await removeAll(context, 'waiting_batch', where)
-    // The rest is not sent, and expires.
+    // The remaining deliveries are not sent, and expire.
     await removeAll(context, 'delivery', where, MAX_REMOVED)
     lookAgain(context, id)
   },
@@ -193,7 +193,7 @@ const listEventTypes = query({
   run: async () => [...EVENT_TYPES],
 })
 
-/** Has the queue look at what waits for the webhook, after the commit. */
+/** Makes the queue look at the waiting events of the webhook, after the commit. */
 function lookAgain(context: Context, id: string): void {
   context.enqueue([{ kind: 'delivery', tenant: context.caller.tenant, lane: id }])
 }
@@ -202,11 +202,11 @@ const view = ({ enabled_at: _, ...shown }: WebhookRecord): Infer<typeof webhookO
 
 type Given = Partial<Record<'name' | 'url' | 'notify_email', string> & { events: (string | undefined)[] }>
 
-/** The attributes as stored. Empty text is no address. @throws CofferError `validation` */
+/** The attributes as stored. Empty text means no address. @throws CofferError `validation` */
 function readBody({ name = '', url = '', events = [], notify_email: email }: Given) {
   const notify_email = email === '' ? undefined : email
   const errors: PropertyErrors = {}
-  // Samples of the documentation have colons.
+  // Samples in the documentation have colons.
   const types = events.flatMap((each) => (each === undefined ? [] : each.replaceAll(':', '.')))
   const wrong = types.find((type) => !EVENT_TYPES.includes(type))
   const advice = (wrong && suggestName(wrong, EVENT_TYPES)) || ': see GET /webhooks/event-types'

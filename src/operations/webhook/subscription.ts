@@ -4,7 +4,10 @@ import type { Waiting } from '../../framework/ports/deliveries.js'
 import type { StoreWriter } from '../../storage/store.js'
 import { addMail } from '../invite/mail.js'
 
-/** Disables a webhook to which an event could not be sent. Returns what is to be enqueued after the commit. */
+/**
+ * Disables a webhook to which an event could not be sent. Returns the deliveries that must be enqueued after
+ * the commit.
+ */
 export async function disableWebhook(tools: EventTools, tenant: number, id: string): Promise<Waiting[]> {
   const { store } = tools
   const before = await store.get('webhook', tenant, id)
@@ -16,7 +19,7 @@ export async function disableWebhook(tools: EventTools, tenant: number, id: stri
   return to === undefined ? [] : [await addMail(tools, tenant, { to, webhook: { name, url } })]
 }
 
-/** Keeps in the tenant's record, which every request reads, what the webhook subscribes to. */
+/** Copies the webhook's subscriptions into the tenant's record, which every request reads. */
 export async function subscribe(
   store: StoreWriter,
   tenant: number,

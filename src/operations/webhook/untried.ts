@@ -5,10 +5,9 @@ import type { Context, Session } from '../../framework/context.js'
 import type { Condition, StoreReader } from '../../storage/store.js'
 import { countUntried, readDeliveries } from './waiting.js'
 
-/** Batches that one unit of work opens. */
 const AT_ONCE = 20
 
-/** `id` is that of a webhook or of a delivery. */
+/** `id`: of a webhook or of a delivery. */
 export interface UntriedFilter {
   id?: string | undefined
   event?: string | undefined
@@ -16,11 +15,10 @@ export interface UntriedFilter {
 
 export interface Untried {
   deliveries: DeliveryRecord[]
-  /** All that match. */
   total: number
 }
 
-/** At most `size` of the matches, after the first `first`. */
+/** Reads at most `size` matches, and skips the first `first`. */
 export async function readUntried(
   session: Session,
   { id, event }: UntriedFilter,
@@ -36,7 +34,7 @@ export async function readUntried(
     const all = found.one === undefined ? [] : [found.one].filter(matches)
     return { deliveries: all.slice(first, first + size), total: all.length }
   }
-  // Without a filter of events the index tells how many there are, so the page is all that is read.
+  // Without a filter of events, the index gives the total, so only the page is read.
   const counted = event === undefined ? await count(session, found.webhooks) : undefined
   if (counted !== undefined && counted <= first) return { deliveries: [], total: counted }
   const deliveries: DeliveryRecord[] = []
@@ -70,7 +68,7 @@ function count(session: Session, webhooks: readonly string[]): Promise<number> {
   })
 }
 
-/** The events of each batch in order, of the newest batch first. Reads a few in each unit of work. */
+/** The events of each batch in order, newest batch first. Each unit of work reads a few batches. */
 async function* eachBatch(session: Session, where: Condition | undefined): AsyncGenerator<DeliveryRecord[]> {
   const seek = async ({ store, caller: { tenant } }: Context, below: number | undefined) => {
     const query = { size: AT_ONCE, below, ...(where && { where }) }

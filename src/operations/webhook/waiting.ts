@@ -1,4 +1,4 @@
-/** What waits for one webhook: events that were never tried, in batches, and deliveries that are tried again. */
+/** Waiting events of a webhook: events that were never tried, in batches, and deliveries that are retried. */
 import { formatDate } from '../../domain/dates.js'
 import type {
   DeliveryRecord,
@@ -12,15 +12,16 @@ import { type EventTools, keptUntil, writeEntries } from '../../framework/events
 import type { Outbound } from '../../framework/ports/outbound.js'
 import type { Condition, Store, StoreReader, StoreWriter } from '../../storage/store.js'
 
-/** So many events of one webhook wait for their first attempt, and so many deliveries for another. Older ones are dropped. */
+/**
+ * The limit for the events of a webhook that wait for their first attempt, and for its deliveries that wait
+ * for a retry. The oldest beyond it are dropped.
+ */
 export const MAX_WAITING = 10_000
-/** Rows that one unit of work reads or drops. */
 const AT_ONCE = 200
 const A_FEW = 20
-/** Longer than a unit of work takes, and than the clocks of servers differ by. */
+/** Longer than any unit of work, and than the difference between the clocks of servers. */
 const CERTAIN_MS = 5 * 60_000
 
-/** A webhook of a tenant. */
 export interface Hook {
   tenant: number
   id: string
@@ -35,7 +36,6 @@ const triedAgain = (id: string): Condition => ({
   ],
 })
 
-/** The number of events that were never tried. */
 export async function countUntried(reader: StoreReader, { tenant, id }: Hook): Promise<number> {
   const count = async (where: Condition) =>
     (await reader.locate('waiting_batch', tenant, { where, page: 1, size: 1 })).total
@@ -60,7 +60,7 @@ export async function oldestBatches(
   return found
 }
 
-/** The events that wait in a batch, as deliveries. */
+/** The waiting events of a batch, as deliveries. */
 export async function readDeliveries(
   reader: StoreReader,
   tenant: number,
@@ -72,8 +72,9 @@ export async function readDeliveries(
 }
 
 /**
- * Makes deliveries of events that were never tried: of at most `most` that may be sent, which are due for others after
- * `leaseMs`; and of those that may not be sent any more. Returns those that may be sent, and the batches that are left.
+ * Makes deliveries of events that were never tried. At most `most` of these may be sent; after `leaseMs` they
+ * are due for other servers. Further deliveries may no longer be sent. Returns the deliveries that may be
+ * sent, and the batches that still have events.
  */
 export async function takeEvents(
   store: StoreWriter,
@@ -104,7 +105,7 @@ export async function takeEvents(
   return { taken, left: [] }
 }
 
-/** An event of before the webhook was enabled is not sent, and none while it is disabled. */
+/** Events are not sent if they were created before the webhook was enabled, or while it is disabled. */
 export function mayBeSent(
   { created_at }: Pick<WaitingBatchRecord, 'created_at'>,
   hook: WebhookRecord | undefined,
@@ -122,7 +123,7 @@ async function replaceWaiting(
   else await store.replace('waiting_batch', tenant, rest, keptUntil(rest))
 }
 
-/** Why an address may not be called, as far as this is known without a look-up of its name. */
+/** Why an address may not be called, as far as this is known without resolving its name. */
 export function refusalOf(outbound: Outbound, url: string): string | undefined {
   try {
     outbound.reach(new URL(url))
@@ -133,7 +134,7 @@ export function refusalOf(outbound: Outbound, url: string): string | undefined {
   }
 }
 
-/** Stores what is known of the destination, if that is news. */
+/** Stores the state of the destination, if it has changed. */
 export async function noteDestination(
   store: StoreWriter,
   { tenant, id }: Hook,
@@ -148,7 +149,7 @@ export async function noteDestination(
   await store.replace('webhook', tenant, known === undefined ? rest : { ...rest, destination: known })
 }
 
-/** Whether this is what is stored, since whenever. */
+/** Whether the state is stored already. `since` does not count. */
 export function isKnown(before: DestinationState | undefined, now: DestinationState | undefined): boolean {
   if (before === undefined || now === undefined) return before === now
   const { state, failure, next_attempt_at } = now
@@ -156,7 +157,10 @@ export function isKnown(before: DestinationState | undefined, now: DestinationSt
   return isSame && next_attempt_at === before.next_attempt_at
 }
 
-/** Drops the oldest of what waits beyond {@link MAX_WAITING}, and returns the number of dropped events and of those that may still come. */
+/**
+ * Drops the oldest waiting events beyond {@link MAX_WAITING}. `dropped`: their number. `spare`: how many
+ * events may still be added.
+ */
 export async function dropExcess(
   store: Store,
   hook: Hook,
@@ -171,7 +175,7 @@ export async function dropExcess(
   const drop = async (most: number, dropSome: typeof dropBatches) => {
     for (let left = most; left > 0; ) {
       const count = await store.write(async (writer) => {
-        // Another process that drops at the same time has counted the same excess.
+        // If another process drops at the same time, it has counted the same excess.
         if ((await droppedOf(writer, hook)) !== before + dropped) return 0
         const count = await dropSome(writer, hook, left)
         if (count > 0) await noteDropped({ store: writer, createUuid }, hook, count)
@@ -220,7 +224,7 @@ async function dropDeliveries(store: StoreWriter, { tenant, id }: Hook, most: nu
   return locations.length
 }
 
-/** Counts them on the webhook, and in the log. */
+/** Records the number on the webhook, and in the log. */
 async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: number): Promise<void> {
   const { store, createUuid } = tools
   const hook = await store.get('webhook', tenant, id)
@@ -234,8 +238,9 @@ async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: numbe
 }
 
 /**
- * Removes batches of events that wait for no webhook any more. Those are older than the oldest that waits, by their order
- * and by their time: units of work that are committed at once may be stored in a mixed order.
+ * Removes batches of events that no webhook waits for. These batches are older than the oldest waiting batch,
+ * by its order and by its time. The time is compared with a margin, because concurrent units of work may be
+ * stored in another order.
  */
 export async function removeTaken(store: Store, tenant: number): Promise<void> {
   for (let found = AT_ONCE; found === AT_ONCE; ) {
