@@ -1,4 +1,4 @@
-/** Mail by SMTP, over one connection for what waits together. */
+/** Mail by SMTP. Mails that wait together are sent over one connection. */
 import { formatDate } from '../domain/dates.js'
 import { wrapLetter } from '../domain/invitation/letter.js'
 import type { MailRecord } from '../domain/records/records.js'
@@ -10,10 +10,10 @@ import type { Delivery, Mailer, Message } from './smtp.js'
 
 const FIRST_DELAY_MS = 30_000
 const LONGEST_DELAY_MS = 3_600_000
-/** Mail without a link is tried as long as a link works. */
+/** A mail without a link is retried for as long as a link is valid. */
 const TRIED_MS = 72 * 60 * 60 * 1000
 
-/** Loads the SMTP library with the first mail. */
+/** The SMTP library is loaded with the first mail. */
 async function openMailer(settings: { url: string; ca: string | undefined }): Promise<Mailer> {
   return (await import('./smtp.js')).openSmtp(settings)
 }
@@ -25,7 +25,6 @@ export class MailChannel implements Channel<'mail'> {
   readonly #store: Store
   readonly #queue: Pick<DeliveryPort, 'publicUrl'>
   readonly #open: typeof openMailer
-  /** By tenant. */
   readonly #mailers = new Map<number, Mailer>()
 
   constructor(store: Store, queue: Pick<DeliveryPort, 'publicUrl'>, open = openMailer) {
@@ -71,7 +70,10 @@ function leave(mail: MailRecord): MailRecord | undefined {
   return mail.state === 'waiting' ? { ...mail, state: 'outbox' } : undefined
 }
 
-/** The mail after another attempt; undefined leaves a mail that waits no longer, unless it was sent. */
+/**
+ * The record after another attempt; undefined leaves the record. Only a sent mail changes a record that no
+ * longer waits.
+ */
 function afterAttempt(mail: MailRecord, delivery: Delivery, server: string, now: number) {
   const attempts = mail.attempts + 1
   if (delivery.outcome === 'sent') {
@@ -90,7 +92,7 @@ function messageOf(mail: MailRecord, { from, publicUrl }: Pick<MailSettings, 'fr
   const letter = letterOf(mail, publicUrl)
   const { subject, text } = letter
   const date = Date.parse(mail.created_at)
-  // The Message-ID (RFC 5322, 3.6.4), the same at every attempt.
+  // The Message-ID (RFC 5322, 3.6.4), equal at every attempt.
   const id = `<${mail.id}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`
   return { id, from, to: mail.to, subject, text, html: wrapLetter(letter), date }
 }

@@ -1,4 +1,7 @@
-/** Sends what is committed and waits: mail, and events. A record holds the state of its delivery, which so survives a restart. */
+/**
+ * Sends mail and events after their commit. The record of each holds the state of its delivery, so the queue
+ * survives a restart.
+ */
 import { formatDate, minuteOf } from '../domain/dates.js'
 import type { RecordOf, TenantRecord } from '../domain/records/records.js'
 import type { DeliveryPort, Lane, Waiting, WaitingRecord } from '../framework/ports/deliveries.js'
@@ -11,16 +14,15 @@ import {
   type StoreWriter,
 } from '../storage/store.js'
 
-/** ms that a stopping server waits for deliveries under way. */
+/** ms that a stopping server waits for attempts in progress. */
 const STOP_MS = 2_000
-/** A server calls `resume` so often. */
+/** ms between two calls of `resume` by a server. */
 const RESUMED_MS = 30_000
 const MINUTE_MS = 60_000
-/** After a longer time between two calls of `resume`, all that waits is read, and not only what became due. */
+/** After a longer time between two calls of `resume`, all waiting records are read. */
 const LONGEST_SPAN_MS = 10 * MINUTE_MS
-/** Records that one unit of work reads or changes. */
 const AT_ONCE = 100
-/** Batches of a lane that are known by their ids. The others are found in the store. */
+/** Batches whose ids a lane remembers. Further batches are found in the store. */
 const MAX_BATCHES = 1000
 const WAITING: Condition = { field: 'state', value: 'waiting' }
 
@@ -28,61 +30,58 @@ type Enqueue = DeliveryPort['enqueue']
 type Kind = Lane['kind']
 type Queued = RecordOf[Kind]
 
-/** An attempt changes its record so. */
+/** How an attempt changes its record. */
 export interface Outcome<K extends Kind> {
-  /** Returns the record to be stored; undefined leaves it. `enqueue`: has more sent, after the commit. */
+  /**
+   * Returns the record to be stored; undefined leaves it. `enqueue` adds deliveries, which are sent after the
+   * commit.
+   */
   change(record: RecordOf[K], writer: StoreWriter, enqueue: Enqueue): Promise<RecordOf[K] | undefined>
-  /** It concerns all of the lane that is due, and changes each record. */
+  /** The outcome applies to every due record of the lane, and changes each. */
   isOfLane?: boolean
-  /** The destination may not be called now: nothing of the lane is tried, but one every 30 s. */
+  /** The destination may not be called now. One record of the lane is tried every 30 s, and no other. */
   closes?: boolean
-  /** What waited for the destination may be tried now. */
+  /** The destination works, so the waiting records of the lane may be tried now. */
   opens?: boolean
-  /** Tells the operator of a failure that concerns so many. */
+  /** Formats the notice to the operator for `count` failed deliveries. */
   notice?(count: number): string
 }
 
-/** Records that were taken from batches for an attempt. */
 export interface Taken<K extends Kind> {
   records: RecordOf[K][]
-  /** Batches that can be taken from now. */
   left: string[]
-  /** More can be taken `now`; or `later`, in 30 s; or none is left, as far as the store shows. */
+  /** When more records can be taken: `now`, `later` (in 30 s), or `none` if the store shows no others. */
   more: 'now' | 'later' | 'none'
   closes?: boolean
   notice?: string
 }
 
-/** One way of sending. */
 export interface Channel<K extends Kind> {
   readonly kind: K
-  /** The number of attempts of one lane at the same time. */
   readonly atOnce: number
-  /** More than one attempt can take. */
+  /** Longer than one attempt can take. */
   readonly leaseMs: number
   laneOf(record: RecordOf[K]): string
   putOptions?(record: RecordOf[K]): PutOptions
   send(tenant: number, record: RecordOf[K]): Promise<Outcome<K>>
-  /** What is there if records may wait in batches. */
   readonly batches?: BatchChannel<K>
-  /** Nothing of the tenant waits. */
+  /** Called when the tenant's queue is empty. */
   rest?(tenant: number): void
-  /** Ends what is under way. */
   abort(): void
 }
 
 export interface BatchChannel<K extends Kind> {
-  /** After so many were enqueued in a lane, `bound` is called for the first time. */
+  /** Records enqueued in a lane before the first call of `bound`. */
   readonly boundAfter: number
-  /** The lanes of a tenant that can have batches. */
   lanesOf(tenant: TenantRecord): string[]
-  /** The records of a lane. */
   whereLane(lane: string): Condition
-  /** Takes at most `most` out of batches: out of `ids` if there are any, else out of the oldest. */
+  /** Takes at most `most` records out of batches: of `ids`, or of the oldest batches if there are no ids. */
   take(lane: Lane, from: { ids: readonly string[]; most: number }): Promise<Taken<K>>
-  /** Drops what waits beyond the limit. `next`: it is called again after so many more. `notice`: what the operator is told. */
+  /**
+   * Drops waiting records beyond the limit. `next`: records enqueued before the next call. `notice`: for the
+   * operator.
+   */
   bound(lane: Lane): Promise<{ next: number; notice?: string | undefined }>
-  /** Removes what is left of batches that were taken. */
   tidy(tenant: number): Promise<void>
 }
 
@@ -94,23 +93,19 @@ class LaneState {
   readonly lane: Lane
   readonly channel: AnyChannel
   running = 0
-  /** The ids of records that are due, oldest first. */
   readonly due: string[] = []
-  /** The ids of all that are due or running. */
   readonly known = new Set<string>()
-  /** The ids of batches, oldest first. */
   batches: string[] = []
-  /** The store may have other batches. */
+  /** The store may have batches that `batches` lacks. */
   isBehind = false
   isTaking = false
-  /** Attempts for which records are being taken out of batches. */
+  /** Free places that are reserved while records are taken out of batches. */
   reserved = 0
   /** No batch is taken until the lane is woken, or an outcome opens it. */
   isHeld = false
   hasTimer = false
-  /** See {@link Outcome.closes}. */
   isClosed = false
-  /** So many more may be enqueued in batches before `bound` is called. */
+  /** Records that may be enqueued in batches before `bound` is called. */
   spare: number
 
   constructor(lane: Lane, channel: AnyChannel) {
@@ -119,7 +114,6 @@ class LaneState {
     this.spare = channel.batches?.boundAfter ?? Number.POSITIVE_INFINITY
   }
 
-  /** How many attempts may begin. */
   get free(): number {
     return this.channel.atOnce - this.running - this.reserved
   }
@@ -137,7 +131,7 @@ class LaneState {
   close(): void {
     this.isClosed = true
     for (const id of this.due.splice(0)) this.known.delete(id)
-    // They are found in the store when the lane is opened.
+    // The batches are found in the store again when the lane is opened.
     this.batches = []
     this.isBehind = true
   }
@@ -150,16 +144,16 @@ export class DeliveryQueue implements DeliveryPort {
   readonly #generation: () => number
   readonly #lanes = new Map<string, LaneState>()
   readonly #running = new Set<Promise<void>>()
-  /** When records are due that have a timer: none gets two for the same time. */
+  /** The due date of each record that has a timer, so that no record gets two timers for one time. */
   readonly #timers = new Map<string, string>()
-  /** Absent in a command, which tries each once. */
+  /** Absent in a command, which tries each record once. */
   #listener: Listener | undefined
   #faults: unknown[] = []
   #isClosed = false
-  /** What was due by `until` was looked for, in this generation of the data. */
+  /** Records that are due by `until` were looked for, in this generation of the data. */
   #seen: { until: number; generation: number } | undefined
 
-  /** `channels` may read the public URL of this queue. `generation` differs after all data was replaced. */
+  /** `channels` may read the public URL of this queue. `generation` changes when all data is replaced. */
   constructor(store: Store, channels: (queue: DeliveryQueue) => AnyChannel[], generation = () => 0) {
     this.#store = store
     const byKind = channels(this).map((channel) => [channel.kind, channel])
@@ -167,24 +161,26 @@ export class DeliveryQueue implements DeliveryPort {
     this.#generation = generation
   }
 
-  /** A command attempts what earlier ones left before it. */
+  /** A command first attempts what earlier commands left. */
   enqueue(waiting: readonly Waiting[]): void {
     if (this.#listener !== undefined) this.#add(waiting)
     else {
-      // The event of a read may not be synced yet, and is then found by its id only.
+      // The event of a read may not be synced yet. Until then it can only be found by its id.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }
   }
 
-  /** @throws the first internal error */
   async settle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running)
     const [fault] = this.#faults.splice(0)
     if (fault !== undefined) throw fault
   }
 
-  /** Begins to send all that is due. A server calls it at its start with a listener, and then every 30 s. */
+  /**
+   * Begins to send everything that is due. A server calls it at its start with a listener, and then every 30
+   * s.
+   */
   async resume(listener = this.#listener): Promise<void> {
     this.#listener = listener
     const generation = this.#generation()
@@ -192,7 +188,7 @@ export class DeliveryQueue implements DeliveryPort {
     const until = now + RESUMED_MS
     const seen = this.#seen?.generation === generation ? this.#seen.until : undefined
     const isKnown = seen !== undefined && seen <= until && until - seen <= LONGEST_SPAN_MS
-    // Another server may have written, since the last look, what was due by then.
+    // Since the last look, another server may have written records that were due by then.
     const where = isKnown ? dueWithin(seen - RESUMED_MS - MINUTE_MS, until) : WAITING
     for await (const tenant of eachRecord(this.#store, 'tenant', 0)) {
       await this.#findAll(tenant, where)
@@ -210,13 +206,16 @@ export class DeliveryQueue implements DeliveryPort {
     this.#publicUrl = url
   }
 
-  /** Tells the listener of another queue, which is at the same server. */
+  /** Uses the listener and URL of another queue of the same server. */
   shareListener(other: DeliveryQueue): void {
     this.#publicUrl = other.publicUrl
     this.#listener = other.#listener
   }
 
-  /** Finishes what is under way; a command first attempts all that was enqueued, a server goes on at its next start. */
+  /**
+   * Finishes attempts in progress. A command first attempts everything that was enqueued; a server leaves it
+   * to its next start.
+   */
   async close(): Promise<void> {
     const finish = () => this.settle().catch(() => undefined)
     if (this.#listener === undefined) await finish()
@@ -228,7 +227,6 @@ export class DeliveryQueue implements DeliveryPort {
     clearTimeout(timer)
   }
 
-  /** All that waits in a tenant. */
   async #findOf(number: number): Promise<void> {
     const tenant = await this.#store.read((reader) => reader.get('tenant', 0, String(number)))
     if (tenant === undefined) return
@@ -242,7 +240,6 @@ export class DeliveryQueue implements DeliveryPort {
         await this.#findDue(kind, tenant.number, where)
   }
 
-  /** Looks for batches in the store. `counts`: and for more than may wait. */
   #look(tenant: TenantRecord, counts: boolean): void {
     const { number } = tenant
     for (const { kind, batches } of Object.values(this.#channels)) {
@@ -256,7 +253,6 @@ export class DeliveryQueue implements DeliveryPort {
     }
   }
 
-  /** Tries again what waits in a lane. */
   #wake(state: LaneState): void {
     state.isBehind = true
     state.isHeld = false
@@ -264,7 +260,7 @@ export class DeliveryQueue implements DeliveryPort {
     else this.#start(state)
   }
 
-  /** A vault without a server that calls `resume` regularly tries again too. */
+  /** A timer wakes the lane, because a vault without a server gets no regular calls of `resume`. */
   #wakeLater(state: LaneState): void {
     if (this.#listener === undefined || state.hasTimer) return
     state.hasTimer = true
@@ -278,7 +274,7 @@ export class DeliveryQueue implements DeliveryPort {
   #bound(state: LaneState): void {
     const { batches } = state.channel
     if (batches === undefined) return
-    // Not again while this counts.
+    // `bound` is not called again while it counts.
     state.spare = batches.boundAfter
     const work = async () => {
       const { next, notice } = await batches.bound(state.lane)
@@ -288,7 +284,6 @@ export class DeliveryQueue implements DeliveryPort {
     this.#track(work())
   }
 
-  /** Schedules the records that match and are due, or will be. Reads them by the page, oldest first. */
   async #findDue(kind: Kind, tenant: number, where: Condition): Promise<void> {
     const channel = this.#channels[kind]
     for (let above: number | undefined = -1; above !== undefined; ) {
@@ -301,7 +296,6 @@ export class DeliveryQueue implements DeliveryPort {
     }
   }
 
-  /** `last` is the place of the last record, if there may be others. */
   #readPage(kind: Kind, tenant: number, query: SeekSearch) {
     return this.#store.read(async (reader) => {
       const locations = await reader.seek(kind, tenant, query)
@@ -353,7 +347,6 @@ export class DeliveryQueue implements DeliveryPort {
     if (state.isIdle && this.#lanes.delete(nameOf(state.lane))) state.channel.rest?.(state.lane.tenant)
   }
 
-  /** Attempts the record that `claim` resolves to. */
   #run(state: LaneState, id: string, claim: () => Promise<Queued | undefined>): void {
     state.known.add(id)
     state.running++
@@ -371,7 +364,7 @@ export class DeliveryQueue implements DeliveryPort {
 
   #track(work: Promise<void>): void {
     const fail = (error: unknown) => {
-      // What it was about stays due, and the next `resume` reads it again.
+      // The record stays due, so the next `resume` reads it again.
       this.#seen = undefined
       if (this.#listener !== undefined) this.#listener.fault(error)
       else this.#faults.push(error)
@@ -380,7 +373,6 @@ export class DeliveryQueue implements DeliveryPort {
     this.#running.add(running)
   }
 
-  /** Takes records out of batches and attempts them. */
   #take(state: LaneState): void {
     state.isTaking = true
     state.reserved = state.free
@@ -388,7 +380,7 @@ export class DeliveryQueue implements DeliveryPort {
       const { records, more, closes } = await this.#takeFrom(state, state.reserved)
       state.reserved = 0
       for (const record of records) this.#run(state, record.id, async () => record)
-      // A command counts here, because nothing else does.
+      // A command checks the limit here, because no server does.
       if ((more === 'later' || closes) && this.#listener === undefined) this.#bound(state)
     }
     const end = () => {
@@ -420,7 +412,7 @@ export class DeliveryQueue implements DeliveryPort {
     return taken
   }
 
-  /** Tries one of a closed lane. If its destination may be called again, the lane is opened. */
+  /** Tries one record of a closed lane. If its destination may be called again, the lane is opened. */
   #probe(state: LaneState): void {
     if (state.isTaking || state.running > 0) return
     state.isTaking = true
@@ -441,7 +433,6 @@ export class DeliveryQueue implements DeliveryPort {
     this.#track(work().finally(end))
   }
 
-  /** The id of the oldest waiting record of a lane. */
   async #findOldest({ lane: { kind, tenant, lane }, channel }: LaneState): Promise<string | undefined> {
     const where = { and: [channel.batches!.whereLane(lane), WAITING] }
     const { records } = await this.#readPage(kind, tenant, { where, above: -1, size: 1 })
@@ -477,11 +468,14 @@ export class DeliveryQueue implements DeliveryPort {
     if (notice !== undefined) this.#listener?.notice(notice(tried.length))
   }
 
-  /** The record if it is due. In a shared store it is leased: it is due again after the lease, and not to other servers. */
+  /**
+   * The record if it is due. In a shared store it is leased, so other servers do not take it before the lease
+   * expires.
+   */
   async #claim(waiting: WaitingRecord, { leaseMs }: AnyChannel): Promise<Queued | undefined> {
     const { kind, tenant, id } = waiting
     if (!this.#store.isShared)
-      // A writer, because on disk only writers see what is not synced yet, such as the event of a read.
+      // On disk only a writer sees unsynced records, such as the event of a read.
       return this.#store.write(async (reader) => {
         const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
         const record = isThere ? await reader.get(kind, tenant, id) : undefined
@@ -495,7 +489,7 @@ export class DeliveryQueue implements DeliveryPort {
     return leased
   }
 
-  /** Stores what `change` makes of each; undefined leaves it. What was deleted meanwhile is ignored. */
+  /** Stores the result of `change` for each record; undefined leaves it. Deleted records are skipped. */
   async #change(waiting: readonly WaitingRecord[], change: Outcome<Kind>['change']): Promise<void> {
     const { stored, more, now } = await this.#store.write(async (writer) => {
       const stored: [WaitingRecord, Queued][] = []
@@ -515,7 +509,10 @@ export class DeliveryQueue implements DeliveryPort {
     for (const [each, record] of stored) this.#schedule(each, record, now)
   }
 
-  /** Attempts it when it is due, if the clock goes on until then; else a {@link resume} does. */
+  /**
+   * Attempts the record when it is due, if a timer can wait for that; otherwise a later {@link resume}
+   * attempts it.
+   */
   #schedule(waiting: WaitingRecord, record: Queued, now: number): void {
     const dueMs = Date.parse(record.due_at ?? '') - now
     if (record.state !== 'waiting' || Number.isNaN(dueMs)) return
@@ -533,7 +530,7 @@ export class DeliveryQueue implements DeliveryPort {
 
 const nameOf = ({ kind, tenant, lane }: Lane) => [kind, tenant, lane].join('/')
 
-/** Waiting records that are due in the minutes of this span. */
+/** The condition compares minutes, so it matches every record that is due in one of them. */
 function dueWithin(from: number, until: number): Condition {
   const or: Condition[] = []
   for (let ms = Math.floor(from / MINUTE_MS) * MINUTE_MS; ms <= until; ms += MINUTE_MS)

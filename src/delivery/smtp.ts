@@ -1,22 +1,21 @@
-/** Sending by SMTP with nodemailer. Error messages contain neither addresses nor passwords. */
+/** Sends mail with nodemailer. Error messages contain neither addresses nor passwords. */
 import { rootCertificates } from 'node:tls'
 import { createTransport } from 'nodemailer'
 import { readMailServer, type Sender } from '../domain/invitation/mail-server.js'
 
 const CONNECT_MS = 10_000
 const SILENCE_MS = 30_000
-/** Mails over one connection, before a new one is opened. */
 const MAX_PER_CONNECTION = 100
 
-/** A complete mail. `id` is its Message-ID, the same at every attempt; `date` is ms since the epoch. */
+/** `id` is the Message-ID, equal at every attempt; `date` is ms since the epoch. */
 export type Message = Record<'id' | 'to' | 'subject' | 'text' | 'html', string> & {
   from: Sender
   date: number
 }
 
 /**
- * The result of sending a message. `refused` is final; `postponed` concerns this mail only; `unreachable` concerns every
- * mail to the server. The reason contains no address.
+ * `refused` is final; `postponed` concerns this mail only; `unreachable` concerns every mail to the server.
+ * The reason contains no address.
  */
 export type Delivery =
   | { outcome: 'sent' }
@@ -24,7 +23,6 @@ export type Delivery =
 
 export type Mailer = ReturnType<typeof openSmtp>
 
-/** A mailer over one connection. `ca`: additional PEM certificates to trust. */
 export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
   const { host, port, tls, user, password } = readMailServer(url)
   const transport = createTransport({
@@ -38,7 +36,8 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
     tls: {
       minVersion: 'TLSv1.2',
-      // For a server on this machine, which may also lack TLS, the certificate is checked only if `ca` is set.
+      // A server on this machine may lack TLS or have its own certificate, which is checked only if `ca` is
+      // set.
       rejectUnauthorized: tls !== 'offered' || ca !== undefined,
       ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
     },
@@ -62,7 +61,8 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
           date: new Date(date),
           from,
           to: { name: '', address: to },
-          // With it nodemailer does not parse the address again, which is ambiguous for quoted ones.
+          // With an envelope nodemailer does not parse the address again; quoted addresses would be
+          // ambiguous.
           envelope: { from: from.address, to: [to] },
           // RFC 3834: suppresses automatic replies.
           headers: { 'Auto-Submitted': 'auto-generated' },
@@ -72,7 +72,6 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
         return explain(error)
       }
     },
-    /** Fails what is being sent. */
     close: () => transport.close({ force: true }),
   }
 }
@@ -92,7 +91,6 @@ function explain(error: unknown): Delivery {
   return { outcome: 'postponed', reason: `something went wrong (${code || 'unknown reason'}).` }
 }
 
-/** A more precise reason for errors that the operator can fix. */
 function describeCause(error: unknown, code: string): string {
   const { message, cause } = error as { message?: string; cause?: { code?: string } }
   if (code.endsWith('AUTH')) return 'it does not accept the user and password of mail.url.'

@@ -1,4 +1,7 @@
-/** Events to webhooks, signed, by the outbound sender of proxies: only to hosts of --allow-net, and never to this server. */
+/**
+ * Sends signed events to webhooks through the outbound sender of proxies: only to hosts of --allow-net, and
+ * never to this server.
+ */
 import type { Signer } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
 import { canonicalJson } from '../domain/json/json.js'
@@ -26,34 +29,31 @@ import type { BatchChannel, Channel, Outcome, Taken } from './queue.js'
 const ANSWER_MS = 10_000
 const MAX_ANSWER_BYTES = 64 * 1024
 const MAX_ANSWER_CHARACTERS = 2000
-/** Attempts that fail in a row, after which a webhook is failing. */
+/** A webhook is failing after this many failed attempts in a row. */
 const FAILING_AFTER = 100
-/** While a webhook is failing, an event that was never tried is tried after this pause. The queue asks every 30 s. */
+/** While a webhook is failing, one new event is tried after this pause. The queue asks every 30 s. */
 const FAILING_PAUSE_MS = 20_000
-/** What waits for a webhook is counted after so many new events at the earliest. */
+/** Events enqueued for a webhook before its waiting events are counted again. */
 const COUNTED_EVERY = MAX_WAITING / 10
-/** Batches that are read at once. */
 const BATCHES = 16
-/** The operator is told of dropped events of a webhook once in this time. */
+/** The operator gets a notice about dropped events of a webhook at most once in this time. */
 const TOLD_EVERY_MS = 10 * 60_000
 
 export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'> {
   store: Store
   signer(): Promise<Signer>
-  /** The beginning of the names of our headers. */
   prefix(): string
 }
 
 type Attempt = Pick<DeliveryRecord, 'status' | 'answer' | 'failure'> & { isRefused?: boolean }
 
-/** What this process knows of a webhook. Times are ms since the epoch. */
+/** Per webhook, in this process. Times are ms since the epoch. */
 interface Experience {
-  /** Attempts that failed since the last one that did not, and when the first of them did. */
+  /** Failed attempts since the last success, and the time of the first of them. */
   failures: number
   failingSince: number
-  /** The operator was told that its address may not be called. */
   isToldRefused: boolean
-  /** Dropped events that the operator was not told of, and when the operator was told of others. */
+  /** Dropped events since the last notice about them, and the time of that notice. */
   dropped: number
   toldDropped: number
 }
@@ -68,7 +68,6 @@ export class WebhookChannel implements Channel<'delivery'> {
   readonly batches: BatchChannel<'delivery'>
   readonly #options: WebhookOptions
   readonly #stopping = new AbortController()
-  /** By tenant and webhook. */
   readonly #experience = new Map<string, Experience>()
 
   constructor(options: WebhookOptions) {
@@ -133,7 +132,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     experience.failures++
     const since = formatDate(experience.failingSince)
     const isNews = experience.failures >= FAILING_AFTER && webhook.destination?.state !== 'failing'
-    // Those under way at the same time do not tell it again.
+    // Attempts that were in progress at the same time do not report the failure again.
     if (isNews) experience.failures = 0
     const notice = () =>
       `Webhook "${webhook.name}": ${FAILING_AFTER} attempts in a row failed. ${failure} Until an attempt succeeds, ` +
@@ -145,7 +144,7 @@ export class WebhookChannel implements Channel<'delivery'> {
         const pauseMs = pauseAfter(attempted.attempts)
         if (pauseMs !== undefined) return { ...attempted, due_at: formatDate(writer.now + pauseMs) }
         const mail = await disableWebhook({ store: writer, createUuid }, hook.tenant, hook.id)
-        // What waits for the webhook is dropped.
+        // Enqueuing the lane drops the events that wait for the disabled webhook.
         enqueue([...mail, { kind: 'delivery', tenant: hook.tenant, lane: hook.id }])
         return { ...attempted, state: 'failed' }
       },
@@ -153,7 +152,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     }
   }
 
-  /** That an address may not be called is no attempt, and changes no delivery. */
+  /** A refused address counts as no attempt, so the delivery does not change. */
   #refused(hook: Hook, webhook: WebhookRecord, failure: string, now: number): Outcome<'delivery'> {
     const notice = this.#noticeOfRefusal(hook, webhook, failure)
     return {
@@ -166,7 +165,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     }
   }
 
-  /** Once, until its address has been called. */
+  /** Undefined if the operator has the notice already, until the address has been called. */
   #noticeOfRefusal(hook: Hook, { name }: WebhookRecord, failure: string): string | undefined {
     const experience = this.#know(hook)
     if (experience.isToldRefused) return undefined
@@ -201,7 +200,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     return { records: taken, left, more: isHeld ? 'later' : mayHaveMore ? 'now' : 'none' }
   }
 
-  /** In a unit of work. While the webhook is failing, it takes one event after a pause. */
+  /** Runs in a unit of work. While the webhook is failing, it takes one event after each pause. */
   async #takeOf(store: StoreWriter, hook: Hook, ids: readonly string[], most: number) {
     const leaseMs = this.#options.store.isShared ? this.leaseMs : 0
     const { destination, status } = (await store.get('webhook', hook.tenant, hook.id)) ?? {}
@@ -222,7 +221,6 @@ export class WebhookChannel implements Channel<'delivery'> {
     return { next, notice: dropped === 0 ? undefined : await this.#noticeOfDrop(hook, dropped) }
   }
 
-  /** Once in a while. */
   async #noticeOfDrop(hook: Hook, count: number): Promise<string | undefined> {
     const { webhook, now } = await this.#read(hook)
     const experience = this.#know(hook)
