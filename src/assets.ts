@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CofferError } from './errors.js'
 
-/** Finds a file of the package by its path from `dist`. @throws CofferError `internal` if there is none */
+/** `path`: from `dist`. @throws CofferError `internal` if the package lacks the file */
 export function findAsset(path: string): string {
-  // From the bundle, or from this module as compiled.
+  // Relative to the bundle, or to this compiled module.
   const paths = ['./', '../'].map((base) => fileURLToPath(new URL(base + path, import.meta.url)))
   const found = paths.find((each) => existsSync(each))
   if (found !== undefined) return found

@@ -1,4 +1,7 @@
-/** A Map of at most `limit` entries: setting a key makes it the newest, and one entry too many drops the oldest. */
+/**
+ * A Map of at most `limit` entries. Setting a key makes its entry the newest; an entry beyond the limit drops
+ * the oldest.
+ */
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #limit: number
 

@@ -1,16 +1,18 @@
-/** The configuration of a command: flags take precedence over environment variables, and those over defaults. */
+/**
+ * The configuration of a command. Flags take precedence over environment variables, and variables over
+ * defaults.
+ */
 import { omitUndefined } from './domain/omit-undefined.js'
 import { usage } from './errors.js'
 import { type Format, SETTINGS, type Setting } from './global-flags.js'
 
-/** The settings of a run; those that are not set and have no default are left out. */
+/** Settings without a value and without a default are absent. */
 export type Config = ReturnType<typeof readConfig>
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 type Name = keyof typeof SETTINGS
 
-/** The settings that name the vault: a directory, a server or a store. */
 export const TARGETS = ['vault', 'url', 'store'] as const
 
 const GIVE_NAME = 'Give a name.'
@@ -19,7 +21,10 @@ const NOT_STDIN: { readonly [Setting in Name]?: string } = {
   storePasswordFile: 'To read it from there: --store-password-fd 0',
 }
 
-/** `flags`: by commander's names. @throws CofferError `usage` that names the flag or variable with an invalid value */
+/**
+ * `flags`: by commander's names. @throws CofferError `usage` that names the flag or variable with an invalid
+ * value
+ */
 export function readConfig(flags: Readonly<Record<string, unknown>>, env: Environment) {
   const text = (name: Name): string | undefined => {
     const { choices, variable, word }: Setting = SETTINGS[name]
@@ -44,7 +49,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
   const seconds = number('timeout', /^[1-9]\d{0,3}$/, 'seconds, from 1 to 9999')
   const fields = splitList(text('fields'))
   if (fields?.length === 0) throw usage('--fields names no field.')
-  // A flag goes before a variable.
+  // A flag takes precedence over a variable.
   const byFlag = TARGETS.filter((name) => typeof flags[name] === 'string')
   const [target, other] = byFlag.length > 0 ? byFlag : TARGETS.filter((name) => text(name) !== undefined)
   if (other !== undefined) throw usage(`Both --${target} and --${other} are given. Give one of them.`)
@@ -54,7 +59,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     storePasswordFd: descriptor('storePasswordFd'),
     passphraseFd: descriptor('passphraseFd'),
     timeoutMs: seconds && seconds * 1000,
-    // The key itself; the flag says that standard input begins with it.
+    // The key itself. The flag says that the key is the first line of standard input.
     apiKey: env[SETTINGS.apiKeyStdin.variable] || undefined,
     output: text('output') as Format | undefined,
     fields,
@@ -71,7 +76,6 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     yes: isSet('yes'),
     insecure: isSet('insecure'),
     noReveal: isSet('noReveal'),
-    /** The directory of key files and profiles. */
     directory: findConfigDirectory(env),
   })
 }
@@ -90,7 +94,6 @@ export function isTrue(value: string | undefined): boolean {
   return value !== undefined && value !== '' && value !== '0' && value !== 'false'
 }
 
-/** The user's configuration directory by the XDG base directory specification. */
 export function findConfigDirectory(env: Environment): string {
   const base = env.XDG_CONFIG_HOME
   if (base?.startsWith('/')) return `${base}/coffer`

@@ -1,9 +1,8 @@
 /**
- * Errors: the table of codes with HTTP status, exit code and title. The message of a {@link CofferError} never contains a
- * token's data, a key or a passphrase.
+ * The table of error codes, with HTTP status, exit code and title. The message of a {@link CofferError} never
+ * contains a token's data, a key or a passphrase.
  */
 
-/** `status` and `title` for HTTP, `exit` for the command line. */
 export const ERRORS = {
   usage: { status: 400, exit: 2, title: 'Bad Request' },
   validation: { status: 400, exit: 2, title: 'Bad Request' },
@@ -41,11 +40,12 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** The detail of an error of code that has no status, and the title of one that has a map of errors. */
+/**
+ * The detail of an error of code without a status, and the title of an error of code with a map of errors.
+ */
 const RUNTIME_ERROR = 'Reactor Runtime Error'
 const WITH_ERRORS = 'One or more validation errors occurred.'
 
-/** The end of every message about a damaged vault. */
 export const AFTER_DAMAGE =
   'Run `coffer vault verify`. Then restore a backup, or copy what can be read into a new vault: ' +
   '`coffer vault copy --skip-damaged --to NEW`.'
@@ -58,15 +58,16 @@ export interface ErrorDetails {
   cause?: unknown
   /** Overrides the table's status: 400 to 599, set by the code of a reactor. */
   status?: number
-  /** Overrides the exit code of the table: that of a program which was run. */
+  /** Overrides the table's exit code with the exit code of a program that was run. */
   exit?: number
-  /** Whole seconds after which the caller can try again. */
   retryAfterSeconds?: number
-  /** The trace id of the server that answered with the error. */
   traceId?: string
   /** Replaces `message`, which names a path on the disk, for callers with a key. */
   toCallers?: string
-  /** Message and paths may contain what code, or a template, made of data. Only the caller may see them. */
+  /**
+   * The message and paths may contain data, because code or a template made them. Only the caller may see
+   * them.
+   */
   mayTellData?: boolean
 }
 
@@ -95,7 +96,10 @@ export class CofferError extends Error {
   }
 }
 
-/** The error of a request that code, or a template, made of data: {@link ErrorDetails.mayTellData}. Other errors are unchanged. */
+/**
+ * Marks an error that code or a template made of data ({@link ErrorDetails.mayTellData}). Other errors are
+ * unchanged.
+ */
 export function markAsTelling(error: unknown): unknown {
   if (!(error instanceof CofferError)) return error
   const { code, message, errors, status } = error
@@ -103,43 +107,39 @@ export function markAsTelling(error: unknown): unknown {
   return new CofferError(code, message, errors === undefined ? details : { ...details, errors })
 }
 
-/** An error in how a command, or a function of the library, was called. */
+/** A command, or a function of the library, was called incorrectly. */
 export function usage(message: string, details?: ErrorDetails): CofferError {
   return new CofferError('usage', message, details)
 }
 
-/** The stored state, or a change made meanwhile, prevents the operation. */
+/** The stored state, or a concurrent change, prevents the operation. */
 export function conflict(message: string): CofferError {
   return new CofferError('conflict', message)
 }
 
-/** The operation ends after a signal, or Ctrl-C at a prompt. */
+/** A signal, or Ctrl-C at a prompt, ends the operation. */
 export function interrupted(details?: ErrorDetails): CofferError {
   return new CofferError('interrupted', 'Interrupted.', details)
 }
 
-/** A validation error that names no property, or those in `details`. */
 export function validationError(message: string, details?: ErrorDetails): CofferError {
   return new CofferError('validation', message, details)
 }
 
-/** A validation error of one property. */
 export function invalid(path: string, message: string): CofferError {
   return validationError(`${path}: ${message}`, { errors: { [path]: [message] } })
 }
 
-/** `what` is refused in no-reveal mode. */
 export function noRevealError(what: string): CofferError {
   return new CofferError('forbidden', `No-reveal mode refuses ${what}. See what turned it on: coffer doctor`)
 }
 
-/** A vault is damaged; `what` says how, without a full stop. */
+/** `what` says which damage was found, without a full stop. */
 export function damaged(what: string): CofferError {
   const toCallers = 'The vault is damaged. Its owner finds out more with: coffer vault verify'
   return new CofferError('vault_damaged', `${what}. ${AFTER_DAMAGE}`, { toCallers })
 }
 
-/** The code of an error of Node or of the system; empty where it has none. */
 export function codeOf(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown }
   return typeof code === 'string' ? code : ''
@@ -154,7 +154,7 @@ export interface SentError {
   mayTellData?: boolean
 }
 
-/** For an unexpected error it says nothing. */
+/** An unexpected error is sent without its message. */
 export function toSent(error: unknown): SentError {
   const known =
     error instanceof CofferError ? error : new CofferError('internal', 'Something went wrong on our side.')
@@ -177,7 +177,7 @@ export interface Problem {
   errors?: PropertyErrors
 }
 
-/** The problem document of an error, for a caller with a key or for the owner. Of an unexpected error it contains only the trace id. */
+/** For an unexpected error the document contains only the trace id. */
 export function toProblem(error: unknown, traceId: string, reader: 'caller' | 'owner' = 'caller'): Problem {
   const known = error instanceof CofferError ? error : undefined
   const code = known?.code ?? 'internal'
@@ -192,7 +192,6 @@ export function toProblem(error: unknown, traceId: string, reader: 'caller' | 'o
   return known?.errors === undefined ? problem : { ...problem, errors: known.errors }
 }
 
-/** The failure of code without a status. */
 export function codeFailed(message: string): CofferError {
   return new CofferError('reactor_failed', RUNTIME_ERROR, { errors: { error: [message] } })
 }

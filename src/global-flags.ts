@@ -1,23 +1,15 @@
-/** The global flags, with their variables of the environment. */
-
 export const FORMATS = ['table', 'json', 'ndjson', 'id', 'csv', 'value'] as const
 export type Format = (typeof FORMATS)[number]
-/** The formats of files of rows, which are exported and imported. */
 export const ROW_FORMATS = ['ndjson', 'json', 'csv'] as const satisfies readonly Format[]
 
 export interface Setting {
   /** In commander's syntax: `--vault <directory>`. */
   flag: string
   description: string
-  /** The flag without its value. */
   word: string
-  /** The environment variable. */
   variable: string
-  /** The one-letter form of the flag. */
   short?: string
-  /** The allowed values, if they are a list. */
   choices?: readonly string[]
-  /** May be given several times; the values are joined with commas. */
   isRepeatable?: boolean
 }
 
@@ -27,7 +19,6 @@ function flag<More extends Partial<Setting>>(text: string, description: string, 
   return { flag: text, description, word, variable, ...more } as Setting & More
 }
 
-/** All global flags and their variables. */
 export const SETTINGS = {
   profile: flag('--profile <name>', 'a profile, for settings that neither a flag nor a variable sets'),
   vault: flag('--vault <directory>', 'the vault; by default .coffer here or in a directory above'),

@@ -1,6 +1,6 @@
 /**
- * The library: a vault in the caller's process, and its HTTP server, to embed in tests. A handler answers a `Request`
- * with a `Response` and needs no port.
+ * The library: a vault in the caller's process, and its HTTP server, to embed in tests. A handler answers a
+ * `Request` with a `Response` and needs no port.
  */
 export type { Client } from './client/typed-client.js'
 export { CofferError, type ErrorCode, type Problem } from './errors.js'

@@ -1,2 +1,4 @@
-/** The version in `package.json`, written here too so that the program reads no file for it; a test keeps the two equal. */
+/**
+ * The version in `package.json`, repeated here so that the program reads no file. A test keeps the two equal.
+ */
 export const VERSION = '0.1.0'

@@ -1,7 +1,7 @@
 /**
- * Fixtures for vitest: one server for the whole run, and a fork of it for each test file. This is `coffer/vitest`, an ES
- * module, because vitest is one. The first run of a reactor can take longer than the 5 s that vitest gives a test: run it in
- * `beforeAll`, or raise `testTimeout`.
+ * Fixtures for vitest (`coffer/vitest`): one server for the whole run, and a fork of it for each test file.
+ * The first run of a reactor can take longer than the 5 s that vitest gives a test: run it in `beforeAll`, or
+ * raise `testTimeout`.
  */
 import { relative } from 'node:path'
 import { expect, inject, type TestAPI, test as vitestTest } from 'vitest'
@@ -18,14 +18,14 @@ import {
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** How to reach the server; `key` is that of its control plane. */
+    /** How to reach the server. `key` is the key of its control plane. */
     coffer: Pick<ClientOptions, 'url' | 'key' | 'prefix' | 'ca'>
   }
 }
 
 /**
- * The default export of a file in vitest's `globalSetup`: starts a server before the run, and stops it after. `ca`: who issued
- * the certificate of `tls`; default: itself.
+ * The default export of a file in vitest's `globalSetup`: starts a server before the run, and stops it after
+ * the run. `ca`: the issuer of the certificate of `tls`; by default the certificate itself.
  */
 export function serveCoffer<S extends Seed>({
   ca,
@@ -39,7 +39,10 @@ export function serveCoffer<S extends Seed>({
   }
 }
 
-/** `test` of vitest with `coffer`, the fork of this file, which has its path as a name. `createTest<typeof seed>()` knows the names of the seed's keys. */
+/**
+ * vitest's `test` with `coffer`: a fork for this file, named like its path. `createTest<typeof seed>()` knows
+ * the names of the seed's keys.
+ */
 export function createTest<S extends Seed = Record<never, never>>(): TestAPI<{
   coffer: RemoteFork<KeyNames<S>>
 }> {
