@@ -31,7 +31,10 @@ export const SETTINGS = {
     '--ca <file>',
     'trust these certificate authorities (PEM): for --url instead of the usual ones, for proxies and reactor code besides them',
   ),
-  insecure: flag('--insecure', 'for --url: allow http to another machine, where others can read along'),
+  insecure: flag(
+    '--insecure',
+    'for --url: allow http to another machine, although others on the network can read it',
+  ),
   timeout: flag('--timeout <seconds>', 'for --url: how long to wait for an answer (default 60)'),
   keyFile: flag('--key-file <file>', 'opens the vault with this key file'),
   passphraseFile: flag('--passphrase-file <file>', 'opens the vault with the first line of this file'),

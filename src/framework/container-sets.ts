@@ -287,11 +287,11 @@ export class UnitContainerSets {
     if (records.length === 0) return
     const count = (limit: number) => limit.toLocaleString('en')
     const other = isPrivate
-      ? 'another application, which may add as many again'
+      ? 'another application, which has its own limit'
       : `a private application, which may add ${count(MOST_SETS.private)}`
     throw invalid(
       'containers',
-      `would be a new set of containers, but this application has added ${count(most)}, the most that it may. ` +
+      `would be a new set of containers, but this application has added ${count(most)}, which is its limit. ` +
         'Use containers that another token has, or delete tokens: a set that no token has is removed within minutes. ' +
         `Or create the token with ${other}`,
     )

@@ -172,7 +172,7 @@ export class IdempotentAnswer {
     const json = encodeBody(this.#definition.output ?? {}, result, cards)
     if ((json?.bytes ?? 0) > MAX_ANSWER_BYTES || subjects.length > MAX_SUBJECTS)
       throw validationError(
-        'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
+        'The answer is too large to be stored: at most 4 MiB, about 10,000 tokens. Send a smaller request, or omit the idempotency key.',
       )
     const { 'content-type': type, location } = headers ?? {}
     const kept = headers && omitUndefined({ 'content-type': type, location })

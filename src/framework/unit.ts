@@ -96,7 +96,9 @@ export function callerOfUnit(
 }
 
 export function staleWorkError(): CofferError {
-  return conflict('The vault was reset, restored or deleted while this was under way, so it was not done.')
+  return conflict(
+    'The vault was reset, restored or deleted during this operation, so the operation was stopped.',
+  )
 }
 
 /** A class instead of an object of functions, because there is one for each request. */

@@ -401,7 +401,7 @@ t.test('no key, setting of a reactor or output of code reaches the page', async 
   )
   const told = JSON.stringify([reactor, ...seen].map(({ json }) => json))
   t.notMatch(told.replaceAll(JSON.stringify(code), ''), /PRINTED|SETTING|THROWN/)
-  const withheld = '[withheld: this tells data of a token]'
+  const withheld = '[withheld: it would reveal data of a token]'
   t.match(await ask('reactor scrubbed-logs', { id }), {
     json: [{ console: [{ level: 'log', text: 'PRINTED' }], errors: { error: [withheld] } }],
   })

@@ -235,7 +235,7 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
   await check('reactors')
   t.notOk(SECRETS.exec(told.join('\n')), 'no response of the server has plaintext')
   await page.getByRole('button', { name: 'Show what the last run printed' }).click()
-  await page.locator('pre', { hasText: 'log: [withheld: this tells data of a token]' }).waitFor()
+  await page.locator('pre', { hasText: 'log: [withheld: it would reveal data of a token]' }).waitFor()
 
   await show(page, 'log', 'Log')
   await page.getByRole('row', { name: 'backend Reactor' }).first().waitFor()

@@ -123,7 +123,7 @@ t.test('a request whose answer is too large to store is refused without effect',
   const { repeat, countTokens, kept } = await open(t)
   const data = 'x'.repeat(3 * 1024 * 1024)
   const large = { type: 'token', data: `${data}${data}`, mask: '{{ data }}' }
-  await t.rejects(repeat('token create', large), { code: 'validation', message: /too large to be kept/ })
+  await t.rejects(repeat('token create', large), { code: 'validation', message: /too large to be stored/ })
   t.equal(await countTokens(), 0)
   t.same(await kept(), [])
   t.match(await repeat('token create', { type: 'token', data, mask: '{{ data }}' }), { status: 201 })

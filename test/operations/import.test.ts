@@ -78,7 +78,7 @@ t.test('a batch of a run is performed once, even if it is sent several times', a
     'another actor',
   )
   vault.clock.now = START + 31 * 24 * 3_600_000
-  await t.rejects(send({ run, first: 4, rows: [row('x')] }), { message: /after 30 days/ })
+  await t.rejects(send({ run, first: 4, rows: [row('x')] }), { message: /older than 30 days/ })
   t.equal(await count(), 4)
 })
 

@@ -47,7 +47,7 @@ export function checkGrants(
       addError(errors, `${path}.container`, 'must be a path such as /pci/high/')
     const isChoice = conditions?.length !== 0 && (container === undefined) !== (conditions === undefined)
     if (holder === 'session' && !isChoice)
-      addError(errors, `${path}.conditions`, 'must be at least 1, or else a container must be given')
+      addError(errors, `${path}.conditions`, 'must have at least one condition, unless a container is given')
     if (holder !== 'session' && conditions !== undefined)
       addError(
         errors,

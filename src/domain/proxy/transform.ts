@@ -52,7 +52,7 @@ export function readTransforms(given: Given, direction: Direction, errors: Prope
       const read = readTransform(each, direction, errors, pathOf(index))
       const { identifier } = (read[0] as { options?: { identifier?: string } } | undefined)?.options ?? {}
       if (identifier !== undefined && identifiers.has(identifier))
-        addError(errors, `${pathOf(index)}.options.identifier`, 'must be of one transform alone')
+        addError(errors, `${pathOf(index)}.options.identifier`, 'must be unique among the transforms')
       if (identifier !== undefined) identifiers.add(identifier)
       return read
     })

@@ -2,7 +2,7 @@
 import { isDeep, isObject } from '../json/json.js'
 import { decodeBase64, MAX_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
 
-export const WITHHELD = '[withheld: this tells data of a token]'
+export const WITHHELD = '[withheld: it would reveal data of a token]'
 
 /**
  * Limits, in characters, for the response, for its decodings and for all secrets. Beyond a limit the response

@@ -58,7 +58,7 @@ export function parseJoinedTerms(text: string, fields: readonly string[], advice
   return parts.map((part) => {
     if (!isGrouped && part.kind === 'equals' && fields.includes(/^metadata|.*/.exec(part.field)![0]))
       return part
-    throw refuse(`takes terms joined by AND, of ${fields.join(', ')}${advice}`)
+    throw refuse(`takes terms joined by AND, with the fields ${fields.join(', ')}${advice}`)
   })
 }
 

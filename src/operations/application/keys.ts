@@ -43,7 +43,7 @@ const regenerateWithGrace = change({
   plaintext: 'refused',
   summary: 'Replace all keys of an application by a new one; the old keys work until the grace time is over.',
   details:
-    'Give the new key to your programs within the grace time. A key that expires earlier already keeps its time.\n' +
+    'Give the new key to your programs within the grace time. A key that already expires earlier keeps that time.\n' +
     'See when the old keys expire: coffer app key list NAME. Revoke one earlier: coffer app key delete NAME KEY-ID.',
   access: requires('application:update'),
   input: closedInput(['id', 'grace'], {

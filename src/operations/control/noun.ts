@@ -23,7 +23,7 @@ const NEEDS_MEMORY = /^(reset|snapshot|fork|clock)/
 const DUE = 'Before the answer, expired tokens are purged, and mail that is due is tried again.'
 
 const faultsOutput = arrayOf(
-  anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
+  anyJson('A rule. matched and applied count the requests that it fits, and those that it changed.'),
 )
 
 /**
@@ -100,7 +100,7 @@ export const noun = {
       plaintext: 'refused',
       summary: 'Create a tenant with the initial data of the vault, for a parallel test worker.',
       details:
-        'The fork has its own tenant id, API keys, log, clock, faults and requests; the server knows it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. Fingerprints are equal to those of the other forks.',
+        'The fork has its own tenant id, API keys, log, clock, faults and requests; the server recognizes it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. All forks give equal fingerprints to equal data.',
       input: closedInput([], {
         name: nameOf('Its name on the dashboard.', 100),
       }),
@@ -161,11 +161,11 @@ export const noun = {
       ),
       summary: 'Replace the rules by which requests fail.',
       details:
-        'A rule applies to an operation, method or path (* matches any text), headers and properties of the body, to the\n' +
-        'first `times` requests or to `every` so many, and has a kind: status (with status, detail, retry_after), delay\n' +
-        '(delay_ms), drop (the connection, before the work), cut (the answer, after `bytes`), lose (the connection,\n' +
-        'after the work). Instead of a kind, `destination` says what the destination of a call through a proxy does: timeout\n' +
-        '(408, at once), a status such as 502, or a time that it takes, such as "30 s".',
+        'A rule applies to requests with an operation, method, path (* matches any text), headers and properties of the body.\n' +
+        'With `times` it applies to the first requests only; with `every` 3, to each third request. It has a kind:\n' +
+        'status (with status, detail, retry_after), delay (delay_ms), drop (closes the connection before the work), lose\n' +
+        '(closes it after the work), cut (ends the answer after `bytes`). Instead of a kind, `destination` says what the\n' +
+        'destination of a call through a proxy does: timeout (408, immediately), a status such as 502, or a delay such as "30 s".',
       input: closedInput(['rules'], {
         rules: { type: 'array', items: port.faultRule, maxItems: 100, flag: 'rule', description: 'As JSON.' },
       }),
@@ -204,8 +204,8 @@ export const noun = {
       ...on('not-emulated', 'GET /not-emulated'),
       summary: 'Count the requests for areas that are not emulated, which were answered 501.',
       details:
-        'A part of a path that may be an id is {}. Counted since the start, a reset or `control request clear`, each attempt of\n' +
-        'a client that repeats a request. A test suite may require that there are none.',
+        'A part of a path that may be an id is {}. Counting begins with the start, a reset or `control request clear`. A\n' +
+        'repeated request counts each time. A test suite may require that there are none.',
       output: arrayOf(port.notEmulatedOutput),
       cli: { columns: ['method', 'path', 'count', 'area'] },
       run: async (session) => session.control().listNotEmulated(),
@@ -258,7 +258,10 @@ export const noun = {
       run: async (session) => {
         const create = session.vault().createPageUrl
         if (create !== undefined) return { url: create() }
-        throw new CofferError('not_found', 'No server for this machine has this vault open: coffer serve')
+        throw new CofferError(
+          'not_found',
+          'No server on this machine has this vault open. Start one: coffer serve',
+        )
       },
     }),
   ],
@@ -266,11 +269,12 @@ export const noun = {
 
 function waiting(maximum: number) {
   return {
-    count: { type: 'integer', minimum: 1, maximum, description: 'Wait until so many match.' },
+    count: { type: 'integer', minimum: 1, maximum, description: 'Wait until this many match.' },
     timeout: {
       type: 'string',
       flag: 'wait',
-      description: 'How long, such as 300ms or 2s; at most 1m. Default 2s. Then those that there are.',
+      description:
+        'How long to wait, such as 300ms or 2s; at most 1m, default 2s. Then the matches so far are listed.',
     },
   } as const
 }

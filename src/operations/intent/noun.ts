@@ -25,9 +25,9 @@ const createIntent = change({
   ...intents.createDeclaration,
   summary: 'Hold a value for a short time; coffer token create --token-intent-id makes a token of it.',
   details:
-    'No answer shows the data. {{ token_intent: id | json: "$.data" }} stands for it, as the id of a token stands for\n' +
-    'that of a token. It is deleted with its token intent, which ends after a day, or as token_intents.ttl says. The cvc of\n' +
-    'a card is deleted after an hour, or as cards.cvc_retention says.',
+    'No answer shows the data. To use it in an expression: {{ token_intent: id | json: "$.data" }}. It is deleted with its\n' +
+    'token intent, which expires after a day, or as the setting token_intents.ttl says. The cvc of a card is deleted after\n' +
+    'an hour, or as the setting cards.cvc_retention says.',
   input: inputSchema(['type', 'data'], valueAttributes),
   examples: [
     `echo '{"type":"card","data":{"number":"4242424242424242","cvc":"123"}}' | coffer intent create`,

@@ -81,7 +81,11 @@ const listInvitations = list({
   ...invitations.listDeclaration,
   summary: 'List invitations that were not accepted yet, newest first.',
   input: inputSchema([], {
-    status: { type: 'string', enum: STATUSES, description: `Only those that are ${STATUSES.join(' or ')}.` },
+    status: {
+      type: 'string',
+      enum: STATUSES,
+      description: `Only invitations with this status: ${STATUSES.join(' or ')}.`,
+    },
     ...pageInput(100),
   }),
   examples: ['coffer invite list', 'coffer invite list --status PENDING'],

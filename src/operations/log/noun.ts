@@ -117,7 +117,7 @@ const verifyLog = detached({
 
 const MAX_GROUPED = 10_000
 export const REVEALS =
-  'Count how often callers were given the data of a token, or of all, in plaintext, and how often calls used it.'
+  'Count how often callers got the data of a token, or of all tokens, in plaintext, and how often calls used it.'
 export const revealsInput = closedInput([], {
   token: { ...textOf(400, 'The id of the token, deleted or not; default: all tokens.'), refersTo: 'token' },
 })

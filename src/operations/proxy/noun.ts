@@ -68,7 +68,10 @@ const proxyId = idOf('proxy', 'The id of the proxy, or its name.')
 
 const proxyBody = {
   name: displayName,
-  destination_url: { type: 'string', description: 'Where calls go: https://api.example.com/v1.' },
+  destination_url: {
+    type: 'string',
+    description: 'The URL that calls are sent to: https://api.example.com/v1.',
+  },
   application: reactor.reference(
     'app',
     'The application that its code acts as: its id or name, or {"id":"…"}.',
@@ -78,15 +81,15 @@ const proxyBody = {
     type: 'boolean',
     description: 'Whether calls need an API key (default); without one, the application uses the tokens.',
   },
-  disable_detokenization: { type: 'boolean', description: 'Whether expressions are passed on as they are.' },
+  disable_detokenization: { type: 'boolean', description: 'Whether expressions are passed on unchanged.' },
   request_transforms: {
     description:
-      'What changes requests, in order, as JSON: [{"type":"code","code":"…"}]; also tokenize, append_json, append_header, append_text.',
+      'The transforms of requests, in order, as JSON: [{"type":"code","code":"…"}]; also tokenize, append_json, append_header, append_text.',
   },
   request_transform: { description: 'One transform of requests, as JSON.' },
   response_transforms: {
     description:
-      'What changes answers, in order, as JSON; also masks: [{"type":"mask","matcher":"regex","expression":"(\\\\d{12})","replacement":"*"}].',
+      'The transforms of answers, in order, as JSON; also masks: [{"type":"mask","matcher":"regex","expression":"(\\\\d{12})","replacement":"*"}].',
   },
   response_transform: { description: 'One transform of answers, as JSON.' },
   request_reactor_id: idOf(
@@ -123,10 +126,10 @@ export const createProxy = change({
   plaintext: 'refused',
   summary: 'Create a proxy: a destination, and code that changes what is sent and answered.',
   details:
-    'Code exports an asynchronous function that takes { args, configuration, req, logger, svc }, where args is { body,\n' +
-    'headers, method, path, query }, or { body, headers } of an answer, and returns { body, headers }; of a request, { res }\n' +
-    'is the answer, and nothing is sent. A mask replaces what the groups of its expression match. tokenize creates a token;\n' +
-    'append_* add a value to the message. In their options, {{ req }} or {{ res }} is the body, and\n' +
+    'Code exports an asynchronous function that takes { args, configuration, req, logger, svc } and returns { body, headers }.\n' +
+    'args is { body, headers, method, path, query } of a request, or { body, headers } of an answer. If code for requests\n' +
+    'returns { res }, that is the answer, and nothing is sent. A mask replaces the matches of the groups of its expression.\n' +
+    'tokenize creates a token; append_* add a value to the message. In their options, {{ req }} or {{ res }} is the body, and\n' +
     "{{ transform_identifier: 'name' }} the token of an earlier transform.",
   input: proxyInput,
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
@@ -190,7 +193,7 @@ const patchProxy = change({
 })
 
 const deleteProxy = proxies.delete({
-  summary: 'Delete a proxy; its key ends at once.',
+  summary: 'Delete a proxy; its key stops working immediately.',
   examples: ['coffer proxy delete payments --yes'],
   confirmation: 'This deletes the configuration and the key of proxy',
   async before(context, { key }) {

@@ -25,8 +25,8 @@ export const reactLater = detached({
   name: 'reactor react-async',
   summary: 'Run a reactor later, and get its answer with: coffer reactor result.',
   details:
-    'The arguments are checked, and the data of tokens is put into them, at once. At most 1,000 runs of an application\n' +
-    'wait. Without a server, the command ends when the run has.',
+    'The arguments are checked and detokenized immediately. At most 1,000 runs of an application can wait. Without a\n' +
+    'server, the command waits for the end of the run.',
   route: 'POST /reactors/{id}/react-async',
   http: { ...react.running.http, status: 202 },
   output: object({ asyncReactorRequestId: uuid }),
@@ -65,8 +65,8 @@ export const reactLater = detached({
 
 export const getResult = detached({
   name: 'reactor result',
-  summary: 'Get what a run of react-async answered, for 24 hours after it ended.',
-  details: 'A run that has not ended is not found. One that a stop of the server cut short failed.',
+  summary: 'Get the answer of a run of react-async, for 24 hours after it ended.',
+  details: 'A run that has not ended is not found. A run fails if the server stops before its end.',
   ...react.invoking,
   route: 'GET /reactors/{id}/results/{request_id}',
   http: { mayAnswer: 'anything' },

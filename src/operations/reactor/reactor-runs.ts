@@ -120,7 +120,7 @@ export const listScrubbedRuns = query({
   name: 'reactor scrubbed-logs',
   plaintext: 'refused',
   access: owner,
-  summary: 'List the last runs of a reactor, without what tells data that they had.',
+  summary: 'List the last runs of a reactor, with their data redacted.',
   input: runsInput,
   output: runsOutput,
   cli: { isInternal: true },

@@ -101,10 +101,10 @@ export const applySeed = detached({
   name: 'seed apply',
   plaintext: 'refused',
   access: owner,
-  summary: 'Create what a seed contains, in your tenant and in further ones.',
+  summary: 'Create the contents of a seed, in your tenant and in further tenants.',
   details:
     'A seed is JSON: applications, formulas, tokens, associations, reactors, proxies, members and invitations of the tenant, and\n' +
-    'tenants with the same. Everything is created, or nothing. Keys of applications are shown only once; in a vault\n' +
+    'further tenants with their own lists. Everything is created, or nothing. Keys of applications are shown only once; in a vault\n' +
     `in memory a seed may choose them: ${API_KEY} and 22 characters of ${BASE58_RULE}.`,
   input: closedInput(['seed'], { seed: seedSchema }),
   output: arrayOf(

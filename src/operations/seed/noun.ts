@@ -19,9 +19,11 @@ const exportSeed = query({
   access: owner,
   summary: 'Export your tenant as a seed, without any key.',
   details:
-    'Data is masked, and then often not valid in a seed that is applied. With --synthesize there is made-up data of the\n' +
-    'same type and shape instead, with --reveal the data itself, and the configuration of reactors and proxies.',
-  input: closedInput([], { synthesize: { type: 'boolean', description: 'Put made-up data in its place.' } }),
+    'Data is masked, so it is often not valid when the seed is applied. With --synthesize, the seed has made-up data of the\n' +
+    'same type and shape. With --reveal, it has the data itself, and the configuration of reactors and proxies.',
+  input: closedInput([], {
+    synthesize: { type: 'boolean', description: 'Replace the data with made-up data.' },
+  }),
   output: anyJson('A seed.'),
   plaintext: 'masked',
   log: { operation: 'read', message: 'Seed exported' },

@@ -64,8 +64,8 @@ export const authorizeSession = change({
   name: 'session authorize',
   summary: 'Say what a session may do, as a private application.',
   details:
-    'The rights of the session and those of the application that authorizes it both decide. So a session can do no more\n' +
-    'than that application. If the setting sessions.beyond_authorizer is true, only the rights of the session decide.',
+    'Both the session and the application that authorizes it must have a right. A session can do no more than that\n' +
+    'application. If the setting sessions.beyond_authorizer is true, only the rights of the session decide.',
   access: keyOf('private'),
   route: 'POST /sessions/authorize',
   http: { status: 200 },

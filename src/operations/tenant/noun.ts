@@ -20,7 +20,7 @@ const tenantAttributes = {
   id: uuid,
   owner_id: uuid,
   name: text,
-  type: { ...enumOf('test'), description: 'Always test: elsewhere, production is another.' },
+  type: { ...enumOf('test'), description: 'Always test. The hosted service also has production.' },
   settings: object({ 'deduplicate_tokens?': flag, 'disable_ephemeral_proxy?': flag }),
   ...output.optionalAudit,
 } as const

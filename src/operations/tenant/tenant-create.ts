@@ -30,7 +30,10 @@ export async function createTenant(
   const settings = await readSettings(store)
   const { next_tenant: number, owner_id } = settings
   if (number > MAX_TENANTS)
-    throw new CofferError('unprocessable', `A vault has at most ${MAX_TENANTS} tenants, with deleted ones.`)
+    throw new CofferError(
+      'unprocessable',
+      `A vault has at most ${MAX_TENANTS} tenants, including deleted ones.`,
+    )
   const sameName = await findNewest(store, 'tenant', 0, { field: 'name', value: name.toLowerCase() })
   if (sameName !== undefined) throw conflict('There is already a tenant with this name.')
   const made = { created_by: owner_id, created_at: formatDate(store.now) }

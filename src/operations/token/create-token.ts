@@ -39,7 +39,7 @@ async function convertIntent<T extends Named>(
   const intent = await store.get('token_intent', caller.tenant, id)
   if (intent === undefined) throw invalid('token_intent_id', 'refers to a token intent that does not exist')
   if (isGiven(given.type) && given.type !== intent.type)
-    throw invalid('type', 'must be that of the token intent')
+    throw invalid('type', 'must be the type of the token intent')
   const { token_intent_id: _, ...attributes } = given
   refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
   // A token of an intent does not keep the verification code of a card.

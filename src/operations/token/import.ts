@@ -29,7 +29,7 @@ export type RowResult = ImportRecord['results'][number]
 
 const importInput = closedInput(['rows'], {
   rows: { type: 'array', items: {}, maxItems: MAX_ROWS },
-  stops: { type: 'boolean', description: 'Whether the first row that is refused is the last.' },
+  stops: { type: 'boolean', description: 'Whether the first refused row ends the import.' },
   rehearses: { type: 'boolean', description: 'Whether nothing is written.' },
   run: { type: 'string', format: 'uuid', description: 'A run that can be resumed.' },
   first: { type: 'integer', minimum: 0, description: 'The number of rows in earlier batches of the run.' },
@@ -39,10 +39,10 @@ export const importTokens = detached({
   name: 'token import',
   summary: 'Create tokens from a file: NDJSON, a JSON array, or CSV.',
   details:
-    'A row is what token create takes. The format is that of the name or of the first character. The columns of CSV are\n' +
-    'paths, such as data.number, unless --map gives them one; an empty cell is absent. The first row that is refused ends\n' +
-    'the import, unless --continue-on-error; the rows before it stay. With --resume FILE, given from the beginning, a run\n' +
-    'that was cut short goes on when the same command is started again, within 30 days, and creates no row twice.',
+    'A row has the attributes of token create. The name of the file or its first character tells the format. The columns of\n' +
+    'CSV are paths, such as data.number, unless --map gives them one; an empty cell is absent. The first row that is\n' +
+    'refused ends the import, unless --continue-on-error is given; the rows before it stay. If the first run had --resume\n' +
+    'FILE, repeating the command within 30 days continues an interrupted import, and creates no row twice.',
   access: requires('token:create'),
   input: importInput,
   output: object({ results: arrayOf(resultOutput) }),
@@ -95,9 +95,9 @@ async function importBatch(
   const known = isOwn && first >= before.first ? before.results.slice(first - before.first) : []
   if (known.length > 0) return known.slice(0, checked.length || undefined)
   if (before !== undefined && !(isOwn && before.first + before.results.length === first))
-    throw conflict('This batch does not follow what was imported of this run.')
+    throw conflict('This batch does not follow the last batch of this run.')
   if (before === undefined && run !== undefined && first > 0)
-    throw conflict(`This run is forgotten after 30 days. Import the rows after the first ${first} anew.`)
+    throw conflict(`This run is older than 30 days. Import the rows after the first ${first} in a new run.`)
   const results = await createRows(context, checked, stops)
   // An empty batch asks how far the run came.
   if (run === undefined || checked.length === 0) return results

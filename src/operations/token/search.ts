@@ -87,8 +87,8 @@ export const findTokens = list({
 export const listTokensByCursor = list({
   ...readDeclaration,
   name: 'token list-after',
-  summary: 'List tokens by cursor, newest first: flat in cost, without totals.',
-  details: 'At most one of type, fingerprint and metadata; each may be together with container.',
+  summary: 'List tokens by cursor, newest first: every page costs the same, without totals.',
+  details: 'At most one of type, fingerprint and metadata; each can be combined with container.',
   access: requires('token:read'),
   route: 'GET /v2/tokens',
   input: inputSchema([], {
@@ -117,7 +117,7 @@ export const listTokensByCursor = list({
 export const searchTokensByCursor = list({
   ...readDeclaration,
   name: 'token search-after',
-  summary: 'Find tokens by cursor, newest first: flat in cost, without totals.',
+  summary: 'Find tokens by cursor, newest first: every page costs the same, without totals.',
   details:
     'Terms are field:value, joined by AND: container (and below), and at most one of type, fingerprint, data (a search\n' +
     'index) and metadata.<key>, whose value is compared case-sensitively.',
@@ -197,7 +197,7 @@ function checkFields(
   if (containers.length > 1) addError(errors, 'query', 'may name a container only once')
   for (const { field } of others) {
     const named = pathOf(field) === 'query' ? `${field} ` : ''
-    addError(errors, pathOf(field), `${named}cannot be together with ${first!.field}${advice}`)
+    addError(errors, pathOf(field), `${named}cannot be combined with ${first!.field}${advice}`)
   }
   refuseErrors(errors)
   return fields.map(({ field, value }) => ({ field, value })).sort((a, b) => (a.field < b.field ? -1 : 1))

@@ -133,7 +133,7 @@ export const tokenOutput = output.component('Token', columns, {
   'deduplicate_token?': boolean,
   'expires_at?': date,
   'card?': {
-    description: 'Of a card or card_number, unless its data is redacted.',
+    description: 'Only for a card or card_number whose data is not redacted.',
     ...object({
       bin: { ...text, description: 'The first 8 digits; 6 for a number of fewer than 16.' },
       last4: text,
@@ -143,7 +143,7 @@ export const tokenOutput = output.component('Token', columns, {
     }),
   },
   'bank?': {
-    description: 'Of a bank, unless its data is redacted.',
+    description: 'Only for a bank whose data is not redacted.',
     ...object({ routing_number: text, account_number_last4: text }),
   },
   '_extras?': {

@@ -56,7 +56,7 @@ const compactVault = detached({
   access: wholeVault,
   name: 'vault compact',
   summary: 'Flush the write-ahead log and compact until nothing is due.',
-  details: 'Confirms the clock: tokens that have expired by it are purged now.',
+  details: 'Also confirms the clock, and purges the tokens that have expired.',
   examples: ['coffer vault compact'],
   run: async (session) => {
     await session.inUnit(async ({ store }) => store.storeTime({ isTrusted: true }))

@@ -28,14 +28,14 @@ export const restoreVault = offline({
 export const copyVault = offline({
   name: 'vault copy',
   access: owner,
-  summary: 'Copy the vault to another place: from a directory into a store, back, or between two of a kind.',
+  summary: 'Copy the vault to another directory or store.',
   details:
-    'Ids, logs, keys and key slots stay as they are. Nothing else may have a vault in a directory open meanwhile; a vault\n' +
-    'in a store is copied as it is at the beginning. The rows that arrived are read again, counted, and held against a\n' +
-    'digest of those that were sent. After an interruption, run the command again: the copy begins anew. Use one of the\n' +
-    'two vaults from then on: what changes in one does not change in the other.\n' +
-    'With --skip-damaged, rows that cannot be read are left out and counted by kind. Each log begins anew, with the records\n' +
-    'that can be read and one that says so. Data that lost changes had replaced or removed may reappear.',
+    'Ids, logs, keys and key slots stay the same. A vault in a directory must not be open elsewhere. A vault in a store is\n' +
+    'copied in its state at the beginning. The copied rows are read again, counted, and compared with a digest of the\n' +
+    'original rows. After an interruption, run the command again: it starts from the beginning. Then use only one of the\n' +
+    'two vaults, because a change in one does not change the other.\n' +
+    'With --skip-damaged, rows that cannot be read are left out and counted by kind. Each log starts a new chain: it has\n' +
+    'the readable records, and a record about the copy. Data may reappear if the change that replaced or removed it is lost.',
   input: closedInput(['to'], {
     to: {
       type: 'string',
@@ -69,7 +69,7 @@ export const changeKeys = offline({
   details:
     'The key file or passphrase used for this command keeps opening the vault; other key slots are dropped and can be\n' +
     'added again. Needs exclusive access to the vault: stop a server first. After an interruption, run it again.\n' +
-    'Servers over PostgreSQL answer 503 from its beginning on, and are started again afterwards.',
+    'Servers over PostgreSQL answer 503 as soon as it begins: restart them afterwards.',
   output: rekeyedOutput,
   cli: {
     confirmation: 'This changes every key and encrypts all data again. Older backups keep the old keys.',

@@ -45,16 +45,20 @@ export const deliveryFilters = {
     ...onlyOf(SENT_EVENT_TYPES),
     description: 'Only events of this type, such as token.created.',
   },
-  state: { type: 'string', enum: STATES, description: `Only those that are ${STATES.join(', ')}.` },
+  state: {
+    type: 'string',
+    enum: STATES,
+    description: `Only deliveries in this state: ${STATES.join(', ')}.`,
+  },
 } as const
 
 export const listDeliveries = list({
   name: 'webhook deliveries',
   access: owner,
-  summary: 'List what was sent to webhooks in the last 24 hours and what waits: payload, answer, attempts.',
+  summary: 'List the events of the last 24 hours for webhooks, sent or waiting: payload, answer, attempts.',
   details:
-    'Events that were never tried come first. A dropped one waited when its webhook was disabled. One whose host is not\n' +
-    'named with --allow-net waits until it is.',
+    'Events that were never tried come first. Dropped events were waiting when their webhook was disabled. Events wait\n' +
+    'until --allow-net names the host of their webhook.',
   input: closedInput([], { ...deliveryFilters, ...pageInput(100) }),
   output: listOutput(deliveryOutput),
   cli: { positionals: ['id'] },

@@ -32,7 +32,7 @@ const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events', 'stat
   events: texts,
   ...audit,
   'destination?': {
-    description: 'Why events wait. Absent if nothing is known against the address.',
+    description: 'Why events wait. Absent if the address works, as far as is known.',
     ...object({
       state: {
         ...enumOf('blocked', 'failing'),
@@ -51,7 +51,11 @@ const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events', 'stat
 
 const body = {
   name: displayName,
-  url: { type: 'string', flag: 'address', description: 'Where events are sent: https://example.com/events.' },
+  url: {
+    type: 'string',
+    flag: 'address',
+    description: 'The URL that events are sent to: https://example.com/events.',
+  },
   events: {
     type: 'array',
     items: { type: 'string', suggestions: EVENT_TYPES },
@@ -141,7 +145,7 @@ const updateWebhook = detached({
       type: 'string',
       enum: STATUSES,
       default: 'enabled',
-      description: `One of ${STATUSES.join(', ')}. Nothing is sent to a disabled one, not even later.`,
+      description: `One of ${STATUSES.join(', ')}. Events are not sent to a disabled webhook, not even later.`,
     },
   }),
   examples: [
