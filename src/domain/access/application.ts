@@ -10,7 +10,6 @@ export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const API_KEY = 'key_'
 export const SESSION_KEY = 'key_sess_'
 
-/** Works for an application and for one of its keys. `now`: ms. */
 export function isExpired({ expires_at }: { expires_at?: string }, now: number): boolean {
   return expires_at !== undefined && Date.parse(expires_at) <= now
 }

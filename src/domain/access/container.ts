@@ -47,7 +47,6 @@ export function containerSet(containers: readonly string[]): string[] {
   return containers.length === 1 ? [...containers] : [...new Set(containers)].sort()
 }
 
-/** A text that only equal sets share. */
 export function containerSetId(containers: readonly string[]): string {
   return JSON.stringify(containerSet(containers))
 }

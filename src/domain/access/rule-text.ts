@@ -90,12 +90,10 @@ export function parseRules(text: string, before: readonly unknown[] = []): Writt
     })
 }
 
-/** 0 for a value that is not a rule; validation refuses it. */
 function priorityOf(rule: unknown): number {
   return isObject(rule) && typeof rule.priority === 'number' ? rule.priority : 0
 }
 
-/** An error quotes the line and names the part that is wrong. */
 class RuleReader {
   readonly #line: string
   #rest: string

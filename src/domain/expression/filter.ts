@@ -46,7 +46,6 @@ export function refuse(message: string): never {
   throw validationError(message)
 }
 
-/** The message has the column, counted in characters from 1. */
 export function syntaxError(text: string, at: number, reason: string, cause?: unknown): CofferError {
   return validationError(`${reason} (at column ${[...text.slice(0, at)].length + 1})`, { cause })
 }

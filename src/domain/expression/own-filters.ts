@@ -170,7 +170,6 @@ function findShownDigits(characters: readonly string[], [binGiven, lastGiven]: r
   }
 }
 
-/** Separators are removed, whether they are given or not. */
 function selectBin(value: unknown, [separator]: readonly unknown[]): string {
   asText(separator ?? '')
   const digits = asText(value).replaceAll(/[^0-9]/g, '')
@@ -178,7 +177,6 @@ function selectBin(value: unknown, [separator]: readonly unknown[]): string {
   return bin.length < 6 ? refuse('card_bin takes a card number of at least 6 digits') : bin
 }
 
-/** Null if a part that the format names is absent. */
 function formatExpiry(value: unknown, [format]: readonly unknown[]): string | null {
   if (typeof format !== 'string' || format.length > MAX_LENGTH || !isObject(value))
     refuse(

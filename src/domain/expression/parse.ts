@@ -53,7 +53,6 @@ const MAX_REFERENCE_LENGTH = 1000
 const MAX_TRANSFORM_REFERENCE_LENGTH = 200
 const COMPILED_STEPS = 300
 const COMPILED_CHARACTER_STEPS = 20
-/** Filters after which a number is an integer again. */
 const ROUNDING = ['ceil', 'floor', 'round']
 const UNCLOSED = 'this "{{" has no closing "}}"'
 
@@ -201,7 +200,6 @@ export class ExpressionParser {
     return this.#source.charAt(this.#at)
   }
 
-  /** A comma may separate the value from the first filter. */
   #readFilters(): FilterCall[] {
     const calls: FilterCall[] = []
     for (let next = this.#skipBlank(); next !== ''; next = this.#skipBlank()) {

@@ -212,7 +212,6 @@ function slice(value: unknown, args: readonly unknown[]): unknown {
   return Array.isArray(value) ? part : part.join('')
 }
 
-/** Reads the property at a path such as `address.city`; without a path, the item itself. */
 function readerOf(path: unknown): (item: unknown) => unknown {
   const names = textOf(path) === '' ? [] : textOf(path).split('.')
   return (item) => names.reduce<unknown>(readProperty, item) ?? null

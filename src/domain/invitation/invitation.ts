@@ -52,7 +52,6 @@ export function readLink(text: string): string {
 
 export type PersonNames = Partial<Record<'first_name' | 'last_name', string>>
 
-/** The names, trimmed and normalized, without empty names. @throws CofferError `validation` */
 export function readNames(given: Lenient<PersonNames>): PersonNames {
   // Control characters, line separators, bidirectional overrides, and invisible characters.
   const unfit =

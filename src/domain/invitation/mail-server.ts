@@ -35,7 +35,6 @@ export type Sender = Record<'name' | 'address', string>
 
 const NAME_LIMIT = 200
 
-/** Reads `Name <address>` or an address. @throws CofferError `validation` */
 export function readSender(text: string): Sender {
   const [, given, bracketed] = /^([^<>]*)<([^<>]*)>$/.exec(text) ?? []
   const name = (given ?? '').trim().replace(/^"(.*)"$/, '$1')

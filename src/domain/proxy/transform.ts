@@ -1,4 +1,3 @@
-/** Transforms of proxies change requests and answers, in order. */
 import type { PropertyErrors } from '../../errors.js'
 import { findTexts } from '../json/find-texts.js'
 import { canonicalJson, isObject } from '../json/json.js'

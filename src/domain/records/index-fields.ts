@@ -73,7 +73,6 @@ export function metadataLookups(name: string, value: string, isExact = false): I
   return ['entry', 'folded'].map((field) => ({ field: `${field}.${name}`, value: folded }))
 }
 
-/** Case-insensitive. Values of search indexes are not part of the record. */
 export function searchField(value: string): IndexField {
   return { field: 'search', value: value.toLowerCase() }
 }

@@ -100,7 +100,6 @@ export interface SettingsRecord {
   secrets_key: string
   /** The user who created the vault and owns the tenants created on the command line. */
   owner_id: string
-  /** The number of the next tenant. Numbers are never reused. */
   next_tenant: number
   /** The private key that signs events for webhooks, PEM. It is created on first use. */
   webhook_key?: string
@@ -236,7 +235,6 @@ export interface WebhookRecord extends TenantEntity {
   status: 'enabled' | 'disabled'
   /** When the webhook was created or enabled again. Earlier events are not sent. */
   enabled_at: string
-  /** Absent if its address works, as far as is known. */
   destination?: DestinationState
   dropped?: { count: number; last_at: string }
 }
@@ -266,7 +264,6 @@ export interface EventPayload {
  * {@link WaitingBatchRecord}.
  */
 export interface EventBatchRecord {
-  /** The ids of the events are derived from it. */
   id: string
   tenant_id: string
   trace_id: string
@@ -287,7 +284,6 @@ export interface BatchedEvent {
  * its first attempt (`domain/webhook/event-batch.ts`).
  */
 export interface WaitingBatchRecord {
-  /** The ids of the deliveries are derived from it. */
   id: string
   webhook_id: string
   batch_id: string

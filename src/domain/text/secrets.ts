@@ -121,18 +121,18 @@ export class Secrets {
 
   #scrub(value: unknown, leaves: Leaves): unknown {
     if (typeof value === 'string' || typeof value === 'number') {
-      const shown = this.#tells(bytesOf(String(value)), MAX_DEPTH) ? WITHHELD : value
+      const shown = this.#discloses(bytesOf(String(value)), MAX_DEPTH) ? WITHHELD : value
       leaves.values.push(String(shown))
       return shown
     }
     if (Array.isArray(value)) {
       const isBytes = value.length >= SHORTEST_VALUE && value.every((item) => item >= 0 && item < 256)
-      if (isBytes && this.#tells(String.fromCharCode(...value), MAX_DEPTH)) return WITHHELD
+      if (isBytes && this.#discloses(String.fromCharCode(...value), MAX_DEPTH)) return WITHHELD
       return value.map((item) => this.#scrub(item, leaves))
     }
     if (!isObject(value)) return value
     const entries = Object.entries(value).map(([name, inner], at) => {
-      const shown = this.#tells(bytesOf(name), MAX_DEPTH) ? `${WITHHELD} ${at}` : name
+      const shown = this.#discloses(bytesOf(name), MAX_DEPTH) ? `${WITHHELD} ${at}` : name
       leaves.names.push(shown)
       return [shown, this.#scrub(inner, leaves)]
     })
@@ -140,7 +140,7 @@ export class Secrets {
   }
 
   /** Whether `bytes`, as `latin1`, contain a secret or cannot be examined. */
-  #tells(bytes: string, depth: number): boolean {
+  #discloses(bytes: string, depth: number): boolean {
     this.#decoded += bytes.length
     if (this.#decoded > MAX_DECODED || COMPRESSED.test(bytes)) return true
     const isWhole = depth === MAX_DEPTH
@@ -153,7 +153,7 @@ export class Secrets {
     const encoded = isWhole ? bytes : (text.match(READABLE) ?? []).join('\n').replaceAll('\0', '')
     if (depth === 0 || encoded.length < SHORTEST_VALUE) return false
     for (const form of isWhole ? [encoded, reverse(encoded)] : [encoded])
-      for (const decoded of decode(form)) if (this.#tells(decoded, depth - 1)) return true
+      for (const decoded of decode(form)) if (this.#discloses(decoded, depth - 1)) return true
     return false
   }
 

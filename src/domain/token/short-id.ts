@@ -13,7 +13,6 @@ export function shortIdOf(id: string): string | undefined {
   return UUID.test(id) ? id.slice(0, SHORT_LENGTH) : undefined
 }
 
-/** Shortens each id as long as it stays different from the others. */
 export function shortenIds(ids: readonly string[]): string[] {
   return ids.map((id) => {
     if (shortIdOf(id) === undefined) return id

@@ -13,7 +13,6 @@ interface TypeRules {
   readonly textMembers?: readonly string[]
   /** Members that may be given as text of digits and are stored as integers. */
   readonly integerMembers?: readonly string[]
-  /** Errors in `data`, under paths that start with `data`; empty if it is valid. */
   check(data: unknown): PropertyErrors
 }
 

@@ -9,10 +9,8 @@ import type {
   WaitingBatchRecord,
 } from '../records/records.js'
 
-/** Bits of the index over the number of waiting events. */
 const COUNT_BITS = 7
 const MAX_EVENTS = 2 ** COUNT_BITS - 1
-/** Characters of JSON in a batch. A single event may have more. */
 const MAX_CHARACTERS = 256 * 1024
 /**
  * The last digits of the id of an event or delivery are its place in the batch. The id of a batch ends in

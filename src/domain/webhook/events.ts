@@ -111,7 +111,6 @@ export function payloadOf({ event, tenant_id, attempted_at }: DeliveryRecord) {
   return { ...(attempted_at && { delivered_at: attempted_at }), event: { ...event, tenant_id } }
 }
 
-/** Seconds before the second and each further attempt. */
 const PAUSES_S = [1, 4, 16, 64, 256, 1024, 2400, 2400, 2400]
 
 /** ms until the next attempt after `attempts` failures; undefined after the last attempt. */
