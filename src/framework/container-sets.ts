@@ -18,7 +18,6 @@ import type { Caller } from './caller/caller.js'
 
 /** The key of a public application is no secret, so it may add fewer sets. */
 const MOST_SETS = { public: 1_000, private: 10_000 }
-/** Sets that are kept in memory, for all tenants together. */
 const MAX_CACHED = 100_000
 const PAGE_SIZE = 1000
 /**
@@ -42,7 +41,6 @@ type Sets = readonly ContainerSetRecord[]
 export class ContainerSets {
   readonly #store: Store
   readonly #cached = new Map<number, { counter: number; sets: Sets }>()
-  /** By tenant: the ids of sets that lost a token. */
   #released = new Map<number, Set<string>>()
   #mustExamineAll = false
   #releasedSince = 0
@@ -83,7 +81,6 @@ export class ContainerSets {
     if (this.#releasedSince >= DUE && !this.#store.isShared) void this.reclaim().catch(() => undefined)
   }
 
-  /** Removes released sets that are unused, until `isOver` returns true. */
   reclaim(isOver: () => boolean = () => false): Promise<void> {
     this.#reclaiming ??= this.#reclaim(isOver).finally(() => {
       this.#reclaiming = undefined
@@ -221,9 +218,7 @@ export class UnitContainerSets {
   readonly #sets: ContainerSets
   readonly #store: StoreWriter
   readonly #caller: Caller
-  /** Sets that tokens of this unit have lost. */
   readonly #released: string[]
-  /** Sets that are known to be stored. */
   readonly #known = new Set<string>()
 
   constructor(sets: ContainerSets, store: StoreWriter, caller: Caller, released: string[]) {
@@ -274,7 +269,6 @@ export class UnitContainerSets {
     }
   }
 
-  /** Called when a token with these containers is removed or gets other containers. */
   release(containers: readonly string[]): void {
     this.#released.push(containerSetId(containers))
   }

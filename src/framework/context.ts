@@ -60,7 +60,6 @@ export interface Context
   /** ms since the epoch, constant within the unit of work. */
   readonly now: number
   readonly date: string
-  /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
   /**
    * These tools for another caller. `log` replaces the default log entry; null disables logging. `recorded`

@@ -6,19 +6,16 @@ import type { Lenient } from '../domain/omit-undefined.js'
 import type { LogRecord } from '../domain/records/records.js'
 import type { Infer, ObjectSchema, Schema } from './schema.js'
 
-/** Created by the functions below. */
 export interface Access {
   /** `vault`: the owner, even if the tenant that the owner chose is deleted. */
   readonly owner?: 'tenant' | 'vault'
   /** An empty list accepts any valid key. */
   readonly permissions: readonly Permission[]
-  /** One of `permissions` is enough. */
   readonly isAnyEnough?: true
   /** Only keys of applications of this type are accepted, and no sessions. */
   readonly keyOf?: 'public' | 'private'
 }
 
-/** The owner of the vault, in a tenant. */
 export const owner: Access = { owner: 'tenant', permissions: [] }
 
 /** The owner of the vault. The operation concerns the whole vault, so it needs no tenant. */
@@ -53,7 +50,6 @@ export type Plaintext = 'never' | 'masked' | 'refused'
 export interface Http {
   /** Default: 200 with an output, 204 without one. */
   readonly status?: 200 | 201 | 202
-  /** An older path of the operation, without parameters. */
   readonly olderPath?: string
   /** The operation runs again for a repeated idempotency key, although its method is POST, PUT or PATCH. */
   readonly ignoresIdempotencyKey?: true
@@ -81,7 +77,6 @@ export interface Cli {
    * and are flags too.
    */
   readonly positionals?: readonly string[]
-  /** Columns of its table. Default: the columns of the output's schema. */
   readonly columns?: readonly string[]
   /** The question before something is destroyed. The ids follow, then "Go on?". */
   readonly confirmation?: string
@@ -90,7 +85,6 @@ export interface Cli {
    * both.
    */
   readonly form?: { readonly command: string; readonly flag: string }
-  /** It has no command and no help. Other parts of the program perform it. */
   readonly isInternal?: true
 }
 
@@ -99,7 +93,6 @@ export interface LogEntry extends Pick<LogRecord, 'operation' | 'message'> {
   readonly derivesNoEvent?: true
 }
 
-/** Tools of `check`. They read no stored data. */
 export interface CheckTools {
   expressions(): Promise<Expressions>
   readonly turns: Turns

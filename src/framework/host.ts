@@ -12,7 +12,6 @@ export interface Host extends OpenVault, Effects {
   /** Incremented when a reset or restore replaces the data. Work that began before is refused afterwards. */
   readonly generation: number
   readonly control: ControlPlane | undefined
-  /** The ports that servers of this vault listen on in this process. */
   readonly ownPorts: Set<number>
   signer(): Promise<Signer>
   /**

@@ -2,7 +2,6 @@
 import { type CofferError, invalid, validationError } from '../errors.js'
 
 export interface ResponseLimits {
-  /** The largest answer, in bytes of JSON (UTF-8). */
   readonly maxBytes: number
   /** Whether the limit also applies to an answer that cannot be split into smaller pages. */
   readonly isStrict: boolean

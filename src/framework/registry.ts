@@ -7,7 +7,6 @@ import type { ObjectSchema, Schema } from './schema.js'
 export interface Noun {
   readonly name: string
   readonly summary: string
-  /** Summaries of the groups of operations whose names have three words, by the second word. */
   readonly groups?: Readonly<Record<string, string>>
   readonly operations: readonly AnyOperation[]
 }

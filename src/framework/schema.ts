@@ -94,7 +94,6 @@ export interface ObjectSchema extends Annotations {
   required?: readonly string[]
   /** At least one of these is required. The operation checks it; the command line prompts for the first. */
   needsOneOf?: readonly string[]
-  /** Empty text for an optional property means absent, as clients send it. */
   isEmptyAbsent?: true
   additionalProperties: boolean | Schema
   minProperties?: number
@@ -108,7 +107,6 @@ export function inputSchema<const P extends Fields, const R extends NamesOf<P>>(
   return { type: 'object', properties, required, additionalProperties: true } as const
 }
 
-/** Ignores unknown properties. Empty text counts as absent. */
 export function lenientInput<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { ...inputSchema(required, properties), isEmptyAbsent: true } as const
 }

@@ -22,7 +22,6 @@ export interface Caller extends Decider {
   applicationType?: ApplicationType
   /** `id`: the record of the session. A session that is not authorized may do nothing. */
   session?: { id: string; isAuthorized: boolean }
-  /** Absent for the owner, whose rights do not change. */
   source?: RightsSource
   /** Its decisions are recorded, so no decision may be skipped, even if its result is known. */
   recordsDecisions?: true

@@ -101,7 +101,6 @@ export interface ControlPlane {
   setFaults(rules: readonly FaultRule[]): Promise<void>
   /** Resolves when `count` match, or after `timeoutMs` with those found. Oldest first. */
   findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
-  /** In the order of the first request of each, since the start, a reset or {@link clearRequests}. */
   listNotEmulated(): NotEmulated[]
   clearRequests(): void
   /** Repeats `isSo` until it resolves to true or the time is over. */

@@ -99,7 +99,6 @@ export interface ReactorRun {
 export interface Sandbox {
   /** Node refuses files, child processes, workers and addons. */
   node_permissions: boolean
-  /** Node refuses sockets too (version 25 and later). */
   node_network_permission: boolean
   /** No network interface, no abstract sockets of other processes. */
   network_namespace: boolean
@@ -130,11 +129,9 @@ export interface GuestTime {
 }
 
 export interface ReactorOptions {
-  /** The name of the client in reactor code; default `svc`. */
   prefix?: string
   /** `host` or `host:port`, as in `--allow-net`. */
   allowNet?: readonly string[]
-  /** Additional certificate authorities to trust, PEM; also for proxies. */
   ca?: string
   modulesDirectory?: string
   spares?: number

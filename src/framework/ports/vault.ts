@@ -39,7 +39,6 @@ export type VaultHeader = object & { mac: string }
 export interface VaultMaintenance {
   describe(): Promise<Infer<Closed<typeof vaultFacts>>>
   verify(): Promise<Verification>
-  /** Flushes and compacts until nothing is due. */
   compact(): Promise<void>
   /** Writes the vault into one new sealed file; resolves to its length in bytes. */
   backup(path: string): Promise<number>
@@ -111,7 +110,6 @@ export interface OfflineVault {
     to: string,
     options: { passwordFile: string | undefined; skipsDamaged: boolean },
   ): Promise<Infer<typeof copiedOutput>>
-  /** Changes every key of the vault. After an interruption, another call completes it. */
   rekey(): Promise<Rekeyed & { dropped: { id: string; kind: string }[] }>
   listSlots(): Promise<SlotFacts[]>
   /**
