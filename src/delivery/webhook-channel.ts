@@ -37,7 +37,7 @@ const FAILING_PAUSE_MS = 20_000
 const COUNTED_EVERY = MAX_WAITING / 10
 const BATCHES = 16
 /** The operator gets a notice about dropped events of a webhook at most once in this time. */
-const TOLD_EVERY_MS = 10 * 60_000
+const NOTICE_EVERY_MS = 10 * 60_000
 
 export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'> {
   store: Store
@@ -52,10 +52,10 @@ interface Experience {
   /** Failed attempts since the last success, and the time of the first of them. */
   failures: number
   failingSince: number
-  isToldRefused: boolean
+  hasRefusalNotice: boolean
   /** Dropped events since the last notice about them, and the time of that notice. */
   dropped: number
-  toldDropped: number
+  droppedNoticeAt: number
 }
 
 const NOTHING: Taken<'delivery'> = { records: [], left: [], more: 'none' }
@@ -109,7 +109,7 @@ export class WebhookChannel implements Channel<'delivery'> {
   }
 
   #received(hook: Hook, { destination }: WebhookRecord, tried: Tried): Outcome<'delivery'> {
-    Object.assign(this.#know(hook), { failures: 0, isToldRefused: false })
+    Object.assign(this.#know(hook), { failures: 0, hasRefusalNotice: false })
     return {
       change: async (found, writer) => {
         if (destination !== undefined) await noteDestination(writer, hook, undefined)
@@ -168,8 +168,8 @@ export class WebhookChannel implements Channel<'delivery'> {
   /** Undefined if the operator has the notice already, until the address has been called. */
   #noticeOfRefusal(hook: Hook, { name }: WebhookRecord, failure: string): string | undefined {
     const experience = this.#know(hook)
-    if (experience.isToldRefused) return undefined
-    experience.isToldRefused = true
+    if (experience.hasRefusalNotice) return undefined
+    experience.hasRefusalNotice = true
     return `Webhook "${name}": ${failure}`
   }
 
@@ -225,9 +225,10 @@ export class WebhookChannel implements Channel<'delivery'> {
     const { webhook, now } = await this.#read(hook)
     const experience = this.#know(hook)
     experience.dropped += count
-    if (webhook === undefined || Math.abs(now - experience.toldDropped) < TOLD_EVERY_MS) return undefined
+    if (webhook === undefined || Math.abs(now - experience.droppedNoticeAt) < NOTICE_EVERY_MS)
+      return undefined
     const { dropped } = experience
-    Object.assign(experience, { dropped: 0, toldDropped: now })
+    Object.assign(experience, { dropped: 0, droppedNoticeAt: now })
     return (
       `Webhook "${webhook.name}": more than ${MAX_WAITING} events wait for it, so the oldest ${dropped} were dropped. ` +
       `They are not sent. See: coffer webhook get ${hook.id}`
@@ -245,9 +246,9 @@ export class WebhookChannel implements Channel<'delivery'> {
     const fresh = {
       failures: 0,
       failingSince: 0,
-      isToldRefused: false,
+      hasRefusalNotice: false,
       dropped: 0,
-      toldDropped: Number.NEGATIVE_INFINITY,
+      droppedNoticeAt: Number.NEGATIVE_INFINITY,
     }
     const known = this.#experience.get(keyOf(hook)) ?? fresh
     this.#experience.set(keyOf(hook), known)
