@@ -33,7 +33,7 @@ const regenerateKey = change({
   async run(context, input) {
     const before = await managed.require(context, input.id)
     await records.revokeKeys(context.store, before.keys)
-    tellKeys(context, 'deleted', before.id, before.keys)
+    emitKeyEvents(context, 'deleted', before.id, before.keys)
     return replaceKeys(context, before, [])
   },
 })
@@ -95,7 +95,7 @@ async function replaceKeys(
   old: readonly ApplicationKey[],
 ) {
   const { key, entry } = await records.issueKey(context, before.id)
-  tellKeys(context, 'created', before.id, [entry])
+  emitKeyEvents(context, 'created', before.id, [entry])
   const changed = await managed.change(context, before, { keys: [entry, ...old] })
   return viewApplication(changed, context.now, key)
 }
@@ -127,7 +127,7 @@ const createKey = change({
       throw conflict(`This application has ${MAX_KEYS} keys already. Delete one first.`)
     const { key, entry } = await records.issueKey(context, id)
     await managed.change(context, application, { keys: [entry, ...keys] })
-    tellKeys(context, 'created', id, [entry])
+    emitKeyEvents(context, 'created', id, [entry])
     return records.viewKey(entry, key)
   },
 })
@@ -174,13 +174,13 @@ const deleteKey = change({
   async run(context, input) {
     const { application, key } = await requireKey(context, input)
     await records.revokeKeys(context.store, [key])
-    tellKeys(context, 'deleted', application.id, [key])
+    emitKeyEvents(context, 'deleted', application.id, [key])
     await managed.change(context, application, { keys: application.keys.filter((each) => each !== key) })
     return undefined
   },
 })
 
-function tellKeys(
+function emitKeyEvents(
   { audit }: Context,
   verb: 'created' | 'deleted',
   application_id: string,

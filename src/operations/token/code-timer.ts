@@ -79,7 +79,7 @@ export async function eraseCode(
   if (code === undefined) {
     // The store reads a record without an expired code, so writing what was read erases the code.
     await rewrite(record)
-    return holder === 'token' ? tellEnd(tools, tenant, record) : []
+    return holder === 'token' ? storeExpiryEvent(tools, tenant, record) : []
   }
   if (code.timer === id && code.until !== undefined) {
     // The state was restored, and the time of its codes continues from the saved value.
@@ -90,7 +90,7 @@ export async function eraseCode(
 }
 
 /** No caller changed the token, so there is an event and no log record. */
-async function tellEnd(tools: EventTools, tenant: number, token: TokenRecord): Promise<Waiting[]> {
+async function storeExpiryEvent(tools: EventTools, tenant: number, token: TokenRecord): Promise<Waiting[]> {
   const owner = await tools.store.get('tenant', 0, String(tenant))
   if (owner === undefined) return []
   const { id } = token
