@@ -63,7 +63,7 @@ async function convertIntent<T extends Named>(
   return created
 }
 
-/** What is known about a new token before its id is chosen. */
+/** The facts about a new token before its id is chosen. */
 interface Found {
   /** How the answer shows the token. */
   transform: Transform

@@ -73,7 +73,7 @@ function recordCreation(store: StoreWriter, tenant: number, { type, created_at: 
 
 /**
  * Records the time of a last creation, unless a newer token of the type exists, or the recorded time is less
- * than a second older. So concurrent deletions rarely write this single record. Contract: the token may still
+ * than a second older. Concurrent deletions then rarely write this single record. Contract: the token may still
  * exist.
  */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
