@@ -201,7 +201,7 @@ async function bundlePage(): Promise<void> {
 /** Writes the manual pages of the program, and of each noun and command without a noun. */
 async function writeManuals(): Promise<void> {
   const directory = `${distribution}man/`
-  mkdirSync(directory)
+  mkdirSync(directory, { recursive: true })
   const words = ['', ...listCommands(registry).commands.map((command) => command.name())]
   for (const word of words) {
     const text = await describeManual(

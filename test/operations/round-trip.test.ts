@@ -185,7 +185,7 @@ t.test('a PUT of the body of GET changes nothing', async (t) => {
       )
     }
     const missing = Object.keys(endpoint.body).filter((property) => !shown.has(property))
-    t.strictSame(missing, [], `${name}: each attribute occurred`)
+    t.strictSame(missing, [], `${name}: add each missing attribute to a sample in MAKE`)
   }
 })
 

@@ -175,9 +175,9 @@ export const patchReactor = change({
   check: checkReactor,
   async run(context, input) {
     const before = await reactors.require(context, input.id)
-    const { name, code, configuration, runtime, application_id } = before
+    const { application_id } = before
     const application = application_id === undefined ? undefined : { id: application_id }
-    const given = omitUndefined({ name, code, configuration, runtime, application })
+    const given = omitUndefined({ ...before, application })
     const patched = mergePatch(given, unbinding(input))
     checkReactor(patched as Given)
     await replace(context, before, patched as Given)

@@ -26,7 +26,9 @@ type Show<T> = (context: Context, record: TokenRecord, transform: Transform) => 
  * `forbidden`, `conflict`, `validation` for its intent
  */
 export function createToken<T extends Named>(context: Context, wanted: NewToken, show: Show<T>) {
-  return 'intent' in wanted ? convertIntent(context, wanted, show) : create(context, wanted, show)
+  if ('intent' in wanted) return convertIntent(context, wanted, show)
+  const answer = (original: TokenRecord) => showDuplicate(context, original)
+  return create(context, wanted, show, { isInSameContainers: false, answer })
 }
 
 /** Creates the token of the intent, or updates its duplicate, and removes the intent. */
@@ -47,9 +49,8 @@ async function convertIntent<T extends Named>(
   const data = intent.type === 'card' ? kept : intent.data
   const rules = { expressions: await context.expressions(), budget, now: context.now }
   const draft = await prepareToken({ ...attributes, type: intent.type, data }, rules)
-  const created = await create(context, draft, show, (original) =>
-    mergeIntoDuplicate(context, original, draft, rules),
-  )
+  const answer = (original: TokenRecord) => mergeIntoDuplicate(context, original, draft, rules)
+  const created = await create(context, draft, show, { isInSameContainers: true, answer })
   // Last, because an import continues after a refused row.
   await store.remove('token_intent', caller.tenant, id)
   await stopTimer(store, caller.tenant, intent.code)
@@ -79,22 +80,24 @@ interface ChosenId {
   isFresh: boolean
 }
 
-/**
- * Without `merge`, a duplicate is answered unchanged. With `merge`, only a token in the same containers can
- * be a duplicate, and `merge` returns the answer, or undefined if the token is no duplicate.
- */
+/** What happens instead of a creation if a token with the same fingerprint exists. */
+interface OnDuplicate {
+  /** Only a token in the same containers can be a duplicate. */
+  isInSameContainers: boolean
+  /** The response, or undefined if the token is no duplicate. */
+  answer(original: TokenRecord): Promise<TokenView | undefined>
+}
+
 async function create<T extends Named>(
   context: Context,
   draft: TokenDraft,
   show: Show<T>,
-  merge?: (original: TokenRecord) => Promise<TokenView | undefined>,
+  onDuplicate: OnDuplicate,
 ): Promise<T | Existing<TokenView>> {
-  const found = await gather(context, draft, { isInSameContainers: merge !== undefined })
+  const found = await gather(context, draft, onDuplicate)
   const { original, transform } = found
-  if (original !== undefined) {
-    const answer = await (merge === undefined ? showDuplicate(context, original) : merge(original))
-    if (answer !== undefined) return new Existing(answer)
-  }
+  const answer = original && (await onDuplicate.answer(original))
+  if (answer !== undefined) return new Existing(answer)
   const chosen = await chooseId(context, draft.id)
   const record = createRecord(context, draft, found, chosen.id)
   await write(context, draft, record, chosen)
@@ -104,7 +107,7 @@ async function create<T extends Named>(
 async function gather(
   context: Context,
   draft: TokenDraft,
-  { isInSameContainers }: { isInSameContainers: boolean },
+  { isInSameContainers }: OnDuplicate,
 ): Promise<Found> {
   const { containers } = draft.record
   const id = draft.id?.kind === 'given' ? draft.id.id : undefined
