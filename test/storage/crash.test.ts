@@ -375,7 +375,7 @@ t.test('a header is replaced completely, and the vault then refuses the older he
       await engine.close()
       await t.rejects(openFileEngine({ ...diskOptions(left), header: isNew ? OLD : NEW }), {
         code: 'vault_damaged',
-        message: /vault\.json is not the one/,
+        message: /vault\.json is not the newest/,
       })
       if (!isNew) return
       left.plant('/vault/vault.json', oldHeader)
