@@ -38,7 +38,8 @@ interface Asked {
 }
 
 /**
- * Explains an error about a missing record. Returns any other `error`, and every error if JSON was requested, unchanged.
+ * Explains an error about a missing record. Returns any other `error` unchanged. If
+ * JSON was requested, returns every error unchanged.
  * `id`: the id that the command looked for, if the input does not contain it.
  */
 export async function explainMissing(asked: Asked, error: unknown, id?: string): Promise<unknown> {

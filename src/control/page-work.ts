@@ -142,7 +142,7 @@ const MAX_NAMES = 1000
 
 export type News = Awaited<ReturnType<typeof readNews>>
 
-/** The requests after the first `after`, and other news. Contains `facts` only if records changed, so that `version` differs. */
+/** Skips `after` requests, and returns the later requests and other news. Contains `facts` only if records changed, so that `version` differs. */
 export async function readNews(place: Place, base: ControlState, after: number, known: unknown) {
   const { control } = place
   const { app } = control

@@ -51,7 +51,7 @@ export function createMac(primitives: Primitives, key: Uint8Array): Mac {
 /** Longer texts are not cached, because they would take much memory. */
 const LARGEST_CACHED = 512
 
-/** Caches at most `most` digests. */
+/** Caches digests, up to the number `most`. */
 export function createTextMac(primitives: Primitives, key: Uint8Array, most: number): TextMac {
   const cache = new BoundedMap<string, Uint8Array>(most)
   const digest = (text: string) => primitives.digest(TEXT_DIGEST_BYTES, Buffer.from(text, 'utf8'), key)

@@ -475,7 +475,7 @@ export class DeliveryQueue implements DeliveryPort {
   async #claim(waiting: WaitingRecord, { leaseMs }: AnyChannel): Promise<Queued | undefined> {
     const { kind, tenant, id } = waiting
     if (!this.#store.isShared)
-      // On disk only a writer sees unsynced records, such as the event of a read.
+      // In a vault on disk only `write` sees unsynced records. The event that a read operation emits may be unsynced.
       return this.#store.write(async (reader) => {
         const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
         const record = isThere ? await reader.get(kind, tenant, id) : undefined

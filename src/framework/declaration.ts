@@ -42,8 +42,8 @@ export function keyOf(type: 'public' | 'private'): Access {
  * - `refused`: the operation is refused, because it gives plaintext, keys, or power over what code does with
  * data.
  *
- * Without that mode the owner also sees masked data: always in the answer to a write, and in the answer to a
- * read unless `--reveal` is given.
+ * If no-reveal mode is off, the owner sees masked data in the answer to a write. In the answer to a read, the owner sees
+ * masked data unless `--reveal` is given.
  */
 export type Plaintext = 'never' | 'masked' | 'refused'
 
@@ -81,8 +81,8 @@ export interface Cli {
   /** The question before something is destroyed. The ids follow, then "Go on?". */
   readonly confirmation?: string
   /**
-   * The command of another operation performs this one if `flag` is given. That command has the flags of
-   * both.
+   * If the user gives `flag` to the command of another operation, that command performs this operation instead.
+   * It has the flags of both operations.
    */
   readonly form?: { readonly command: string; readonly flag: string }
   readonly isInternal?: true

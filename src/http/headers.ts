@@ -42,7 +42,7 @@ export function readCookie({ headers }: HttpRequest, name: string): string | und
 const MAX_AGE_SECONDS = 600
 const NAMES = /^[\w!#$%&'*+.^`|~, -]+$/
 
-/** Headers of every answer that web pages may read. `prefix` is as in {@link headerNames}. */
+/** The CORS headers of answers that web pages may read. `prefix` is as in {@link headerNames}. */
 export function createCorsHeaders(prefix: string): Readonly<Record<string, string>> {
   const { traceId, destinationStatus } = headerNames(prefix)
   const exposed = [traceId.toUpperCase(), destinationStatus.toUpperCase(), 'Retry-After']

@@ -8,7 +8,8 @@ export type WorkerServices = RunServices & { startGuest(limits: ReactorLimits): 
 export interface Assignment {
   caller: string
   key: string
-  /** Identifies the caller and its session. Others need another child, because a run can find marks of earlier runs. */
+  /** Identifies the caller and its session. A run can find traces of earlier runs, so each caller and
+   * session has its own child. */
   holder: string
   /** Identifies code, configuration and rights. A child never runs two versions. */
   version: string

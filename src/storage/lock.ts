@@ -194,7 +194,7 @@ function sweep({ files, directory, name = LOCK, identity }: LockOptions): void {
     const path = `${directory}/${each}`
     const holder = readLock(files, path)
     if (holder === undefined) continue
-    // A living process may be writing an unreadable file. The file's name has the number of that process.
+    // A running process may still be writing an unreadable file. The file's name has the number of that process.
     const writer = Number(each.slice((name + PRIVATE).length).split('-')[0])
     const isUnderWay = holder.nonce === UNREADABLE && identity.startOf(writer) !== undefined
     if (!isUnderWay && stateOf(holder, identity) === 'dead') files.remove(path)

@@ -91,7 +91,7 @@ t.test('unavailable tools of confinement are not used, and other systems are not
   t.same((await findConfinement(node, '/no/such/guest.mjs', [''])).wrapper, [])
 })
 
-t.test('a user with private bundles keeps its identity', async (t) => {
+t.test('root stays root if its bundles are private', async (t) => {
   const root = { ...node, isRoot: true }
   t.ok(listWrappers(root, false).some((words) => words.includes('--reuid 65534')))
   t.notOk(listWrappers(root, true).some((words) => words.includes('--reuid')))

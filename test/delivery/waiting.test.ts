@@ -225,7 +225,7 @@ t.test(
   },
 )
 
-t.test('deliveries that are tried again are bounded too', async (t) => {
+t.test('the number of deliveries that wait for a retry is limited too', async (t) => {
   const { app, ask, list, addTokens, clock, number, subscribe, notices } = await open(t)
   await addTokens()
   const { id, tenant_id } = await subscribe(BLOCKED)

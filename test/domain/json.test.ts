@@ -151,7 +151,7 @@ t.test('UTF-8 is decoded strictly', async (t) => {
   )
 })
 
-t.test('a patch is merged by RFC 7386, and inherited names are names like any other', async (t) => {
+t.test('a patch is merged by RFC 7386, and `__proto__` and `constructor` are ordinary names', async (t) => {
   const rows: [target: string, patch: string, merged: string][] = [
     ['{"a":"c"}', '{"a":["b"]}', '{"a":["b"]}'],
     ['[1,2]', '{"a":"b","c":null}', '{"a":"b"}'],

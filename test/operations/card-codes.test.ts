@@ -66,7 +66,7 @@ t.test('a read hides an expired code, and the sweep erases the code and nothing 
 })
 
 t.test(
-  'a timer has no effect on a code that was given later, and a code that is removed or kept forever needs none',
+  'a timer does not erase a newer code, and a code that is removed or kept forever has no timer',
   async (t) => {
     const vault = await openTestVault()
     const { app, ask, clock } = vault

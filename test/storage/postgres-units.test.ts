@@ -187,7 +187,7 @@ t.test('a unit runs again if another unit changed what it read', async (t) => {
   t.equal(await read(one, 22), undefined, 'no row is put for a removed parent')
 })
 
-t.test('a unit that only reads or that fails has read the state of one moment', async (t) => {
+t.test('a unit that only reads sees the state of one moment, also if it fails', async (t) => {
   const { one, two } = await openEngines(t, 2)
   for (const id of [1, 2]) await one.write(put(id))
   const move = (to: number) =>

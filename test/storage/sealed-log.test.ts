@@ -1,5 +1,5 @@
 /**
- * The log as blocks. Searches give the results of a list of records. Verification finds changes by an attacker with
+ * The log as blocks. A search finds the same records as a search of a plain list. Verification finds changes by an attacker with
  * all keys except that of the chain.
  */
 import fc from 'fast-check'

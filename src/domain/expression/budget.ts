@@ -17,9 +17,7 @@ const MEMBER_STEPS = 40
 const READ_IN_A_STEP = 8
 const WRITTEN_IN_A_STEP = 4
 
-/**
- * Long work counts its steps here, so that all requests together hold the event loop for one turn at most.
- */
+/** Long work counts its steps here. All requests share a turn of about 10 ms. Then the event loop does other work. */
 export class Turns {
   #left = STEPS_IN_A_TURN
   #last: Promise<void> = Promise.resolve()

@@ -1,4 +1,4 @@
-/** Redacts token data in a response, also encoded or partial. */
+/** Redacts token data in a response, even if the data is encoded or only a part of it appears. */
 import { isDeep, isObject } from '../json/json.js'
 import { decodeBase64, MAX_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
 

@@ -4,7 +4,7 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { type Caller, type DecidingGrants, deriveCaller } from './caller.js'
 
 /**
- * Decisions that an explanation has at most. A list by rules about the ids of tokens takes one decision for
+ * The maximum number of decisions in an explanation. A list by rules about the ids of tokens takes one decision for
  * each token.
  */
 const MAX_DECISIONS = 1000

@@ -89,7 +89,7 @@ const CODE = `module.exports = async function (req) {
   return { raw: await (${walk})(req, roots, language, module.exports) }
 }`
 
-/** The text of the program of children. Only its functions may be found. */
+/** The source of the program that child processes run. Only its functions may be found. */
 function readProgram(): string {
   const file = readFileSync(findGuestFile(), 'utf8')
   const script = /new Script\(("(?:[^"\\]|\\.)*")/.exec(file)?.[1]

@@ -39,7 +39,7 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
     cors: flags.cors !== false,
     exitsWithParent: flags.exitWithParent === true,
-    /** Whether a vault on disk has a control plane, without the control of its state and clock. */
+    /** Whether a vault on disk has a control plane. That control plane cannot set the state or the clock. */
     hasControls: demo === true || flags.testControls === true,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
     /** `seed`: the path of a seed for the vault in memory. `tls`: paths of PEM files. */
