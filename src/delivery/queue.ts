@@ -197,7 +197,7 @@ export class DeliveryQueue implements DeliveryPort {
     this.#seen = { until, generation }
   }
 
-  /** Where the server listens: links in mail begin with it, unless the settings name another address. */
+  /** The address of the server. Links in mail begin with it, unless the settings name another address. */
   get publicUrl(): string | undefined {
     return this.#publicUrl
   }

@@ -75,7 +75,7 @@ export const VAULT_SETTINGS = {
     'Whether commands are in no-reveal mode, in which none shows data or new keys: true or false; see docs/agents.md',
   ),
   'reactors.undeclared_args': {
-    description: 'What to do with arguments that a formula does not declare: forward or strip',
+    description: 'Forward or strip arguments that the formula of a reactor does not declare',
     default: 'forward',
     read: choice('forward', 'strip'),
   },

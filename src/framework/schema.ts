@@ -35,7 +35,7 @@ interface Annotations {
    * another value finds nothing. `list`: the text may contain several of them, separated by commas.
    */
   closed?: 'value' | 'list'
-  /** What only the command line needs. */
+  /** Annotations for the command line alone. */
   cli?: CliAnnotations
   /** People write and read it in this form of `cli/short-forms.ts`, or as JSON. */
   shortForm?: 'rule'

@@ -1,8 +1,8 @@
-/** Limits the bytes of all requests in memory, also for each application, and the work begun in one iteration. */
+/** Limits the bytes that requests hold in memory, also for each application, and the work that one iteration begins. */
 import { CofferError } from '../errors.js'
 import { MAX_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
 
-/** The limit for bodies and responses of all requests in progress. */
+/** The limit for the bodies and responses of requests in progress, together. */
 const MAX_BYTES = 96 * 1024 * 1024
 const MAX_OF_ONE = 2 / 3
 /** Requests up to this size have a reserve of their own, as large as the limit. */
@@ -48,8 +48,8 @@ export class ByteBudget {
   }
 
   /**
-   * Call when a connection is accepted. An iteration of the event loop accepts one, so with work in each iteration the last
-   * of many new connections would wait for the work of all others. Work therefore waits while connections arrive.
+   * Call when a connection is accepted. The event loop accepts one connection in each iteration. If each iteration also did
+   * work, the last of many new clients would wait very long. Work therefore waits while connections arrive.
    */
   accept(): void {
     this.#hasAccepted = true

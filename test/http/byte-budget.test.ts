@@ -6,7 +6,7 @@ import { ByteBudget, ByteLease } from '../../src/http/byte-budget.js'
 import type { HttpRequest } from '../../src/http/exchange.js'
 import { completeService } from '../../src/http/service.js'
 import { registry } from '../../src/operations/all.js'
-import { openTestVault, permissionsOf } from '../support/test-vault.js'
+import { openTestVault, REVEALS_ALL } from '../support/test-vault.js'
 
 const MIB = 1024 * 1024
 
@@ -68,13 +68,7 @@ t.test('a single holder may exceed the budget, and bytes that exist already are 
 t.test('a request without room gets 503, writes nothing and logs nothing', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
-  const rule = {
-    priority: 1,
-    container: '/',
-    transform: 'reveal' as const,
-    permissions: permissionsOf('private'),
-  }
-  const { key } = await vault.createApplication('private', { rules: [rule] })
+  const { key } = await vault.createApplication('private', { rules: [REVEALS_ALL] })
   await vault.ask('token create', { id: 'large', type: 'token', data: 'x'.repeat(200_000) })
   const answerer = createAnswerer(completeService({ host: vault.app, registry, authenticate, version: '0' }))
   const countOf = async (name: string) =>

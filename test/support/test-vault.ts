@@ -52,6 +52,14 @@ export function permissionsOf(type: ApplicationType): Permission[] {
   return allPermissionsOf(type, { withEffect: true })
 }
 
+/** A rule of a private application that may do everything, and sees all data in plaintext. */
+export const REVEALS_ALL = {
+  priority: 1,
+  container: '/',
+  transform: 'reveal' as const,
+  permissions: permissionsOf('private'),
+}
+
 export async function openTestVault() {
   const clock = { now: START }
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })

@@ -34,8 +34,8 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const MAX_HEADER_CHARACTERS = 8192
 
 /**
- * Removes the headers of the connection, the length, our headers (which begin with `prefix`) and those that
- * `isDropped` accepts.
+ * Removes the headers of the connection, the length, our headers (which begin with `prefix`) and each
+ * header that `isDropped` accepts.
  */
 export function passHeaders(
   headers: HeaderMap,

@@ -31,7 +31,7 @@ export interface Caller extends Decider {
 
 /**
  * Where the rights of a caller were read. Time passes between reading rights and using them: a body arrives,
- * code runs, a run waits. So each unit of work asks the source first ({@link currentCaller}).
+ * code runs, a run waits. Each unit of work therefore asks the source first ({@link currentCaller}).
  */
 export interface RightsSource {
   /** Whether the records have not changed since they were read. This check is local and cheap. */

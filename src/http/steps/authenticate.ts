@@ -16,7 +16,7 @@ export function createAuthenticator({
   const names = headerNames(prefix)
 
   /** Puts the caller into no-reveal mode if the request asks for it. The answer then has the header too. */
-  const limit = (exchange: Exchange, caller: Caller): Caller => {
+  const applyNoReveal = (exchange: Exchange, caller: Caller): Caller => {
     exchange.isNoReveal = readHeader(exchange.request.headers, names.noReveal) !== undefined
     return exchange.isNoReveal ? noRevealCaller(caller) : caller
   }
@@ -41,7 +41,7 @@ export function createAuthenticator({
       const key = readHeader(headers, names.apiKey)
       if (key === undefined || key === '') throw missingKey(names.apiKey, Object.keys(headers))
       const found = await (exchange.identify?.() ?? authenticate(host, key, { allowsCached }))
-      const caller = limit(exchange, exchange.watchCaller?.(found) ?? found)
+      const caller = applyNoReveal(exchange, exchange.watchCaller?.(found) ?? found)
       if (caller.applicationType !== 'public') exchange.isForPages = false
       admit(exchange, caller)
       return caller
@@ -49,7 +49,7 @@ export function createAuthenticator({
 
     /** Admits a caller that a relay has found by itself. @throws CofferError `rate_limited` */
     found(exchange: Exchange, known: Caller): Caller {
-      const caller = limit(exchange, known)
+      const caller = applyNoReveal(exchange, known)
       admit(exchange, caller)
       return caller
     },

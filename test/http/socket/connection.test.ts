@@ -11,7 +11,7 @@ import { SERVER_LIMITS } from '../../../src/http/server.js'
 import { completeService } from '../../../src/http/service.js'
 import { registry } from '../../../src/operations/all.js'
 import { serve } from '../../support/service.js'
-import { openTestVault, permissionsOf } from '../../support/test-vault.js'
+import { openTestVault, REVEALS_ALL } from '../../support/test-vault.js'
 import { readAnswers, requestText, sendRaw } from '../socket.js'
 
 const MIB = 1024 * 1024
@@ -163,13 +163,7 @@ t.test('a body in chunks of one byte takes memory of about its size', async (t) 
 t.test('a response to HEAD has the headers of GET and no body', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
-  const rule = {
-    priority: 1,
-    container: '/',
-    transform: 'reveal' as const,
-    permissions: permissionsOf('private'),
-  }
-  const { key } = await vault.createApplication('private', { rules: [rule] })
+  const { key } = await vault.createApplication('private', { rules: [REVEALS_ALL] })
   await vault.ask('token create', { id: 'small', type: 'token', data: 'a' })
   await vault.ask('token create', { id: 'large', type: 'token', data: 'x'.repeat(300_000) })
   const service = completeService({ host: vault.app, registry, authenticate, version: '0' })
