@@ -1,4 +1,4 @@
-/** Fails the run if a part that keeps secrets has too little coverage. `npm test` runs it after tap. */
+/** Fails the run if a part that keeps secrets has too little coverage. `npm test` runs it after the tests. */
 import { readdirSync, readFileSync } from 'node:fs'
 
 const MIN_PERCENT = 90
@@ -11,7 +11,7 @@ interface Counts {
 
 const root = new URL('../../', import.meta.url).pathname
 const summary: Record<string, Counts> = JSON.parse(
-  readFileSync(`${root}.tap/report/coverage-summary.json`, 'utf8'),
+  readFileSync(`${root}dist/coverage/coverage-summary.json`, 'utf8'),
 )
 const faults = AREAS.flatMap(checkArea)
 for (const fault of faults) console.error(`coverage: ${fault}`)

@@ -27,9 +27,12 @@ const PATH = createPath(place)
 /** A single command that a shell does not change: words, or text between apostrophes. */
 const ALONE = /^coffer((?: (?:'[^']*'|[^\s'"\\|&;<>$`(){}*?!~#]+))*)$/
 
+/** A command with this option starts a program, which would read the standard input of this process. */
+const STARTS_PROGRAM = / --run /
+
 /** Runs one line in a new folder with the demo vault. Runs it in this process if it needs no shell. */
 async function run(line: string, folder: string, more: Record<string, string> = {}) {
-  const [, alone] = ALONE.exec(line) ?? []
+  const [, alone] = STARTS_PROGRAM.test(line) ? [] : (ALONE.exec(line) ?? [])
   if (alone !== undefined) {
     const words = (alone.match(/'[^']*'|[^\s']+/g) ?? []).map((word) => word.replaceAll("'", ''))
     return runProcess(main, { words, cwd: folder, env: { PATH, HOME: folder, ...more } })

@@ -111,7 +111,7 @@ t.test('tools find the package by its package.json', async (t) => {
 })
 
 t.test('a server of npx stops when npx is ended', async (t) => {
-  const { NODE_OPTIONS: _, ...env } = process.env
+  const { NODE_V8_COVERAGE: _, ...env } = process.env
   const words = ['coffer', 'serve', '--ephemeral', '--port', '0', '-o', 'json']
   const stdio = ['ignore', 'pipe', 'ignore'] as ['ignore', 'pipe', 'ignore']
   const npx = spawn('npx', words, { cwd: place, env, stdio })
@@ -150,7 +150,7 @@ t.test('eight workers of node:test, each in a fork, do not disturb each other', 
 
 t.test('eight workers of vitest, each in a fork, do not disturb each other', async (t) => {
   const installed = join(place, 'node_modules/vitest')
-  const { NODE_OPTIONS: _, ...env } = process.env
+  const { NODE_V8_COVERAGE: _, ...env } = process.env
   const { stdout, stderr } = await run(process.execPath, [join(installed, 'vitest.mjs'), 'run'], {
     cwd: join(place, 'examples/vitest'),
     env: { ...env, NO_COLOR: '1' },
@@ -177,7 +177,7 @@ createTest()('x', async ({ coffer }) => {
     'vitest.config.mjs': config,
   }))
     writeFileSync(join(cwd, name), text)
-  const { NODE_OPTIONS: _, ...env } = process.env
+  const { NODE_V8_COVERAGE: _, ...env } = process.env
   const vitest = join(place, 'node_modules/vitest/vitest.mjs')
   const { stdout } = await run(process.execPath, [vitest, 'run'], { cwd, env: { ...env, NO_COLOR: '1' } })
   t.match(stdout, 'Tests  1 passed')

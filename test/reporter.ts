@@ -1,0 +1,102 @@
+/**
+ * Reports a run of the tests: one line for each file, every failure in full, and the totals at the end.
+ * `node --test` loads it (`--test-reporter`). It reads the events of the files in order.
+ */
+import { relative } from 'node:path'
+import type { TestEvent } from 'node:test/reporters'
+
+/** What a file wrote to stderr is shown if the file fails, up to this length. */
+const MAX_STDERR = 20_000
+
+const TEST_FILE = /\.test$/
+
+type Passed = Extract<TestEvent, { type: 'test:pass' }>['data']
+type Failed = Extract<TestEvent, { type: 'test:fail' }>['data']
+
+interface FileReport {
+  readonly file: string
+  passed: number
+  readonly failures: string[]
+}
+
+export default async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  const stderr = new Map<string, string>()
+  const path: string[] = []
+  const failed: string[] = []
+  const skipped: string[] = []
+  const totals = new Map<string, number>()
+  /** What the test at the top of a file has reported so far. Its own event, with the name of its file, comes last. */
+  let pending = { passed: 0, failures: [] as string[] }
+  let current: FileReport | undefined
+
+  function finish(): string {
+    if (current === undefined) return ''
+    const { file, passed, failures } = current
+    const text = stderr.get(file) ?? ''
+    stderr.delete(file)
+    if (failures.length === 0) return `ok ${file} (${passed})\n`
+    failed.push(...failures.map((failure) => `${file}: ${failure.split('\n', 1)[0]}`))
+    return `NOT OK ${file} (${passed} passed, ${failures.length} failed)\n${failures.join('\n')}\n${text}`
+  }
+
+  for await (const { type, data } of events) {
+    if (type === 'test:stderr') {
+      const file = nameFile(data.file)
+      stderr.set(file, `${stderr.get(file) ?? ''}${data.message}`.slice(0, MAX_STDERR))
+    } else if (type === 'test:start') {
+      path.splice(data.nesting, path.length, data.name)
+    } else if (type === 'test:pass' || type === 'test:fail') {
+      if (type === 'test:pass' && data.skip !== undefined) skipped.push(describeSkip(path, data))
+      else if (type === 'test:pass' && isLeaf(data)) pending.passed++
+      else if (type === 'test:fail' && isCause(data)) pending.failures.push(describe(path, data))
+      if (data.nesting > 0) continue
+      const file = nameFile(data.file)
+      // A test that a support file declares belongs to the file that was reported before.
+      if (current === undefined || (TEST_FILE.test(file) && file !== current.file)) {
+        yield finish()
+        current = { file, passed: 0, failures: [] }
+      }
+      current.passed += pending.passed
+      current.failures.push(...pending.failures)
+      pending = { passed: 0, failures: [] }
+    } else if (type === 'test:diagnostic') {
+      const [name = '', count] = data.message.split(' ')
+      totals.set(name, Number(count))
+    }
+  }
+  yield finish()
+  const count = (name: string): number => totals.get(name) ?? 0
+  if (skipped.length > 0) yield `\nSkipped:\n${skipped.map((line) => `  ${line}\n`).join('')}`
+  if (failed.length > 0) yield `\nFailed:\n${failed.map((line) => `  ${line}\n`).join('')}`
+  yield `${count('pass')} passed, ${count('fail') + count('cancelled')} failed, ${count('skipped')} skipped\n`
+}
+
+/** `test/cli/run.test`, whether the event names the source or the built file. */
+function nameFile(file: string | undefined): string {
+  return relative(process.cwd(), file ?? '')
+    .replace(/^dist\//, '')
+    .replace(/\.[jt]s$/, '')
+}
+
+function isLeaf(data: Passed): boolean {
+  return data.details.type !== 'suite'
+}
+
+/** A test whose subtests failed is reported by its subtests. */
+function isCause(data: Failed): boolean {
+  const { error } = data.details
+  return (error as { failureType?: string }).failureType !== 'subtestsFailed'
+}
+
+function describeSkip(path: readonly string[], data: Passed): string {
+  const reason = typeof data.skip === 'string' && data.skip !== '' ? ` (${data.skip})` : ''
+  return `${[...path.slice(0, data.nesting), data.name].join(' > ')}${reason}`
+}
+
+function describe(path: readonly string[], data: Failed): string {
+  const { error } = data.details
+  const place = data.line === undefined ? '' : ` (line ${data.line})`
+  const { message, stack = '' } = (error.cause instanceof Error ? error.cause : error) as Error
+  const text = stack.includes(message) ? stack : `${message}\n${stack}`
+  return `${[...path.slice(0, data.nesting), data.name].join(' > ')}${place}\n${text}`
+}
