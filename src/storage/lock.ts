@@ -4,6 +4,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
 import type { Clock, RandomSource } from '../crypto/ports.js'
+import { quoteWord } from '../domain/text/quote-word.js'
 import { CofferError, conflict } from '../errors.js'
 import { toHex } from './bytes.js'
 import { type Files, readWhole, removeQuietly } from './files.js'
@@ -38,6 +39,8 @@ export interface LockOptions {
   identity: ProcessIdentity
   random: RandomSource
   clock: Clock
+  /** Shows a text to the operator. */
+  notice(text: string): void
   wait(ms: number): Promise<void>
   /** The longest wait for one holder. If another process gets the lock, the wait begins again. */
   timeoutMs: number
@@ -50,7 +53,7 @@ export interface LockOptions {
 
 export interface Lock {
   holder: LockHolder
-  /** Idempotent. */
+  /** Idempotent. If the lock cannot be removed, the operator is told: the work under the lock is done, and did not fail. */
   release(): void
 }
 
@@ -84,9 +87,21 @@ export async function acquireLock(options: LockOptions): Promise<Lock> {
   files.remove(own)
   sweep(options)
   const release = () => {
-    if (readLock(files, path)?.nonce === holder.nonce) files.remove(path)
+    try {
+      if (readLock(files, path)?.nonce === holder.nonce) files.remove(path)
+    } catch (error) {
+      if (!(error instanceof CofferError)) throw error
+      options.notice(describeKeptLock(path, error))
+    }
   }
   return { holder, release }
+}
+
+function describeKeptLock(path: string, { message }: CofferError): string {
+  return (
+    `The lock ${path} was not removed. ${message} This affects no data. When this process has ended, the next command ` +
+    `removes the lock. If that fails too, remove it: rm -r ${quoteWord(path)}`
+  )
 }
 
 async function waitForLock(options: LockOptions, own: string): Promise<void> {

@@ -164,8 +164,8 @@ async function hasServerEnded(effects: Effects & { name?: string }, holder: Lock
 }
 
 /** Takes a lock beside a file, so that one process at a time uses the file. @throws CofferError `unavailable` */
-export function lockFile(path: string, pid: number): Promise<Lock> {
-  const effects = completeEffects({ directory: dirname(path), pid, notice: () => {}, timeoutMs: 0 })
+export function lockFile(path: string, pid: number, notice: (text: string) => void): Promise<Lock> {
+  const effects = completeEffects({ directory: dirname(path), pid, notice, timeoutMs: 0 })
   return withLock({ ...effects, name: `${basename(path)}.lock` }, async (lock) => lock)
 }
 

@@ -39,7 +39,8 @@ async function work(engine: FileEngine, name: string): Promise<void> {
 
 for (let turn = 0; ; turn++) {
   const asked = Date.now()
-  const shape = { files, directory, random, clock: Date.now }
+  const notice = (text: string) => say(`notice ${text}`)
+  const shape = { files, directory, random, clock: Date.now, notice }
   const lock = await acquireLock({
     ...shape,
     identity: readProcessIdentity(process.pid),
@@ -48,8 +49,7 @@ for (let turn = 0; ; turn++) {
   })
   say(`waited ${Date.now() - asked}`)
   const header = await readHeader(files, directory)
-  const notice = (text: string) => say(`notice ${text}`)
-  const engine = await openFileEngine({ ...shape, header, keys, role: 'command', notice })
+  const engine = await openFileEngine({ ...shape, header, keys, role: 'command' })
   if (task === 'write') await work(engine, `${self}-${turn}`)
   else {
     const query = { kind: KIND, tenant: 1, all: allOf(KIND), page: 1, size: 5 }

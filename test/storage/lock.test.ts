@@ -30,7 +30,18 @@ function optionsFor(
 ): LockOptions {
   const random = repeatableRandom(`pid ${identity.pid}`)
   const wait = async () => undefined
-  return { files, directory: '/vault', identity, random, clock: () => 7, wait, timeoutMs: 100, ...part }
+  const notice = (text: string) => t.fail(`no notice is expected: ${text}`)
+  return {
+    files,
+    directory: '/vault',
+    identity,
+    random,
+    clock: () => 7,
+    notice,
+    wait,
+    timeoutMs: 100,
+    ...part,
+  }
 }
 
 function makeDisk(): FakeFiles {
@@ -52,6 +63,24 @@ t.test('a lock is acquired, names its holder, is released and leaves no file', a
   lock.release()
   lock.release()
   t.strictSame(locks(files), [])
+})
+
+t.test('a lock that cannot be removed is reported, and releasing it does not fail', async (t) => {
+  const files = makeDisk()
+  const notices: string[] = []
+  const living = processes('10a')
+  const options = optionsFor(files, machine(living, 10), { notice: (text) => void notices.push(text) })
+  const lock = await acquireLock(options)
+  files.fault = { at: files.steps + 1, code: 'EIO' }
+  lock.release()
+  t.equal(files.failed, 'remove')
+  t.strictSame(locks(files), ['lock'])
+  t.match(notices, [
+    /^The lock \/vault\/lock was not removed\. .*the disk reports an error.* remove it: rm -r \/vault\/lock$/,
+  ])
+  files.fault = undefined
+  await acquireLock(optionsFor(files, machine(processes('11b'), 11)))
+  t.strictSame(locks(files), ['lock'], 'the next command removes the lock of the process that has ended')
 })
 
 t.test('acquiring waits for a living owner and reports which process it waited for', async (t) => {

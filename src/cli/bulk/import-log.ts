@@ -30,10 +30,14 @@ export type ImportLog = Awaited<ReturnType<typeof openImportLog>>
  * `about` identifies a run that can be resumed, by one process at a time.
  * @throws CofferError `usage`, `conflict`, `unavailable`, `storage_failed`
  */
-export async function openImportLog(path: string | undefined, about: string | undefined, pid: number) {
+export async function openImportLog(
+  path: string | undefined,
+  about: string | undefined,
+  { pid, notice }: { pid: number; notice(text: string): void },
+) {
   const isResumable = about !== undefined
   const file = path === undefined ? undefined : await openOwn(path, isResumable ? NEW_OR_OLD : NEW)
-  const lock = file && isResumable ? await lockFile(path!, pid).catch(closeAfter(file)) : undefined
+  const lock = file && isResumable ? await lockFile(path!, pid, notice).catch(closeAfter(file)) : undefined
   const before = lock && (await readRun(file!, path!, about!).catch(closeAfter(file!, lock)))
   const nothing = { run: randomUUID(), rows: 0, pending: 0, refused: { count: 0, first: undefined } }
   const { run, rows, pending, refused } = before ?? nothing

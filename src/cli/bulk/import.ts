@@ -8,6 +8,7 @@ import { loadOperation } from '../../operations/load.js'
 import { identifyVault } from '../../vault/open.js'
 import { createUnknownWarning } from '../input/names.js'
 import { countOf } from '../output/display.js'
+import { printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import { repeatCommand } from '../output/repeat-command.js'
 import { placeOf } from '../target/place.js'
@@ -31,7 +32,8 @@ export async function importRows(task: Task): Promise<void> {
   const { context, options } = task
   const settings = readSettings(task)
   const about = settings.isResumable ? await describeRun(task, settings) : undefined
-  const log = await openImportLog(settings.path, about, context.pid)
+  const notice = (text: string) => void printWarning(context.terminal, text)
+  const log = await openImportLog(settings.path, about, { pid: context.pid, notice })
   // From here on, an interrupt ends the run between two batches.
   context.handlesSignals()
   context.signal.addEventListener('abort', () => void task.notice('Stopping…'), { once: true })

@@ -3,7 +3,7 @@
  * interrupted.
  */
 import { randomUUID } from 'node:crypto'
-import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -182,6 +182,22 @@ testVault('a continued run still fails for the rows that its earlier runs refuse
   const both = /^error: Rows refused: 2, 1 of them in earlier runs; the first is line 2: /
   t.match(await home.run(words), { code: 2, stdout: /"created":1,.*"refused":1/, stderr: both })
   t.equal(await total(home), 3)
+})
+
+testVault('a lock that cannot be removed is a warning after a change that was done', async (t, home) => {
+  home.write('rows.ndjson', lines(1000))
+  const lock = join(home.place, '.coffer', 'lock')
+  // No process can remove a directory as if it were a file, not even one of root.
+  const watch = (text: string) => {
+    if (!/250/.test(text) || statSync(lock).isDirectory()) return
+    rmSync(lock)
+    mkdirSync(lock)
+  }
+  const { code, stderr } = await home.run(RESUME, { columns: 80, watch, env: { COFFER_OUTPUT: 'json' } })
+  t.equal(code, 0)
+  t.match(stderr.replace(/\s+/g, ' '), /warning: The lock .*lock was not removed\. .* remove it: rm -r /)
+  rmSync(lock, { recursive: true })
+  t.equal(await total(home), 1000)
 })
 
 testVault('an interrupt ends a run between two batches and says how to continue', async (t, home) => {
