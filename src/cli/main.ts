@@ -41,6 +41,7 @@ class CommandLine {
     this.#input = new InputReader(process)
     process.on('SIGINT', this.#interrupt)
     process.on('SIGTERM', this.#interrupt)
+    process.on('SIGHUP', this.#interrupt)
   }
 
   async run(): Promise<void> {
@@ -100,7 +101,10 @@ class CommandLine {
     this.#input.release()
   }
 
-  /** The first signal stops the command. It also removes the listeners, so that a second signal ends the process. */
+  /**
+   * The first signal stops the command; closing the terminal sends SIGHUP. It also removes the listeners, so that a second
+   * signal ends the process.
+   */
   readonly #interrupt = () => {
     this.#release()
     this.#stop.abort()
@@ -111,6 +115,7 @@ class CommandLine {
   #release(): void {
     this.#process.off('SIGINT', this.#interrupt)
     this.#process.off('SIGTERM', this.#interrupt)
+    this.#process.off('SIGHUP', this.#interrupt)
   }
 
   async #createContext(flags: Options, commands: Commands): Promise<CommandContext> {
@@ -138,6 +143,7 @@ class CommandLine {
       parentPid: () => process.ppid,
       handlesSignals: () => {
         this.#handlesSignals = true
+        process.off('SIGHUP', this.#interrupt)
         process.on('SIGHUP', this.#noteHangUp)
       },
       ...(process.fetch && { fetch: process.fetch }),

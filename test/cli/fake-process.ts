@@ -22,6 +22,8 @@ export interface Run {
   interruptAt?: string
   /** Sends an interrupt when this signal aborts, or as soon as a listener is added. */
   interrupt?: AbortSignal
+  /** The signal of an interrupt. Default: SIGINT. */
+  signal?: 'SIGINT' | 'SIGHUP'
   /** Receives all printed text as it comes. */
   watch?(text: string): void
   /** The code with which every write to standard output fails. */
@@ -44,6 +46,7 @@ export async function runProcess(
 ): Promise<Outcome> {
   const { words, stdin = '', env = {}, cwd = '/', clock, columns, answers = [] } = run
   const isTTY = columns !== undefined
+  const sent = run.signal ?? 'SIGINT'
   const input = isTTY ? createKeyboard() : Readable.from(stdin === '' ? [] : [Buffer.from(stdin)])
   const listeners = new Set<() => void>()
   const type = answerInTurn(input, answers)
@@ -69,11 +72,13 @@ export async function runProcess(
     version: run.version ?? process.version,
     cwd: () => cwd,
     on: (event, listener) => {
-      if (event !== 'SIGINT') return
+      if (event !== sent) return
       listeners.add(listener)
       if (run.interrupt?.aborted) listener()
     },
-    off: (_, listener) => listeners.delete(listener),
+    off: (event, listener) => {
+      if (event === sent) listeners.delete(listener)
+    },
     ...(clock === undefined ? {} : { clock }),
     ...(run.fetch === undefined ? {} : { fetch: run.fetch }),
   })

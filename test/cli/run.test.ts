@@ -328,3 +328,17 @@ testVault('--json means --output json, and each short flag means its long flag',
   await home.createToken({ id: 'mine' })
   t.equal((await home.run('token delete mine -y')).code, 0)
 })
+
+testVault(
+  'a closed terminal ends a command like Ctrl-C, so a backup leaves no temporary file',
+  async (t, home) => {
+    await home.createToken({ type: 'token', data: 1 })
+    const stop = new AbortController()
+    const backup = home.run('vault backup b', { interrupt: stop.signal, signal: 'SIGHUP' })
+    const isBegun = () => readdirSync(home.place).some((name) => name.startsWith('b.tmp-'))
+    while (!isBegun()) await new Promise(setImmediate)
+    stop.abort()
+    t.match(await backup, { code: 130 })
+    t.notOk(readdirSync(home.place).some((name) => name.startsWith('b')))
+  },
+)
