@@ -3,7 +3,7 @@ import { CofferError, codeOf, damaged } from '../errors.js'
 
 /** Describes a path. A link is described itself, not its target. */
 export interface FileStat {
-  kind: 'file' | 'directory' | 'other'
+  kind: 'file' | 'directory' | 'link' | 'other'
   mode: number
   /** User id. */
   owner: number
@@ -81,12 +81,38 @@ export function makeDirectories(files: Files, path: string): void {
   if (files.makeDirectory(path)) files.syncDirectory(parent)
 }
 
+const KINDS: Record<Exclude<FileStat['kind'], 'file'>, string> = {
+  directory: 'a directory',
+  link: 'a symbolic link, which a vault never follows',
+  other: 'a pipe, a socket or a device',
+}
+
+/** Undefined if `path` names a file or nothing. */
+export function describeOtherKind(files: Files, path: string): string | undefined {
+  const kind = files.stat(path)?.kind ?? 'file'
+  return kind === 'file' ? undefined : KINDS[kind]
+}
+
 /**
- * Undefined if there is no file. @throws CofferError `vault_damaged` if the file is larger than `limit` bytes; it is not read
- * then
+ * Opens a file of a vault. Undefined if there is none. @throws CofferError `vault_damaged` if a directory, a link or the like
+ * has its name, `storage_failed`
+ */
+export function openPart(files: Files, path: string, opening: Opening): number | undefined {
+  try {
+    return files.open(path, opening)
+  } catch (error) {
+    const kind = describeOtherKind(files, path)
+    if (kind === undefined) throw error
+    throw damaged(`${path} is ${kind}. Put the file of the vault back in its place`)
+  }
+}
+
+/**
+ * Undefined if there is no file. @throws CofferError `vault_damaged` if it is no file, or larger than `limit` bytes; it is not
+ * read then
  */
 export function readWhole(files: Files, path: string, limit: number): Uint8Array | undefined {
-  const file = files.open(path, 'read')
+  const file = openPart(files, path, 'read')
   if (file === undefined) return undefined
   try {
     const size = files.size(file)

@@ -7,7 +7,7 @@ import type { Clock, RandomSource } from '../crypto/ports.js'
 import { quoteWord } from '../domain/text/quote-word.js'
 import { CofferError, conflict } from '../errors.js'
 import { toHex } from './bytes.js'
-import { type Files, readWhole, removeQuietly } from './files.js'
+import { describeOtherKind, type Files, readWhole, removeQuietly } from './files.js'
 import { noVault } from './vault-file.js'
 
 export interface ProcessIdentity {
@@ -184,6 +184,7 @@ function writeHolder(files: Files, path: string, holder: LockHolder): void {
 
 /** Undefined if there is no lock. @throws CofferError `conflict` if the file is not a lock */
 function readLock(files: Files, path: string): LockHolder | undefined {
+  if (describeOtherKind(files, path) !== undefined) throw foreign(path)
   const bytes = readWhole(files, path, LOCK_LIMIT)
   if (bytes === undefined) return undefined
   const text = Buffer.from(bytes).toString()
@@ -195,11 +196,14 @@ function readLock(files: Files, path: string): LockHolder | undefined {
   }
   // A power cut may leave only the beginning of the text, or zeros.
   const left = text.replace(/\0+$/, '').slice(0, BEGINNING.length)
-  if (!BEGINNING.startsWith(left))
-    throw conflict(
-      `${path} is not a lock of Coffer, but has its name. Move this file away, or use another directory.`,
-    )
+  if (!BEGINNING.startsWith(left)) throw foreign(path)
   return { pid: 0, started: '', boot: '', host: '', since: 0, nonce: UNREADABLE }
+}
+
+function foreign(path: string): CofferError {
+  return conflict(
+    `${path} is not a lock of Coffer, but has its name. Move it away, or use another directory.`,
+  )
 }
 
 /** Removes private files and claims of dead processes. Contract: the caller has the lock. */

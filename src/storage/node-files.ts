@@ -114,6 +114,7 @@ export function nodeFiles(): Files {
 
 function kindOf(stats: fs.Stats): FileStat['kind'] {
   if (stats.isFile()) return 'file'
+  if (stats.isSymbolicLink()) return 'link'
   return stats.isDirectory() ? 'directory' : 'other'
 }
 

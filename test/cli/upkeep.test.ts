@@ -2,6 +2,7 @@ import '../support/cheap-scrypt.js'
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -198,9 +199,60 @@ t.test('a wrong kind of file in place of a part of the vault is refused without 
   const head = join(bench.vault, readdirSync(bench.vault).find((name) => name.startsWith('head-'))!)
   rmSync(head)
   execFileSync('mkfifo', ['-m', '600', head])
-  t.match(await bench.run('token list'), { code: 1, stderr: /head-\w+: it is not a file/ })
+  t.match(await bench.run('token list'), {
+    code: 7,
+    stderr: /head-\w+ is missing, is no file or does not open/,
+  })
   const other = await createBench(t)
   renameSync(join(other.vault, 'segments'), join(other.place, 'elsewhere'))
   symlinkSync(join(other.place, 'elsewhere'), join(other.vault, 'segments'))
   t.match(await other.run('token list'), { code: 6, stderr: /segments is not a plain directory/ })
+})
+
+t.test('a directory or a link in place of a file of the vault is damage', async (t) => {
+  for (const part of ['segments/', 'journal-', 'head-'])
+    for (const kind of ['directory', 'link']) {
+      const title = `a ${kind} in place of ${part}`
+      const { vault, place, run } = await createBench(t)
+      await run('vault compact')
+      await run('token create --type token --data 1')
+      const names = readdirSync(vault, { recursive: true, encoding: 'utf8' })
+      const path = join(vault, names.find((name) => name.startsWith(part))!)
+      const moved = join(place, 'moved')
+      renameSync(path, moved)
+      const bytes = readFileSync(moved)
+      if (kind === 'directory') mkdirSync(path)
+      else symlinkSync(moved, path)
+      const isHead = part === 'head-'
+      const problem = isHead
+        ? /head-\w+ .* is no file/
+        : kind === 'link'
+          ? /a symbolic link/
+          : /is a directory/
+      t.match(await run('vault verify'), { code: 7, stdout: problem }, title)
+      for (const line of ['token list', 'vault backup b', 'vault copy --to c', 'vault rekey --yes'])
+        t.match(await run(line), { code: 7, stderr: problem }, `${title}: ${line}`)
+      t.match(await run('vault copy --skip-damaged --to new'), { code: 0 }, title)
+      t.same(readFileSync(moved), bytes, 'the file outside of the vault is unchanged')
+      rmSync(path, { recursive: true })
+      renameSync(moved, path)
+      t.match(await run('vault verify'), { code: 0 }, `${title}: the file put back repairs the vault`)
+    }
+})
+
+t.test('a vault without its directory of tables is damaged', async (t) => {
+  for (const isFlushed of [true, false]) {
+    const { vault, run } = await createBench(t)
+    if (isFlushed) await run('vault compact')
+    rmSync(join(vault, 'segments'), { recursive: true })
+    for (const line of ['token list', 'vault backup b', 'vault copy --to c'])
+      t.match(await run(line), { code: 7, stderr: /segments is missing/ }, line)
+    const { code, stdout } = await run('vault verify')
+    t.equal(code, 7)
+    t.match(JSON.parse(stdout).findings[0], {
+      place: 'segments',
+      problem: /segments is missing, .*Put it back/,
+    })
+    t.match(await run('vault copy --skip-damaged --to new'), { code: 0 })
+  }
 })

@@ -1,7 +1,7 @@
 /** The options of an LSM tree, with the open files and the caches of its tables. */
 import { BoundedMap } from '../../bounded-map.js'
 import type { Clock, EngineKeys, Header, RandomSource } from '../../crypto/ports.js'
-import type { Files } from '../files.js'
+import { type Files, openPart } from '../files.js'
 
 export interface LsmOptions {
   files: Files
@@ -57,7 +57,7 @@ class OpenFiles {
 
   /** Undefined if the file does not exist. Contract: the descriptor is used before the next call of `get`, which may close it. */
   get(path: string): number | undefined {
-    const file = this.#open.get(path) ?? this.#files.open(path, 'write')
+    const file = this.#open.get(path) ?? openPart(this.#files, path, 'write')
     if (file === undefined) return undefined
     this.#open.delete(path)
     this.#open.set(path, file)

@@ -98,6 +98,13 @@ export function readContents(context: LsmContext): Contents {
   return { headers, counters, wals: journals, sstables }
 }
 
+/** @throws CofferError `vault_damaged` if the directory of the tables is missing */
+export function requireSegments({ files, directory }: Pick<LsmOptions, 'files' | 'directory'>): void {
+  const path = `${directory}/segments`
+  if (files.stat(path)?.kind !== 'directory')
+    throw damaged(`${path} is missing, the directory of the tables. Put it back from a copy of the vault`)
+}
+
 /** Completes a rekey that a crash ended after its new header was written. Returns false if no next state opens. */
 export function adoptNextState(context: LsmOptions): boolean {
   const { files, directory, keys } = context

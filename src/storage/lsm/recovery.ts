@@ -13,6 +13,7 @@ import {
   digestHeader,
   NEXT_STATE_FILE,
   readContents,
+  requireSegments,
   sortSSTables,
   writeContents,
 } from './manifest.js'
@@ -71,6 +72,7 @@ function readOrAdopt(context: LsmContext): Contents {
 }
 
 function checkPresence({ files, directory }: LsmOptions, { sstables }: Contents): void {
+  requireSegments({ files, directory })
   const present = new Set(files.list(`${directory}/segments`))
   for (const { sstable } of sstables)
     if (!present.has(sstable.meta.id)) throw damaged(`${sstable.path} is missing`)

@@ -5,7 +5,7 @@
 import type { Cipher } from '../../crypto/ports.js'
 import { type CofferError, damaged } from '../../errors.js'
 import { asBuffer, fromBase64, isEqual, toBase64, toHex } from '../bytes.js'
-import { readWhole, removeQuietly } from '../files.js'
+import { openPart, readWhole, removeQuietly } from '../files.js'
 import { decodeFrame, FRAME_HEAD, type Frame } from '../rows/frame.js'
 import type { LsmOptions } from './context.js'
 
@@ -236,7 +236,7 @@ export function readWal(context: LsmOptions, ref: WalRef): WalContents {
   let problem: CofferError | undefined
   if (acknowledged === undefined)
     problem = damaged(
-      `${headPath(context, ref.id)} is missing or does not open, so it is unknown whether changes at the end of the ` +
+      `${headPath(context, ref.id)} is missing, is no file or does not open, so it is unknown whether changes at the end of the ` +
         'write-ahead log are missing',
     )
   else if (!hasAcknowledged) problem = damaged(`${path} has a broken frame that was acknowledged`)
@@ -246,7 +246,9 @@ export function readWal(context: LsmOptions, ref: WalRef): WalContents {
 
 function readHead(context: LsmOptions, id: string): WalPosition | undefined {
   const path = headPath(context, id)
-  if ((context.files.stat(path)?.size ?? 0) > HEAD_PLAIN + SEAL_BYTES) return undefined
+  const stat = context.files.stat(path)
+  // The caller still reads the log, whatever has the name of its head.
+  if (stat !== undefined && (stat.kind !== 'file' || stat.size > HEAD_PLAIN + SEAL_BYTES)) return undefined
   const sealed = readWhole(context.files, path, HEAD_PLAIN + SEAL_BYTES)
   const opened =
     sealed?.length === HEAD_PLAIN + SEAL_BYTES
@@ -261,7 +263,7 @@ function readHead(context: LsmOptions, id: string): WalPosition | undefined {
 export function openWal(context: LsmOptions, ref: WalRef, { intact }: WalContents): Wal {
   const paths = [walPath(context, ref.id), headPath(context, ref.id)]
   const open = paths.map((path) => {
-    const file = context.files.open(path, 'write')
+    const file = openPart(context.files, path, 'write')
     if (file === undefined) throw damaged(`${path} is missing`)
     return file
   })

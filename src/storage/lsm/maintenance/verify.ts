@@ -8,7 +8,7 @@ import { recordRow } from '../../rows/row.js'
 import { createCounters } from '../../time.js'
 import { plainRow } from '../../vault-rows.js'
 import { createContext, type LsmContext, type LsmOptions } from '../context.js'
-import { type Contents, digestHeader, readContents, sortSSTables } from '../manifest.js'
+import { type Contents, digestHeader, readContents, requireSegments, sortSSTables } from '../manifest.js'
 import { Memtable } from '../memtable.js'
 import { ASIDE } from '../recovery.js'
 import { blockOf, ENTRIES_PER_BLOCK, IDS, INDEXES, ROWS, sstablePath } from '../sstable/format.js'
@@ -29,6 +29,11 @@ export class DamagedVault {
 
   constructor(options: LsmOptions, findings: Finding[]) {
     const context = createContext(options)
+    try {
+      requireSegments(context)
+    } catch (error) {
+      addFinding(findings, 'segments', error)
+    }
     try {
       this.#contents = readContents(context)
       if (!this.#contents.headers.includes(digestHeader(options)))
@@ -147,7 +152,8 @@ function findWals({ files, directory }: LsmOptions): WalRef[] {
 
 /** Finds all tables with a readable footer, if there is no `state`. */
 function findSSTables(context: LsmContext, findings: Finding[]): LiveSSTable[] {
-  const names = context.files.list(`${context.directory}/segments`)
+  const segments = `${context.directory}/segments`
+  const names = context.files.stat(segments)?.kind === 'directory' ? context.files.list(segments) : []
   return names.flatMap((name) => {
     try {
       return /^[0-9a-f]{32}$/.test(name) ? openUnlisted(context, name) : []
