@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
 import type { Clock, RandomSource } from '../crypto/ports.js'
 import { quoteWord } from '../domain/text/quote-word.js'
-import { CofferError, conflict } from '../errors.js'
+import { CofferError, codeOf, conflict } from '../errors.js'
 import { toHex } from './bytes.js'
 import { describeOtherKind, type Files, readWhole, removeQuietly } from './files.js'
 import { noVault } from './vault-file.js'
@@ -78,7 +78,7 @@ export async function acquireLock(options: LockOptions): Promise<Lock> {
   const path = `${directory}/${name}`
   const own = `${path}${PRIVATE}${holder.pid}-${holder.nonce}`
   try {
-    writeHolder(files, own, holder)
+    createLockFile(options, own, holder)
     await waitForLock(options, own)
   } catch (error) {
     removeQuietly(files, own)
@@ -102,6 +102,44 @@ function describeKeptLock(path: string, { message }: CofferError): string {
     `The lock ${path} was not removed. ${message} This affects no data. When this process has ended, the next command ` +
     `removes the lock. If that fails too, remove it: rm -r ${quoteWord(path)}`
   )
+}
+
+/**
+ * A vault is not even read without its lock: another mount of the same disk may be writable, and a process there may write. @throws
+ * CofferError `storage_failed`
+ */
+function createLockFile(
+  { files, directory, name = LOCK }: LockOptions,
+  own: string,
+  holder: LockHolder,
+): void {
+  try {
+    writeHolder(files, own, holder)
+  } catch (error) {
+    const code = error instanceof CofferError ? codeOf(error.cause) : ''
+    const remedy = name === LOCK ? describeUnwritable(code, directory) : undefined
+    if (remedy === undefined) throw error
+    throw new CofferError('storage_failed', remedy, {
+      cause: error,
+      toCallers: 'The directory of the vault cannot be written.',
+    })
+  }
+}
+
+/** Undefined if the directory is writable as far as known. */
+function describeUnwritable(code: string, directory: string): string | undefined {
+  const word = quoteWord(directory)
+  if (code === 'EROFS')
+    return (
+      `${directory} is on a read-only file system, and commands need a lock file in the vault. Copy the vault to a ` +
+      `writable place while no process has it open, and use the copy: cp -a ${word} COPY, then --vault COPY.`
+    )
+  if (code === 'EACCES' || code === 'EPERM')
+    return (
+      `You may not create files in ${directory}, and commands need a lock file in the vault. If the vault is yours, run ` +
+      `\`chmod u+rwx ${word}\`. Otherwise copy it to a writable place while no process has it open: cp -a ${word} COPY`
+    )
+  return undefined
 }
 
 async function waitForLock(options: LockOptions, own: string): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
+import { storageError } from '../../src/storage/files.js'
 import {
   acquireLock,
   type LockOptions,
@@ -81,6 +82,36 @@ t.test('a lock that cannot be removed is reported, and releasing it does not fai
   files.fault = undefined
   await acquireLock(optionsFor(files, machine(processes('11b'), 11)))
   t.strictSame(locks(files), ['lock'], 'the next command removes the lock of the process that has ended')
+})
+
+/** A disk on which no file can be created. */
+class UnwritableFiles extends FakeFiles {
+  code = ''
+
+  override create(path: string): number {
+    if (this.code !== '') throw storageError('create', path, { code: this.code })
+    return super.create(path)
+  }
+}
+
+t.test('a vault on a read-only file system is refused with a command that makes a usable copy', async (t) => {
+  const files = new UnwritableFiles()
+  files.makeDirectory('/vault')
+  const options = optionsFor(files, machine(processes('10a'), 10))
+  for (const [code, message] of [
+    ['EROFS', /^\/vault is on a read-only file system.* cp -a \/vault COPY, then --vault COPY\.$/],
+    ['EACCES', /^You may not create files in \/vault.* `chmod u\+rwx \/vault`\./],
+    ['ENOSPC', /no space is left/],
+  ] as const) {
+    files.code = code
+    await t.rejects(acquireLock(options), { code: 'storage_failed', message }, code)
+    await t.rejects(
+      acquireLock({ ...options, name: 'x.lock' }),
+      { message: /^Cannot create/ },
+      'a lock beside a file',
+    )
+  }
+  t.strictSame(locks(files), [])
 })
 
 t.test('acquiring waits for a living owner and reports which process it waited for', async (t) => {
