@@ -9,6 +9,7 @@ import { CofferError, codeOf, usage } from '../../errors.js'
 import type { RowResult } from '../../operations/token/import.js'
 import { lockFile } from '../../vault/unlock.js'
 import { toJson } from '../output/display.js'
+import { type ResumedRows, readLineOfResult } from './resumed-rows.js'
 import type { Row } from './rows.js'
 
 const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
@@ -39,12 +40,20 @@ export async function openImportLog(
   const file = path === undefined ? undefined : await openOwn(path, isResumable ? NEW_OR_OLD : NEW)
   const lock = file && isResumable ? await lockFile(path!, pid, notice).catch(closeAfter(file)) : undefined
   const before = lock && (await readRun(file!, path!, about!).catch(closeAfter(file!, lock)))
-  const nothing = { run: randomUUID(), rows: 0, pending: 0, refused: { count: 0, first: undefined } }
-  const { run, rows, pending, refused } = before ?? nothing
+  const nothing = {
+    run: randomUUID(),
+    resumed: undefined,
+    pending: 0,
+    refused: { count: 0, first: undefined },
+  }
+  const { run, resumed, pending, refused } = before ?? nothing
   let isBegun = before !== undefined
+  let end = before?.end
   return {
     run,
-    rows,
+    /** The results of earlier runs. The caller compares them with the rows before it begins a batch. */
+    resumed,
+    rows: resumed?.lines.length ?? 0,
     /**
      * The size of the next batch if an earlier run may have sent it to a server; 0 if not known. A server recognizes only
      * an unchanged batch.
@@ -55,7 +64,11 @@ export async function openImportLog(
     isBegun,
     /** Called before a batch is sent. `count` is 0 for a vault, which itself stores the batches of a run. */
     begin: async (first: number, count: number): Promise<void> => {
-      if (!isResumable || (isBegun && count === 0)) return
+      if (!isResumable) return
+      // Results of an incomplete batch are written again.
+      if (end !== undefined) await file?.truncate(end).catch(refuseWrite(path!))
+      end = undefined
+      if (isBegun && count === 0) return
       const head = JSON.stringify({ run, about, first, count }).padEnd(HEAD_BYTES - 1)
       await writeFile(path!, `${head}\n`, { flag: O_RDWR | O_NOFOLLOW }).catch(refuseWrite(path!))
       await file?.datasync().catch(refuseWrite(path!))
@@ -100,6 +113,7 @@ async function readRun(file: FileHandle, path: string, about: string) {
       `${path} is of another import. Give another file, or the command, vault and key that it began with.`,
     )
   const ends = [HEAD_BYTES]
+  const lines: number[] = []
   /** The places of refused rows: a batch may be cut off again below. */
   const refusedAt: number[] = []
   let first: Refused | undefined
@@ -109,17 +123,20 @@ async function readRun(file: FileHandle, path: string, about: string) {
       first ??= { line: Number(result.line), reason: String(result.reason) }
       refusedAt.push(ends.length)
     }
+    lines.push(readLineOfResult(line))
     ends.push(ends.at(-1)! + Buffer.byteLength(line) + 1)
   }
   const whole = ends.findLastIndex((end) => end <= stat.size)
   // If a process was killed or the disk was full, results of a batch may be incomplete.
   const [begun, count] = [Number(before.first), Number(before.count)]
   const rows = whole < begun + count ? Math.min(whole, begun) : whole
-  await file.truncate(ends[rows])
   const refused = refusedAt.filter((at) => at <= rows).length
+  const resumed: ResumedRows = { path, lines: lines.slice(0, rows), finished: begun }
   return {
     run: String(before.run),
-    rows,
+    resumed,
+    /** The length of the file without an incomplete batch. */
+    end: ends[rows],
     pending: rows === begun ? count : 0,
     refused: { count: refused, first: refused > 0 ? first : undefined },
   }

@@ -16,6 +16,7 @@ import { findTenantChoice } from '../target/vault.js'
 import type { Task } from '../task.js'
 import { readCsv } from './csv.js'
 import { type ImportLog, openImportLog, type Refused } from './import-log.js'
+import { requireResult } from './resumed-rows.js'
 import { decodeChunks, type Row, readRows } from './rows.js'
 import { type Send, sendToServer, sendToVault } from './send.js'
 
@@ -259,7 +260,8 @@ class ImportRun {
     const { format, map, type } = this.#settings
     const most = this.#task.context.config.url === undefined ? TO_VAULT : TO_SERVER
     const texts = decodeChunks(this.#count(chunks), 'The file')
-    let { rows: known, pending } = this.#log
+    const { rows: known, resumed } = this.#log
+    let { pending } = this.#log
     let skipped = 0
     let batch: Row[] = []
     let left = most.characters
@@ -267,6 +269,8 @@ class ImportRun {
       ? readCsv(texts, map, (...more) => describeCommand(this.#task, ...more))
       : readRows(texts, format))
       for (const row of rows) {
+        // Also for the first new row, before which the end of the results may be lost.
+        if (resumed !== undefined && skipped <= known) requireResult(resumed, skipped, row.line)
         if (skipped++ < known) continue
         const isFull = batch.length === most.rows || (left < row.length && batch.length > 0)
         // A server recognizes a repeated batch only if it is unchanged.
@@ -281,9 +285,11 @@ class ImportRun {
         const isTyped = type === undefined || !isObject(value) || 'type' in value
         batch.push(isTyped ? row : { ...row, value: { type, ...value } })
       }
-    if (skipped < known || batch.length < pending)
+    if (resumed !== undefined && skipped <= known) requireResult(resumed, skipped, undefined)
+    if (batch.length < pending)
       throw usage(
-        `The file has fewer rows than the ${known + pending} that are imported. If this is a different file, give another file as --resume.`,
+        `The file has fewer rows than the ${known + pending} that are imported. If rows were removed from it, put them back. If ` +
+          'this is a different file, give another file as --resume.',
       )
     if (batch.length > 0) yield batch
   }

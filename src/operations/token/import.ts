@@ -94,20 +94,32 @@ async function importBatch(
   // The batch was committed, but its sender did not learn of that, and may send it again in smaller batches.
   const known = isOwn && first >= before.first ? before.results.slice(first - before.first) : []
   if (known.length > 0) return known.slice(0, checked.length || undefined)
-  if (before !== undefined && !(isOwn && before.first + before.results.length === first))
-    throw conflict('This batch does not follow the last batch of this run.')
+  const done = isOwn ? before.first + before.results.length : undefined
+  if (before !== undefined && done !== first) throw refuseOrder(first, done)
   if (before === undefined && run !== undefined && first > 0)
     throw conflict(`This run is older than 30 days. Import the rows after the first ${first} in a new run.`)
   const results = await createRows(context, checked, stops)
   // An empty batch asks how far the run came.
   if (run === undefined || checked.length === 0) return results
   // The refused row that ended the run is not recorded, so a resumed run can send a corrected row.
-  const done = stops ? results.filter(({ status }) => status !== 'refused') : results
-  const record = { id: run, actor_id, first, results: done }
+  const kept = stops ? results.filter(({ status }) => status !== 'refused') : results
+  const record = { id: run, actor_id, first, results: kept }
   const options = { expires: now + RESUMABLE_MS }
   if (before === undefined) await store.insert('import', caller.tenant, record, options)
   else await store.replace('import', caller.tenant, record, options)
   return results
+}
+
+/** `done`: the number of rows that the run has imported; undefined if the run belongs to another caller. */
+function refuseOrder(first: number, done: number | undefined): CofferError {
+  if (done === undefined) return conflict('This batch does not follow the last batch of this run.')
+  const problem = `The run has imported ${done} rows, but this batch begins after row ${first}.`
+  const remedy =
+    first > done
+      ? `If lines were added to the --resume file, keep only its first ${done + 1} lines.`
+      : `If the end of the --resume file was lost, copy the rows after the first ${done} into a new file, and import that file with ` +
+        'another file as --resume.'
+  return conflict(`${problem} ${remedy}`)
 }
 
 /** A row is refused before its first write, so no row is written in part. */

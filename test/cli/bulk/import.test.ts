@@ -162,6 +162,91 @@ testVault('if a file has grown since its import, the new rows are imported', asy
   }
 })
 
+testVault(
+  'a lost or added line of the --resume file is named, and the advice repairs the run',
+  async (t, home) => {
+    const far = await connect(t)
+    for (const [place, run] of [
+      [home, () => home.run(RESUME)],
+      [far.home, () => far.run(RESUME.slice(2))],
+    ] as const) {
+      place.write('rows.ndjson', `\n${lines(5)}`)
+      t.match(await run(), { code: 0 })
+      // A lost result of the last batch is written again, so the lines below are of an earlier batch.
+      place.write('rows.ndjson', `\n${lines(6)}`)
+      t.match(await run(), { code: 0 })
+      const sound = stateOf(place).split('\n')
+      place.write('rows.ndjson', `\n${lines(8)}`)
+      const spoil = async (change: (all: string[]) => void, stderr: RegExp) => {
+        const all = [...sound]
+        change(all)
+        place.write('state', all.join('\n'))
+        t.match(await run(), { code: 2, stdout: '', stderr })
+        t.equal(stateOf(place), all.join('\n'), 'the file is not changed')
+        return all
+      }
+      const doubled = /Line 4 of .*state has a result for line 3 of the rows, out of order\. Remove that line/
+      await spoil((all) => all.splice(3, 0, all[2]!), doubled)
+      await spoil((all) => all.splice(3, 0, 'x'), /Line 4 of .*state is not a result\. Remove that line/)
+      await spoil((all) => all.splice(3, 2, all[4]!, all[3]!), /no result for line 4/)
+      const lost =
+        /no result for line 4 of the rows\. Insert this line as line 4 of .*state: (.*)\n.*only rows after line 7 may/
+      const all = await spoil((all) => all.splice(3, 1), lost)
+      const [, inserted] = lost.exec((await run()).stderr)!
+      all.splice(3, 0, inserted!)
+      place.write('state', all.join('\n'))
+      t.match(await run(), { code: 0, stdout: /"resumed_after":6,"created":2/ })
+      t.same(
+        results(place, 'state').map((result) => result.line),
+        [2, 3, 4, 5, 6, 7, 8, 9],
+      )
+      t.equal(new Set(results(place, 'state').map(({ id }) => id)).size, 8)
+      place.write('state', `${stateOf(place)}${stateOf(place).split('\n').at(-2)}\n`)
+      t.match(await run(), {
+        code: 2,
+        stderr: /Line 10 of .*state has a result for line 9 .*Remove that line/,
+      })
+    }
+    t.equal(await total(home), 8)
+  },
+)
+
+testVault('a --resume file that has lost its end imports no row again', async (t, home) => {
+  const far = await connect(t)
+  for (const [place, run, code, stderr] of [
+    [
+      home,
+      () => home.run(RESUME),
+      5,
+      /has imported 1500 rows.* copy the rows after the first 1500 into a new file/,
+    ],
+    [
+      far.home,
+      () => far.run(RESUME.slice(2)),
+      2,
+      /has 900 results, but 1000 rows are imported, and perhaps the next batch/,
+    ],
+  ] as const) {
+    place.write('rows.ndjson', lines(1500))
+    t.match(await run(), { code: 0 })
+    const whole = stateOf(place)
+    const cut = `${whole.split('\n').slice(0, 901).join('\n')}\n`
+    place.write('state', cut)
+    t.match(await run(), { code, stderr })
+    t.equal(stateOf(place), cut)
+    place.write('state', `${whole}{"line":1501,"status":"created"}\n`)
+    if (place === home) {
+      place.write('rows.ndjson', lines(1502))
+      t.match(await run(), {
+        code: 5,
+        stderr: /lines were added to the --resume file, keep only its first 1501 lines/,
+      })
+    }
+  }
+  t.equal(await total(home), 1500)
+  t.equal(await far.all(), 1500)
+})
+
 testVault('a run continues after its refused row was corrected', async (t, home) => {
   home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}`)
   t.equal((await home.run(RESUME)).code, 2)

@@ -1,0 +1,69 @@
+/**
+ * Compares the results in a `--resume` file with the rows of the source. If a line was lost or added, the number of results no
+ * longer says where to continue: a row would be skipped, or listed twice.
+ */
+import { type CofferError, usage } from '../../errors.js'
+
+/** The first line of the file names the run. */
+const LINES_BEFORE_RESULTS = 1
+const RESULT = /^\{"line":(\d+),/
+
+export interface ResumedRows {
+  /** The `--resume` file. */
+  path: string
+  /** The line of the source that each result names, in the order of the results. NaN for a line that is not a result. */
+  lines: readonly number[]
+  /** The number of rows in finished batches. There are fewer results if the end of the file was lost. */
+  finished: number
+}
+
+export function readLineOfResult(text: string): number {
+  return Number(RESULT.exec(text)?.[1] ?? Number.NaN)
+}
+
+/**
+ * `at`: the number of rows before this row. `line`: the line of this row; undefined at the end of the source. @throws CofferError
+ * `usage` if the result at this place is not the result of this row
+ */
+export function requireResult(resumed: ResumedRows, at: number, line: number | undefined): void {
+  const { path, lines, finished } = resumed
+  const told = lines[at]
+  if (told === undefined) {
+    if (lines.length < finished) throw describeLostEnd(resumed)
+    return
+  }
+  if (told === line) return
+  const place = at + LINES_BEFORE_RESULTS + 1
+  if (line !== undefined && told > line) {
+    const missing = JSON.stringify({ line, status: 'unknown' })
+    throw describeChange(
+      resumed,
+      `${path} has no result for line ${line} of the rows. Insert this line as line ${place} of ${path}: ${missing}`,
+    )
+  }
+  if (line === undefined && told > (lines[at - 1] ?? 0))
+    throw usage(
+      `The file has fewer rows than the ${lines.length} that are imported. If rows were removed from it, put them back. If this is a ` +
+        'different file, give another file as --resume.',
+    )
+  const what = Number.isNaN(told)
+    ? 'is not a result'
+    : `has a result for line ${told} of the rows, out of order`
+  throw describeChange(resumed, `Line ${place} of ${path} ${what}. Remove that line`)
+}
+
+function describeChange({ lines }: ResumedRows, problem: string): CofferError {
+  const last = lines.findLast((line) => !Number.isNaN(line)) ?? 0
+  return usage(
+    `${problem}\nThen run the same command again. If the rows were edited instead, undo that: only rows after line ${last} may ` +
+      'change. Do not give another file as --resume, because that would import all rows again.',
+  )
+}
+
+function describeLostEnd({ path, lines, finished }: ResumedRows): CofferError {
+  return usage(
+    `${path} has ${lines.length} results, but ${finished} rows are imported, and perhaps the next batch: its end was lost. Find ` +
+      'the last imported row with `coffer token list`. Copy the rows after it into a new file, and import that file with another ' +
+      'file as --resume. With another file as --resume alone, all rows would be imported again.',
+  )
+}
