@@ -51,7 +51,7 @@ const REASONS: Record<string, string> = {
   EACCES: 'permission denied. Check who owns it and its mode.',
   EPERM: 'permission denied. Check who owns it and its mode.',
   EROFS: 'the file system is read-only. Mount it writable.',
-  ENOSPC: 'no space is left on the disk. Free some and try again.',
+  ENOSPC: 'no space is left on the disk (see df -h), or no inode (see df -i). Free some and try again.',
   EFBIG: 'a file would exceed the size limit of this process. Raise it (ulimit -f) and start again.',
   EDQUOT: 'the disk quota is used up. Free some space and try again.',
   EIO: 'the disk reports an error. Check the disk, then run `coffer vault verify`.',

@@ -141,3 +141,23 @@ t.test('the next command overwrites what a command could not overwrite', async (
   await (await openFileEngine(options)).close()
   t.notOk(isHeld(files))
 })
+
+t.test('a failed flush is reported once, until a flush succeeds', async (t) => {
+  const message = /^The vault's files could not be flushed now.* \(see df -h\), or no inode \(see df -i\)\./
+  for (const role of ['command', 'server'] as const) {
+    const { files, options, engine } = await create(role, { flushAt: { bytes: 1_000_000, rows: 2 } })
+    const told = () => options.notices.filter((text) => message.test(text)).length
+    for (const round of [1, 2]) {
+      files.full = ALL_BUT_LOG
+      for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) await put(engine, `${name}${round}`)
+      await until(() => told() > 0)
+      files.full = undefined
+      const before = pathsOf(files, '/segments/').length
+      for (const name of ['g', 'h', 'i']) await put(engine, `${name}${round}`)
+      await until(() => pathsOf(files, '/segments/').length > before)
+      for (const name of ['j', 'k', 'l']) await put(engine, `${name}${round}`)
+      t.equal(told(), round, `${role}, round ${round}`)
+    }
+    await engine.close()
+  }
+})

@@ -32,6 +32,8 @@ export class BackgroundJobs {
   #compacting: Promise<void> | undefined
   /** Paths of the tables that a running compaction reads. */
   readonly #busy = new Set<string>()
+  /** The failures that were reported, until the work is done. */
+  readonly #reported = new Set<Attempt>()
   #seen = 0
   #failedMs = 0
   #isClosing = false
@@ -53,8 +55,19 @@ export class BackgroundJobs {
     return this.#tree.manifest.sstables.length
   }
 
-  #attempt(what: Attempt, work: () => unknown): Promise<boolean> {
-    return attempt(this.#tree.context.notice, what, work)
+  async #attempt(what: Attempt, work: () => unknown): Promise<boolean> {
+    const isDone = await this.#try(what, work)
+    if (isDone) this.#reported.delete(what)
+    return isDone
+  }
+
+  /** Reports a failure once until the work is done, because it is tried after each unit of work while a disk is full. */
+  #try(what: Attempt, work: () => unknown): Promise<boolean> {
+    const report = (text: string) => {
+      if (!this.#reported.has(what)) this.#tree.context.notice(text)
+      this.#reported.add(what)
+    }
+    return attempt(report, what, work)
   }
 
   /** Flushes a log that is larger than `size`, or starts its flush in the background. Contract: nothing else runs meanwhile. */
@@ -63,8 +76,8 @@ export class BackgroundJobs {
     const isBeside = this.#isConcurrent && !this.#isClosing && this.#flushing === undefined
     // If the previous flush still runs, this one waits for it.
     if (!isBeside) await this.#attempt('flushed', () => this.#tree.flush())
-    else if (await this.#attempt('flushed', () => this.#tree.freeze()))
-      this.#flushing = this.#flushInBackground()
+    // A freeze is only the beginning of a flush.
+    else if (await this.#try('flushed', () => this.#tree.freeze())) this.#flushing = this.#flushInBackground()
   }
 
   /**
