@@ -190,6 +190,54 @@ t.test('a flipped byte or a cut of any file is noticed', async (t) => {
   t.ok(counts.lost / counts.copies < 2, 'damage costs at most two of five rows on average')
 })
 
+t.test('damage of one copy of a footer, or of the end of a table, is found and loses no row', async (t) => {
+  const { files, truth } = await makeVault()
+  const [table] = pathsOf(files, '/segments/') as [string]
+  const { length } = files.contents().get(table)!
+  const footer =
+    files
+      .contents()
+      .get(table)!
+      .readUInt32LE(length - 4) + 8
+  const damages: [string, (bytes: Buffer) => Buffer][] = []
+  for (let back = 1; back <= 2 * footer; back++)
+    damages.push([`flipped ${back} bytes before the end`, flipped(length - back, 1 << (back % 8))])
+  for (let count = 1; count <= footer; count++) {
+    damages.push([`${count} bytes cut`, (bytes) => bytes.subarray(0, -count)])
+    damages.push([`${count} bytes appended`, (bytes) => Buffer.concat([bytes, Buffer.alloc(count, count)])])
+  }
+  for (const [title, change] of damages) {
+    const copy = damaged(files, table, change)
+    const outcome = await look(copy.afterCrash(false))
+    if (!('told' in outcome) || outcome.told !== truth) t.fail(`${title}: ${JSON.stringify(outcome)}`)
+    const { findings, readable } = await verify(copy)
+    const [found, ...others] = findings
+    if (
+      others.length > 0 ||
+      !/footer is damaged|bytes of the file are missing|more bytes/.test(found?.problem ?? '')
+    )
+      t.fail(`${title}: ${JSON.stringify(findings)}`)
+    if (readable.records !== 3 || readable.logs !== 2) t.fail(`${title}: ${JSON.stringify(readable)}`)
+    copy.plant('/vault/state', undefined)
+    const { texts } = await readAll(copy)
+    if (!['first', 'second', 'log 1'].every((text) => texts.includes(text)))
+      t.fail(`${title}, without state: ${texts}`)
+  }
+  t.ok(damages.length > 1_000, `${damages.length} damages`)
+})
+
+t.test('a compaction writes a table with a damaged end again', async (t) => {
+  const { files, truth } = await makeVault()
+  const [table] = pathsOf(files, '/segments/') as [string]
+  const copy = damaged(files, table, (bytes) => bytes.subarray(0, -1))
+  const engine = await openFileEngine(await optionsFor(copy))
+  await engine.compact()
+  t.equal(await tell(engine), truth)
+  await engine.close()
+  t.notOk(pathsOf(copy, table).length, 'the damaged file is gone')
+  t.strictSame((await verify(copy)).findings, [])
+})
+
 t.test('a missing file is refused and reported, and the copy has the other rows', async (t) => {
   const { files, head } = await makeVault()
   for (const path of files.contents().keys()) {

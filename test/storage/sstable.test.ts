@@ -7,14 +7,24 @@ import { BoundedMap } from '../../src/bounded-map.js'
 import { CofferError } from '../../src/errors.js'
 import type { Query, Row, Where } from '../../src/storage/engine.js'
 import { createContext } from '../../src/storage/lsm/context.js'
-import { EXPIRY, IDS, ROWS } from '../../src/storage/lsm/sstable/format.js'
+import { encodeCopies, encodeOnlyCopy, findCopies } from '../../src/storage/lsm/sstable/footer-copies.js'
+import {
+  associateBlock,
+  BLOCK_SEAL,
+  EXPIRY,
+  encodeFooter,
+  FOOTER,
+  IDS,
+  ROWS,
+} from '../../src/storage/lsm/sstable/format.js'
 import { LiveSSTable } from '../../src/storage/lsm/sstable/live-sstable.js'
+import { SSTable } from '../../src/storage/lsm/sstable/reader.js'
 import { search, seek } from '../../src/storage/lsm/sstable/search.js'
 import { finish, writeRows } from '../../src/storage/lsm/sstable/write-tables.js'
 import { diskOptions } from './disk.js'
 import { createFileEngine, draftOf, idOf as idOfName, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
-import { digest } from './powers.js'
+import { digest, repeatableRandom } from './powers.js'
 
 const ALL = digest('all', 8)
 const keyOf = (name: string) => digest(`key ${name}`, 8)
@@ -163,6 +173,59 @@ t.test('a damaged block of ids is reported only by reads that need it, and loses
       }
     })
     t.equal(found.length, 5000 - 683, 'all except those of one block and the first id after it')
+  }
+  t.end()
+})
+
+const SEALED = Buffer.from(repeatableRandom('footer').bytes(100))
+
+/** Whether the search finds the footer in a file that ends like this. */
+const isFound = (tail: Buffer) => [...findCopies(tail)].some((found) => found.equals(SEALED))
+
+t.test('a footer is found after any flipped bit, cut or addition at the end', (t) => {
+  const copies = encodeCopies(SEALED)
+  const tail = Buffer.concat([repeatableRandom('blocks').bytes(300), copies])
+  t.ok(isFound(tail))
+  for (let bit = 0; bit < copies.length * 8; bit++) {
+    const copy = Buffer.from(tail)
+    copy[300 + (bit >> 3)]! ^= 1 << (bit & 7)
+    if (!isFound(copy)) t.fail(`bit ${bit}`)
+  }
+  for (let bytes = 1; bytes <= copies.length / 2; bytes++) {
+    if (!isFound(tail.subarray(0, -bytes))) t.fail(`${bytes} bytes cut`)
+    for (const added of [Buffer.alloc(bytes), Buffer.alloc(bytes, 255), repeatableRandom('new').bytes(bytes)])
+      if (!isFound(Buffer.concat([tail, added]))) t.fail(`${bytes} bytes appended`)
+  }
+  t.notOk(isFound(tail.subarray(0, -copies.length / 2 - 1)), 'a cut of both copies')
+  for (let length = 0; length < 60; length++)
+    t.strictSame([...findCopies(Buffer.alloc(length))], [], `${length} bytes`)
+  t.end()
+})
+
+t.test('a table of an older version, with one copy of its footer, opens and reads', (t) => {
+  const { live, files } = makeSSTable(rowsUpTo(300))
+  const { sstable } = live
+  const { copies: _, ...older } = sstable.footer
+  const context = createContext(diskOptions(files))
+  const id = Buffer.from(sstable.meta.id, 'hex')
+  const sealed = context.keys.sstable.seal(encodeFooter(older), associateBlock(id, FOOTER, 0))
+  const { start, count } = older.sections[EXPIRY]!
+  const bytes = files.contents().get(sstable.path)!
+  const end = encodeOnlyCopy(sealed)
+  const file = Buffer.concat([bytes.subarray(0, start + count * 12 + BLOCK_SEAL), end])
+  const tag = Buffer.from(sealed.subarray(-16)).toString('base64')
+  for (const [added, damage] of [
+    ['', undefined],
+    ['12345', 'The file has 5 more bytes than were written.'],
+  ] as const) {
+    files.plant(sstable.path, Buffer.concat([file, Buffer.from(added)]))
+    const opened = new SSTable(createContext(diskOptions(files)), {
+      ...sstable.meta,
+      tag,
+      bytes: file.length,
+    })
+    t.equal(opened.find(idOf(299)), 299)
+    t.equal(opened.checkEnd(), damage)
   }
   t.end()
 })

@@ -207,6 +207,11 @@ export class Manifest {
     return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
 
+  /** Finds the tables with a damaged end, so that the next compaction writes them again. @throws CofferError `vault_damaged` */
+  checkEnds(): void {
+    for (const { sstable } of this.sstables) sstable.checkEnd()
+  }
+
   /** Discards the new table if an input is gone. `removed`: rows that were removed, and may have been copied before. */
   finishCompaction(
     inputs: readonly LiveSSTable[],

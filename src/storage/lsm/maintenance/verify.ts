@@ -187,6 +187,7 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
   const result: Verification = { findings, readable: { records: 0, logs: 0 }, segments: sstables.length }
   for (const { sstable } of sstables) {
     try {
+      verifyEnd(sstable, findings)
       await verifyBlocks(sstable)
     } catch (error) {
       addFinding(findings, placeOf(sstable), error)
@@ -200,6 +201,14 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
   vault.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
+}
+
+/** @throws CofferError `vault_damaged` if no copy of the footer opens */
+function verifyEnd(sstable: SSTable, findings: Finding[]): void {
+  const damage = sstable.checkEnd()
+  if (damage === undefined) return
+  const problem = `${damage} Its rows can still be read. Check the disk, then write the table again: coffer vault compact`
+  findings.push({ place: placeOf(sstable), problem })
 }
 
 async function verifyBlocks(sstable: SSTable): Promise<void> {

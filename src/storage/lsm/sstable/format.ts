@@ -1,5 +1,5 @@
 /**
- * The layout of a sorted table: records | sealed blocks of each section | sealed footer | length of the footer u32.
+ * The layout of a sorted table: records | sealed blocks of each section | two copies of the sealed footer (`footer-copies.ts`).
  *
  * - An entry of `ROWS` is the head of a row, then the offset u48 and length u32 of its record.
  * - An entry of an index is 8 bytes (the beginning of an id, a key, or the time of expiry) and a row number u32. Entries ascend
@@ -36,8 +36,6 @@ export const BLOCK_BYTES = 8192
 /** The bytes that a seal adds to a block: nonce 24, tag 16. */
 export const BLOCK_SEAL = 40
 export const TAG_BYTES = 16
-/** The size of the footer's length, at the end of the file. */
-export const TAIL_BYTES = 4
 export const RANGES = ['seq', 'created', 'modified', 'expires'] as const
 
 export interface Footer {
@@ -48,6 +46,8 @@ export interface Footer {
   tenants: Map<number, number>
   /** By section: the first 8 bytes of each block of an index. */
   fences: Buffer[]
+  /** The number of copies of the footer. Undefined for a table of an older version, which has one. */
+  copies?: 2
 }
 
 /** Associated data of a sealed block: table id ‖ section u8 ‖ number u32. */

@@ -4,6 +4,7 @@ import { asBuffer, toBase64 } from '../../bytes.js'
 import type { Row, RowId } from '../../engine.js'
 import { bareRow, NOTHING } from '../../rows/row.js'
 import type { LsmContext } from '../context.js'
+import { encodeCopies, encodeOnlyCopy, findCopies, LENGTH_BYTES, SEARCHED_BYTES } from './footer-copies.js'
 import * as format from './format.js'
 
 export interface SSTableMeta {
@@ -28,6 +29,8 @@ export class SSTable {
   readonly #id: Uint8Array
   readonly #serial: number
   #footer: format.Footer | undefined
+  /** Whether {@link checkEnd} found damage. The next compaction then writes the table again. */
+  hasDamagedEnd = false
 
   constructor(context: LsmContext, meta: SSTableMeta) {
     this.meta = meta
@@ -58,17 +61,66 @@ export class SSTable {
   }
 
   #openFooter(): format.Footer {
-    const { bytes, tag } = this.meta
-    if (this.#context.files.size(this.#file) !== bytes)
-      throw damaged(`${this.path} does not have the length that the vault's state lists`)
-    const end = bytes - format.TAIL_BYTES
-    const length = end < 0 ? 0 : this.readExactly(end, format.TAIL_BYTES).readUInt32LE()
-    if (length < format.BLOCK_SEAL || length > end) throw damaged(`${this.path} has a broken end`)
-    const sealed = this.readExactly(end - length, length)
-    const plain = this.#context.keys.sstable.open(sealed, format.associateBlock(this.#id, format.FOOTER, 0))
-    const isListed = tag === undefined || toBase64(sealed.subarray(length - format.TAG_BYTES)) === tag
-    if (plain === undefined || !isListed) throw damaged(`${this.path} has a footer that does not open`)
-    return format.decodeFooter(plain)
+    return format.decodeFooter(this.#findFooter().plain)
+  }
+
+  /** Returns the copy of the footer at the end, or else a copy that a search finds. */
+  #findFooter(): { sealed: Buffer; plain: Uint8Array } {
+    for (const sealed of this.#copies()) {
+      const plain = this.#unseal(sealed)
+      if (plain !== undefined) return { sealed, plain }
+    }
+    const size = this.#context.files.size(this.#file)
+    if (size !== this.meta.bytes)
+      throw damaged(
+        `${this.path} does not have the length that the vault's state lists, and has lost its footer`,
+      )
+    throw damaged(`${this.path} has a footer that does not open`)
+  }
+
+  *#copies(): Generator<Buffer> {
+    const listed = this.#readListed()
+    if (listed !== undefined) yield listed
+    const size = this.#context.files.size(this.#file)
+    const searched = Math.min(size, SEARCHED_BYTES)
+    yield* findCopies(this.readExactly(size - searched, searched))
+  }
+
+  /** Reads the copy that ends where the file ended when it was written. Undefined if there is no footer. */
+  #readListed(): Buffer | undefined {
+    const { bytes } = this.meta
+    if (this.#context.files.size(this.#file) < bytes) return undefined
+    const end = bytes - LENGTH_BYTES
+    const length = end < 0 ? 0 : this.readExactly(end, LENGTH_BYTES).readUInt32LE()
+    if (length < format.BLOCK_SEAL || length > end) return undefined
+    return this.readExactly(end - length, length)
+  }
+
+  /** Undefined if it is not the footer that `state` lists. */
+  #unseal(sealed: Buffer): Uint8Array | undefined {
+    const { tag } = this.meta
+    if (tag !== undefined && toBase64(sealed.subarray(sealed.length - format.TAG_BYTES)) !== tag)
+      return undefined
+    return this.#context.keys.sstable.open(sealed, format.associateBlock(this.#id, format.FOOTER, 0))
+  }
+
+  /**
+   * Compares the end of the file with what was written. Returns the damage, if any: the table still reads, but has no second
+   * copy of its footer. @throws CofferError `vault_damaged` if no copy opens
+   */
+  checkEnd(): string | undefined {
+    const { sealed } = this.#findFooter()
+    const expected = this.footer.copies === undefined ? encodeOnlyCopy(sealed) : encodeCopies(sealed)
+    const { bytes } = this.meta
+    const difference = this.#context.files.size(this.#file) - bytes
+    const isWhole =
+      difference === 0 && this.readExactly(bytes - expected.length, expected.length).equals(expected)
+    this.hasDamagedEnd = !isWhole
+    if (isWhole) return undefined
+    if (difference === 0) return 'One of the two copies of its footer is damaged.'
+    return difference < 0
+      ? `The last ${-difference} bytes of the file are missing.`
+      : `The file has ${difference} more bytes than were written.`
   }
 
   /** @throws CofferError `vault_damaged` if the file is too short */

@@ -115,7 +115,8 @@ const MANY_TABLES = 32
 const MANY_WIDTH = 16
 
 /**
- * Chooses tables of at most `limit` bytes: the smallest if there are too many, or four of one tier, or one with many dead rows.
+ * Chooses tables of at most `limit` bytes: the smallest if there are too many, or four of one tier, or one with many dead rows
+ * or a damaged end.
  */
 export function chooseInputs(tables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
   const bySize = [...tables].sort((left, right) => left.sstable.meta.bytes - right.sstable.meta.bytes)
@@ -131,7 +132,8 @@ export function chooseInputs(tables: readonly LiveSSTable[], limit: number): Liv
   }
   const worn = tables.find(({ sstable, dead, droppedRows }) => {
     // A dead row of a dropped tenant counts twice, so the compaction only comes earlier.
-    return sstable.meta.bytes <= limit && (dead.length + droppedRows) * 4 >= sstable.rows
+    const isWorn = sstable.hasDamagedEnd || (dead.length + droppedRows) * 4 >= sstable.rows
+    return isWorn && sstable.meta.bytes <= limit
   })
   return worn === undefined ? undefined : [worn]
 }

@@ -2,6 +2,7 @@
 import { toBase64, toHex } from '../../bytes.js'
 import { type RowHead, writeHead } from '../../rows/row.js'
 import type { LsmContext } from '../context.js'
+import { encodeCopies } from './footer-copies.js'
 import * as format from './format.js'
 import type { SSTableMeta } from './reader.js'
 
@@ -23,6 +24,7 @@ export class SSTableWriter {
     sections: this.#fences.map(() => ({ start: 0, count: 0 })),
     tenants: new Map(),
     fences: [],
+    copies: 2,
   }
   /** Sealed blocks of `ROWS`. They are written after all records. */
   #rowBlocks: Uint8Array[] = []
@@ -72,7 +74,7 @@ export class SSTableWriter {
     if (at === 0) this.#fences[this.#section]!.push(Buffer.from(this.#block.subarray(0, 8)))
   }
 
-  /** Writes the footer and syncs the file. The caller syncs the directory. */
+  /** Writes the footer twice and syncs the file. The caller syncs the directory. */
   finish(): SSTableMeta {
     this.#end()
     const { files, keys } = this.#context
@@ -81,10 +83,7 @@ export class SSTableWriter {
       fences: this.#fences.map((pieces) => Buffer.concat(pieces)),
     })
     const sealed = keys.sstable.seal(footer, format.associateBlock(this.#id, format.FOOTER, 0))
-    const tail = Buffer.alloc(format.TAIL_BYTES)
-    tail.writeUInt32LE(sealed.length)
-    this.#add(sealed)
-    this.#add(tail)
+    this.#add(encodeCopies(sealed))
     this.#flush()
     files.sync(this.#file)
     files.close(this.#file)

@@ -1,0 +1,37 @@
+/**
+ * The end of a sorted table: two equal copies of the sealed footer, so that damage to one copy does not lose the table. A copy
+ * is length u32 | sealed footer | length u32. The two lengths show where a copy is, also if bytes were cut from the end of the
+ * file or appended to it. Older tables end with one sealed footer | length u32.
+ */
+import { BLOCK_SEAL } from './format.js'
+
+export const LENGTH_BYTES = 4
+/** A lost copy is searched for in this many bytes at the end of the file. A footer of the largest table has less than 1 MiB. */
+export const SEARCHED_BYTES = 4 * 1024 * 1024
+
+export function encodeCopies(sealed: Uint8Array): Buffer {
+  const length = encodeLength(sealed)
+  const copy = [length, sealed, length]
+  return Buffer.concat([...copy, ...copy])
+}
+
+/** The end of a table that has one copy, because an older version wrote it. */
+export function encodeOnlyCopy(sealed: Uint8Array): Buffer {
+  return Buffer.concat([sealed, encodeLength(sealed)])
+}
+
+function encodeLength({ length }: Uint8Array): Buffer {
+  const bytes = Buffer.alloc(LENGTH_BYTES)
+  bytes.writeUInt32LE(length)
+  return bytes
+}
+
+/** Yields what may be a sealed footer in the last bytes of a file, the last one first. Each one still has to be opened. */
+export function* findCopies(tail: Buffer): Generator<Buffer> {
+  for (let end = tail.length - LENGTH_BYTES; end >= BLOCK_SEAL + LENGTH_BYTES; end--) {
+    const length = tail.readUInt32LE(end)
+    const start = end - length
+    if (length < BLOCK_SEAL || start < LENGTH_BYTES) continue
+    if (tail.readUInt32LE(start - LENGTH_BYTES) === length) yield tail.subarray(start, end)
+  }
+}
