@@ -136,6 +136,12 @@ export interface LogSealer {
 export const LOG_ROWS = 254
 
 /**
+ * Kind of the rows that hold the keys of tenants, all of tenant 0. The engine on disk keeps a second copy of them, because without
+ * its keys no row of a tenant can be read.
+ */
+export const KEY_ROWS = 1
+
+/**
  * Kinds of rows of a queue. The engine need not overwrite a removed row of a queue before it answers. It overwrites the row as
  * soon as a replaced one: other rows have the data that is sent, and a queue removes many rows.
  */

@@ -10,7 +10,7 @@ import type { CopyDamage } from '../framework/ports/vault.js'
 import { type LogLine, toRecord, unpack } from '../storage/barrier/log-block.js'
 import { createReseal, type ResealOptions } from '../storage/barrier/reseal.js'
 import { openRecord } from '../storage/barrier/sealing.js'
-import { toBase64 } from '../storage/bytes.js'
+import { toBase64, toText } from '../storage/bytes.js'
 import type { Row, VaultRows } from '../storage/engine.js'
 import { eachRecord, readAll, type Store, type StoreWriter } from '../storage/store.js'
 
@@ -37,17 +37,24 @@ export class ReadableRows {
     const reseal = createReseal({ ...this.#options, logsAnew: true })
     const skip = (kind: number | undefined) =>
       this.#skip(Object.entries(KINDS).find(([, number]) => number === kind)?.[0] ?? 'unknown')
+    const tenants = new TenantRows()
     for await (const row of this.#found.rows(skip)) {
+      if (tenants.has(row)) continue
       try {
         const { kind, tenant, seq, rev, created, modified, expires } = row
         if (kind === KINDS.log_block) this.#collectLog(row)
         // Copied field by field, because a row of the write-ahead log has getters.
-        else yield { kind, tenant, seq, rev, created, modified, expires, ...(await reseal(row)) }
+        else {
+          const resealed = { kind, tenant, seq, rev, created, modified, expires, ...(await reseal(row)) }
+          tenants.note(row, true)
+          yield resealed
+        }
       } catch (error) {
         if (!(error instanceof CofferError)) throw error
-        skip(row.kind)
+        if (!tenants.note(row, false)) skip(row.kind)
       }
     }
+    for (let lost = tenants.lost; lost > 0; lost--) skip(KINDS.tenant)
   }
 
   #skip(name: string): void {
@@ -111,6 +118,26 @@ export class ReadableRows {
     const entry = { type: 'tenant', id, as, actor: { type: 'system' } } as const
     const draw = () => createUuid(this.#random)
     await store.write((writer) => writeEntries({ store: writer, createUuid: draw }, tenant, [entry], draw()))
+  }
+}
+
+/** The rows of tenants, by id. A vault has two copies of each one, of which one is enough. */
+class TenantRows {
+  readonly #isReadable = new Map<string, boolean>()
+
+  /** Whether a readable copy of the row came before. */
+  has({ kind, id }: Row): boolean {
+    return kind === KINDS.tenant && this.#isReadable.get(toText(id)) === true
+  }
+
+  /** Returns false if it is not the row of a tenant. */
+  note({ kind, id }: Row, isReadable: boolean): boolean {
+    if (kind === KINDS.tenant) this.#isReadable.set(toText(id), isReadable)
+    return kind === KINDS.tenant
+  }
+
+  get lost(): number {
+    return [...this.#isReadable.values()].filter((isReadable) => !isReadable).length
   }
 }
 

@@ -142,3 +142,29 @@ t.test('a vault without its state or its log head is copied', async (t) => {
   t.match(await flushed.after('token get tok-1'), { metadata: { a: 'b' } }, 'the newest version')
   t.match(await flushed.after('log verify'), { is_whole: true })
 })
+
+t.test('the loss of any one table keeps the keys of a tenant, unless the tenant was deleted', async (t) => {
+  const bench = await createBench(t, true)
+  const { vault, home, after } = bench
+  await home.json('tenant create other')
+  await home.json('tenant create third')
+  await home.json('vault compact')
+  await home.json('tenant delete --yes --tenant other')
+  const folder = join(vault, 'segments')
+  const names = readdirSync(folder)
+  t.ok(names.length >= 2, `${names.length} tables`)
+  for (const name of names) {
+    const path = join(folder, name)
+    const sound = readFileSync(path)
+    writeFileSync(path, Buffer.alloc(sound.length))
+    t.match(await home.run('vault verify'), { code: 7 })
+    await copy(bench)
+    const tenants = (await after('tenant list')) as { name: string }[]
+    const others = tenants.map(({ name }) => name).filter((name) => name === 'other' || name === 'third')
+    t.same(others, ['third'], `without ${name}`)
+    t.match(await after('vault verify'), { ok: true })
+    await home.json('token create --vault new', { stdin: '{"id":"tok-9","type":"token","data":"anew"}' })
+    rmSync(join(home.place, 'new'), { recursive: true })
+    writeFileSync(path, sound)
+  }
+})

@@ -132,7 +132,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
 
   async compact(): Promise<void> {
     await this.flush()
-    await this.#runExclusive(() => this.#tree.manifest.checkEnds())
+    await this.#runExclusive(() => this.#tree.repairTables())
     await this.#background.compactAll()
   }
 

@@ -5,13 +5,21 @@
 import { LowSync } from 'lowdb'
 import { CofferError, damaged } from '../../errors.js'
 import { packRows, toBase64, toHex, unpackRows } from '../bytes.js'
-import type { RowId } from '../engine.js'
+import { KEY_ROWS, type RowId } from '../engine.js'
 import { readWhole, removeQuietly } from '../files.js'
 import type { Counters } from '../time.js'
 import { headerText, parseDocument, STATE_FILE } from '../vault-file.js'
 import { replaceWhole } from '../whole-file.js'
 import type { LsmContext, LsmOptions } from './context.js'
-import type { Memtable } from './memtable.js'
+import {
+  eraseHidden,
+  isWhole,
+  type KeyCopies,
+  nextKeyRows,
+  unlessDamaged,
+  writeKeyCopies,
+} from './key-copies.js'
+import { Memtable } from './memtable.js'
 import { sstablePath } from './sstable/format.js'
 import { LiveSSTable } from './sstable/live-sstable.js'
 import { SSTable, type SSTableMeta } from './sstable/reader.js'
@@ -30,12 +38,14 @@ export interface Contents {
   wals: readonly WalRef[]
   /** Ascending by their lowest `seq`. */
   sstables: readonly LiveSSTable[]
+  keyCopies: KeyCopies
 }
 
 /** The stored form of {@link Contents}. `packRows` encodes `dead` and `due`. */
 interface State extends Pick<Contents, 'headers' | 'counters'> {
   journals: readonly WalRef[]
   segments: readonly (SSTableMeta & { dead: string; due: string; dropped: number[] })[]
+  key_copies?: SSTableMeta | null | undefined
 }
 
 const vaultOf = ({ header }: LsmOptions) => Buffer.from(header.vault, 'hex')
@@ -79,23 +89,25 @@ export function writeContents(
   name = STATE_FILE,
   isRenaming?: () => void,
 ): void {
-  const { headers, counters, wals, sstables } = contents
+  const { headers, counters, wals, sstables, keyCopies } = contents
   const journals = wals.map(({ id, previous }) => ({ id, previous }))
   const segments = sstables.map(({ sstable: { meta }, dead, due, dropped }) => {
     return { ...meta, dead: packRows(dead), due: packRows(due), dropped: [...dropped] }
   })
-  openDocument(context, name, { headers, counters, journals, segments }, isRenaming).write()
+  const key_copies = keyCopies === null ? null : keyCopies?.meta
+  openDocument(context, name, { headers, counters, journals, segments, key_copies }, isRenaming).write()
 }
 
 /** @throws CofferError `vault_damaged` if the state is missing, too large or does not open */
 export function readContents(context: LsmContext): Contents {
   const document = openDocument(context, STATE_FILE, null)
   document.read()
-  const { headers, counters, journals, segments } = document.data!
+  const { headers, counters, journals, segments, key_copies } = document.data!
   const sstables = segments.map(({ dead, due, dropped, ...meta }) => {
     return new LiveSSTable(new SSTable(context, meta), unpackRows(dead), unpackRows(due), new Set(dropped))
   })
-  return { headers, counters, wals: journals, sstables }
+  const keyCopies = key_copies && new SSTable(context, key_copies)
+  return { headers, counters, wals: journals, sstables, keyCopies }
 }
 
 /** @throws CofferError `vault_damaged` if the directory of the tables is missing */
@@ -151,18 +163,52 @@ export class Manifest {
     const { wals, sstables } = this.contents
     const older = sstables.map((live) => live.shadowedBy(memtable))
     const kept = older.filter((live) => live.hasLiveRows)
-    this.commit({ counters: { ...counters }, wals: [wal], sstables: sortSSTables([...kept, ...written]) })
+    const keyCopies = this.#copyKeys(memtable, kept)
+    this.#commitCopies(
+      { counters: { ...counters }, wals: [wal], sstables: sortSSTables([...kept, ...written]) },
+      keyCopies,
+    )
     for (const { id } of wals) if (id !== wal.id) removeWal(this.context, id)
     return older.filter((live) => !live.hasLiveRows)
+  }
+
+  /**
+   * Writes the second copy of the rows that hold keys again if the flushed memtable changed one of them. First overwrites old
+   * versions in the present copy: until `state` changes, the log has these changes. If damage hides the rows, the present copy
+   * stays, because it may be all that is left of them.
+   */
+  #copyKeys(flushed: Memtable, older: readonly LiveSSTable[]): KeyCopies {
+    const { keyCopies: present } = this.contents
+    if (present !== undefined && !flushed.changes(KEY_ROWS)) return present
+    const rows = unlessDamaged(() => nextKeyRows(present, flushed, older))
+    if (present && rows === undefined) eraseHidden(present, flushed)
+    // An unreadable copy is replaced, and not overwritten.
+    else if (present) unlessDamaged(() => eraseHidden(present, flushed))
+    return rows === undefined ? present : writeKeyCopies(this.context, rows)
+  }
+
+  /** Commits a change of `state` together with a copy of keys, and removes the file of the copy that is not used then. */
+  #commitCopies(changed: Partial<Contents>, keyCopies: KeyCopies): void {
+    const { keyCopies: before } = this.contents
+    try {
+      this.commit({ ...changed, keyCopies })
+    } catch (error) {
+      // If the manifest is broken, the `state` on disk may name the file.
+      if (keyCopies && keyCopies !== before && this.isSound) this.#discard(keyCopies)
+      throw error
+    }
+    if (before && keyCopies !== before) this.#discard(before)
+  }
+
+  #discard(sstable: SSTable): void {
+    sstable.close()
+    removeQuietly(this.context.files, sstable.path)
   }
 
   /** Removes the files of `unused` tables, overwrites dead rows that are due, and updates `state`. */
   cleanUp(unused: readonly LiveSSTable[] = []): void {
     this.#afterReaders(() => {
-      for (const { sstable } of unused) {
-        sstable.close()
-        removeQuietly(this.context.files, sstable.path)
-      }
+      for (const { sstable } of unused) this.#discard(sstable)
     })
     const isDue = this.sstables.some(({ due }) => due.length > 0)
     if (this.#readers > 0 || !isDue) return
@@ -197,6 +243,12 @@ export class Manifest {
     })
   }
 
+  /** Overwrites rows in the second copy of the rows that hold keys. */
+  eraseKeyRows(ids: readonly RowId[]): void {
+    const { keyCopies } = this.contents
+    if (keyCopies) new LiveSSTable(keyCopies).erase(ids)
+  }
+
   /**
    * Plans a compaction of at most `limit` bytes without `busy` tables. Its steps only write new files, so the vault may change
    * meanwhile.
@@ -210,6 +262,14 @@ export class Manifest {
   /** Finds the tables with a damaged end, so that the next compaction writes them again. @throws CofferError `vault_damaged` */
   checkEnds(): void {
     for (const { sstable } of this.sstables) sstable.checkEnd()
+  }
+
+  /** Writes a missing or damaged copy of keys again. Contract: the memtables are flushed. */
+  repairKeyCopies(): void {
+    const { keyCopies } = this.contents
+    if (isWhole(keyCopies)) return
+    const rows = nextKeyRows(keyCopies, new Memtable(), this.sstables)
+    this.#commitCopies({}, writeKeyCopies(this.context, rows))
   }
 
   /** Discards the new table if an input is gone. `removed`: rows that were removed, and may have been copied before. */
@@ -265,6 +325,7 @@ export class Manifest {
 
   close(): void {
     for (const { sstable } of this.sstables) sstable.close()
+    this.contents.keyCopies?.close()
   }
 
   /** Refuses further writes, because the contents of the disk are unknown. */

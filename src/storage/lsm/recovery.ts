@@ -7,6 +7,7 @@ import { advanceTimes, type Counters, createCounters } from '../time.js'
 import { isUnfinished } from '../vault-file.js'
 import { replaceWhole } from '../whole-file.js'
 import { createContext, type LsmContext, type LsmOptions } from './context.js'
+import { findKeyRows, writeKeyCopies } from './key-copies.js'
 import {
   adoptNextState,
   type Contents,
@@ -34,7 +35,9 @@ export function createState(
   const wal = createWal(options, NO_TAG)
   wal.close()
   const headers = [digestHeader(options)]
-  writeContents(options, { headers, counters, wals: [wal], sstables: sortSSTables(tables) }, name)
+  const keyCopies = writeKeyCopies(createContext(options), findKeyRows(tables))
+  writeContents(options, { headers, counters, wals: [wal], sstables: sortSSTables(tables), keyCopies }, name)
+  keyCopies?.close()
 }
 
 /** @throws CofferError `vault_damaged`, `storage_failed` */
@@ -135,8 +138,9 @@ function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame):
   }
 }
 
-function removeUnknownFiles({ files, directory }: LsmOptions, { sstables, wals }: Contents): void {
+function removeUnknownFiles({ files, directory }: LsmOptions, { sstables, keyCopies, wals }: Contents): void {
   const tables = new Set(sstables.map(({ sstable }) => sstable.meta.id))
+  if (keyCopies) tables.add(keyCopies.meta.id)
   const logs = new Set(wals.map(({ id }) => id))
   for (const name of files.list(`${directory}/segments`))
     if (!tables.has(name)) removeQuietly(files, `${directory}/segments/${name}`)

@@ -1,7 +1,7 @@
 /** The LSM tree: changes are appended to the log and kept in the memtable. A flush writes the memtable into sorted tables. */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type { EngineStatus, RowId } from '../engine.js'
+import { type EngineStatus, KEY_ROWS, type RowId } from '../engine.js'
 import { type Change, decodeFrame, encodeFrame } from '../rows/frame.js'
 import type { Counters } from '../time.js'
 import { type Header, writeHeader } from '../vault-file.js'
@@ -218,7 +218,20 @@ export class LsmTree {
   eraseRemoved(ids: readonly RowId[]): void {
     const isFrozen = (id: RowId) => this.#frozen?.memtable.entry(toText(id))?.item !== undefined
     if (this.memtable.hasRemoved || ids.some(isFrozen)) this.flush()
-    else this.manifest.eraseRows(ids)
+    else
+      try {
+        this.manifest.eraseRows(ids)
+      } finally {
+        // Even if a damaged table made the first step fail.
+        if (this.memtable.changes(KEY_ROWS)) this.manifest.eraseKeyRows(ids)
+      }
+  }
+
+  /** Prepares the repair of tables with a damaged end, which the next compaction does, and repairs the copy of keys. */
+  repairTables(): void {
+    this.flush()
+    this.manifest.checkEnds()
+    this.manifest.repairKeyCopies()
   }
 
   finishCompaction(inputs: readonly LiveSSTable[], result: Compacted): void {

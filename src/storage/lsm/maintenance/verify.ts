@@ -2,7 +2,14 @@
 
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
 import { toBase64, toText } from '../../bytes.js'
-import type { CheckRow, Finding, Row, VaultRows, Verification } from '../../engine.js'
+import {
+  type CheckRow,
+  type Finding,
+  KEY_ROWS,
+  type Row,
+  type VaultRows,
+  type Verification,
+} from '../../engine.js'
 import type { Change } from '../../rows/frame.js'
 import { recordRow } from '../../rows/row.js'
 import { createCounters } from '../../time.js'
@@ -70,7 +77,8 @@ export class DamagedVault {
           const text = toText(entry.id)
           if (dropped.has(entry.tenant) || this.#memtable.hides(entry.tenant, text)) continue
           if (newest !== undefined && newest.get(text) !== entry.rev) continue
-          newest?.delete(text)
+          // Without `state`, the second copy of a row that holds keys is a row like others, and one of the two may be damaged.
+          if (entry.kind !== KEY_ROWS) newest?.delete(text)
           yield { place, row: sstable.row(number) }
         } catch (error) {
           if (!(error instanceof CofferError)) throw error
@@ -81,13 +89,35 @@ export class DamagedVault {
     for (const row of this.#memtable.live()) yield { place: WAL_PLACE, row: plainRow(row) }
   }
 
+  /** The second copy of the rows that hold keys. Null if the vault needs none, or is of an older version. */
+  get keyCopies(): SSTable | null {
+    return this.#contents?.keyCopies ?? null
+  }
+
+  /** Yields the second copy of each row that holds keys and is not known to be dead. */
+  *keyRows(skip: (place: string, error: CofferError) => void): Generator<{ place: string; row: Row }> {
+    const copies = this.keyCopies
+    if (copies === null) return
+    for (let number = 0; number < copies.rows; number++)
+      try {
+        const row = copies.row(number)
+        if (!this.#memtable.hides(row.tenant, toText(row.id))) yield { place: placeOf(copies), row }
+      } catch (error) {
+        if (!(error instanceof CofferError)) throw error
+        skip(placeOf(copies), error)
+      }
+  }
+
   /**
-   * The rows, as for a copy of an intact vault. There are no pending entries, because files have only entries that are in rows.
+   * The rows, as for a copy of an intact vault. Rows that hold keys come twice, because one of the two may be damaged. There are
+   * no pending entries, because files have only entries that are in rows.
    */
   get vaultRows(): VaultRows {
     const found = this
     async function* rows(skip?: (kind: number | undefined) => void) {
       for (const { row } of found.rows((_place, _error, kind) => skip?.(kind))) yield row
+      // An unreadable second copy loses nothing.
+      for (const { row } of found.keyRows(() => {})) yield row
     }
     const count = this.sstables.reduce((sum, { sstable }) => sum + sstable.rows, 0)
     return { times: this.#contents?.counters ?? createCounters(), pending: [], count, rows }
@@ -95,6 +125,7 @@ export class DamagedVault {
 
   close(): void {
     for (const { sstable } of this.sstables) sstable.close()
+    this.keyCopies?.close()
   }
 }
 
@@ -194,13 +225,37 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
     }
   }
   let count = 0
+  const keyRows = new Set<string>()
   for (const { place, row } of vault.rows((place, error) => addFinding(findings, place, error))) {
-    recordRow(result, check, place, row)
+    // Without `state`, the second copy of a row that holds keys is found too. It is not counted again.
+    if (keyRows.has(toText(row.id))) checkKeyRow(check, place, row, findings)
+    else recordRow(result, check, place, row)
+    if (row.kind === KEY_ROWS) keyRows.add(toText(row.id))
     if (++count % STRIDE === 0) await yieldToOthers()
   }
+  await verifyKeyCopies(vault, check, findings)
   vault.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
+}
+
+/** Checks the second copy of the rows that hold keys. Its rows are not counted, because they are in other tables too. */
+async function verifyKeyCopies(vault: DamagedVault, check: CheckRow, findings: Finding[]): Promise<void> {
+  const { keyCopies } = vault
+  if (keyCopies === null) return
+  const add = (place: string, error: unknown) => addFinding(findings, place, error)
+  try {
+    verifyEnd(keyCopies, findings)
+    await verifyBlocks(keyCopies)
+  } catch (error) {
+    add(placeOf(keyCopies), error)
+  }
+  for (const { place, row } of vault.keyRows(add)) checkKeyRow(check, place, row, findings)
+}
+
+function checkKeyRow(check: CheckRow, place: string, row: Row, findings: Finding[]): void {
+  const { problem } = check(row)
+  if (problem !== undefined) findings.push({ place, problem: `Second copy of row ${row.seq}: ${problem}` })
 }
 
 /** @throws CofferError `vault_damaged` if no copy of the footer opens */

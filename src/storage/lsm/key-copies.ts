@@ -1,0 +1,90 @@
+/**
+ * The second copy of the rows that hold the keys of tenants: a sorted table with no other rows, which `state` lists apart from the
+ * other tables. Reads and compactions do not use it. A flush that changes one of these rows writes a new table, and `state` adopts
+ * it together with the flushed rows. The loss of any one table therefore does not lose the keys of a tenant.
+ */
+import { CofferError } from '../../errors.js'
+import { toText } from '../bytes.js'
+import { KEY_ROWS, type Row } from '../engine.js'
+import { bareRow } from '../rows/row.js'
+import { plainRow } from '../vault-rows.js'
+import type { LsmContext } from './context.js'
+import type { Memtable } from './memtable.js'
+import { blockOf, ENTRIES_PER_BLOCK, offsetOf, ROWS, RowEntry } from './sstable/format.js'
+import { LiveSSTable } from './sstable/live-sstable.js'
+import type { SSTable } from './sstable/reader.js'
+import { finish, writeRows } from './sstable/write-tables.js'
+
+/** Null: the vault has no such rows. Undefined: there is no copy yet, as in a vault of an older version. */
+export type KeyCopies = SSTable | null | undefined
+
+/** The tenant of all rows that hold keys. */
+const VAULT = 0
+
+/** Writes and syncs a table with these rows, unless there are none. */
+export function writeKeyCopies(context: LsmContext, rows: readonly Row[]): SSTable | null {
+  const sorted = [...rows].sort((left, right) => left.seq - right.seq)
+  return finish(writeRows(context, sorted))[0]?.sstable ?? null
+}
+
+/** The rows of the next copy: those of the present copy, as the flushed memtable changed them. */
+export function nextKeyRows(copies: KeyCopies, flushed: Memtable, tables: readonly LiveSSTable[]): Row[] {
+  const changed = [...flushed.each()].filter(({ kind }) => kind === KEY_ROWS).map(plainRow)
+  const isKept = ({ tenant, id }: Row) => !flushed.hides(tenant, toText(id))
+  return [...readPresent(copies, tables).filter(isKept), ...changed]
+}
+
+/** Reads the copy, so that damage to the other tables never reaches it. Without a readable copy, reads the other tables. */
+function readPresent(copies: KeyCopies, tables: readonly LiveSSTable[]): Row[] {
+  if (copies === null) return []
+  const present = copies && unlessDamaged(() => readKeyCopies(copies))
+  return present ?? findKeyRows(tables)
+}
+
+/** Undefined if the files are damaged. */
+export function unlessDamaged<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof CofferError && error.code === 'vault_damaged') return undefined
+    throw error
+  }
+}
+
+/** Reads the files and not the cache, which may still have rows that were overwritten. @throws CofferError `vault_damaged` */
+export function readKeyCopies(copies: SSTable): Row[] {
+  return findIn(new LiveSSTable(copies))
+}
+
+/** @throws CofferError `vault_damaged` */
+export function findKeyRows(tables: readonly LiveSSTable[]): Row[] {
+  return tables.flatMap((live) => (live.sstable.footer.tenants.has(VAULT) ? findIn(live) : []))
+}
+
+function findIn(live: LiveSSTable): Row[] {
+  const { sstable } = live
+  const found: Row[] = []
+  for (let first = 0; first < sstable.rows; first += ENTRIES_PER_BLOCK[ROWS]) {
+    const block = sstable.openBlock(ROWS, blockOf(ROWS, first))
+    const end = Math.min(sstable.rows, first + ENTRIES_PER_BLOCK[ROWS])
+    for (let number = first; number < end; number++) {
+      const entry = new RowEntry(block, offsetOf(ROWS, number))
+      if (entry.kind !== KEY_ROWS || live.isDead(number)) continue
+      found.push(bareRow(entry, sstable.readExactly(entry.offset, entry.length)))
+    }
+  }
+  return found
+}
+
+/** Overwrites the rows that the memtable replaced or removed. @throws CofferError `vault_damaged` */
+export function eraseHidden(copies: SSTable, memtable: Memtable): void {
+  const rows = memtable.shadowed.flatMap((id) => copies.find(id) ?? [])
+  if (rows.length > 0) copies.erase(rows)
+}
+
+/** Whether the copy exists, as far as it is needed, and its structure is undamaged. Only the barrier can check its records. */
+export function isWhole(copies: KeyCopies): boolean {
+  if (!copies) return copies === null
+  const readable = unlessDamaged(() => readKeyCopies(copies).length === copies.rows)
+  return readable === true && copies.checkEnd() === undefined
+}
