@@ -245,8 +245,11 @@ export interface EngineStatus {
   rows: { records: number; dead: number }
 }
 
-/** Checks the seal of a row and returns the problem, if any. `logs`: the number of log records in a row of a log. */
-export type CheckRow = (row: Row) => { problem?: string; logs?: number }
+/**
+ * Checks the seal of a row and returns the problem, if any. `logs`: the number of log records in a row of a log. `isLost`: the row
+ * cannot be read, and the caller of the verification reports why.
+ */
+export type CheckRow = (row: Row) => { problem?: string; logs?: number; isLost?: boolean }
 
 export interface Finding {
   /** A file, or the log of a tenant. */

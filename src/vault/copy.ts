@@ -19,7 +19,7 @@ import { completeVault, type Header } from '../storage/vault-file.js'
 import { copyAndVerify, type Progress, type RowChecksum } from '../storage/vault-rows.js'
 import { loadExpressions } from './app.js'
 import { completeEffects, type Effects, isStore, requireDirectory, type VaultLocation } from './location.js'
-import { ReadableRows } from './readable-rows.js'
+import { ReadableRows, requireTenants } from './readable-rows.js'
 import { usingStore, withPool } from './store-vault.js'
 import { askSecret, type ChooseOpener, lsmOptions, runUnlocked, unlock, withNewDirectory } from './unlock.js'
 
@@ -86,6 +86,7 @@ async function fillVault(effects: Effects, source: Source, progress: Progress, d
   const renderSearch = createSearchRenderer(effects)
   const reseal = { present: keyring, next: keyring, tenants, renderSearch }
   if (damage !== undefined) {
+    await requireTenants(rows, tenants, damage)
     const readable = new ReadableRows(rows, reseal, effects.random, damage)
     const complete = ({ store }: { store: Store }) => readable.mend(store)
     const mended = { ...source, rows: { ...rows, rows: () => readable.rows() }, complete }

@@ -3,6 +3,7 @@ import type { RandomSource } from '../crypto/ports.js'
 import { KEY_BYTES } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
 import { containerSet, containerSetId } from '../domain/access/container.js'
+import { describeLostTenants, LostTenants } from '../domain/records/lost-tenants.js'
 import { KINDS, type RecordOf, type TenantRecord } from '../domain/records/records.js'
 import { CofferError } from '../errors.js'
 import { writeEntries } from '../framework/events.js'
@@ -21,15 +22,15 @@ export class ReadableRows {
   readonly #found: VaultRows
   readonly #options: ResealOptions
   readonly #random: RandomSource
-  readonly #skipped: CopyDamage['skipped']
+  readonly #damage: CopyDamage
   /** By tenant. */
   readonly #logs = new Map<number, LogLine[]>()
 
-  constructor(found: VaultRows, options: ResealOptions, random: RandomSource, { skipped }: CopyDamage) {
+  constructor(found: VaultRows, options: ResealOptions, random: RandomSource, damage: CopyDamage) {
     this.#found = found
     this.#options = options
     this.#random = random
-    this.#skipped = skipped
+    this.#damage = damage
   }
 
   /** Yields the rows with their keys. Rows of logs are collected instead, for `mend`. */
@@ -38,8 +39,14 @@ export class ReadableRows {
     const skip = (kind: number | undefined) =>
       this.#skip(Object.entries(KINDS).find(([, number]) => number === kind)?.[0] ?? 'unknown')
     const tenants = new TenantRows()
+    const lost = new LostTenants()
     for await (const row of this.#found.rows(skip)) {
       if (tenants.has(row)) continue
+      if (isLost(row, this.#options.tenants)) {
+        lost.count(row.tenant)
+        skip(row.kind)
+        continue
+      }
       try {
         const { kind, tenant, seq, rev, created, modified, expires } = row
         if (kind === KINDS.log_block) this.#collectLog(row)
@@ -54,11 +61,13 @@ export class ReadableRows {
         if (!tenants.note(row, false)) skip(row.kind)
       }
     }
-    for (let lost = tenants.lost; lost > 0; lost--) skip(KINDS.tenant)
+    for (let left = tenants.lost; left > 0; left--) skip(KINDS.tenant)
+    this.#damage.lost_tenants.push(...lost.list())
   }
 
   #skip(name: string): void {
-    this.#skipped[name] = (this.#skipped[name] ?? 0) + 1
+    const { skipped } = this.#damage
+    skipped[name] = (skipped[name] ?? 0) + 1
   }
 
   /** @throws CofferError if the row does not open */
@@ -119,6 +128,33 @@ export class ReadableRows {
     const draw = () => createUuid(this.#random)
     await store.write((writer) => writeEntries({ store: writer, createUuid: draw }, tenant, [entry], draw()))
   }
+}
+
+/** Whether the row belongs to a tenant whose keys are lost. Tenant 0 is the vault itself. */
+function isLost({ tenant }: Row, tenants: ResealOptions['tenants']): boolean {
+  return tenant !== 0 && !tenants.has(tenant)
+}
+
+/** @throws CofferError `vault_damaged` if no tenant can be read, and damage is the cause */
+export async function requireTenants(
+  found: VaultRows,
+  tenants: ResealOptions['tenants'],
+  { findings }: CopyDamage,
+): Promise<void> {
+  if (tenants.size > 0) return
+  const lost = new LostTenants()
+  let isDamaged = findings.length > 0
+  const noteDamage = () => {
+    isDamaged = true
+  }
+  for await (const row of found.rows(noteDamage)) {
+    if (isLost(row, tenants)) lost.count(row.tenant)
+    if (isLost(row, tenants) || row.kind === KINDS.tenant) noteDamage()
+  }
+  // The owner may have deleted every tenant.
+  if (!isDamaged) return
+  const nothing = 'No tenant of the vault can be read, so nothing was copied.'
+  throw new CofferError('vault_damaged', `${nothing} ${describeLostTenants(lost.list())}`)
 }
 
 /** The rows of tenants, by id. A vault has two copies of each one, of which one is enough. */

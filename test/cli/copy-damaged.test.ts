@@ -1,7 +1,7 @@
 /**
  * `vault copy --skip-damaged` makes a working vault of the readable part of a damaged one, and reports what is lost.
  */
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createVaultHome, ruleOf } from './home.js'
@@ -141,6 +141,66 @@ t.test('a vault without its state or its log head is copied', async (t) => {
   t.match((await copy(flushed)).report, { findings: [{ place: 'state' }] })
   t.match(await flushed.after('token get tok-1'), { metadata: { a: 'b' } }, 'the newest version')
   t.match(await flushed.after('log verify'), { is_whole: true })
+})
+
+/** Damages both copies of the record of the first tenant. Returns a function that repairs them. */
+function breakFirstTenant(vault: string): () => void {
+  const folder = join(vault, 'segments')
+  const tables = readdirSync(folder).map((name) => ({
+    path: join(folder, name),
+    bytes: readFileSync(join(folder, name)),
+  }))
+  // The second copies are in a table of their own, the smallest one. The first record is the oldest.
+  const [copies] = tables.toSorted((left, right) => left.bytes.length - right.bytes.length)
+  const record = copies!.bytes.subarray(0, 64)
+  const places = tables.map(({ path, bytes }) => ({ path, at: bytes.indexOf(record) }))
+  const found = places.filter(({ at }) => at >= 0)
+  if (found.length !== 2) throw new Error(`${found.length} copies`)
+  const flip = () => {
+    for (const { path, at } of found) breakByte(path, at + 40)
+  }
+  flip()
+  return flip
+}
+
+t.test('the lost keys of the only tenant are named, and nothing is copied', async (t) => {
+  const { vault, home } = await createBench(t, true)
+  const repair = breakFirstTenant(vault)
+  const loss = /The keys of tenant number 1 are lost, so none of its \d+ rows can be read\. Restore a backup/
+  const verified = await home.run('vault verify')
+  t.equal(verified.code, 7)
+  const { findings } = JSON.parse(verified.stdout) as { findings: { place: string; problem: string }[] }
+  t.match(
+    findings.filter(({ place }) => place === 'tenant 1'),
+    [{ problem: loss }],
+  )
+  t.equal(findings.length, 3, 'the tenant, and the two copies of its record')
+  const copied = await home.run(`vault copy --skip-damaged --vault ${vault} --to new`)
+  t.match(copied, { code: 7, stdout: '', stderr: loss })
+  t.match(copied.stderr, /No tenant of the vault can be read, so nothing was copied/)
+  t.notOk(existsSync(join(home.place, 'new')))
+  repair()
+  t.match(await home.json('vault verify'), { ok: true })
+})
+
+t.test('the lost keys of one tenant are counted, and the other tenants are copied', async (t) => {
+  const bench = await createBench(t, true)
+  const { vault, home, after } = bench
+  const { id: other } = (await home.json('tenant create other')) as { id: string }
+  await home.json(['token', 'create', '--tenant', other], {
+    stdin: '{"id":"tok-other","type":"token","data":"kept"}',
+  })
+  await home.json('vault compact')
+  breakFirstTenant(vault)
+  const { report, stderr } = await copy(bench)
+  t.match(report.lost_tenants, [{ tenant: 1 }])
+  const [{ rows }] = report.lost_tenants
+  t.ok(rows > 8, `${rows} rows`)
+  t.match(report.skipped, { token: 5, association: 2, tenant: 1 })
+  t.ok(stderr.includes(`The keys of tenant number 1 are lost, so none of its ${rows} rows can be read.`))
+  t.match(await after('tenant list'), [{ id: other }])
+  t.match(await after('token get tok-other --reveal'), { data: 'kept' })
+  t.match(await after('vault verify'), { ok: true })
 })
 
 t.test('the loss of any one table keeps the keys of a tenant, unless the tenant was deleted', async (t) => {

@@ -206,7 +206,7 @@ t.test('a copy of a damaged store has every readable row, and reports the others
   await damage('min', KINDS.token)
   await damage('max', KINDS.log_block)
   const target = newDirectory()
-  const left = { findings: [], skipped: {} as Record<string, number> }
+  const left = { findings: [], skipped: {} as Record<string, number>, lost_tenants: [] }
   await copyVault(locate(store), locate(target), key.choose, nothing, left)
   t.match(left.skipped, { token: 1, log_block: 1 })
   const opened = await openVault(locate(target), key.choose)

@@ -72,7 +72,9 @@ function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
     },
     copy: async (to, { passwordFile, skipsDamaged }) => {
       const [source, target] = [placeOf(context), findTarget(context, to, passwordFile)]
-      const damage: CopyDamage | undefined = skipsDamaged ? { findings: [], skipped: {} } : undefined
+      const damage: CopyDamage | undefined = skipsDamaged
+        ? { findings: [], skipped: {}, lost_tenants: [] }
+        : undefined
       const { copyVault } = await import('../../vault/copy.js')
       const { count, digest } = await copyVault(source, target, choose, show('Copying'), damage)
       const place = describePlace(target.directory)

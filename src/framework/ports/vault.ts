@@ -78,7 +78,7 @@ export const holderOutput = object({
 })
 export type Holder = Infer<typeof holderOutput>
 
-export type CopyDamage = Required<Pick<Infer<typeof copiedOutput>, 'findings' | 'skipped'>>
+export type CopyDamage = Required<Pick<Infer<typeof copiedOutput>, 'findings' | 'skipped' | 'lost_tenants'>>
 
 /** A new key slot. `file`: the path of the new key file, or of a file that contains the new passphrase. */
 export interface NewSlot {
@@ -98,6 +98,8 @@ export const copiedOutput = object({
   digest: text,
   'findings?': findings,
   'skipped?': { type: 'object', additionalProperties: count },
+  /** Tenants whose keys are lost. Their rows are also counted in `skipped`. */
+  'lost_tenants?': arrayOf(object({ tenant: count, rows: count })),
 })
 export const rekeyedOutput = object({ ...place, resealed: count, dropped_slots: texts })
 type Rekeyed = Omit<Infer<typeof rekeyedOutput>, 'dropped_slots'>

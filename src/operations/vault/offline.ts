@@ -1,4 +1,5 @@
 /** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
+import { describeLostTenants } from '../../domain/records/lost-tenants.js'
 import { CofferError, conflict, usage } from '../../errors.js'
 import { owner, wholeVault } from '../../framework/declaration.js'
 import { change, offline } from '../../framework/operation.js'
@@ -35,7 +36,8 @@ export const copyVault = offline({
     'original rows. After an interruption, run the command again: it starts from the beginning. Then use only one of the\n' +
     'two vaults, because a change in one does not change the other.\n' +
     'With --skip-damaged, rows that cannot be read are left out and counted by kind. Each log starts a new chain: it has\n' +
-    'the readable records, and a record about the copy. Data may reappear if the change that replaced or removed it is lost.',
+    'the readable records, and a record about the copy. Data may reappear if the change that replaced or removed it is lost.\n' +
+    'If the keys of a tenant are lost, all its rows are left out. If no tenant can be read, nothing is copied (exit code 7).',
   input: closedInput(['to'], {
     to: {
       type: 'string',
@@ -53,7 +55,8 @@ export const copyVault = offline({
   run: async ({ vault, notice }, { to, to_password_file: passwordFile, skip_damaged }) => {
     const copied = await vault.copy(to, { passwordFile, skipsDamaged: skip_damaged === true })
     if (copied.skipped !== undefined) {
-      const { findings = [], skipped } = copied
+      const { findings = [], skipped, lost_tenants = [] } = copied
+      if (lost_tenants.length > 0) await notice(describeLostTenants(lost_tenants))
       const lost = Object.values(skipped).reduce((sum, count) => sum + count, 0)
       const left = lost === 0 && findings.length === 0 ? 'Nothing was left out' : `${lost} rows were left out`
       await notice(`${left}. The damaged vault was not changed: keep it until you have checked the new one.`)

@@ -1,5 +1,6 @@
 /** Reseals rows with new keys: opens each record, and seals and digests it again. The engine reads and writes the rows. */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
+import { AFTER_LOST_KEYS, describeLostTenant, LostTenants } from '../../domain/records/lost-tenants.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
 import type { Awaitable, CheckRow, Resealed, Row, Verification } from '../engine.js'
@@ -66,7 +67,10 @@ function openTenant(keys: VaultKeys, row: Row): RecordOf['tenant'] | undefined {
   return record as RecordOf['tenant'] | undefined
 }
 
-/** Verifies the seals of all rows. Calls `verify` twice: tenants' records hold the keys of other rows, and may come after them. */
+/**
+ * Verifies the seals of all rows. Calls `verify` twice: tenants' records hold the keys of other rows, and may come after them.
+ * Reports one finding for each tenant whose keys are lost.
+ */
 export async function verifySeals(
   keys: VaultKeys,
   verify: (check: CheckRow) => Awaitable<Verification>,
@@ -77,14 +81,22 @@ export async function verifySeals(
     if (tenant !== undefined) tenants.set(tenant.number, keys.openTenant(tenant.keys))
     return {}
   })
-  return verify((row) => {
+  const lost = new LostTenants()
+  const result = await verify((row) => {
     const opened = tenants.get(row.tenant)
-    if (opened === undefined)
-      return { problem: `a record of tenant ${row.tenant}, whose keys cannot be read` }
+    if (opened === undefined) {
+      lost.count(row.tenant)
+      return { isLost: true }
+    }
     const record = openIfWhole(opened, row)
     if (record === undefined) return { problem: 'a record does not open with its key' }
     if (row.kind !== KINDS.log_block) return {}
     const block = record as RecordOf['log_block']
     return { logs: ('tail' in block ? block.tail : block).items.length }
   })
+  for (const each of lost.list()) {
+    const problem = `${describeLostTenant(each)} ${AFTER_LOST_KEYS}`
+    result.findings.push({ place: `tenant ${each.tenant}`, problem })
+  }
+  return result
 }

@@ -95,7 +95,8 @@ function isWhole(number: number, highest: number): boolean {
 
 /** Adds what `check` says about the row to the result of a verification. */
 export function recordRow(result: Verification, check: CheckRow, place: string, row: Row): void {
-  const { problem, logs } = check(row)
+  const { problem, logs, isLost } = check(row)
+  if (isLost) return
   if (problem !== undefined) result.findings.push({ place, problem: `Row ${row.seq}: ${problem}` })
   else if (logs === undefined) result.readable.records++
   else result.readable.logs += logs

@@ -1,0 +1,38 @@
+/** Counts the rows of tenants whose record is lost. The record holds the keys, and also the name and the id of the tenant. */
+
+/** `tenant`: the number that its rows have. */
+export interface LostTenant {
+  tenant: number
+  rows: number
+}
+
+export class LostTenants {
+  readonly #rows = new Map<number, number>()
+
+  /** Counts one row of the tenant. */
+  count(tenant: number): void {
+    this.#rows.set(tenant, (this.#rows.get(tenant) ?? 0) + 1)
+  }
+
+  /** Ascending by number. */
+  list(): LostTenant[] {
+    const counted = [...this.#rows].map(([tenant, rows]) => ({ tenant, rows }))
+    return counted.sort((left, right) => left.tenant - right.tenant)
+  }
+}
+
+export const AFTER_LOST_KEYS = 'Restore a backup: coffer vault restore FILE --vault NEW'
+
+export function describeLostTenant({ tenant, rows }: LostTenant): string {
+  const unread = rows === 1 ? 'its only row cannot be read' : `none of its ${rows} rows can be read`
+  return `The keys of tenant number ${tenant} are lost, so ${unread}.`
+}
+
+/** A message names at most this many tenants. */
+const NAMED = 10
+
+export function describeLostTenants(lost: readonly LostTenant[]): string {
+  const sentences = lost.slice(0, NAMED).map(describeLostTenant)
+  if (lost.length > NAMED) sentences.push(`The keys of ${lost.length - NAMED} more tenants are lost too.`)
+  return [...sentences, AFTER_LOST_KEYS].join(' ')
+}
