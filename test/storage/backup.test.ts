@@ -1,4 +1,7 @@
-/** A backup is a whole, consistent vault, written while units of work run. Restoring refuses any other file. */
+/**
+ * A backup is a complete, consistent copy of the vault, even if units of work run while it is made. A restore refuses
+ * every file that is not such a backup.
+ */
 import t from 'tap'
 import { readBackup, readBackupHeader, writeBackup } from '../../src/storage/backup-file.js'
 import type { Row } from '../../src/storage/engine.js'
@@ -32,7 +35,9 @@ const backUp = (engine: FileEngine, files: FakeFiles) =>
     }),
   )
 
-/** Creates a vault from the rows of `/backup`. Stands in for the layer above, which has the keys. */
+/**
+ * Creates a vault from the rows of `/backup`. This function replaces the layer above the engine, which has the keys.
+ */
 async function restore(options: ReturnType<typeof optionsFor>): Promise<void> {
   const { files, directory } = options
   const header = readBackupHeader(files, '/backup')
@@ -56,7 +61,7 @@ const list = async (engine: FileEngine): Promise<string[]> =>
 
 const isErased = (row: Row) => (row.sealed.every((byte) => byte === 0) ? { problem: 'erased' } : {})
 
-t.test('a backup made while units of work run has the state between two units', async (t) => {
+t.test('a backup that is made while units of work run has the state between two units', async (t) => {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files, '/vault', 'server'))
   for (let round = 0; round < 5; round++) {
@@ -70,7 +75,7 @@ t.test('a backup made while units of work run has the state between two units', 
     states.push(await list(engine))
     await put(engine, `new ${round}`)
     states.push(await list(engine))
-    // The end of the backup overwrites the removed bytes, but not the new row with the same id.
+    // The end of the backup overwrites the bytes of the removed row, but not the new row with the same id.
     await put(engine, `${round}-0`)
     states.push(await list(engine))
     await engine.flush()
@@ -92,11 +97,11 @@ t.test('a backup made while units of work run has the state between two units', 
     states.some((state) => state.join() === found),
     'the backup has the state between two units of work',
   )
-  t.strictSame((await copy.verify(isErased)).findings, [], 'no row that counts was overwritten')
+  t.strictSame((await copy.verify(isErased)).findings, [], 'no row that the vault still uses was overwritten')
   await copy.close()
 })
 
-t.test('a backup that is damaged at any byte, or cut, is refused and creates no vault', async (t) => {
+t.test('a backup with a damaged byte or a missing end is refused, and no vault is created', async (t) => {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files))
   await put(engine, 'a')
@@ -123,36 +128,39 @@ t.test('a backup that is damaged at any byte, or cut, is refused and creates no 
   await t.rejects(restore(optionsFor(files, '/copy')), { code: 'not_found' })
 })
 
-t.test('a restore that crashes or fails at any step leaves no vault or a whole one', async (t) => {
-  const files = new FakeFiles()
-  const engine = await createFileEngine(optionsFor(files))
-  await put(engine, 'a')
-  await backUp(engine, files)
-  await engine.close()
-  const whole = files.afterCrash(false)
-  const before = whole.steps
-  await restore(optionsFor(whole, '/copy'))
-  const steps = whole.steps - before
-  t.ok(steps > 10)
-  for (let at = 1; at <= steps; at++) {
-    for (const code of ['stop', 'ENOSPC'] as const) {
-      const copy = files.afterCrash(false)
-      copy.fault = { at: copy.steps + at, code }
-      await restore(optionsFor(copy, '/copy')).catch(() => undefined)
-      const left = copy.afterCrash(code === 'stop')
-      if (!hasHeader(left, '/copy')) {
-        // The second attempt overwrites the files of the first.
-        left.plant('/backup', files.contents().get('//backup') ?? files.contents().get('/backup'))
-        await restore(optionsFor(left, '/copy'))
+t.test(
+  'a restore that crashes or fails at any step leaves either no vault or a complete vault',
+  async (t) => {
+    const files = new FakeFiles()
+    const engine = await createFileEngine(optionsFor(files))
+    await put(engine, 'a')
+    await backUp(engine, files)
+    await engine.close()
+    const whole = files.afterCrash(false)
+    const before = whole.steps
+    await restore(optionsFor(whole, '/copy'))
+    const steps = whole.steps - before
+    t.ok(steps > 10)
+    for (let at = 1; at <= steps; at++) {
+      for (const code of ['stop', 'ENOSPC'] as const) {
+        const copy = files.afterCrash(false)
+        copy.fault = { at: copy.steps + at, code }
+        await restore(optionsFor(copy, '/copy')).catch(() => undefined)
+        const left = copy.afterCrash(code === 'stop')
+        if (!hasHeader(left, '/copy')) {
+          // The second attempt overwrites the files of the first.
+          left.plant('/backup', files.contents().get('//backup') ?? files.contents().get('/backup'))
+          await restore(optionsFor(left, '/copy'))
+        }
+        const opened = await openFileEngine(optionsFor(left, '/copy'))
+        t.strictSame(await list(opened), ['a'], `${code} at step ${at}`)
+        await opened.close()
       }
-      const opened = await openFileEngine(optionsFor(left, '/copy'))
-      t.strictSame(await list(opened), ['a'], `${code} at step ${at}`)
-      await opened.close()
     }
-  }
-})
+  },
+)
 
-t.test('a backup gets its name only when it is complete', async (t) => {
+t.test('a backup file gets its final name only when it is complete', async (t) => {
   const vault = new FakeFiles()
   const first = await createFileEngine(optionsFor(vault))
   await put(first, 'a')

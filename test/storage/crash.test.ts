@@ -1,6 +1,6 @@
 /**
- * Ends the process or the machine at every step of the disk. When the vault is opened again, it has everything that
- * was acknowledged. The work that was interrupted is there completely or not at all.
+ * Ends the process or the machine at every step of the disk. Afterwards the vault must open with every acknowledged
+ * change. The interrupted unit of work must be stored completely or not at all.
  */
 import t, { type Test } from 'tap'
 import { type RekeyOptions, rekeyVault } from '../../src/storage/lsm/maintenance/rows.js'
@@ -30,9 +30,9 @@ type Contents = Map<string, string>
 interface Act {
   run(engine: FileEngine): Promise<unknown>
   expect(contents: Contents): unknown
-  /** The act is answered before it is stored. */
+  /** The engine acknowledges the act before it stores it. */
   isSoon?: boolean
-  /** A name that must not exist before the act. */
+  /** The name of a row that must not exist before the act. */
   inserts?: string
 }
 
@@ -99,7 +99,7 @@ const scripts: Record<string, Act[]> = {
 
 type Role = 'command' | 'server'
 
-/** The options of a server make it flush after every few rows, while units of work run. */
+/** With the options of a server, the engine flushes after every few rows, while units of work run. */
 function optionsFor(files: FakeFiles, role: Role = 'command') {
   const options = diskOptions(files, role)
   return role === 'server' ? { ...options, flushAt: { bytes: 1_000_000, rows: 2 } } : options
@@ -123,7 +123,10 @@ const print = (contents: Contents) =>
     .sort()
     .join(' ')
 
-/** The states that a crash after `done` acts may leave: from the last stored act to the interrupted act. */
+/**
+ * Returns the states that a crash after `done` acts may leave: from the state of the last stored act to that of the
+ * interrupted act.
+ */
 function allowed(acts: readonly Act[], done: number): Set<string> {
   let first = done
   while (first > 0 && acts[first - 1]?.isSoon) first--
@@ -136,7 +139,9 @@ function allowed(acts: readonly Act[], done: number): Set<string> {
   return states
 }
 
-/** Runs the acts until the disk stops them. Returns how many were answered, and whether the vault was created. */
+/**
+ * Runs the acts until the disk stops them. Returns how many acts were acknowledged, and whether the vault was created.
+ */
 async function runUntilStopped(files: FakeFiles, acts: readonly Act[], role: Role) {
   const result = { done: 0, isMade: false }
   try {
@@ -148,7 +153,7 @@ async function runUntilStopped(files: FakeFiles, acts: readonly Act[], role: Rol
     }
     await engine.close()
   } catch {
-    // The process is dead, so nobody receives its last answers.
+    // The process has crashed, so nobody receives the answers of the last acts.
   }
   return result
 }
@@ -156,11 +161,11 @@ async function runUntilStopped(files: FakeFiles, acts: readonly Act[], role: Rol
 async function countSteps(acts: readonly Act[], role: Role): Promise<number> {
   const files = new FakeFiles()
   const { done } = await runUntilStopped(files, acts, role)
-  if (done !== acts.length) throw new Error('the acts do not run without a fault')
+  if (done !== acts.length) throw new Error('the acts fail even without a fault')
   return files.steps
 }
 
-/** One crash of the process, and two of the machine. */
+/** One crash of the process, and two crashes of the machine. */
 const DEATHS = [
   ['killed', false, false],
   ['power cut', true, false],
@@ -182,7 +187,7 @@ async function crashAt(t: Test, acts: readonly Act[], fault: Fault, death: Death
     t.equal(
       print(await read(again)),
       'after=after/5',
-      `${title}: a vault can be created where creating one has failed`,
+      `${title}: a vault can be created after an earlier creation failed`,
     )
     await again.close()
     return
@@ -200,11 +205,11 @@ async function crashAt(t: Test, acts: readonly Act[], fault: Fault, death: Death
   t.equal(print(await read(reopened)), expected, `${title}: the vault still accepts work`)
   await reopened.close()
   const strays = [...left.contents().keys()].filter((path) => /\.tmp-/.test(path))
-  t.strictSame([strays, walsOf(left).length], [[], 1], `${title}: no temporary file and one log are left`)
+  t.strictSame([strays, walsOf(left).length], [[], 1], `${title}: one log and no temporary file are left`)
 }
 
 for (const [title, acts] of Object.entries(scripts)) {
-  t.test(`nothing acknowledged is lost at any step: ${title}`, async (t) => {
+  t.test(`no acknowledged change is lost in a crash at any step: ${title}`, async (t) => {
     const steps = await countSteps(acts, 'command')
     t.ok(steps > 30, `${steps} steps`)
     for (let at = 1; at <= steps; at++)
@@ -216,7 +221,7 @@ for (const [title, acts] of Object.entries(scripts)) {
   })
 }
 
-t.test('a crash loses nothing acknowledged by a server that flushes while units of work run', async (t) => {
+t.test('a server that flushes while units of work run loses no acknowledged change in a crash', async (t) => {
   const acts = scripts['compacted tables']!
   const steps = await countSteps(acts, 'server')
   t.ok(steps > 100, `${steps} steps`)
@@ -224,37 +229,40 @@ t.test('a crash loses nothing acknowledged by a server that flushes while units 
     await crashAt(t, acts, { at, code: 'stop' }, DEATHS[(at >> 1) % 3]!, 'server')
 })
 
-t.test('works that share a frame and a sync are all stored, or none was answered', async (t) => {
-  const works = ['a', 'b', 'c', 'd', 'e']
-  const runAll = async (files: FakeFiles) => {
-    const answered: string[] = []
-    try {
-      const engine = await createFileEngine(diskOptions(files, 'server'))
-      const before = files.steps
-      await Promise.all(works.map((name) => disk.put(engine, name).then(() => answered.push(name))))
-      t.ok(files.steps - before <= 4, `${files.steps - before} steps for five works`)
-      await engine.close()
-    } catch {
-      // The process has crashed.
+t.test(
+  'units of work that share a frame and a sync are all stored, or none of them was acknowledged',
+  async (t) => {
+    const works = ['a', 'b', 'c', 'd', 'e']
+    const runAll = async (files: FakeFiles) => {
+      const answered: string[] = []
+      try {
+        const engine = await createFileEngine(diskOptions(files, 'server'))
+        const before = files.steps
+        await Promise.all(works.map((name) => disk.put(engine, name).then(() => answered.push(name))))
+        t.ok(files.steps - before <= 4, `${files.steps - before} steps for five units of work`)
+        await engine.close()
+      } catch {
+        // The process has crashed.
+      }
+      return answered
     }
-    return answered
-  }
-  const whole = new FakeFiles()
-  t.strictSame(await runAll(whole), works)
-  for (let at = 1; at <= whole.steps; at++) {
-    const files = new FakeFiles()
-    files.fault = { at, code: 'stop' }
-    const answered = await runAll(files)
-    const left = files.afterCrash(true)
-    if (!hasHeader(left, '/vault')) continue
-    const engine = await openFileEngine(optionsFor(left))
-    const found = (await rowsOf(engine)).length
-    t.ok(found === 5 || (found === 0 && answered.length === 0), `${found} rows at step ${at}`)
-    await engine.close()
-  }
-})
+    const whole = new FakeFiles()
+    t.strictSame(await runAll(whole), works)
+    for (let at = 1; at <= whole.steps; at++) {
+      const files = new FakeFiles()
+      files.fault = { at, code: 'stop' }
+      const answered = await runAll(files)
+      const left = files.afterCrash(true)
+      if (!hasHeader(left, '/vault')) continue
+      const engine = await openFileEngine(optionsFor(left))
+      const found = (await rowsOf(engine)).length
+      t.ok(found === 5 || (found === 0 && answered.length === 0), `${found} rows at step ${at}`)
+      await engine.close()
+    }
+  },
+)
 
-t.test('an error of the disk at any step is reported and loses nothing', async (t) => {
+t.test('an error of the disk at any step is reported, and no acknowledged change is lost', async (t) => {
   const runs = [
     ['single works', 'command'],
     ['compacted tables', 'command'],
@@ -270,8 +278,8 @@ t.test('an error of the disk at any step is reported and loses nothing', async (
 })
 
 /**
- * Lets the disk fail once. Then the vault has what was answered and nothing of what was refused, and can be opened
- * again.
+ * Lets the disk fail once. Asserts that the vault then has all acknowledged changes and no refused change, and that it
+ * can be opened again.
  */
 async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): Promise<void> {
   const files = new FakeFiles()
@@ -287,11 +295,12 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
     return
   }
   const contents: Contents = new Map()
-  // These acts are answered, but stored only together with later acts. A disk that keeps failing loses them.
+  // The engine acknowledges these acts but stores them only together with later acts. They are lost if the disk keeps
+  // failing.
   let held: Contents = new Map()
   let refused = 0
   for (const act of acts) {
-    // A removal that was refused may leave its row. The contract forbids callers to insert an id that exists.
+    // A refused removal may leave its row. Callers must never insert an id that exists, so this act is skipped.
     if (act.inserts !== undefined && contents.has(act.inserts)) continue
     try {
       await act.run(engine)
@@ -300,13 +309,14 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
       else act.expect(held)
     } catch (error) {
       refused++
-      // A later act may need what an earlier act failed to store. That error is the script's, not the disk's.
+      // An act may need a row that an earlier act failed to store. Then the test's own function throws, not the disk.
       const isOurs = error instanceof TypeError || (error as { code?: string }).code === 'internal'
       if (!isOurs) t.match(error, { code: 'storage_failed' }, title)
     }
   }
   await engine.close().catch(() => refused++)
-  // The next owner removes a file that could not be removed. A server may take fewer steps than were counted before.
+  // The next owner removes a file that could not be removed now. A server may take fewer steps than in the counting
+  // run.
   const derivesNoEvent =
     refused > 0 || options.notices.length > 0 || [undefined, 'remove'].includes(files.failed)
   t.ok(derivesNoEvent, `${title}: the failed ${files.failed} is reported`)
@@ -315,7 +325,7 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
   const again = await openFileEngine(optionsFor(files.afterCrash(false)))
   const found = await read(again)
   if (refused > 0) for (const [name, text] of held) if (!found.has(name)) found.set(name, text)
-  t.equal(print(found), print(contents), `${title}: exactly the answered works are there`)
+  t.equal(print(found), print(contents), `${title}: the vault has exactly the acknowledged changes`)
   await again.close()
 }
 
@@ -349,7 +359,7 @@ async function atEachStep(
 
 const [OLD, NEW] = [testHeader('old'), testHeader('new')]
 
-t.test('a header is replaced completely, and the vault then refuses the older header', async (t) => {
+t.test('a header is replaced completely, and then the vault refuses the older header', async (t) => {
   const vault = new FakeFiles()
   const first = await createFileEngine({ ...diskOptions(vault), header: OLD })
   await disk.put(first, 'a', 'kept')
@@ -387,63 +397,66 @@ t.test('a header is replaced completely, and the vault then refuses the older he
         `${title}: the older state is refused too`,
       )
     })
-  t.equal(seen.size, 2, 'some crashes leave the old header and some the new one')
+  t.equal(seen.size, 2, 'some crashes leave the old header, and some leave the new header')
 })
 
-t.test('a crash while all keys change leaves the vault with the old keys or the new ones', async (t) => {
-  const optionsOf = (files: FakeFiles, isChanged: boolean) => {
-    const options = { ...diskOptions(files), header: isChanged ? NEW : OLD }
-    return { ...options, keys: engineKeys(options.random, isChanged ? 'second' : 'first') }
-  }
-  const newIdOf = (id: Uint8Array) => digest(`second/${Buffer.from(id).toString('hex')}`, 16)
-  const rekeyOf = (files: FakeFiles): RekeyOptions => ({
-    ...optionsOf(files, true),
-    present: optionsOf(files, false),
-    prepare: async () => async (row) => ({
-      id: newIdOf(row.id),
-      keys: allOf(row.kind),
-      sealed: Buffer.from(`${textOf(row)} anew at ${row.rev}`),
-    }),
-    progress: () => undefined,
-  })
-  const vault = new FakeFiles()
-  const first = await createFileEngine(optionsOf(vault, false))
-  for (const name of ['a', 'b', 'c', 'd']) {
-    await first.write(async (writer) => {
-      await writer.put(draftOf({ name, expires: name === 'b' ? 80_000 : 0 }))
-      await writer.append(logOf(`log ${name}`))
+t.test(
+  'a crash during a change of all keys leaves the vault with either the old keys or the new keys',
+  async (t) => {
+    const optionsOf = (files: FakeFiles, isChanged: boolean) => {
+      const options = { ...diskOptions(files), header: isChanged ? NEW : OLD }
+      return { ...options, keys: engineKeys(options.random, isChanged ? 'second' : 'first') }
+    }
+    const newIdOf = (id: Uint8Array) => digest(`second/${Buffer.from(id).toString('hex')}`, 16)
+    const rekeyOf = (files: FakeFiles): RekeyOptions => ({
+      ...optionsOf(files, true),
+      present: optionsOf(files, false),
+      prepare: async () => async (row) => ({
+        id: newIdOf(row.id),
+        keys: allOf(row.kind),
+        sealed: Buffer.from(`${textOf(row)} anew at ${row.rev}`),
+      }),
+      progress: () => undefined,
     })
-    if (name === 'b' || name === 'c') await first.flush()
-    if (name === 'c') await disk.remove(first, 'a')
-  }
-  await first.close()
-  const tell = async (files: FakeFiles) => {
-    const header = await readHeader(files, '/vault')
-    const isChanged = JSON.stringify(header).includes('new')
-    const engine = await openFileEngine(optionsOf(files, isChanged))
-    const rows = [...(await rowsOf(engine)), ...(await rowsOf(engine, LOG_KIND))]
-    const id = idOf('c')
-    const row = await engine.read((reader) => reader.get(KIND, 1, isChanged ? newIdOf(id) : id))
-    t.strictSame((await engine.verify(() => ({}))).findings, [])
-    await engine.close()
-    const told = rows.map((each) => `${each.seq}/${each.rev}/${each.expires}/${textOf(each)}`)
-    return { told: [row?.seq, ...told].join('\n'), isChanged }
-  }
-  const { told: before } = await tell(vault.afterCrash(false))
-  const after = before.replace(/^(\d+\/(\d+)\/.*)$/gm, '$1 anew at $2')
-  const work = (files: FakeFiles) => rekeyVault(rekeyOf(files))
-  await atEachStep(vault, 'stop', work, async (left, isDone, title) => {
-    const { told, isChanged } = await tell(left)
-    t.strictSame([told, isChanged || !isDone], [isChanged ? after : before, true], title)
-    if (!isChanged) await rekeyVault(rekeyOf(left))
-    t.strictSame(await tell(left), { told: after, isChanged: true }, `${title}: the change can be repeated`)
-    const kept = [...left.contents().keys()].filter((path) => vault.contents().has(path)).sort()
-    t.strictSame(kept, ['/vault/state', '/vault/vault.json'], 'no old log or table is left')
-    await t.rejects(openFileEngine(optionsOf(left, false)), { code: 'vault_damaged' })
-  })
-})
+    const vault = new FakeFiles()
+    const first = await createFileEngine(optionsOf(vault, false))
+    for (const name of ['a', 'b', 'c', 'd']) {
+      await first.write(async (writer) => {
+        await writer.put(draftOf({ name, expires: name === 'b' ? 80_000 : 0 }))
+        await writer.append(logOf(`log ${name}`))
+      })
+      if (name === 'b' || name === 'c') await first.flush()
+      if (name === 'c') await disk.remove(first, 'a')
+    }
+    await first.close()
+    const tell = async (files: FakeFiles) => {
+      const header = await readHeader(files, '/vault')
+      const isChanged = JSON.stringify(header).includes('new')
+      const engine = await openFileEngine(optionsOf(files, isChanged))
+      const rows = [...(await rowsOf(engine)), ...(await rowsOf(engine, LOG_KIND))]
+      const id = idOf('c')
+      const row = await engine.read((reader) => reader.get(KIND, 1, isChanged ? newIdOf(id) : id))
+      t.strictSame((await engine.verify(() => ({}))).findings, [])
+      await engine.close()
+      const told = rows.map((each) => `${each.seq}/${each.rev}/${each.expires}/${textOf(each)}`)
+      return { told: [row?.seq, ...told].join('\n'), isChanged }
+    }
+    const { told: before } = await tell(vault.afterCrash(false))
+    const after = before.replace(/^(\d+\/(\d+)\/.*)$/gm, '$1 anew at $2')
+    const work = (files: FakeFiles) => rekeyVault(rekeyOf(files))
+    await atEachStep(vault, 'stop', work, async (left, isDone, title) => {
+      const { told, isChanged } = await tell(left)
+      t.strictSame([told, isChanged || !isDone], [isChanged ? after : before, true], title)
+      if (!isChanged) await rekeyVault(rekeyOf(left))
+      t.strictSame(await tell(left), { told: after, isChanged: true }, `${title}: the change can be repeated`)
+      const kept = [...left.contents().keys()].filter((path) => vault.contents().has(path)).sort()
+      t.strictSame(kept, ['/vault/state', '/vault/vault.json'], 'no old log or table is left')
+      await t.rejects(openFileEngine(optionsOf(left, false)), { code: 'vault_damaged' })
+    })
+  },
+)
 
-t.test('an overwrite that a crash interrupted is completed when the vault is opened again', async (t) => {
+t.test('when the vault is opened again, it completes an overwrite that a crash interrupted', async (t) => {
   const secret = `sealed bytes of a, ${'x'.repeat(40)}`
   const vault = new FakeFiles()
   const first = await createFileEngine(diskOptions(vault))
@@ -461,5 +474,5 @@ t.test('an overwrite that a crash interrupted is completed when the vault is ope
     if (isFlushed) t.strictSame(holds(left, secret), [], title)
     await engine.close()
   })
-  t.ok(later > 0, 'some crashes leave the overwrite to the next opening')
+  t.ok(later > 0, 'some crashes leave the overwrite to the next opening of the vault')
 })

@@ -1,5 +1,6 @@
 /**
- * A proxy between servers and a database. It can switch to another database, and cut a connection during a commit.
+ * A proxy between servers and a database. The proxy can switch to another database, and can cut a connection during a
+ * commit.
  */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -7,7 +8,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class CuttingProxy {
   /** Number of commits whose answer was withheld. */
   cuts = 0
-  /** Accepts connections, but forwards nothing. */
+  /** If true, the proxy accepts connections but forwards nothing. */
   isSilent = false
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -34,7 +35,7 @@ export class CuttingProxy {
     this.#path = path
   }
 
-  /** Forwards the next commit, and ends the connection before its answer. */
+  /** Forwards the next commit, then ends the connection before the client receives the answer. */
   cutNextCommit(): void {
     this.#isArmed = true
   }
@@ -49,7 +50,7 @@ export class CuttingProxy {
     const both = [client, database]
     let isCutting = false
     const end = () => {
-      // A commit that was not done, or whose connection ended by itself, does not count as cut.
+      // A commit that failed, or whose connection ended for another reason, does not count as cut.
       if (isCutting) this.#isArmed = true
       isCutting = false
       for (const socket of both) {

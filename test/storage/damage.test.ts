@@ -1,8 +1,8 @@
 /**
- * Damages any byte of any file. Opening the vault then shows the true content or refuses. If only the last,
- * unconfirmed frame is damaged, opening may also show the content before that frame, with a notice. It never shows
- * other content or an empty vault. Verification finds the damage. The copy of a damaged vault has each row unchanged
- * or not at all.
+ * Damages any byte of any file. A damaged vault must either open with its true content or refuse to open. If only the
+ * last, unconfirmed frame is damaged, the vault may also open with the content before that frame, and then it sends a
+ * notice. It never shows other content and never an empty vault. Verification must find the damage. A copy of a damaged
+ * vault has each row either unchanged or not at all.
  */
 import t from 'tap'
 import { CofferError } from '../../src/errors.js'
@@ -26,7 +26,7 @@ import {
 import { FakeFiles } from './fake-files.js'
 import { digest } from './powers.js'
 
-/** Stands in for a seal. A change of the text, or moving it to another row, is noticed. */
+/** Replaces encryption in this test. A changed text, or a text moved to another row, is detected. */
 const seal = (text: string, id: Uint8Array, rev: number) => {
   const mac = digest(`${text}/${Buffer.from(id).toString('hex')}/${rev}`, 8)
   return Buffer.from(`${text}|${Buffer.from(mac).toString('hex')}`)
@@ -58,8 +58,8 @@ async function optionsFor(files: FakeFiles) {
 }
 
 /**
- * Makes a vault with tables and three frames. One row is replaced in a table, one in the log. `older` lacks the last
- * two works.
+ * Makes a vault with tables and three frames. One row is replaced in a table, and another row in the log. `older` is an
+ * earlier state, without the last two units of work.
  */
 async function makeVault() {
   const files = new FakeFiles()
@@ -124,7 +124,7 @@ async function look(files: FakeFiles): Promise<Outcome> {
 
 const REFUSALS = ['vault_damaged', 'vault_unsupported', 'vault_missing']
 
-/** Returns the error of an outcome, if any. `before` is given if the last frame may be lost. */
+/** Returns what is wrong with an outcome, or nothing. Pass `before` if the last frame may be lost. */
 function wrong(outcome: Outcome, truth: string, before?: string): string | undefined {
   if ('code' in outcome) return REFUSALS.includes(outcome.code) ? undefined : outcome.code
   if (outcome.told === truth || (outcome.told === before && outcome.notices.length > 0)) return undefined
@@ -138,7 +138,7 @@ const check: CheckRow = (row) => {
 
 const verify = (files: FakeFiles): Promise<Verification> => verifyVault(diskOptions(files), check)
 
-/** Reads what the copy of a damaged vault has, and asserts that reading changes no file. */
+/** Reads the rows that the copy of a damaged vault has, and asserts that reading changes no file. */
 async function readAll(files: FakeFiles) {
   const before = files.contents()
   const findings: Finding[] = []
@@ -156,7 +156,7 @@ async function readAll(files: FakeFiles) {
 
 const ROWS = ['log 1', 'log 2', 'newer', 'second', 'third']
 
-t.test('a flipped byte or a cut of any file is noticed', async (t) => {
+t.test('a flipped byte in any file, or a missing end, is detected', async (t) => {
   const { files, truth } = await makeVault()
   t.strictSame(await look(files.afterCrash(false)), { told: truth, notices: [] })
   t.strictSame(await readAll(files.afterCrash(false)), { texts: ROWS, missing: 0, findings: [] })
@@ -176,11 +176,12 @@ t.test('a flipped byte or a cut of any file is noticed', async (t) => {
         if (findings.length === 0) counts.harmless++
         if (findings.length === 0 && 'code' in outcome) t.fail(`${path} at ${at}: refused, but not found`)
         const { texts, missing, findings: told } = await readAll(copy)
-        // The lost frame had replaced the row `first`.
+        // The lost frame had replaced the row `first`, so its older text may appear again.
         const strange = texts.filter((text) => !ROWS.includes(text) && text !== 'first')
         if (strange.length > 0) t.fail(`${path} at ${at}: ${strange}`)
         const lost = ROWS.filter((text) => !texts.includes(text)).length
-        if (lost > 0 && missing === 0 && told.length === 0) t.fail(`${path} at ${at}: ${lost} lost, untold`)
+        if (lost > 0 && missing === 0 && told.length === 0)
+          t.fail(`${path} at ${at}: ${lost} rows lost without a report`)
         counts.copies++
         counts.lost += lost
       }
@@ -238,7 +239,7 @@ t.test('a compaction writes a table with a damaged end again', async (t) => {
   t.strictSame((await verify(copy)).findings, [])
 })
 
-t.test('a missing file is refused and reported, and the copy has the other rows', async (t) => {
+t.test('a missing file is reported and the vault is refused, but its copy has the other rows', async (t) => {
   const { files, head } = await makeVault()
   for (const path of files.contents().keys()) {
     const copy = damaged(files, path, () => undefined)
@@ -252,7 +253,7 @@ t.test('a missing file is refused and reported, and the copy has the other rows'
   }
 })
 
-t.test('verification reports what is damaged and what can be read', async (t) => {
+t.test('verification reports which rows are damaged and which can be read', async (t) => {
   const { files, wal } = await makeVault()
   const sound = await verify(files.afterCrash(false))
   t.strictSame(sound, { findings: [], readable: { records: 3, logs: 2 }, segments: 1 })
@@ -297,7 +298,7 @@ t.test('a log is refused if its frames are swapped, repeated, removed or broken'
     t.strictSame(
       await look(damaged(files, wal, flipped(first.length + at))),
       { code: 'vault_damaged' },
-      `byte ${at} of the second of three, of which the last was never confirmed`,
+      `byte ${at}, in the second of three frames, is damaged, and the last frame was never confirmed`,
     )
 })
 
@@ -309,26 +310,29 @@ t.test('files of an older copy, or of another vault with the same id, are refuse
     const target = pathsOf(files, '').find((name) => name === disk || kindOf(name) === kindOf(disk))!
     t.equal(wrong(await look(damaged(files, target, () => bytes)), truth), undefined, disk)
   }
-  t.ok('told' in (await look(older)), 'a whole older copy cannot be noticed')
+  t.ok('told' in (await look(older)), 'the vault cannot detect that all its files are an older copy')
 })
 
-t.test('a header of a newer format, another shape or excessive size is refused by name', async (t) => {
-  const { files } = await makeVault()
-  const header = JSON.parse(files.contents().get('/vault/vault.json')!.toString())
-  const cases: [string, unknown, string][] = [
-    ['newer', { ...header, format: 3 }, 'vault_unsupported'],
-    ['no format', { ...header, format: '1' }, 'vault_damaged'],
-    ['no slots', { ...header, slots: 1 }, 'vault_damaged'],
-    ['an older header put back', { ...header, slots: [] }, 'vault_damaged'],
-    ['nothing', null, 'vault_damaged'],
-    ['too large', { ...header, slots: ['x'.repeat(70_000)] }, 'vault_damaged'],
-  ]
-  for (const [title, value, code] of cases) {
-    const copy = damaged(files, '/vault/vault.json', () => Buffer.from(JSON.stringify(value)))
-    t.strictSame(await look(copy), { code }, title)
-    if (title === 'newer') await t.rejects(readHeader(copy, '/vault'), { message: /format 3.*knows 1/ })
-  }
-})
+t.test(
+  'a header of a newer format, with an unknown shape or of excessive size is refused, and the error says why',
+  async (t) => {
+    const { files } = await makeVault()
+    const header = JSON.parse(files.contents().get('/vault/vault.json')!.toString())
+    const cases: [string, unknown, string][] = [
+      ['newer', { ...header, format: 3 }, 'vault_unsupported'],
+      ['no format', { ...header, format: '1' }, 'vault_damaged'],
+      ['no slots', { ...header, slots: 1 }, 'vault_damaged'],
+      ['an older header put back', { ...header, slots: [] }, 'vault_damaged'],
+      ['nothing', null, 'vault_damaged'],
+      ['too large', { ...header, slots: ['x'.repeat(70_000)] }, 'vault_damaged'],
+    ]
+    for (const [title, value, code] of cases) {
+      const copy = damaged(files, '/vault/vault.json', () => Buffer.from(JSON.stringify(value)))
+      t.strictSame(await look(copy), { code }, title)
+      if (title === 'newer') await t.rejects(readHeader(copy, '/vault'), { message: /format 3.*knows 1/ })
+    }
+  },
+)
 
 /** Opens the vault twice, and asserts that no byte of its log is lost. */
 async function lookAtTail(files: FakeFiles, wal: string, truth: string) {
@@ -350,46 +354,50 @@ async function lookAtTail(files: FakeFiles, wal: string, truth: string) {
   return aside === undefined ? 'shorter' : 'set aside'
 }
 
-t.test("damage at the end of the log is refused or set aside, depending on the log's head", async (t) => {
-  const { files, wal, head, firstHead, truth } = await makeVault()
-  const bytes = files.contents().get(wal)!
-  const borders = [0]
-  for (const frame of framesOf(bytes)) borders.push(borders.at(-1)! + frame.length)
-  const places = borders.flatMap((border, index) => {
-    const next = borders[index + 1]
-    return next === undefined ? [border] : [border, border + 3, Math.floor((border + next) / 2), next - 1]
-  })
-  const heads: Record<string, Buffer | undefined> = {
-    present: files.contents().get(head),
-    older: firstHead,
-    missing: undefined,
-    empty: Buffer.alloc(0),
-    zeroed: Buffer.alloc(68),
-  }
-  const damages: Record<string, (at: number) => Buffer> = {
-    cut: (at) => bytes.subarray(0, at),
-    zeroed: (at) => Buffer.concat([bytes.subarray(0, at), Buffer.alloc(bytes.length - at)]),
-    flipped: (at) => flipped(at)(Buffer.from(bytes)),
-  }
-  for (const [which, planted] of Object.entries(heads))
-    for (const [how, damage] of Object.entries(damages))
-      for (const at of places) {
-        const copy = damaged(files, wal, () => damage(at))
-        copy.plant(head, planted)
-        const outcome = await lookAtTail(copy, wal, truth)
-        const isSound = at === bytes.length
-        const isLast = at >= borders.at(-2)!
-        let expected = 'refused'
-        if (which === 'present' && isSound) expected = 'whole'
-        if (which === 'older' && isLast)
-          expected = how === 'cut' && borders.includes(at) ? 'shorter' : 'set aside'
-        if (which === 'older' && isSound) expected = 'whole'
-        if (outcome !== expected) t.fail(`head ${which}, log ${how} at ${at} of ${bytes.length}: ${outcome}`)
-      }
-  t.pass('as expected')
-})
+t.test(
+  "damage at the end of the log is refused or set aside, depending on what the log's head confirms",
+  async (t) => {
+    const { files, wal, head, firstHead, truth } = await makeVault()
+    const bytes = files.contents().get(wal)!
+    const borders = [0]
+    for (const frame of framesOf(bytes)) borders.push(borders.at(-1)! + frame.length)
+    const places = borders.flatMap((border, index) => {
+      const next = borders[index + 1]
+      return next === undefined ? [border] : [border, border + 3, Math.floor((border + next) / 2), next - 1]
+    })
+    const heads: Record<string, Buffer | undefined> = {
+      present: files.contents().get(head),
+      older: firstHead,
+      missing: undefined,
+      empty: Buffer.alloc(0),
+      zeroed: Buffer.alloc(68),
+    }
+    const damages: Record<string, (at: number) => Buffer> = {
+      cut: (at) => bytes.subarray(0, at),
+      zeroed: (at) => Buffer.concat([bytes.subarray(0, at), Buffer.alloc(bytes.length - at)]),
+      flipped: (at) => flipped(at)(Buffer.from(bytes)),
+    }
+    for (const [which, planted] of Object.entries(heads))
+      for (const [how, damage] of Object.entries(damages))
+        for (const at of places) {
+          const copy = damaged(files, wal, () => damage(at))
+          copy.plant(head, planted)
+          const outcome = await lookAtTail(copy, wal, truth)
+          const isSound = at === bytes.length
+          const isLast = at >= borders.at(-2)!
+          let expected = 'refused'
+          if (which === 'present' && isSound) expected = 'whole'
+          if (which === 'older' && isLast)
+            expected = how === 'cut' && borders.includes(at) ? 'shorter' : 'set aside'
+          if (which === 'older' && isSound) expected = 'whole'
+          if (outcome !== expected)
+            t.fail(`head ${which}, log ${how} at ${at} of ${bytes.length}: ${outcome}`)
+        }
+    t.pass('as expected')
+  },
+)
 
-t.test('a disk without room for the log that is set aside loses nothing', async (t) => {
+t.test('nothing is lost if the disk has no room for the damaged log that is set aside', async (t) => {
   const { files, wal, head, firstHead, truth } = await makeVault()
   const torn = files.contents().get(wal)!.subarray(0, -5)
   files.plant(wal, torn)

@@ -1,11 +1,11 @@
-/** Engines on a disk in memory: options, changes of rows by name, and damage to files. */
+/** Engines on an in-memory disk: their options, changes of rows by name, and damage to files. */
 import { allOf, draftOf, type FileEngine, idOf, KIND } from './engines.js'
 import type { FakeFiles } from './fake-files.js'
 import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 let opened = 0
 
-/** Options with random bytes that differ for each opening. `vault` selects the keys. */
+/** Options whose random bytes differ at each opening. `vault` selects the keys. */
 export function diskOptions(files: FakeFiles, role: 'command' | 'server' = 'command', vault = 'vault') {
   const random = repeatableRandom(`opened ${opened++}`)
   const notices: string[] = []
@@ -44,7 +44,7 @@ export const walsOf = (files: FakeFiles) => pathsOf(files, '/journal-')
 export const holds = (files: FakeFiles, text: string) =>
   [...files.contents()].filter(([, bytes]) => bytes.includes(text)).map(([path]) => path)
 
-/** Copies the disk and changes one file of the copy. Removes the file if `change` returns nothing. */
+/** Copies the disk and changes one file of the copy. If `change` returns nothing, removes the file. */
 export function damaged(
   files: FakeFiles,
   path: string,

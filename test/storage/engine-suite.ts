@@ -1,4 +1,4 @@
-/** Tests of everything that all engines promise. Knows engines only through `open`. */
+/** Tests of the guarantees that all engines give. The suite receives engines only through `open`. */
 import fc from 'fast-check'
 import type { Test } from 'tap'
 import type { Draft, Engine, EngineWriter, Query, Row, SeekQuery, Where } from '../../src/storage/engine.js'
@@ -8,7 +8,7 @@ import type { createClock } from './powers.js'
 export interface OpenedEngine {
   engine: Engine
   clock: ReturnType<typeof createClock>
-  /** Flushes or compacts, if the engine can. */
+  /** Flushes or compacts, if the engine supports it. */
   flush?(): Promise<void>
   /** Closes the engine and opens its files again. */
   reopen?(): Promise<Engine>
@@ -19,7 +19,7 @@ const queryOf = (where: Where, page: Partial<Query> = {}): Query => {
   return { ...shape, ...page, where }
 }
 
-/** Finds a page. Asserts that seeking gives the same rows in both directions and with every step size. */
+/** Finds a page. Asserts that seeking returns the same rows in both directions and with every step size. */
 const find = (engine: Engine, query: Query) =>
   engine.read(async (reader) => {
     const found = await reader.find(query)
@@ -44,7 +44,7 @@ const find = (engine: Engine, query: Query) =>
 
 const insert = (engine: Engine, wanted: Wanted) => engine.write((writer) => writer.put(draftOf(wanted)))
 
-/** Replaces a row as callers do: with the row that they read. */
+/** Replaces a row as callers do: passes the row that they read. */
 const replace = (engine: Engine, wanted: Wanted) =>
   engine.write(async (writer) => {
     const { name, tenant = 1 } = wanted
@@ -55,21 +55,24 @@ const replace = (engine: Engine, wanted: Wanted) =>
 
 /** Runs every test with engines that `open` makes. */
 export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs = 120 } = {}): void {
-  t.test('a work sees its own changes, and others see them only after it has ended', async (t) => {
-    const { engine } = await open()
-    const seen = await engine.write(async (writer) => {
-      await writer.put(draftOf({ name: 'a', keys: ['red'] }))
-      const rows = await writer.seek({ ...queryOf({ key: keyOf('red') }), size: 1 })
-      await writer.remove(KIND, 1, idOf('a'))
-      const { total } = await writer.find(queryOf({ and: [] }))
-      return [rows.map(textOf), total, await writer.get(KIND, 1, idOf('a'))]
-    })
-    t.strictSame(seen, [['a'], 0, undefined])
-    await engine.close()
-  })
+  t.test(
+    'a unit of work sees its own changes, and others see them only after the unit has ended',
+    async (t) => {
+      const { engine } = await open()
+      const seen = await engine.write(async (writer) => {
+        await writer.put(draftOf({ name: 'a', keys: ['red'] }))
+        const rows = await writer.seek({ ...queryOf({ key: keyOf('red') }), size: 1 })
+        await writer.remove(KIND, 1, idOf('a'))
+        const { total } = await writer.find(queryOf({ and: [] }))
+        return [rows.map(textOf), total, await writer.get(KIND, 1, idOf('a'))]
+      })
+      t.strictSame(seen, [['a'], 0, undefined])
+      await engine.close()
+    },
+  )
 
   t.test(
-    'an engine that counts changes counts them by kind, and a change of tenants counts for every kind',
+    'an engine that counts changes counts them for each kind, and a change of a tenant counts for every kind',
     async (t) => {
       const { engine } = await open()
       const isCounted = async (work: (writer: EngineWriter) => unknown) => {
@@ -88,7 +91,7 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
     },
   )
 
-  t.test('concurrent works have the same result as some sequence', async (t) => {
+  t.test('concurrent units of work have the same result as if they ran one after another', async (t) => {
     const { engine } = await open()
     await insert(engine, { name: 'count', text: '0' })
     const add = () =>
@@ -102,44 +105,50 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
     await Promise.all(Array.from({ length: 12 }, add))
     t.equal(await read(), '12')
     const [, seen] = await Promise.all([add(), add().then(read)])
-    // The other work may still be running.
+    // The other unit of work may still be running.
     t.ok(['13', '14'].includes(seen), seen)
     t.equal(await read(), '14')
     await engine.close()
   })
 
-  t.test('a writer refuses calls after its work has ended, and an engine after it is closed', async (t) => {
-    const { engine } = await open()
-    const writer = await engine.write(async (held) => ({ held }))
-    await t.rejects(async () => writer.held.put(draftOf({ name: 'late' })), { code: 'internal' })
-    await engine.close()
-    await t.rejects(insert(engine, { name: 'later' }), { code: 'internal' })
-    await t.rejects(find(engine, queryOf({ and: [] })), { code: 'internal' })
-    await engine.close()
-  })
+  t.test(
+    'a writer refuses calls after its unit of work has ended, and an engine refuses calls after it is closed',
+    async (t) => {
+      const { engine } = await open()
+      const writer = await engine.write(async (held) => ({ held }))
+      await t.rejects(async () => writer.held.put(draftOf({ name: 'late' })), { code: 'internal' })
+      await engine.close()
+      await t.rejects(insert(engine, { name: 'later' }), { code: 'internal' })
+      await t.rejects(find(engine, queryOf({ and: [] })), { code: 'internal' })
+      await engine.close()
+    },
+  )
 
-  t.test('rows that the fields cannot hold, and new rows with a taken id, are refused', async (t) => {
-    const { engine } = await open()
-    await insert(engine, { name: 'a' })
-    const wrong: Partial<Draft>[] = [
-      { id: new Uint8Array(15) },
-      { tenant: 65_536 },
-      { modified: 1.5 },
-      { keys: new Uint8Array(8 * 256) },
-      { seq: 1 },
-      {},
-    ]
-    for (const part of wrong)
-      await t.rejects(
-        engine.write((writer) => writer.put({ ...draftOf({ name: 'a' }), ...part })),
-        { code: 'internal' },
-        `${Object.keys(part)}`,
-      )
-    t.equal((await find(engine, queryOf({ and: [] }))).total, 1)
-    await engine.close()
-  })
+  t.test(
+    'the engine refuses rows with values that its fields cannot hold, and new rows with an id that exists',
+    async (t) => {
+      const { engine } = await open()
+      await insert(engine, { name: 'a' })
+      const wrong: Partial<Draft>[] = [
+        { id: new Uint8Array(15) },
+        { tenant: 65_536 },
+        { modified: 1.5 },
+        { keys: new Uint8Array(8 * 256) },
+        { seq: 1 },
+        {},
+      ]
+      for (const part of wrong)
+        await t.rejects(
+          engine.write((writer) => writer.put({ ...draftOf({ name: 'a' }), ...part })),
+          { code: 'internal' },
+          `${Object.keys(part)}`,
+        )
+      t.equal((await find(engine, queryOf({ and: [] }))).total, 1)
+      await engine.close()
+    },
+  )
 
-  t.test('a random sequence of calls gives the same results as a list of rows', async (t) => {
+  t.test('random calls give the same results on the engine as on a plain list of rows', async (t) => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
       const opened = await open()
       const model: Model = { seq: 0, now: 0, rows: [] }
@@ -208,7 +217,7 @@ const key = fc.nat({ max: 4 })
 const keys = fc.array(key, { maxLength: 4 })
 /** Rows and the clock use the same few moments, so that they often coincide. */
 const moment = fc.constantFrom(0, 1_000, 1_099, 1_100, 1_101, 1_200, 1_300)
-/** More alternatives than an engine looks up individually. Most of the keys belong to no row. */
+/** More alternatives than an engine looks up one by one. Most of the keys belong to no row. */
 const manyKeys = fc.array(key, { maxLength: 3 }).map((some) => {
   const others = Array.from({ length: 40 }, (_, at) => 100 + at)
   return { or: [...some, ...others].map((each) => ({ key: each })) }
@@ -267,7 +276,7 @@ async function takeStep(opened: OpenedEngine, model: Model, step: Step): Promise
   } else await fail(engine)
 }
 
-/** Runs a work that fails, and asserts that it changes nothing. */
+/** Runs a unit of work that fails, and asserts that it changes nothing. */
 async function fail(engine: Engine): Promise<void> {
   const failing = engine.write(async (writer) => {
     await writer.put(draftOf({ name: 'ghost', keys: ['0'] }))
@@ -276,7 +285,7 @@ async function fail(engine: Engine): Promise<void> {
     await writer.append(logOf('ghost'))
     await writer.dropTenant(1)
     const expired = await writer.findExpired(100)
-    agree(expired.filter((row) => row.tenant === 1).length, 0, 'the work sees its own changes')
+    agree(expired.filter((row) => row.tenant === 1).length, 0, 'the unit of work sees its own changes')
     throw new Error('ghost')
   })
   await failing.catch((error) => agree(error.message, 'ghost', 'failing'))
@@ -334,7 +343,7 @@ function agree(found: unknown, expected: unknown, about: unknown): void {
   throw new Error(`asked ${texts[0]}, expected ${texts[1]}, found ${texts[2]}`)
 }
 
-/** Kinds share neither keys nor ids. */
+/** Rows of different kinds have no keys and no ids in common. */
 function toWhere(condition: Condition, kind: number, tenant: number): Where {
   const inner = (part: Condition) => toWhere(part, kind, tenant)
   const nameOf = (name: number) => `${kind === KIND ? '' : 'log '}${name}`

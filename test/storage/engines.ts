@@ -1,4 +1,4 @@
-/** Engines without encryption. The test drafts the row of each log entry. */
+/** Engines without encryption. The test itself drafts the row of each log entry. */
 
 import type { Clock } from '../../src/crypto/ports.js'
 import type { Draft, Engine, LogEntry, LogSealer, Row } from '../../src/storage/engine.js'
@@ -12,7 +12,7 @@ export const KIND = 3
 export const LOG_KIND = 255
 export const idOf = (name: string, tenant = 1) => digest(`id/${KIND}/${tenant}/${name}`, 16)
 export const keyOf = (name: string, tenant = 1) => digest(`key/${tenant}/${name}`, 8)
-/** The key that all rows of a kind have. Different kinds share no key. */
+/** The key that all rows of a kind have. Two kinds never have the same key. */
 export const allOf = (kind: number, tenant = 1) => keyOf(kind === KIND ? 'all' : 'logs', tenant)
 export const textOf = ({ sealed }: Pick<Row, 'sealed'>) => Buffer.from(sealed).toString()
 
@@ -25,7 +25,7 @@ export interface Wanted {
   modified?: number
 }
 
-/** Drafts a new row. The row also has the key `all`. */
+/** Drafts a new row. The row gets the key `all` in addition to its own keys. */
 export function draftOf({
   name,
   text = name,
@@ -82,7 +82,7 @@ export async function openFileEngine(options: file.FileEngineOptions): Promise<f
 
 export const createMemoryEngine = (clock: Clock): Engine => sealAtOnce(attached(new MemoryEngine(clock)))
 
-/** Stores the log entries of each unit as rows at once, by saving the state of the engine. */
+/** Stores the log entries of each unit of work as rows at once, by saving the engine's state. */
 export function sealAtOnce(engine: MemoryEngine): MemoryEngine {
   const write = engine.write.bind(engine)
   engine.write = async (work) => {

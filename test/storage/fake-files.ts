@@ -1,17 +1,17 @@
 /**
- * A disk in memory that loses unsynced data, and can stop or fail at a chosen step. Replaces `nodeFiles` in tests of
- * every moment at which a process or a machine may crash.
+ * An in-memory disk that loses unsynced data in a crash, and that stops or fails at a chosen step. Tests use it in
+ * place of `nodeFiles` to crash a process or a machine at every step.
  */
 import { CofferError } from '../../src/errors.js'
 import { type FileStat, type Files, storageError } from '../../src/storage/files.js'
 
-/** Thrown where the process crashes. The code under test must not catch it and continue. */
+/** Thrown at the point of the crash. The code under test must not catch it and continue. */
 export class Stopped extends Error {}
 
-/** Buffers are replaced and never changed, so files can share them. */
+/** A buffer is replaced and never changed in place, so files can share it. */
 interface File {
   bytes: Buffer
-  /** The bytes that a power cut leaves. */
+  /** The bytes that are left after a power cut. */
   safe: Buffer
   mode: number
 }
@@ -19,33 +19,33 @@ interface File {
 interface Directory {
   names: Map<string, File>
   safe: Map<string, File>
-  /** Names that a rename has set and that are not synced yet. */
+  /** Names that a rename has set but that are not synced yet. */
   renamed: Set<string>
 }
 
-/** The fault of the disk at step `at`: the process ends, or the system reports an error. */
+/** The fault of the disk at step `at`. With `stop` the process ends. With another code the system reports an error. */
 export type Fault = { at: number; code: 'stop' | 'EIO' | 'ENOSPC'; isTorn?: boolean }
 
 const SECTOR = 512
 
 export class FakeFiles implements Files {
   readonly user = 1000
-  /** Number of steps until now. Each change of the disk and each sync is one step. */
+  /** Number of steps so far. Each change of the disk and each sync is one step. */
   steps = 0
-  /** Number of reads until now. */
+  /** Number of reads so far. */
   reads = 0
   fault: Fault | undefined
   /** The action that the fault interrupted. */
   failed: string | undefined
   #directories = new Map<string, Directory>([['/', emptyDirectory()]])
   readonly #open = new Map<number, { path: string; file: File }>()
-  /** Errors of syncs that ran concurrently. The system reports them to every descriptor of the file. */
+  /** Errors of concurrent syncs. The system reports each error to every descriptor of the file. */
   readonly #owed = new Map<File, unknown>()
   #next = 3
 
   /**
-   * The disk after a crash of the process, or of the machine if `isPowerCut`: then only synced data is left. With
-   * `keepsRenames`, the disk has stored a rename before a name that was created earlier.
+   * Returns the disk after a crash of the process or, if `isPowerCut`, of the machine. After a power cut only synced
+   * data is left. With `keepsRenames`, the disk has stored a rename but not a name that was created before it.
    */
   afterCrash(isPowerCut: boolean, keepsRenames = false): FakeFiles {
     const next = new FakeFiles()
@@ -62,7 +62,7 @@ export class FakeFiles implements Files {
     return next
   }
 
-  /** Paths of the descriptors that are not closed. */
+  /** Paths of the descriptors that are still open. */
   get openFiles(): string[] {
     return [...this.#open.values()].map(({ path }) => path)
   }
@@ -75,7 +75,7 @@ export class FakeFiles implements Files {
     return all
   }
 
-  /** Sets the bytes of a file without the engine's knowledge. `undefined` removes the file. */
+  /** Sets the bytes of a file behind the engine's back. `undefined` removes the file. */
   plant(path: string, bytes: Buffer | undefined): void {
     const { names, safe } = this.#parent(path)
     const copy = Buffer.from(bytes ?? [])
@@ -116,7 +116,7 @@ export class FakeFiles implements Files {
   write(file: number, bytes: Uint8Array, position: number): void {
     const held = this.#file(file)
     const fault = this.fault
-    // A process crashes before or after a write of one sector, because a disk writes a sector completely.
+    // A disk writes one sector completely or not at all. So a process crashes either before or after such a write.
     const isOneSector = position === 0 && bytes.length <= SECTOR
     const isTorn = fault?.isTorn === true && this.steps + 1 === fault.at && !isOneSector
     if (isTorn) put(held, bytes.subarray(0, Math.floor(bytes.length / 2)), position)
@@ -209,7 +209,7 @@ export class FakeFiles implements Files {
   makeDirectory(path: string): boolean {
     if (this.#directories.has(resolve(path))) return false
     this.#step('create', path)
-    // Directories are created before there is any data to lose, so they count as synced.
+    // Directories are created before there is any data to lose, so the test treats them as synced.
     this.#directories.set(resolve(path), emptyDirectory())
     return true
   }
@@ -218,7 +218,7 @@ export class FakeFiles implements Files {
     this.steps++
     const { fault } = this
     if (fault === undefined || this.steps < fault.at) return
-    // A dead process stays dead. An error of the system occurs once.
+    // A process that was stopped fails at every further step. An error of the system occurs only once.
     if (fault.code === 'stop') throw new Stopped(`stopped: ${action} ${path}`)
     if (this.steps !== fault.at) return
     this.failed = action

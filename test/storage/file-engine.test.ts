@@ -1,4 +1,6 @@
-/** The engines of one process: what every engine promises, and what only a vault on disk can promise. */
+/**
+ * The engines of a single process: the guarantees of every engine, and the guarantees that only a vault on disk gives.
+ */
 import t from 'tap'
 import { KINDS } from '../../src/domain/records/records.js'
 import { CofferError } from '../../src/errors.js'
@@ -47,14 +49,18 @@ const openInMemory = async (): Promise<OpenedEngine> => {
   return { engine: createMemoryEngine(clock), clock }
 }
 
-t.test('the engine in memory is correct', async (t) => engineSuite(t, openInMemory))
-t.test('a command has a correct engine', async (t) => engineSuite(t, () => openNew('command')))
-t.test('a server has a correct engine', async (t) => engineSuite(t, () => openNew('server')))
+t.test('the in-memory engine gives the guarantees of every engine', async (t) => engineSuite(t, openInMemory))
+t.test('the engine of a command gives the guarantees of every engine', async (t) =>
+  engineSuite(t, () => openNew('command')),
+)
+t.test('the engine of a server gives the guarantees of every engine', async (t) =>
+  engineSuite(t, () => openNew('server')),
+)
 
-/** Row bytes that no other file contains by chance. */
+/** Returns the bytes of a row. No other file contains them by chance. */
 const secretOf = (name: string) => `sealed bytes of ${name}, ${'x'.repeat(40)}`
 
-t.test('a log is flushed when the keys of its rows exceed the limit', async (t) => {
+t.test('a log is flushed when its rows have more keys than the limit', async (t) => {
   for (const keys of [10_000, 40]) {
     const options = { ...diskOptions(new FakeFiles()), flushAt: { bytes: 1_000_000, rows: 1_000, keys } }
     const engine = await createFileEngine(options)
@@ -64,7 +70,7 @@ t.test('a log is flushed when the keys of its rows exceed the limit', async (t) 
   }
 })
 
-t.test('a server that only reads flushes its log', async (t) => {
+t.test('a server flushes its log even if it only reads', async (t) => {
   const flushAt = { bytes: 2_000, rows: 1_000 }
   const options = { ...diskOptions(new FakeFiles(), 'server'), flushAt }
   const engine = await createFileEngine(options)
@@ -77,24 +83,28 @@ t.test('a server that only reads flushes its log', async (t) => {
   await engine.close()
 })
 
-t.test('no file contains a row after its removal is answered', async (t) => {
+t.test('after a removal is acknowledged, no file contains the row', async (t) => {
   const options = diskOptions(new FakeFiles())
   const { files } = options
   const engine = await createFileEngine(options)
   for (const name of ['a', 'b', 'c']) await put(engine, name, secretOf(name))
   await engine.flush()
-  t.equal(holds(files, secretOf('a')).length, 1, 'the file contains the row before')
+  t.equal(holds(files, secretOf('a')).length, 1, 'the file contains the row before its removal')
   await remove(engine, 'a')
-  t.strictSame(holds(files, secretOf('a')), [], 'from a table')
+  t.strictSame(holds(files, secretOf('a')), [], 'the row is removed from the table')
   const wals = () => walsOf(files)
   const before = wals()
   await put(engine, 'd', secretOf('d'))
   t.strictSame(wals(), before)
   await remove(engine, 'd')
-  t.not(wals()[0], before[0], 'the row was removed from the log, so a new log replaced the sealed one')
+  t.not(wals()[0], before[0], 'the row was removed from the log, so a new log replaced the old, sealed log')
   t.strictSame(holds(files, secretOf('d')), [])
   await replace(engine, 'b', secretOf('b2'))
-  t.equal(holds(files, secretOf('b')).length, 1, 'an older version stays until the newer one is flushed')
+  t.equal(
+    holds(files, secretOf('b')).length,
+    1,
+    'an older version of a row stays in the file until the newer version is flushed',
+  )
   await engine.flush()
   t.strictSame(holds(files, secretOf('b')), [])
   t.equal(holds(files, secretOf('b2')).length, 1)
@@ -103,29 +113,32 @@ t.test('no file contains a row after its removal is answered', async (t) => {
   await engine.close()
 })
 
-t.test('a row of a queue is overwritten with the next flush, so its removal costs none', async (t) => {
-  const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
-  const { files } = options
-  const engine = await createFileEngine(options)
-  const [QUEUED = 0] = QUEUE_ROWS
-  t.strictSame([...QUEUE_ROWS], [KINDS.event_batch, KINDS.waiting_batch])
-  const draft = (name: string) => ({ ...draftOf({ name, text: secretOf(name) }), kind: QUEUED })
-  const removeOf = (name: string) => engine.write((writer) => writer.remove(QUEUED, 1, idOf(name)), 'soon')
-  await engine.write((writer) => writer.put(draft('a')))
-  await engine.flush()
-  t.equal(holds(files, secretOf('a')).length, 1)
-  await engine.write((writer) => writer.put(draft('b')))
-  const before = walsOf(files)
-  await removeOf('b')
-  t.strictSame(walsOf(files), before, 'the log stays')
-  await removeOf('a')
-  t.match(await engine.status(), { rows: { records: 0 } })
-  await until(async () => holds(files, secretOf('a')).length === 0)
-  await engine.close()
-  t.strictSame([...holds(files, secretOf('a')), ...holds(files, secretOf('b'))], [])
-})
+t.test(
+  'a row of a queue is overwritten at the next flush, so its removal needs no flush of its own',
+  async (t) => {
+    const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
+    const { files } = options
+    const engine = await createFileEngine(options)
+    const [QUEUED = 0] = QUEUE_ROWS
+    t.strictSame([...QUEUE_ROWS], [KINDS.event_batch, KINDS.waiting_batch])
+    const draft = (name: string) => ({ ...draftOf({ name, text: secretOf(name) }), kind: QUEUED })
+    const removeOf = (name: string) => engine.write((writer) => writer.remove(QUEUED, 1, idOf(name)), 'soon')
+    await engine.write((writer) => writer.put(draft('a')))
+    await engine.flush()
+    t.equal(holds(files, secretOf('a')).length, 1)
+    await engine.write((writer) => writer.put(draft('b')))
+    const before = walsOf(files)
+    await removeOf('b')
+    t.strictSame(walsOf(files), before, 'the removal does not replace the log')
+    await removeOf('a')
+    t.match(await engine.status(), { rows: { records: 0 } })
+    await until(async () => holds(files, secretOf('a')).length === 0)
+    await engine.close()
+    t.strictSame([...holds(files, secretOf('a')), ...holds(files, secretOf('b'))], [])
+  },
+)
 
-t.test('commands leave a short log and few tables to the next command', async (t) => {
+t.test('commands leave a short log and few tables for the next command', async (t) => {
   const options = diskOptions(new FakeFiles())
   await (await createFileEngine(options)).close()
   const run = async (work: (engine: FileEngine, name: string) => Promise<unknown>) => {
@@ -142,18 +155,18 @@ t.test('commands leave a short log and few tables to the next command', async (t
   }
   const largest = await run((engine, name) => put(engine, name, 'x'))
   t.ok(largest > 48 * 100 && largest < 48 * 400, `a log has at most ${largest} bytes`)
-  // Commands that only read replace the head of the audit log in this way.
+  // Commands that only read also replace a row: the head of the audit log.
   const replaced = await run((engine) => replace(engine, '0', 'x'.repeat(2000)))
   t.ok(
     replaced > 32 * 2000 && replaced < 34 * 2200,
-    `a log of one replaced row has at most ${replaced} bytes`,
+    `a log in which one row was replaced often has at most ${replaced} bytes`,
   )
   const engine = await openFileEngine(options)
   t.match(await engine.status(), { rows: { records: 300 } })
   await engine.close()
 })
 
-t.test('a server soon overwrites the older version of a row, even if little was written', async (t) => {
+t.test('a server soon overwrites the older version of a row, even if little was written since', async (t) => {
   const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
   const { files } = options
   const engine = await createFileEngine(options)
@@ -169,7 +182,7 @@ t.test('a server soon overwrites the older version of a row, even if little was 
 })
 
 t.test(
-  'a row that is removed while a compaction copies it is overwritten in the copy before the copy is used',
+  'a row that is removed during a compaction is overwritten in the compacted table before that table is used',
   async (t) => {
     for (const isFlushed of [false, true]) {
       const options = { ...diskOptions(new FakeFiles(), 'server') }
@@ -184,7 +197,7 @@ t.test(
       const tree = openLsmTree(options)
       const { inputs, steps } = tree.manifest.planCompaction(1_000_000)!
       const compacted = finish(steps)
-      t.equal(holds(files, secretOf('b')).length, 2, 'in the table and in the copy')
+      t.equal(holds(files, secretOf('b')).length, 2, 'the row is in the old table and in its compacted copy')
       const counters = { ...tree.counters }
       const removal = { kind: REMOVE, row: tombstone(3, 1, idOf('b'), counters.rev++) } as const
       tree.append([removal], counters, true)
@@ -203,33 +216,40 @@ t.test(
   },
 )
 
-t.test('readers see only synced changes, and a refusal waits until what it read is synced', async (t) => {
-  const options = diskOptions(new FakeFiles(), 'server')
-  const engine = await createFileEngine(options)
-  const order: string[] = []
-  const writing = put(engine, 'a').then(() => order.push('written'))
-  const reading = get(engine, 'a').then((row) => {
-    order.push('read')
-    t.equal(row, undefined, 'a reader in the same turn does not see it')
-  })
-  const refusing = engine
-    .write(async (writer) => {
-      if ((await writer.get(3, 1, idOf('a'))) !== undefined) throw new Error('the row exists')
+t.test(
+  'readers see only synced changes, and a refusal waits until the changes that caused it are synced',
+  async (t) => {
+    const options = diskOptions(new FakeFiles(), 'server')
+    const engine = await createFileEngine(options)
+    const order: string[] = []
+    const writing = put(engine, 'a').then(() => order.push('written'))
+    const reading = get(engine, 'a').then((row) => {
+      order.push('read')
+      t.equal(row, undefined, 'a reader does not see the change before it is synced')
     })
-    .catch((error) => order.push(error.message))
-  await Promise.all([writing, reading, refusing])
-  t.strictSame(order, ['read', 'written', 'the row exists'])
-  options.files.fault = { at: options.files.steps + 2, code: 'EIO' }
-  const failing = put(engine, 'b')
-  const misled = engine.write(async (writer) => {
-    if ((await writer.get(3, 1, idOf('b'))) !== undefined) throw new Error('the row exists')
-  })
-  await t.rejects(failing, { code: 'storage_failed' })
-  await t.rejects(misled, { code: 'storage_failed' }, 'not refused because of a row that was never stored')
-  await t.rejects(put(engine, 'c'), { message: /opened again/ })
-  t.equal((await get(engine, 'a'))?.seq, 1, 'reads are still answered')
-  await t.rejects(engine.close(), { code: 'storage_failed' })
-})
+    const refusing = engine
+      .write(async (writer) => {
+        if ((await writer.get(3, 1, idOf('a'))) !== undefined) throw new Error('the row exists')
+      })
+      .catch((error) => order.push(error.message))
+    await Promise.all([writing, reading, refusing])
+    t.strictSame(order, ['read', 'written', 'the row exists'])
+    options.files.fault = { at: options.files.steps + 2, code: 'EIO' }
+    const failing = put(engine, 'b')
+    const misled = engine.write(async (writer) => {
+      if ((await writer.get(3, 1, idOf('b'))) !== undefined) throw new Error('the row exists')
+    })
+    await t.rejects(failing, { code: 'storage_failed' })
+    await t.rejects(
+      misled,
+      { code: 'storage_failed' },
+      'the error is not a refusal because of a row that was never stored',
+    )
+    await t.rejects(put(engine, 'c'), { message: /opened again/ })
+    t.equal((await get(engine, 'a'))?.seq, 1, 'reads are still answered')
+    await t.rejects(engine.close(), { code: 'storage_failed' })
+  },
+)
 
 /** A disk whose concurrent syncs wait until the test releases them. */
 class SlowFiles extends FakeFiles {
@@ -238,14 +258,14 @@ class SlowFiles extends FakeFiles {
     await new Promise<void>((resolve) => this.asked.push(resolve))
     return super.syncDataBeside(path)
   }
-  /** Resolves when a sync was requested. */
+  /** Resolves when a sync is requested. */
   async awaitSync(): Promise<void> {
     while (this.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
 
 t.test(
-  'during a concurrent sync of the log, other work continues and finds the entries that are not synced yet',
+  'during a concurrent sync of the log, other units of work continue and see entries that are not synced yet',
   async (t) => {
     const files = new SlowFiles()
     const options = { ...diskOptions(files, 'server'), files }
@@ -273,7 +293,7 @@ t.test(
     t.strictSame(
       await find(),
       { rows: 3, held: 0 },
-      'an immediate sync of a change also syncs the entries before it',
+      'an immediate sync of a change also syncs the entries before the change',
     )
     files.asked.shift()!()
     await append('d', 'soon')
@@ -294,14 +314,14 @@ t.test(
   },
 )
 
-t.test('a command that reads for a long time stores its log entries during that time', async () => {
+t.test('a command that reads for a long time stores its log entries while it reads', async () => {
   const engine = await createFileEngine(diskOptions(new FakeFiles(), 'command'))
   for (const end = Date.now() + 2_500; Date.now() < end; await new Promise((go) => setTimeout(go, 50)))
     await engine.write((writer) => writer.append(logOf(`${Date.now()}`)), 'soon')
   await engine.close()
 })
 
-t.test('a disk that cannot sync concurrently is reported once, and nothing is stored', async (t) => {
+t.test('a disk that cannot sync concurrently is reported once, and no entry is stored', async (t) => {
   const files = new SlowFiles()
   const options = { ...diskOptions(files, 'server'), files }
   const engine = await createFileEngine(options)

@@ -1,4 +1,4 @@
-/** Tests on the real disk: modes, links, messages of errors, and a whole vault. */
+/** Tests on the real disk: file modes, links, error messages, and a whole vault. */
 import {
   chmodSync,
   mkdirSync,
@@ -31,52 +31,61 @@ const optionsFor = (directory: string) => ({ ...diskOptions(new FakeFiles()), fi
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
-t.test('a vault on a real disk has private modes and keeps its content when opened again', async (t) => {
-  const directory = join(makeDirectory(t), 'vault')
-  const options = optionsFor(directory)
-  const engine = await createFileEngine(options)
-  await engine.write((writer) => writer.put(draftOf({ name: 'a', text: 'kept' })))
-  await engine.compact()
-  await engine.write((writer) => writer.put(draftOf({ name: 'b' })))
-  await engine.close()
-  t.equal(modeOf(directory), '700')
-  t.equal(modeOf(join(directory, 'segments')), '700')
-  const names = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) =>
-    entry.isFile(),
-  )
-  t.equal(names.length, 5)
-  for (const entry of names) t.equal(modeOf(join(entry.parentPath, entry.name)), '600', entry.name)
-  const header = await readHeader(options.files, directory)
-  t.strictSame(header, testHeader())
-  const again = await openFileEngine({ ...options, header })
-  const row = await again.read((reader) => reader.get(3, 1, idOf('a')))
-  t.equal(Buffer.from(row!.sealed).toString(), 'kept')
-  await again.close()
-  await t.rejects(createFileEngine(options), { code: 'conflict' })
-})
+t.test(
+  'a vault on a real disk has private file modes, and has its content when it is opened again',
+  async (t) => {
+    const directory = join(makeDirectory(t), 'vault')
+    const options = optionsFor(directory)
+    const engine = await createFileEngine(options)
+    await engine.write((writer) => writer.put(draftOf({ name: 'a', text: 'kept' })))
+    await engine.compact()
+    await engine.write((writer) => writer.put(draftOf({ name: 'b' })))
+    await engine.close()
+    t.equal(modeOf(directory), '700')
+    t.equal(modeOf(join(directory, 'segments')), '700')
+    const names = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) =>
+      entry.isFile(),
+    )
+    t.equal(names.length, 5)
+    for (const entry of names) t.equal(modeOf(join(entry.parentPath, entry.name)), '600', entry.name)
+    const header = await readHeader(options.files, directory)
+    t.strictSame(header, testHeader())
+    const again = await openFileEngine({ ...options, header })
+    const row = await again.read((reader) => reader.get(3, 1, idOf('a')))
+    t.equal(Buffer.from(row!.sealed).toString(), 'kept')
+    await again.close()
+    await t.rejects(createFileEngine(options), { code: 'conflict' })
+  },
+)
 
-t.test('a path that others can read is refused with the command that repairs it', async (t) => {
-  const directory = join(makeDirectory(t), 'vault')
-  const options = optionsFor(directory)
-  await (await createFileEngine(options)).close()
-  for (const [path, open, shut] of [
-    [directory, 0o750, '700'],
-    [directory, 0o701, '700'],
-    [join(directory, 'vault.json'), 0o640, '600'],
-    [join(directory, 'state'), 0o604, '600'],
-  ] as const) {
-    chmodSync(path, open)
-    const message = new RegExp(`chmod ${shut} ${path}`)
-    await t.rejects(openFileEngine(options), { code: 'vault_exposed', message })
-    await t.rejects(readHeader(options.files, directory), { code: 'vault_exposed', message })
-    chmodSync(path, shut === '700' ? 0o700 : 0o600)
-  }
-  const files = { ...options.files, user: 12_345, stat: (path: string) => options.files.stat(path) }
-  await t.rejects(readHeader(files, directory), { code: 'vault_exposed', message: /belongs to another user/ })
-  await (await openFileEngine(options)).close()
-})
+t.test(
+  'a path that other users can read is refused, and the error names the command that repairs it',
+  async (t) => {
+    const directory = join(makeDirectory(t), 'vault')
+    const options = optionsFor(directory)
+    await (await createFileEngine(options)).close()
+    for (const [path, open, shut] of [
+      [directory, 0o750, '700'],
+      [directory, 0o701, '700'],
+      [join(directory, 'vault.json'), 0o640, '600'],
+      [join(directory, 'state'), 0o604, '600'],
+    ] as const) {
+      chmodSync(path, open)
+      const message = new RegExp(`chmod ${shut} ${path}`)
+      await t.rejects(openFileEngine(options), { code: 'vault_exposed', message })
+      await t.rejects(readHeader(options.files, directory), { code: 'vault_exposed', message })
+      chmodSync(path, shut === '700' ? 0o700 : 0o600)
+    }
+    const files = { ...options.files, user: 12_345, stat: (path: string) => options.files.stat(path) }
+    await t.rejects(readHeader(files, directory), {
+      code: 'vault_exposed',
+      message: /belongs to another user/,
+    })
+    await (await openFileEngine(options)).close()
+  },
+)
 
-t.test('symbolic links to directories and files are not followed', async (t) => {
+t.test('symbolic links to directories and to files are not followed', async (t) => {
   const base = makeDirectory(t)
   const directory = join(base, 'vault')
   const options = optionsFor(directory)
@@ -123,7 +132,7 @@ t.test('error codes of the system are explained in words', (t) => {
   t.end()
 })
 
-t.test('a file can be cut, linked once and removed once', (t) => {
+t.test('a file can be truncated, can be linked only once and can be removed only once', (t) => {
   const directory = makeDirectory(t)
   const files = nodeFiles()
   const [path, second] = [join(directory, 'file'), join(directory, 'second')]

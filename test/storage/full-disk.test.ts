@@ -1,6 +1,6 @@
 /**
- * Tests of a disk that is full for some time: what is refused, what is answered, and what is done once it has space
- * again.
+ * Tests of a disk that is full for some time: which requests are refused, which are answered, and what the server makes
+ * up for when the disk has space again.
  */
 import t from 'tap'
 import { storageError } from '../../src/storage/files.js'
@@ -34,9 +34,9 @@ class FullFiles extends FakeFiles {
 }
 
 const NO_SPACE = { code: 'storage_failed', message: /no space is left/ }
-/** Only the log can grow. */
+/** Matches all files except the log, so only the log can grow. */
 const ALL_BUT_LOG = /state\.tmp|segments/
-/** Rows in a log are sealed a second time, so the test recognizes a row in the log by its length. */
+/** A row in a log is sealed a second time, so its bytes differ. The test recognizes the row by its length. */
 const logBytes = (files: FakeFiles) =>
   pathsOf(files, '/journal-').reduce((sum, path) => sum + files.contents().get(path)!.length, 0)
 const isHeld = (files: FakeFiles) => holds(files, secretOf('a')).length > 0 || logBytes(files) > 0
@@ -48,36 +48,39 @@ const create = async (role: 'command' | 'server', more: object = {}) => {
   return { files, options, engine: await createFileEngine(options) }
 }
 
-t.test('a server that cannot write its state keeps working, and writes it once there is space', async (t) => {
-  for (const full of [/state\.tmp/, /segments/, /journal|head/, /./]) {
-    const { files, options, engine } = await create('server', { flushAt: { bytes: 1_000_000, rows: 2 } })
-    for (const name of ['a', 'b', 'c']) await put(engine, name)
-    files.full = full
-    const isLogFull = full.test('/vault/journal-1')
-    for (const name of ['d', 'e', 'f', 'g']) {
-      const putting = put(engine, name)
-      if (isLogFull) await t.rejects(putting, NO_SPACE, `${full}`)
-      else await putting
+t.test(
+  'a server that cannot write its state keeps working, and writes the state once there is space',
+  async (t) => {
+    for (const full of [/state\.tmp/, /segments/, /journal|head/, /./]) {
+      const { files, options, engine } = await create('server', { flushAt: { bytes: 1_000_000, rows: 2 } })
+      for (const name of ['a', 'b', 'c']) await put(engine, name)
+      files.full = full
+      const isLogFull = full.test('/vault/journal-1')
+      for (const name of ['d', 'e', 'f', 'g']) {
+        const putting = put(engine, name)
+        if (isLogFull) await t.rejects(putting, NO_SPACE, `${full}`)
+        else await putting
+      }
+      await engine.flush().catch(() => undefined)
+      await engine.compact().catch(() => undefined)
+      t.equal((await rowsOf(engine)).length, isLogFull ? 3 : 7, `${full}: reads are answered`)
+      files.full = undefined
+      await put(engine, 'h')
+      await replace(engine, 'a', 'changed')
+      await remove(engine, 'b')
+      await engine.checkReady()
+      await engine.compact()
+      await engine.close()
+      const again = await openFileEngine(options)
+      t.equal((await rowsOf(again)).length, isLogFull ? 3 : 7, `${full}: nothing is lost`)
+      t.strictSame((await again.verify(() => ({}))).findings, [])
+      await again.close()
+      t.strictSame(pathsOf(files, '.tmp-'), [], 'no temporary file is left')
     }
-    await engine.flush().catch(() => undefined)
-    await engine.compact().catch(() => undefined)
-    t.equal((await rowsOf(engine)).length, isLogFull ? 3 : 7, `${full}: reads are answered`)
-    files.full = undefined
-    await put(engine, 'h')
-    await replace(engine, 'a', 'changed')
-    await remove(engine, 'b')
-    await engine.checkReady()
-    await engine.compact()
-    await engine.close()
-    const again = await openFileEngine(options)
-    t.equal((await rowsOf(again)).length, isLogFull ? 3 : 7, `${full}: nothing is lost`)
-    t.strictSame((await again.verify(() => ({}))).findings, [])
-    await again.close()
-    t.strictSame(pathsOf(files, '.tmp-'), [], 'no temporary file is left')
-  }
-})
+  },
+)
 
-t.test('a change of the header that a full disk refused is made later', async (t) => {
+t.test('a change of the header that failed on a full disk is made later', async (t) => {
   const { files, options, engine } = await create('server')
   await put(engine, 'a')
   const next = { ...options.header, created: 'later' }
@@ -94,27 +97,30 @@ t.test('a change of the header that a full disk refused is made later', async (t
   await again.close()
 })
 
-t.test('deleted data that a full disk kept is overwritten once there is space', async (t) => {
-  for (const isFlushed of [false, true]) {
-    const { files, options, engine } = await create('server', { eraseAfterMs: 5 })
-    await put(engine, 'a', secretOf('a'))
-    if (isFlushed) await engine.flush()
-    // Then the row is in the log, and only a flush can remove it.
-    if (isFlushed) await replace(engine, 'a', secretOf('a'))
-    files.full = ALL_BUT_LOG
-    await remove(engine, 'a')
-    t.equal(await get(engine, 'a'), undefined, 'it is deleted')
-    t.ok(isHeld(files))
-    await until(() => options.notices.length > 2)
-    t.match(options.notices[0], /^Deleted data could not be overwritten .* no space is left/)
-    files.full = undefined
-    await until(() => !isHeld(files))
-    t.notOk(isHeld(files), `flushed before: ${isFlushed}`)
-    await engine.close()
-  }
-})
+t.test(
+  'deleted data that could not be overwritten on a full disk is overwritten once there is space',
+  async (t) => {
+    for (const isFlushed of [false, true]) {
+      const { files, options, engine } = await create('server', { eraseAfterMs: 5 })
+      await put(engine, 'a', secretOf('a'))
+      if (isFlushed) await engine.flush()
+      // After this change the row is in the log, and only a flush can remove it.
+      if (isFlushed) await replace(engine, 'a', secretOf('a'))
+      files.full = ALL_BUT_LOG
+      await remove(engine, 'a')
+      t.equal(await get(engine, 'a'), undefined, 'the row is deleted')
+      t.ok(isHeld(files))
+      await until(() => options.notices.length > 2)
+      t.match(options.notices[0], /^Deleted data could not be overwritten .* no space is left/)
+      files.full = undefined
+      await until(() => !isHeld(files))
+      t.notOk(isHeld(files), `the deleted bytes are overwritten (flushed before: ${isFlushed})`)
+      await engine.close()
+    }
+  },
+)
 
-t.test('a server overwrites what a command left, without a request', async (t) => {
+t.test('a server overwrites deleted data that a command left, before any request', async (t) => {
   const { files, options, engine } = await create('command')
   await put(engine, 'a', secretOf('a'))
   await engine.flush()
@@ -129,7 +135,7 @@ t.test('a server overwrites what a command left, without a request', async (t) =
   await server.close()
 })
 
-t.test('the next command overwrites what a command could not overwrite', async (t) => {
+t.test('the next command overwrites deleted data that a command could not overwrite', async (t) => {
   const { files, options, engine } = await create('command')
   await put(engine, 'a', secretOf('a'))
   files.full = ALL_BUT_LOG

@@ -1,6 +1,6 @@
 /**
- * One process of the kill test. It repeatedly opens the vault, works, and closes the vault. It prints what it is
- * about to do and what was acknowledged. Arguments: directory, name, `write` or `read`.
+ * A child process of the kill test. It repeatedly opens the vault, works, and closes the vault. It prints each change
+ * before it makes it, and again when the change is acknowledged. Arguments: directory, name, `write` or `read`.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { writeSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * The kill test. Writers and a reader share a vault and are killed at random. Afterwards the vault has every
- * acknowledged change exactly once. The caller decides how often processes are killed.
+ * The kill test. Writers and a reader share a vault and are killed at random moments. Afterwards the vault must have
+ * every acknowledged change exactly once. The caller decides how often processes are killed.
  */
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -26,23 +26,29 @@ import { engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 export interface KillResult {
   kills: number
-  /** Number of confirmed changes. */
+  /** Number of acknowledged changes. */
   acknowledged: number
   reads: number
   notices: number
   longestWaitMs: number
-  /** Violations of the promises above. */
+  /** Violations of the guarantee above. */
   faults: string[]
 }
 
-/** The text that a name must have, and the text that it may have because its writer was killed during the change. */
+/**
+ * `sure` is the text that a row must have. `maybe` is the text that it may have instead, because its writer was killed
+ * during the change.
+ */
 type Fate = { sure: string; maybe: string | undefined }
 
 const CHILD = fileURLToPath(new URL('kill-child.js', import.meta.url))
 const WRITERS = 4
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
-/** Starts writers and a reader that share the vault in `directory`. A killed child is replaced until the end. */
+/**
+ * Starts writers and a reader that share the vault in `directory`. Until the end, a new child replaces each killed
+ * child.
+ */
 function startHerd(directory: string) {
   const result: KillResult = { kills: 0, acknowledged: 0, reads: 0, notices: 0, longestWaitMs: 0, faults: [] }
   const fates = new Map<string, Fate>()
@@ -77,7 +83,7 @@ function startHerd(directory: string) {
   return {
     result,
     fates,
-    /** Resolves when the children have printed this many more lines, or after 2 s. */
+    /** Resolves when the children have printed `lines` more lines, or after 2 s. */
     async hear(lines: number) {
       const wanted = heard + lines
       for (const deadline = Date.now() + 2_000; heard < wanted && Date.now() < deadline; ) await wait(2)
@@ -94,7 +100,7 @@ function startHerd(directory: string) {
   }
 }
 
-/** Kills `kills` times, or until `limitMs` has passed. Checks the vault after each kill. */
+/** Kills `kills` times, or until `limitMs` milliseconds have passed. Checks the vault after each kill. */
 export async function killRepeatedly(kills: number, limitMs: number): Promise<KillResult> {
   const deadline = Date.now() + limitMs
   const base = mkdtempSync(join(tmpdir(), 'coffer-kill-'))
@@ -108,7 +114,7 @@ export async function killRepeatedly(kills: number, limitMs: number): Promise<Ki
     const herd = startHerd(directory)
     const { result } = herd
     while (result.kills < kills && result.faults.length === 0 && Date.now() < deadline) {
-      // Waits for some more steps, and then for a moment that may end in the middle of a step.
+      // Waits for some more steps, and then for a short random time, so that the kill may hit the middle of a step.
       await herd.hear(randomInt(1, 30))
       await wait(randomInt(0, 8))
       herd.kill()

@@ -1,6 +1,6 @@
 /**
- * Limits of an engine over files: tables, descriptors, and how long a log record may be unsynced. Also what it
- * reports when the disk refuses a write.
+ * Limits of an engine over files: the number of tables and descriptors, and how long a log record may stay unsynced.
+ * Also the errors that it reports when the disk refuses a write.
  */
 import t from 'tap'
 import { toProblem } from '../../src/errors.js'
@@ -20,7 +20,7 @@ const tablesOf = (files: FakeFiles) => pathsOf(files, '/segments/').length
 const openTablesOf = (files: FakeFiles) =>
   files.openFiles.filter((path) => path.includes('/segments/')).length
 
-/** Puts one row and removes another. Each removal of a row in the log makes a table. */
+/** Puts one row and removes another. Each removal of a row in the log creates a table. */
 async function mix(engine: FileEngine, number: number): Promise<void> {
   await engine.write((writer) => writer.put(draftOf({ name: `stays ${number}` })))
   await engine.write((writer) => writer.put(draftOf({ name: `goes ${number}` })))
@@ -45,7 +45,7 @@ t.test('a server that writes and removes rows has few tables and descriptors', a
   await engine.close()
 })
 
-t.test('commands that are killed have few tables and descriptors', async (t) => {
+t.test('commands that are killed leave few tables and descriptors', async (t) => {
   let files = new FakeFiles()
   await (await createFileEngine(optionsFor(files, 'command'))).close()
   let most = 0
@@ -85,7 +85,7 @@ t.test('tables are merged again after a merge has failed', async (t) => {
   t.equal(
     (await engine.status()).sstables,
     MAX_TABLES + 1,
-    'a merge is not tried again with every unit of work',
+    'a failed merge is not tried again with every unit of work',
   )
   const { now } = Date
   t.teardown(() => {
@@ -98,7 +98,7 @@ t.test('tables are merged again after a merge has failed', async (t) => {
   await engine.close()
 })
 
-t.test('a read that is logged is refused once an earlier log record has waited 2 s', async (t) => {
+t.test('a read that must be logged is refused if an earlier log record has waited for 2 s', async (t) => {
   const files = new FakeFiles()
   let release = () => {}
   files.syncDataBeside = () => new Promise((resolve) => (release = resolve))
@@ -115,7 +115,7 @@ t.test('a read that is logged is refused once an earlier log record has waited 2
   await new Promise((resolve) => setTimeout(resolve, 1200))
   await t.rejects(log('third'), { code: 'unavailable', message: /Reads are refused.*disk does not sync/ })
   await t.rejects(engine.checkReady!(), { code: 'unavailable' })
-  t.equal(await engine.read(() => 1), 1, 'a read that is not logged is answered')
+  t.equal(await engine.read(() => 1), 1, 'a read that needs no log record is answered')
   release()
   await new Promise((resolve) => setTimeout(resolve, 50))
   await log('fourth')
@@ -125,7 +125,7 @@ t.test('a read that is logged is refused once an earlier log record has waited 2
 })
 
 t.test(
-  'a full disk refuses writes and reads, readiness says why, and no response contains a path',
+  'on a full disk reads and writes are refused, readiness says why, and no response contains a path',
   async (t) => {
     const files = new FakeFiles()
     const engine = await createFileEngine(optionsFor(files, 'server'))

@@ -1,15 +1,18 @@
-/** Checks whether some order of overlapping operations on one token explains all answers (Wing and Gong). */
+/**
+ * Checks whether the answers of overlapping operations on one token can be explained by some order of the operations
+ * (algorithm of Wing and Gong).
+ */
 
 export interface Operation {
   kind: 'create' | 'update' | 'delete' | 'read'
   /** The value that was written or read, or undefined if there is no token. */
   value?: string | undefined
   /**
-   * `refused`: the token was missing, or a creation found it. `unknown`: the operation may have happened or may still
-   * happen.
+   * `refused`: the token was missing, or a creation found that it exists. `unknown`: the operation has no answer. It
+   * may have taken effect, or may still take effect.
    */
   outcome: 'done' | 'refused' | 'unknown'
-  /** Time of a clock that all operations share. */
+  /** Time of a clock that all operations share. The unit does not matter. */
   began: number
   ended: number
 }
@@ -25,7 +28,7 @@ function apply({ kind, value, outcome }: Operation, token: string | undefined): 
 
 const IMPOSSIBLE = Symbol('impossible')
 
-/** Contract: there is no token at first, and few operations overlap. */
+/** Contract: at first there is no token, and few operations overlap. */
 export function isLinearizable(operations: readonly Operation[]): boolean {
   const all = [...operations].sort((one, other) => one.began - other.began)
   const tried = new Set<string>()

@@ -1,6 +1,6 @@
 /**
- * The lock of a vault. It has one owner, is taken over from a dead process without a race, and is waited for with a
- * limit.
+ * The lock of a vault. The lock has one owner. It is taken over from a dead process without a race. Acquiring it has a
+ * time limit.
  */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
@@ -15,11 +15,11 @@ import {
 import { FakeFiles } from './fake-files.js'
 import { repeatableRandom } from './powers.js'
 
-/** Parses living processes, such as `10a 11b`. Each has a pid and a start. */
+/** Parses running processes, such as `10a 11b`: the pid 10 with the start time `a`, and so on. */
 const processes = (text: string) =>
   new Map(text.split(' ').map((each) => [Number.parseInt(each, 10), each.replace(/^\d+/, '')]))
 
-/** The identity of a process on a machine on which the processes in `living` run. */
+/** Returns the identity of a process on a machine. `living` has the processes that run on that machine. */
 function machine(living: Map<number, string>, pid: number, host = 'here', boot = 'boot'): ProcessIdentity {
   return { pid, startOf: (other) => living.get(other), boot, host }
 }
@@ -53,7 +53,7 @@ function makeDisk(): FakeFiles {
 
 const locks = (files: FakeFiles) => files.list('/vault').filter((name) => name.startsWith('lock'))
 
-t.test('a lock is acquired, names its holder, is released and leaves no file', async (t) => {
+t.test('a lock can be acquired, names its holder, can be released and then leaves no file', async (t) => {
   const files = makeDisk()
   const living = processes('10a')
   const identity = machine(living, 10)
@@ -114,7 +114,7 @@ t.test('a vault on a read-only file system is refused with a command that makes 
   t.strictSame(locks(files), [])
 })
 
-t.test('acquiring waits for a living owner and reports which process it waited for', async (t) => {
+t.test('acquiring waits for a running owner and reports the process that it waits for', async (t) => {
   const files = makeDisk()
   const living = processes('10a 11b')
   const first = await acquireLock(optionsFor(files, machine(living, 10)))
@@ -131,35 +131,38 @@ t.test('acquiring waits for a living owner and reports which process it waited f
   t.equal(
     readLockHolder(files, '/vault', machine(living, 10))?.holder?.pid,
     11,
-    'the first owner did not release it',
+    "the first owner's second release does not release the lock of the second owner",
   )
 })
 
-t.test('a lock is taken over from a dead process, a reused pid and a process before a restart', async (t) => {
-  for (const [title, living, boot] of [
-    ['dead', '11b', 'boot'],
-    ['reused pid', '10later 11b', 'boot'],
-    ['restarted', '10a 11b', 'another boot'],
-    ['emptied by a power cut', '10a 11b', 'boot'],
-  ] as const) {
-    const files = makeDisk()
-    await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
-    const empty = title.startsWith('emptied') ? ['lock', 'lock.p-12-x'] : []
-    for (const name of empty) files.plant(`/vault/${name}`, Buffer.alloc(0))
-    const { holder } = await acquireLock(optionsFor(files, machine(processes(living), 11, 'here', boot)))
-    t.equal(holder.pid, 11, title)
-    t.strictSame(locks(files), ['lock'], title)
-  }
-})
+t.test(
+  'a lock is taken over from a dead process, from a reused pid and from a process that ran before a restart',
+  async (t) => {
+    for (const [title, living, boot] of [
+      ['dead', '11b', 'boot'],
+      ['reused pid', '10later 11b', 'boot'],
+      ['restarted', '10a 11b', 'another boot'],
+      ['emptied by a power cut', '10a 11b', 'boot'],
+    ] as const) {
+      const files = makeDisk()
+      await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
+      const empty = title.startsWith('emptied') ? ['lock', 'lock.p-12-x'] : []
+      for (const name of empty) files.plant(`/vault/${name}`, Buffer.alloc(0))
+      const { holder } = await acquireLock(optionsFor(files, machine(processes(living), 11, 'here', boot)))
+      t.equal(holder.pid, 11, title)
+      t.strictSame(locks(files), ['lock'], title)
+    }
+  },
+)
 
-t.test('a lock of another machine is not taken over', async (t) => {
+t.test('a lock that another machine holds is not taken over', async (t) => {
   const files = makeDisk()
   await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there', 'their boot')))
   const options = optionsFor(files, machine(processes('11b'), 11))
   await t.rejects(acquireLock(options), { code: 'unavailable', message: /on there.*remove \/vault\/lock/ })
 })
 
-t.test('an owner in another container keeps the lock until its end is known', async (t) => {
+t.test('an owner in another container keeps the lock until that owner is known to have ended', async (t) => {
   for (const [host, otherHost] of [
     ['here', 'here'],
     ['one', 'other'],
@@ -172,27 +175,31 @@ t.test('an owner in another container keeps the lock until its end is known', as
     await t.rejects(acquireLock(optionsFor(files, other)), { code: 'unavailable', message: /container/ })
     const living = optionsFor(files, other, { hasEnded: async () => false })
     await t.rejects(acquireLock(living), { code: 'unavailable' })
-    t.strictSame(readLockHolder(files, '/vault', owner), { holder, state: 'alive' }, 'it still has the lock')
+    t.strictSame(
+      readLockHolder(files, '/vault', owner),
+      { holder, state: 'alive' },
+      'the owner still has the lock',
+    )
     const ended = optionsFor(files, other, { hasEnded: async ({ nonce }) => nonce === holder.nonce })
     t.equal((await acquireLock(ended)).holder.pid, 11)
   }
 })
 
-t.test('an owner on another machine keeps the lock, without a question', async (t) => {
+t.test('an owner on another machine keeps the lock, and nobody checks whether it has ended', async (t) => {
   const files = makeDisk()
   await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there', 'their boot')))
   const options = optionsFor(files, machine(processes('11b'), 11), { hasEnded: async () => true })
   await t.rejects(acquireLock(options), { code: 'unavailable', message: /on there/ })
 })
 
-t.test('a machine is the same after its name has changed', async (t) => {
+t.test('a machine is recognized after its name has changed', async (t) => {
   const files = makeDisk()
   await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'before', 'boot/pid:[1]')))
   const renamed = machine(processes('11b'), 11, 'after', 'boot/pid:[1]')
   t.equal((await acquireLock(optionsFor(files, renamed))).holder.pid, 11)
 })
 
-t.test('the process that has waited longest acquires the lock next, among any number', async (t) => {
+t.test('of all processes that wait, the one that has waited longest acquires the lock next', async (t) => {
   const files = makeDisk()
   const pids = Array.from({ length: 30 }, (_, index) => 10 + index)
   const living = new Map(pids.map((pid) => [pid, 'a']))
@@ -213,7 +220,7 @@ t.test('the process that has waited longest acquires the lock next, among any nu
   t.strictSame(order, pids)
 })
 
-t.test('a crash at any step of a takeover leaves the lock to exactly one next owner', async (t) => {
+t.test('after a crash at any step of a takeover, exactly one process acquires the lock next', async (t) => {
   const living = processes('11b 12c')
   const prepared = async () => {
     const files = makeDisk()
@@ -236,7 +243,7 @@ t.test('a crash at any step of a takeover leaves the lock to exactly one next ow
   }
 })
 
-t.test('two processes that find the same owner dead never both acquire the lock', async (t) => {
+t.test('if two processes find that the owner is dead, they never both acquire the lock', async (t) => {
   const files = makeDisk()
   const living = processes('11b 12c')
   await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
@@ -255,7 +262,7 @@ t.test('two processes that find the same owner dead never both acquire the lock'
   t.match(readLockHolder(files, '/vault', identity), { holder: { pid: 12 }, state: 'alive' })
 })
 
-t.test('a living process has a start time, and an ended process has none', (t) => {
+t.test('a running process has a start time, and an ended process has none', (t) => {
   const pid = Number(execFileSync('sh', ['-c', 'echo $$'], { encoding: 'utf8' }))
   const identity = readProcessIdentity(process.pid)
   t.type(identity.startOf(process.pid), 'string')

@@ -9,11 +9,13 @@ import { attached } from './engines.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 import { createClock } from './powers.js'
 
-/** `npm run test:soak postgres` replays all cases. */
+/** `npm run test:soak postgres` sets this variable and runs all cases. */
 const isLong = process.env.COFFER_TEST_LONG === '1'
 const address = await sharedDatabase()
 
-/** The suite looks for log entries in rows. The engine adds them to rows later, so each read does that first. */
+/**
+ * The suite looks for log entries in rows, but this engine moves entries to rows later. So each read moves them first.
+ */
 function folding(engine: PostgresEngine): PostgresEngine {
   attached(engine)
   const write = engine.write.bind(engine)
@@ -25,7 +27,7 @@ function folding(engine: PostgresEngine): PostgresEngine {
   return engine
 }
 
-t.test('the engine over PostgreSQL keeps the promises of an engine', async (t) =>
+t.test('the engine over PostgreSQL gives the guarantees of every engine', async (t) =>
   engineSuite(
     t,
     async () => {

@@ -1,11 +1,11 @@
 /**
- * Faults of servers and databases lose and double nothing acknowledged. `npm run test:soak postgres-faults` runs it
- * for longer.
+ * Faults of servers and databases neither lose nor duplicate an acknowledged write. `npm run test:soak postgres-faults`
+ * runs this test for a longer time.
  */
 import t from 'tap'
 import { disturb } from './postgres-faults.js'
 
-t.test('no fault loses or doubles an acknowledged write', { timeout: 240_000 }, async (t) => {
+t.test('no fault loses or duplicates an acknowledged write', { timeout: 240_000 }, async (t) => {
   const { faults, done, requests, ...rest } = await disturb(0)
   t.comment(JSON.stringify({ requests, ...rest }))
   t.strictSame(faults, [])

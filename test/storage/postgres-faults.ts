@@ -1,6 +1,6 @@
 /**
  * Clients write and read through three servers over one PostgreSQL. Meanwhile servers and the database are killed,
- * commits lose their answer, and a standby takes over. Everything acknowledged must be there exactly once.
+ * answers to commits are lost, and a standby takes over. Every acknowledged write must then be stored exactly once.
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,9 +16,9 @@ import { type OwnServer, startOwnPostgres } from './postgres-server.js'
 
 const SERVERS = 3
 const CLIENTS = 50
-/** Pause between two requests of a client. The pause is long, because the test is about faults and not about load. */
+/** Pause between two requests of a client. The pause is long because the test checks faults and not load. */
 const PAUSE_MS = 2000
-/** A client repeats a request after this time without an answer. */
+/** A client sends a request again if it has no answer after this time. */
 const TIMEOUT_MS = 30_000
 /** Number of tokens that are created between two faults. */
 const BETWEEN = 15
@@ -27,16 +27,16 @@ export interface FaultReport {
   requests: number
   retries: number
   tokens: number
-  /** How often each fault was done. */
+  /** How often each fault was caused. */
   done: Record<string, number>
-  /** Longest time without any answer, and longest time of one request, in ms. */
+  /** Longest time in which no client got an answer, and longest time of a single request, in ms. */
   silence_ms: number
   slowest_ms: number
-  /** Violations of the promise above. */
+  /** Violations of the guarantee above. */
   faults: string[]
 }
 
-/** A client's knowledge of one of its tokens: the last answer, and whether its deletion was requested. */
+/** What a client knows about one of its tokens: the last answer, and whether the client requested the deletion. */
 interface Known {
   id: string
   step: string
@@ -56,7 +56,7 @@ class Run {
   #apiKey = ''
   #isOver = false
   #answered = performance.now()
-  /** The key is the name in the token's metadata. */
+  /** The key is the token's name in its metadata. */
   readonly #known = new Map<string, Known>()
 
   constructor(place: Workplace, database: OwnServer, proxy: CuttingProxy, words: readonly string[]) {
@@ -107,7 +107,7 @@ class Run {
     },
   }
 
-  /** Does each fault once, in this order, and repeats that until the deadline. */
+  /** Causes each fault once, in this order, and starts again until the deadline. */
   async disturbUntil(deadline: number): Promise<void> {
     do {
       for (const [name, fault] of Object.entries(this.#faults)) {
@@ -129,7 +129,7 @@ class Run {
     while (!holds() && this.report.faults.length === 0) await sleep(10)
   }
 
-  /** Creates, reads and changes tokens, and deletes every fourth. */
+  /** Creates, reads and changes tokens, and deletes every fourth token. */
   async work(client: number): Promise<void> {
     for (let serial = 0; !this.#isOver && this.report.faults.length === 0; serial++) {
       const name = `${client}-${serial}`
@@ -143,12 +143,12 @@ class Run {
       await this.#expect(known)
       if (serial % 2 === 0) continue
       const patched = await this.#ask(`PATCH /tokens/${id}`, { metadata: { step: 'changed' } })
-      // A request without an answer may or may not have been done.
+      // A request without an answer may have been executed or not.
       if (patched.status === 0) return void this.#known.delete(name)
       known.step = 'changed'
       await this.#expect(known)
       if (serial % 4 !== 3) continue
-      // If the first request was done but not answered, the repeated one finds no token.
+      // If the first request was executed but its answer was lost, the repeated request finds no token.
       const deleted = await this.#ask(`DELETE /tokens/${id}`, undefined, [204, 404])
       if (deleted.status === 0) return void this.#known.delete(name)
       known.isGone = true
@@ -163,7 +163,7 @@ class Run {
       this.report.faults.push(`${id} is ${status} ${found}, not ${isGone ? 'gone' : step}`)
   }
 
-  /** Repeats a request with the same idempotency key, through one server after another, until a server answers. */
+  /** Sends a request with the same idempotency key to one server after another, until a server answers. */
   async #ask(line: string, body?: object, wanted = [200, 201]) {
     const [method, path] = line.split(' ') as [string, string]
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
@@ -183,7 +183,7 @@ class Run {
           this.#note(began)
           return { status: answer.status, body: text === '' ? undefined : JSON.parse(text) }
         }
-        // 408: the machine was too busy to read the request.
+        // 408: the machine was too busy to read the request in time.
         if (![408, 409, 503].includes(answer.status))
           this.report.faults.push(`${line}: ${answer.status} ${text}`)
       } catch {
@@ -205,7 +205,7 @@ class Run {
     this.#answered = now
   }
 
-  /** Checks that exactly the known tokens exist, each as last answered, and that the log verifies. */
+  /** Checks that exactly the known tokens exist, that each is as last acknowledged, and that the log verifies. */
   async judge(): Promise<void> {
     for (const server of this.#servers) {
       server?.child.kill('SIGTERM')
@@ -239,7 +239,7 @@ class Run {
   }
 }
 
-/** Does each fault once, and repeats that until `limitMs` has passed. */
+/** Causes each fault once, and starts again until `limitMs` milliseconds have passed. */
 export async function disturb(limitMs: number): Promise<FaultReport> {
   const place = createWorkplace()
   const database = await startOwnPostgres()

@@ -1,4 +1,4 @@
-/** Log records over PostgreSQL, when answers are lost and tables are changed without the engine's knowledge. */
+/** Log records over PostgreSQL, when answers are lost and when tables are changed behind the engine's back. */
 import type { QueryResult } from 'pg'
 import t, { type Test } from 'tap'
 import { createKeyring } from '../../src/crypto/keyring.js'
@@ -19,7 +19,7 @@ import { type App, createApp, createFirstTenant } from '../../src/vault/app.js'
 import { ask } from '../support/vault.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 
-/** Creates a vault and opens it `count` times. `run` sends SQL. `notices` has the notices to the operator. */
+/** Creates a vault and opens it `count` times. `run` sends SQL. `notices` collects the notices to the operator. */
 async function openVaults(t: Test, count: number) {
   const config = await createTables(await sharedDatabase())
   const [primitives, random] = [await loadSodium(), createRandom()]
@@ -54,7 +54,7 @@ async function openVaults(t: Test, count: number) {
     try {
       return (await pool.query({ text, values })).rows
     } catch (error) {
-      // The background work of the server collided with this one.
+      // The background work of the server collided with this change.
       if (!(error instanceof Collision) || left === 0) throw error
       return run(text, values, left - 1)
     }
@@ -70,7 +70,7 @@ const recordOf = ({ id: tenant_id }: { id: string }, entity_id = 'read') => ({
   ...{ entity_id, id: crypto.randomUUID() },
 })
 
-/** The tenants whose pending log records cannot be read, as verification reports them. */
+/** Returns the tenants whose pending log records cannot be read, as verification reports them. */
 const findUnreadable = async (engine: PostgresEngine) => {
   const { findings } = await engine.verify(() => ({}))
   return findings.map(({ place }) => Number(/^log of tenant (\d+)$/.exec(place)?.[1]))
@@ -79,7 +79,7 @@ const findUnreadable = async (engine: PostgresEngine) => {
 const isWaiting = (statements: readonly Statement[]) =>
   statements.some(({ text }) => text.includes('insert into coffer_waiting'))
 
-/** Until the end of the test, replaces the answers to statements by what `answer` returns or throws. */
+/** Until the end of the test, replaces the answers to statements with what `answer` returns or throws. */
 function intercept(t: Test, answer: (statements: readonly Statement[]) => void) {
   const { send } = Connection.prototype
   Connection.prototype.send = async function (statements) {
@@ -92,29 +92,32 @@ function intercept(t: Test, answer: (statements: readonly Statement[]) => void) 
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 20))
 
-t.test('a record is in the log once, even if the answer to its move is lost', async (t) => {
-  const { notices, app, engine, verify } = await openVaults(t, 1)
-  await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
-  await engine.logs.chainPending()
-  const { count } = await verify()
-  let lost = 0
-  intercept(t, (statements) => {
-    if (!isWaiting(statements) || lost >= 5) return
-    lost++
-    throw new CofferError('unavailable', 'The store does not answer.')
-  })
-  await ask(app, 'token get', { id: 'read' })
-  for (let left = 10; left > 0 && lost < 5; left--) await engine.logs.send().catch(() => undefined)
-  t.equal(lost, 5)
-  await ask(app, 'token get', { id: 'read' })
-  await engine.logs.send()
-  await engine.logs.chainPending()
-  t.strictSame(await verify(), { count: count + 2 })
-  t.strictSame(notices, [], 'no notice, because a second attempt succeeds')
-  await app.close()
-})
+t.test(
+  'a record is in the log once, even if the answer to the statement that moves it there is lost',
+  async (t) => {
+    const { notices, app, engine, verify } = await openVaults(t, 1)
+    await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
+    await engine.logs.chainPending()
+    const { count } = await verify()
+    let lost = 0
+    intercept(t, (statements) => {
+      if (!isWaiting(statements) || lost >= 5) return
+      lost++
+      throw new CofferError('unavailable', 'The store does not answer.')
+    })
+    await ask(app, 'token get', { id: 'read' })
+    for (let left = 10; left > 0 && lost < 5; left--) await engine.logs.send().catch(() => undefined)
+    t.equal(lost, 5)
+    await ask(app, 'token get', { id: 'read' })
+    await engine.logs.send()
+    await engine.logs.chainPending()
+    t.strictSame(await verify(), { count: count + 2 })
+    t.strictSame(notices, [], 'the operator gets no notice, because the second attempt succeeds')
+    await app.close()
+  },
+)
 
-t.test('an error that keeps records out of the log is reported once', async (t) => {
+t.test('an error that prevents the append of records to the log is reported once', async (t) => {
   const { notices, app } = await openVaults(t, 1)
   await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
   let failed = 0
@@ -131,7 +134,7 @@ t.test('an error that keeps records out of the log is reported once', async (t) 
   t.equal(notices.length, 1)
 })
 
-t.test('a deleted key is refused even if the store has lost the last change', async (t) => {
+t.test('a deleted API key is refused even if the store has lost the last change', async (t) => {
   const { opened, run } = await openVaults(t, 2)
   const [one, two] = opened.map(({ app }) => app) as [App, App]
   const get = registry.find('token get')!
@@ -147,7 +150,7 @@ t.test('a deleted key is refused even if the store has lost the last change', as
     }
   }
   await ask(two, 'token create', { id: 'other', type: 'token', data: 'x' })
-  // Each server now has its chain, so it makes no further change for it.
+  // Each server has its chain now, so the chain needs no further change.
   for (const { engine } of opened) await engine.logs.chainPending()
   const tables = ['coffer_rows', 'coffer_keys', 'coffer_state']
   for (const table of tables) await run(`create table kept_${table} as select * from ${table}`)
@@ -161,27 +164,34 @@ t.test('a deleted key is refused even if the store has lost the last change', as
   t.strictSame([await read(one), await read(two)], ['unauthenticated', 'unauthenticated'])
 })
 
-t.test('a backlog is appended in parts that each take less time than a statement may', async (t) => {
-  const { run, tenant, app, engine, verify } = await openVaults(t, 1)
-  const first = await app.tenant()
-  await engine.logs.chainPending()
-  const { count } = await verify()
-  let parts = 0
-  intercept(t, (statements) => {
-    if (statements.some(({ isSlow }) => isSlow)) parts++
-  })
-  for (let batch = 0; batch < 4; batch++)
-    await app.store.write(async (store) => {
-      for (let at = 0; at < 4000; at++)
-        await store.log(tenant, recordOf(first, `entity-${batch}-${String(at).padStart(60, '0')}`), store.now)
+t.test(
+  'a backlog is appended in parts, and each part takes less time than the limit of a statement',
+  async (t) => {
+    const { run, tenant, app, engine, verify } = await openVaults(t, 1)
+    const first = await app.tenant()
+    await engine.logs.chainPending()
+    const { count } = await verify()
+    let parts = 0
+    intercept(t, (statements) => {
+      if (statements.some(({ isSlow }) => isSlow)) parts++
     })
-  await engine.logs.chainPending()
-  t.strictSame(await run('select id from coffer_waiting'), [])
-  t.equal(parts, 4)
-  t.strictSame(await verify(), { count: count + 16_000 })
-})
+    for (let batch = 0; batch < 4; batch++)
+      await app.store.write(async (store) => {
+        for (let at = 0; at < 4000; at++)
+          await store.log(
+            tenant,
+            recordOf(first, `entity-${batch}-${String(at).padStart(60, '0')}`),
+            store.now,
+          )
+      })
+    await engine.logs.chainPending()
+    t.strictSame(await run('select id from coffer_waiting'), [])
+    t.equal(parts, 4)
+    t.strictSame(await verify(), { count: count + 16_000 })
+  },
+)
 
-t.test('unreadable log records are reported and do not block other records', async (t) => {
+t.test('unreadable log records are reported, and other records are still appended', async (t) => {
   const { run, tenant, app, engine, verify } = await openVaults(t, 1)
   await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
   await engine.logs.chainPending()
@@ -193,7 +203,7 @@ t.test('unreadable log records are reported and do not block other records', asy
   const left = async () => (await run('select count(*) as count from coffer_waiting'))[0]!.count
   t.equal(await left(), 1100)
   const broken = { count: count + 1, brokenAt: count + 2 }
-  t.strictSame(await verify(), broken, 'found after all records that can be verified')
+  t.strictSame(await verify(), broken, 'they are reported after all records that can be verified')
   t.strictSame(await findUnreadable(engine), [tenant])
   await run('delete from coffer_waiting where chain = 77')
   let updates = 0
@@ -210,7 +220,7 @@ t.test('unreadable log records are reported and do not block other records', asy
 })
 
 t.test(
-  'log records of reads are sent together 25 ms after the first, and when the engine is closed',
+  'log records of reads are sent together, 25 ms after the first or when the engine is closed',
   async (t) => {
     const { open, app, verify } = await openVaults(t, 1)
     await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
@@ -238,44 +248,45 @@ t.test(
   },
 )
 
-t.test(
-  'records that may or may not be in the log already are not appended again, and are reported',
-  async (t) => {
-    const { run, tenant, app, engine, sealer, verify } = await openVaults(t, 1)
-    const maker = new Uint8Array(16).fill(7)
-    const leave = async (number: number) => {
-      const id = batchKey(maker, number, Date.now())
-      const entries = [createEntry(tenant, recordOf(await app.tenant()), Date.now())]
-      const seal = await engine.read((reader) => sealer().sealerOf(reader, tenant))
-      const sealed = seal!(id, entries)
-      await run('insert into coffer_waiting values ($1, $2, 77, 1, $3)', [tenant, id, sealed])
-    }
-    await engine.logs.chainPending()
-    const { count } = await verify()
-    // Number 2 and all other even numbers belong to commits that failed or that are late.
-    for (let number = 1; number <= 131; number += 2) await leave(number)
-    await engine.logs.chainPending()
-    t.strictSame(await verify(), { count: count + 66 })
-    for (const number of [130, 131]) await leave(number)
-    await engine.logs.chainPending()
-    t.strictSame(await verify(), { count: count + 67 }, 'one batch was late, and one was in the log already')
-    await leave(2)
-    await engine.logs.chainPending()
-    t.equal((await run('select id from coffer_waiting where chain = 77')).length, 1)
-    t.strictSame(await verify(), { count: count + 67, brokenAt: count + 68 })
-    t.strictSame(await findUnreadable(engine), [tenant])
-  },
-)
+t.test('records that may already be in the log are not appended again, and are reported', async (t) => {
+  const { run, tenant, app, engine, sealer, verify } = await openVaults(t, 1)
+  const maker = new Uint8Array(16).fill(7)
+  const leave = async (number: number) => {
+    const id = batchKey(maker, number, Date.now())
+    const entries = [createEntry(tenant, recordOf(await app.tenant()), Date.now())]
+    const seal = await engine.read((reader) => sealer().sealerOf(reader, tenant))
+    const sealed = seal!(id, entries)
+    await run('insert into coffer_waiting values ($1, $2, 77, 1, $3)', [tenant, id, sealed])
+  }
+  await engine.logs.chainPending()
+  const { count } = await verify()
+  // The even numbers belong to commits that failed or that are late.
+  for (let number = 1; number <= 131; number += 2) await leave(number)
+  await engine.logs.chainPending()
+  t.strictSame(await verify(), { count: count + 66 })
+  for (const number of [130, 131]) await leave(number)
+  await engine.logs.chainPending()
+  t.strictSame(
+    await verify(),
+    { count: count + 67 },
+    'one batch was late and is appended, the other was already in the log',
+  )
+  await leave(2)
+  await engine.logs.chainPending()
+  t.equal((await run('select id from coffer_waiting where chain = 77')).length, 1)
+  t.strictSame(await verify(), { count: count + 67, brokenAt: count + 68 })
+  t.strictSame(await findUnreadable(engine), [tenant])
+})
 
 t.test(
-  'a list on any server has each record exactly once, ordered by time, also while servers are under load',
+  'a list on any server has each record exactly once, in the order of time, even under load',
   async (t) => {
     const { opened, open, tenant } = await openVaults(t, 3)
     const apps = opened.map(({ app }) => app)
     let isOver = false
     let done = 0
     let unknown = 0
-    /** A busy store may answer 503. Then the request may or may not have been done. */
+    /** A busy store may answer 503. Then the request may have been executed or not. */
     const tryTo = (asked: Promise<unknown>) =>
       asked.then(
         () => done++,
@@ -307,7 +318,7 @@ t.test(
       }
     isOver = true
     await Promise.all(lanes)
-    // Other servers keep the last reads in memory for 25 ms.
+    // Each server keeps its latest reads in memory for 25 ms before it sends them.
     await Promise.all(opened.map(({ engine }) => engine.logs.send()))
     for (const app of apps) {
       const { records, total, times } = await timesOf(app, 10_000)
@@ -323,6 +334,10 @@ t.test(
     await ask(last.app, 'token get', { id: 'tok-first' })
     await last.engine.logs.chainPending()
     const record = await last.app.store.read((store) => store.get('tenant', 0, `${tenant}`))
-    t.strictSame(record?.log_chains, [1, 2, 3], 'a new server takes the chain of a server that has ended')
+    t.strictSame(
+      record?.log_chains,
+      [1, 2, 3],
+      'a new server takes over the chain of a server that has ended',
+    )
   },
 )

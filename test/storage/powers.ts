@@ -1,6 +1,6 @@
 /**
- * Keys, random bytes and clocks for engines under test. They use the product's ciphers with fixed keys, and are
- * repeatable.
+ * Keys, random bytes and clocks for engines under test. They use the product's ciphers with fixed keys, so each run is
+ * the same.
  */
 import sodium from 'libsodium-wrappers'
 import { createKeyring } from '../../src/crypto/keyring.js'
@@ -10,7 +10,7 @@ import type { Header } from '../../src/storage/vault-file.js'
 
 await sodium.ready
 
-/** Bytes that look random and are equal in every run: BLAKE2b of a counter and `seed`. */
+/** Bytes that look random but are the same in every run: BLAKE2b of a counter and `seed`. */
 export function repeatableRandom(seed = 'random'): RandomSource {
   let counter = 0
   return {
@@ -23,12 +23,12 @@ export function repeatableRandom(seed = 'random'): RandomSource {
   }
 }
 
-/** The keys of a vault, equal for equal `vault`. */
+/** The keys of a vault. Two calls with the same `vault` return the same keys. */
 export function engineKeys(random: RandomSource = repeatableRandom(), vault = 'vault'): EngineKeys {
   return createKeyring(nativePrimitives, random, sodium.crypto_generichash(32, `key/${vault}`, null)).engine
 }
 
-/** A header like the keyring's. Engines do not check its mac. */
+/** A header with the shape of the keyring's header. Engines do not check its MAC. */
 export function testHeader(note = ''): Header {
   return {
     format: 1,
@@ -50,7 +50,7 @@ export function createClock(start = 1_000): Clock & { set(time: number): void } 
   })
 }
 
-/** A digest of `text` with the length of an id (16 bytes) or a key (8 bytes). */
+/** A digest of `text` with 16 bytes, the length of an id, or 8 bytes, the length of a key. */
 export function digest(text: string, length: 8 | 16): Uint8Array {
   return sodium.crypto_generichash(16, text, null).slice(0, length)
 }

@@ -1,6 +1,6 @@
 /**
- * A store that caches between works, on a disk that sometimes fails. It always reads what a store without a cache
- * reads.
+ * A store that caches between units of work, on a disk that sometimes fails. Each read must return what a store without
+ * a cache returns.
  */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -29,10 +29,10 @@ const unit = fc.record({
   durability: fc.constantFrom('now', 'soon'),
 })
 const act = fc.record({
-  /** Units that run at once share a frame. */
+  /** Units that run at the same time share a frame. */
   units: fc.array(unit, { maxLength: 3 }),
   after: fc.constantFrom('nothing', 'nothing', 'compact', 'reopen'),
-  /** The disk fails after this number of steps, if the act takes that many. */
+  /** The disk fails after this number of steps. If the act takes fewer steps, the disk does not fail. */
   faultIn: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
 })
 
@@ -60,7 +60,7 @@ async function run(t: Test, writer: StoreWriter, { does, tenant, id }: Step): Pr
   }
 }
 
-/** The whole content as one text. */
+/** Returns the whole content of the store as one text. */
 async function readAll(reader: StoreReader): Promise<string> {
   const all: unknown[] = []
   for (const tenant of TENANTS) {
@@ -72,13 +72,13 @@ async function readAll(reader: StoreReader): Promise<string> {
   return JSON.stringify(all)
 }
 
-/** Accepts failures of the disk and of the work. @throws every other error */
+/** Accepts failures of the disk and of the unit of work. @throws every other error */
 function expectFailure(error: unknown): void {
   const isExpected = error instanceof CofferError ? error.code === 'storage_failed' : `${error}` === 'undone'
   if (!isExpected) throw error
 }
 
-t.test('a cached store reads what is stored after any changes, rollbacks and failures', async (t) => {
+t.test('after any changes, rollbacks and failures, a store with a cache reads what is stored', async (t) => {
   let faults = 0
   const property = fc.asyncProperty(fc.array(act, { minLength: 2, maxLength: 10 }), async (acts) => {
     const files = new FakeFiles()
@@ -108,13 +108,13 @@ t.test('a cached store reads what is stored after any changes, rollbacks and fai
       files.fault = undefined
       if (files.failed !== undefined) faults++
       if (after === 'reopen') await reopen()
-      // The sync of a write with the durability `soon` may run between two reads.
+      // A write with the durability `soon` may be synced between two reads, so both results are correct.
       const readAnew = () => createSealedStore(engine, keyring).read(readAll)
       const [earlier, remembered, later] = [await readAnew(), await store.read(readAll), await readAnew()]
-      t.ok([earlier, later].includes(remembered), `${remembered} of ${earlier} and ${later}`)
+      t.ok([earlier, later].includes(remembered), `${remembered} is neither ${earlier} nor ${later}`)
       const written = await createSealedStore(engine, keyring).write(readAll)
-      t.equal(await store.write(readAll), written, 'a writer sees unsynced changes too')
-      // After some failures an engine refuses to write until it is opened again.
+      t.equal(await store.write(readAll), written, 'a writer with a cache sees unsynced changes too')
+      // After some failures an engine refuses all writes until it is opened again.
       const isUsable = files.failed === undefined || (await engine.flush().then(() => true, expectFailure))
       if (!isUsable) await reopen()
     }

@@ -1,6 +1,7 @@
 /**
- * Idempotency keys on a disk that stops at every step, with torn writes or power cuts. After a restart, the same
- * request creates the token or returns the first one. It never creates a second token.
+ * Idempotency keys on a disk that stops at every step, with torn writes or power cuts. After a restart, the client
+ * sends the same request again. The request then creates the token or returns the first token. It never creates a
+ * second token.
  */
 import t from 'tap'
 import { createKeyring } from '../../src/crypto/keyring.js'
@@ -26,7 +27,7 @@ async function openApp(files: FakeFiles, make: typeof openFileEngine, seed: stri
   const header = testHeader()
   const keys = engineKeys(repeatableRandom(`${seed} engine`))
   const shape = { files, directory: '/vault', header, keys, random, clock: () => 1_900_000_000_000 }
-  // A server flushes when it closes, which adds steps.
+  // A server flushes when it closes. This adds steps at which the test can stop the disk.
   const options: FileEngineOptions = { ...shape, notice: () => {}, role: 'server' }
   const keyring = createKeyring(primitives, random, Uint8Array.from(rootKey))
   return createApp({ engine: await make(options), keyring, random, header, primitives })
@@ -44,7 +45,7 @@ async function countTokens(app: App): Promise<number> {
   return (result as { pagination: { total_items: number } }).pagination.total_items
 }
 
-t.test('a request repeated after a crash at any step creates one token', async (t) => {
+t.test('a request that is repeated after a crash at any step creates one token', async (t) => {
   const disk = new FakeFiles()
   const first = await openApp(disk, createFileEngine, 'first')
   await createFirstTenant(first, 'default')
@@ -56,7 +57,7 @@ t.test('a request repeated after a crash at any step creates one token', async (
   await createToken(probe, 'key')
   await probe.close()
   const to = whole.steps
-  t.ok(to - from > 3, `${to - from} steps, closing included`)
+  t.ok(to - from > 3, `${to - from} steps, including those of closing`)
   let round = 0
   let acknowledged = 0
   let redone = 0
@@ -83,8 +84,11 @@ t.test('a request repeated after a crash at any step creates one token', async (
           { isReplayed: true },
           `${title}: an earlier answer is still replayed`,
         )
-        t.equal(await countTokens(next), 2, `${title}: one token`)
+        t.equal(await countTokens(next), 2, `${title}: there is one token`)
         await next.close()
       }
-  t.ok(acknowledged > 0 && redone > 0, `${acknowledged} were acknowledged, ${redone} were made by the retry`)
+  t.ok(
+    acknowledged > 0 && redone > 0,
+    `${acknowledged} tokens were acknowledged, ${redone} tokens were created by the retry`,
+  )
 })

@@ -1,6 +1,6 @@
 /**
- * The log as blocks. A search finds the same records as a search of a plain list. Verification finds changes by an attacker with
- * all keys except that of the chain.
+ * The audit log as blocks. A search finds the same records as a search of a plain list. Verification finds the changes
+ * of an attacker who has all keys except the key of the chain.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -99,7 +99,7 @@ function makeRecords(time: number, count: number, spread: number, serial: number
   })
 }
 
-/** A store in memory. The test selects the chain to which a commit appends. */
+/** An in-memory store. The test selects the chain to which each commit appends. */
 async function openWithChains() {
   const chain = { next: 1 }
   const vault = await openInMemory(2, (engine) => {
@@ -110,7 +110,7 @@ async function openWithChains() {
   return { ...vault, chain, reopen: async () => {} }
 }
 
-/** A page of a list in which records of the same time have the order of their chains. */
+/** Returns a page of a list. Records with the same time have the order of their chains. */
 function pageOf(
   model: readonly { chain: number; record: LogRecord }[],
   find: Step & { do: 'find' },
@@ -126,7 +126,7 @@ function pageOf(
 
 for (const isMerged of [false, true])
   t.test(
-    `finds what a list of records has, with exact totals${isMerged ? ', of several chains by time' : ''}`,
+    `a search of the log finds the same records and totals as a search of a list${isMerged ? ', with several chains merged by time' : ''}`,
     async (t) => {
       const chained = fc.record({ chain: fc.integer({ min: 1, max: 4 }), one: step })
       const property = fc.asyncProperty(fc.array(chained, { minLength: 5, maxLength: 25 }), async (steps) => {
@@ -137,7 +137,7 @@ for (const isMerged of [false, true])
           if (one.do === 'reopen') await vault.reopen()
           if (one.do === 'flush' && 'files' in vault) await vault.engine.flush()
           if (one.do === 'log') {
-            // The clock of a single process may go back.
+            // The clock may go back if there is only a single process.
             vault.clock.set(vault.clock() + Math.max(isMerged ? 0 : -3, one.by) * SECOND)
             const records = makeRecords(vault.clock(), one.count, one.spread, serial)
             serial += one.count
@@ -164,7 +164,7 @@ for (const isMerged of [false, true])
     },
   )
 
-t.test('verification reports a chain if one or all of its rows are missing', async (t) => {
+t.test('verification reports a chain if one of its rows or all of them are missing', async (t) => {
   const lose = async (names: readonly string[]) => {
     const vault = await openWithChains()
     for (const chain of [2, 3]) {
@@ -194,7 +194,7 @@ function agree(found: unknown, expected: unknown, about: unknown): void {
 
 // ---------------------------------------------------------------- retention
 
-t.test('old blocks are dropped as a whole, and the chain still verifies the rest', async (t) => {
+t.test('old blocks are dropped as a whole, and the rest of the chain still verifies', async (t) => {
   const vault = await openOnDisk()
   const begin = vault.clock()
   const records: LogRecord[] = []
@@ -211,7 +211,7 @@ t.test('old blocks are dropped as a whole, and the chain still verifies the rest
   t.equal(kept.length, total)
   t.strictSame(kept.toReversed(), records.slice(-total), 'the newest records are unchanged')
   t.ok(total >= 1000, 'all younger records are kept')
-  t.ok(total < 1000 + BLOCK_RECORDS, `and less than one block of older ones: ${total}`)
+  t.ok(total < 1000 + BLOCK_RECORDS, `less than one block of older records is kept: ${total}`)
   t.strictSame(await vault.store.verifyLogs(1), { count: total })
   const of = (entity: string) =>
     vault.store.read((reader) =>
@@ -231,7 +231,7 @@ type Stored = RecordOf['log_block']
 
 interface Tools {
   read<T extends Stored>(id: string): Promise<T>
-  /** Puts a record, sealed as the barrier does it. */
+  /** Puts a record and seals it as the product does. */
   put(record: Stored): Promise<void>
   remove(id: string): Promise<void>
   /** Saves the sealed row. Returns a function that puts it back. */
@@ -239,8 +239,8 @@ interface Tools {
 }
 
 /**
- * Makes a vault with 503 records in 15 blocks and a tail. Lets an attacker without the chain's key change it. Returns
- * the result of verifying it.
+ * Makes a vault with 503 records in 15 blocks and a tail. Lets an attacker who lacks the chain's key change it. Returns
+ * the result of its verification.
  */
 async function verifyAfter(tamper: (tools: Tools) => Promise<void>) {
   const vault: LogVault = await openInMemory()
@@ -345,29 +345,33 @@ async function putBack({ read, put, save }: Tools): Promise<void> {
 
 // ---------------------------------------------------------------- durability
 
-t.test('the log record of a read is found at once, synced soon and removed with its tenant', async (t) => {
-  const vault = await openOnDisk(2)
-  const total = async (tenant: number) =>
-    (await vault.store.read((reader) => reader.find('log', tenant, { page: 1, size: 1 }))).total
-  await append(vault, [logRecord('a', vault.clock())], { durability: 'soon' })
-  await append(vault, [logRecord('b', vault.clock())], { durability: 'soon', tenant: 2 })
-  t.strictSame([await total(1), await total(2)], [1, 1])
-  const steps = vault.files.steps
-  await append(vault, [logRecord('c', vault.clock())], { durability: 'soon' })
-  t.equal(vault.files.steps, steps, 'without a step of the disk')
-  await vault.store.write((writer) => writer.removeTenant(2))
-  await t.rejects(total(2), { code: 'not_found' })
-  await vault.reopen()
-  t.equal(await total(1), 2, 'stored before the vault is closed')
-  t.strictSame(await vault.store.verifyLogs(1), { count: 2 })
-  await vault.store.close()
-})
+t.test(
+  'the log record of a read is found at once, is synced soon and is removed with its tenant',
+  async (t) => {
+    const vault = await openOnDisk(2)
+    const total = async (tenant: number) =>
+      (await vault.store.read((reader) => reader.find('log', tenant, { page: 1, size: 1 }))).total
+    await append(vault, [logRecord('a', vault.clock())], { durability: 'soon' })
+    await append(vault, [logRecord('b', vault.clock())], { durability: 'soon', tenant: 2 })
+    t.strictSame([await total(1), await total(2)], [1, 1])
+    const steps = vault.files.steps
+    await append(vault, [logRecord('c', vault.clock())], { durability: 'soon' })
+    t.equal(vault.files.steps, steps, 'the record is found without a step of the disk')
+    await vault.store.write((writer) => writer.removeTenant(2))
+    await t.rejects(total(2), { code: 'not_found' })
+    await vault.reopen()
+    t.equal(await total(1), 2, 'the record is stored before the vault is closed')
+    t.strictSame(await vault.store.verifyLogs(1), { count: 2 })
+    await vault.store.close()
+  },
+)
 
-t.test('a reader with older rows does not change the state that the writer continues from', async (t) => {
+t.test('a reader with older rows does not change the state from which the writer continues', async (t) => {
   let waits: (() => Promise<void>) | undefined
   const vault = await openInMemory(1, (engine) => {
     const read = engine.read.bind(engine)
-    // Like a store of several servers: a reader sees the rows of its start, and waits for each answer.
+    // Works like a store of several servers: a reader sees the rows of the moment when it started, and waits for each
+    // answer.
     engine.read = async (work) => {
       if (waits === undefined) return read(work)
       const past = engine.fork(await engine.save(), vault.clock, () => true)
@@ -416,7 +420,7 @@ t.test('a reader with older rows does not change the state that the writer conti
 
 // ---------------------------------------------------------------- in memory
 
-t.test('entries that wait for a chain leave no plaintext in memory', async (t) => {
+t.test('entries that wait to be appended to a chain leave no plaintext in memory', async (t) => {
   const plains: Uint8Array[] = []
   const keys = {
     index: { digest: () => new Uint8Array(16) },

@@ -12,7 +12,7 @@ const keyring = newKeyring()
 /** The parts of a row that an engine receives. */
 type Given = Pick<Row, 'kind' | 'id' | 'keys' | 'sealed'>
 
-/** Wraps an engine. Keeps what was put, and can return other rows. */
+/** Wraps an engine. Keeps the rows that were put, and can return other rows in their place. */
 function watch(engine: Engine) {
   const drafts: Given[] = []
   const forge: { row?: (row: Row) => Row } = {}
@@ -35,7 +35,7 @@ function watch(engine: Engine) {
   return { drafts, forge, engine: changed(engine, { write: write as Engine['write'] }) }
 }
 
-/** Returns the object with some methods replaced. */
+/** Returns a copy of the object with some methods replaced. */
 function changed<T extends object>(object: T, methods: Partial<T>): T {
   return new Proxy(object, {
     get: (_, name) => {
@@ -73,17 +73,29 @@ function token(id: string, change: Partial<TokenRecord> = {}): TokenRecord {
   }
 }
 
-t.test('a stored record is found by each of its look-ups', async (t) => {
+t.test('a stored record is found by each of its look-up keys', async (t) => {
   const { store } = await open(t)
   await store.write(async (writer) => writer.insert('token', 1, token('one'), { search: ['Ada Lovelace'] }))
   const find = (where: object) =>
     store.read(async (reader) => (await reader.find('token', 1, { where, page: 1, size: 5 } as never)).total)
   t.same(await store.read((reader) => reader.get('token', 1, 'one')), token('one'))
-  t.equal(await find({ field: 'folded.Customer', value: 'ada' }), 1, 'metadata by its lower-cased value')
-  t.equal(await find({ field: 'entry.Customer', value: 'Ada' }), 1, 'and by its exact value')
+  t.equal(
+    await find({ field: 'folded.Customer', value: 'ada' }),
+    1,
+    'the record is found by its lower-cased metadata value',
+  )
+  t.equal(
+    await find({ field: 'entry.Customer', value: 'Ada' }),
+    1,
+    'the record is found by its exact metadata value',
+  )
   t.equal(await find({ field: 'entry.Customer', value: 'ada' }), 0)
-  t.equal(await find({ field: 'search', value: 'ada lovelace' }), 1, 'a search index')
-  t.equal(await find({ field: 'ancestor', value: '/a/' }), 1, 'a container above')
+  t.equal(
+    await find({ field: 'search', value: 'the record is found by a search index' }),
+    1,
+    'a search index',
+  )
+  t.equal(await find({ field: 'ancestor', value: '/a/' }), 1, 'the record is found by a parent container')
   t.equal(await find({ and: [{ field: 'type', value: 'token' }, { not: { ids: ['one'] } }] }), 0)
 })
 
@@ -97,20 +109,20 @@ t.test('rows and keys that reach an engine reveal nothing', async (t) => {
   for (const { sealed, keys, id } of [first, second])
     for (const bytes of [sealed, keys, id])
       t.notMatch(Buffer.from(bytes).toString('latin1'), /plain secret|same|Ada|ada/)
-  t.not(Buffer.compare(first.id, second.id), 0, 'the same id has different row ids in two tenants')
+  t.not(Buffer.compare(first.id, second.id), 0, 'an id has different row ids in two tenants')
   const split = (keys: Uint8Array) =>
     Array.from({ length: keys.length / 8 }, (_, at) =>
       Buffer.from(keys.subarray(8 * at, 8 * at + 8)).toString('hex'),
     )
-  t.equal(split(first.keys).length, new Set(split(first.keys)).size, 'each key once')
+  t.equal(split(first.keys).length, new Set(split(first.keys)).size, 'each key is passed once')
   t.same(
     split(first.keys).filter((key) => split(second.keys).includes(key)),
     [],
-    'two tenants share no key',
+    'two tenants have no key in common',
   )
 })
 
-t.test('a row under another id, or an older version of a row, cannot be decrypted', async (t) => {
+t.test('a row moved to another id, or an older version of a row, cannot be decrypted', async (t) => {
   const { store, forge } = await open(t)
   await store.write(async (writer) => {
     await writer.insert('token', 1, token('one'))
@@ -125,15 +137,15 @@ t.test('a row under another id, or an older version of a row, cannot be decrypte
   await store.write((writer) => writer.replace('token', 1, token('one', { data: 'newer' })))
   const get = (id: string) => store.write((writer) => writer.get('token', 1, id))
   forge.row = (row) => (row.kind === 3 ? { ...row, sealed: older!.sealed } : row)
-  await t.rejects(get('one'), { code: 'vault_damaged' }, 'an older version')
-  // The forged row also has the revision of the other row, so only the id differs.
+  await t.rejects(get('one'), { code: 'vault_damaged' }, 'an older version of the row is refused')
+  // The forged row also has the revision of the other row, so only its id is wrong.
   forge.row = (row) => (row.kind === 3 ? { ...row, sealed: older!.sealed, rev: older!.rev } : row)
   await t.rejects(get('two'), { code: 'vault_damaged' }, 'another row')
   delete forge.row
   t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'newer' })
 })
 
-t.test('an id can be used again only after its token expired or was removed', async (t) => {
+t.test('an id can be used again only after its token has expired or was removed', async (t) => {
   const { store, clock } = await open(t)
   const insert = (change: Partial<TokenRecord> = {}, expires?: number) =>
     store.write(async (writer) =>
@@ -154,7 +166,7 @@ t.test('an id can be used again only after its token expired or was removed', as
 })
 
 t.test(
-  'records are cached by counter, tenant and kind, and their number never exceeds the limit',
+  'records are cached by counter, tenant and kind, and the number of cached records stays within the limit',
   async (t) => {
     const cache = new RecordCache()
     const record = { id: 'a', permissions: [] } as unknown as RecordOf['application']

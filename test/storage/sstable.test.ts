@@ -1,5 +1,5 @@
 /**
- * Segments of awkward sizes and the cost of reading them: rows, postings and ids across block borders, the blocks
+ * Tables of awkward sizes and the cost of reading them: rows, postings and ids at block borders, the number of blocks
  * that a look-up reads, and the memory of the cache.
  */
 import t, { type Test } from 'tap'
@@ -31,8 +31,8 @@ const keyOf = (name: string) => digest(`key ${name}`, 8)
 const idOf = (number: number) => digest(`id ${number}`, 16)
 
 /**
- * Row `number` has a key for each of its divisors: every row has `all`, every third `3`, and so on. It also has a
- * unique key.
+ * Row `number` has a key for each of its divisors: every row has the key `all`, every third row has the key `3`, and so
+ * on. Each row also has a unique key.
  */
 function rowOf(number: number): Row {
   const keys = [
@@ -138,7 +138,7 @@ for (const rows of [1, 2, 31, 32, 33, 128, 129, 512, 513, 682, 683, 2048, 2049, 
   })
 }
 
-t.test('ids with the same first half are distinguished, also across a block border', (t) => {
+t.test('ids with the same first half are distinguished, even at a block border', (t) => {
   const twin = (number: number) => {
     const id = Buffer.alloc(16, 0x80)
     id.writeUInt32BE(number, 12)
@@ -155,7 +155,7 @@ t.test('ids with the same first half are distinguished, also across a block bord
   t.end()
 })
 
-t.test('a damaged block of ids is reported only by reads that need it, and loses no other row', (t) => {
+t.test('only reads that need a damaged block of ids report it, and no other row is lost', (t) => {
   const { live, files } = makeSSTable(rowsUpTo(5000), 0)
   const { sstable } = live
   const { start } = sstable.footer.sections[IDS]!
@@ -172,7 +172,11 @@ t.test('a damaged block of ids is reported only by reads that need it, and loses
         return false
       }
     })
-    t.equal(found.length, 5000 - 683, 'all except those of one block and the first id after it')
+    t.equal(
+      found.length,
+      5000 - 683,
+      'all rows are found except those of one block and the first id after that block',
+    )
   }
   t.end()
 })
@@ -230,7 +234,7 @@ t.test('a table of an older version, with one copy of its footer, opens and read
   t.end()
 })
 
-t.test('one get in a new process reads at most one block a table and one more', async (t) => {
+t.test('in a new process, one get reads at most one block of each table and one more block', async (t) => {
   const files = new FakeFiles()
   const options = diskOptions(files)
   const first = await createFileEngine(options)
@@ -248,7 +252,8 @@ t.test('one get in a new process reads at most one block a table and one more', 
     const before = files.reads
     const row = await engine.read((reader) => reader.get(3, 1, idOfName(name)))
     t.equal(row === undefined, name === 'none')
-    // Two reads for each table, a footer and a block of ids, and then a block of rows and the record.
+    // Allowed are two reads for each table (its footer and a block of ids), one read of a block of rows and one of the
+    // record.
     t.ok(files.reads - before <= 2 * sstables + 2, `${files.reads - before} reads`)
     await engine.close()
   }

@@ -1,8 +1,8 @@
-/** Addresses of stores: what they configure, which are refused, and that no message contains an address. */
+/** Addresses of stores: what they configure, which addresses are refused, and that no message contains an address. */
 import t from 'tap'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
 
-t.test('an address configures the connection, and its password is not shown', async (t) => {
+t.test('an address configures the connection, and its password is never shown', async (t) => {
   const address = parseStoreAddress('postgresql://bo%40b:p%40ss%3Aword@db.example:6543/vault?schema=team_1')
   t.match(address.connection, {
     host: 'db.example',
@@ -22,7 +22,7 @@ t.test('an address configures the connection, and its password is not shown', as
 })
 
 t.test(
-  'another machine is reached over TLS with a check of name and chain, unless the address asks for less',
+  'another machine is reached over TLS with checks of name and chain, unless the address asks for fewer checks',
   async (t) => {
     const tlsOf = (rest: string) => parseStoreAddress(`postgres://bob@${rest}`)
     for (const host of ['localhost', '127.0.0.1', '[::1]'])
@@ -46,7 +46,7 @@ t.test(
   },
 )
 
-t.test('an invalid address is refused without being shown', async (t) => {
+t.test('an invalid address is refused, and the error does not contain it', async (t) => {
   const wrong = [
     'postgres://',
     'postgres://bob:topsecret@db',

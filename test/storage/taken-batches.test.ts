@@ -7,7 +7,7 @@ const NONE: TakenBatches = { until: 0, by: {} }
 const maker = (index: number) => Uint8Array.from([index >> 8, index & 255, ...Array(14).fill(1)])
 const name = (index: number, number: number, at = number) => batchKey(maker(index), number, at)
 
-t.test('exactly the taken batches are known, in any order', async (t) => {
+t.test('a chain knows exactly the batches that it took, whatever their order', async (t) => {
   const numbers = fc.uniqueArray(fc.integer({ min: 1, max: 40 }), { maxLength: 30 })
   fc.assert(
     fc.property(numbers, numbers, (first, second) => {
@@ -33,7 +33,7 @@ t.test('the number of remembered batches is limited', async (t) => {
   t.equal(isTaken([taken], name(1, 398)), false)
   // The last 64 numbers of 1, 3 … 399 begin with 273.
   for (const number of [1, 2, 271, 272])
-    t.equal(isTaken([taken], name(1, number)), undefined, 'too old to be known')
+    t.equal(isTaken([taken], name(1, number)), undefined, 'the batch is too old to be known')
   t.strictSame([isTaken([taken], name(1, 273)), isTaken([taken], name(1, 274))], [true, false])
   const other = takeBatches(NONE, [name(1, 2)])
   t.equal(isTaken([taken, other], name(1, 2)), true, 'another chain knows the batch')
@@ -43,10 +43,18 @@ t.test('the number of remembered batches is limited', async (t) => {
     Array.from({ length: 63 }, (_, index) => name(1, 274 + 2 * index)),
   )
   t.equal(taken.by['0001010101']!.ranges.length, 1)
-  t.equal(isTaken([taken], name(1, 272)), undefined, 'the limit does not change')
+  t.equal(
+    isTaken([taken], name(1, 272)),
+    undefined,
+    'merged ranges do not move the limit below which batches are unknown',
+  )
   for (let index = 2; index < 300; index++) taken = takeBatches(taken, [name(index, 1, 1000 + index)])
   t.equal(Object.keys(taken.by).length, 256)
-  t.equal(isTaken([taken], name(1, 1)), undefined, 'its maker was forgotten')
-  t.equal(isTaken([taken], name(1, 500, 2000)), false, 'a later batch of the forgotten maker')
+  t.equal(isTaken([taken], name(1, 1)), undefined, 'the maker of the batch was forgotten')
+  t.equal(
+    isTaken([taken], name(1, 500, 2000)),
+    false,
+    'a later batch of the forgotten maker is known not to be taken',
+  )
   t.equal(isTaken([taken], name(299, 1, 1299)), true)
 })

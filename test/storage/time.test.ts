@@ -1,5 +1,5 @@
 /**
- * The stored state of the clock survives flushes, reopening and crashes. A running server also notices a jump of its
+ * The stored state of the clock survives flushes, reopening and crashes. A running server also detects a jump of its
  * clock.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -19,38 +19,46 @@ const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 const START = Date.parse('2030-01-15T12:00:00Z')
 
-t.test('a jump is a day forward or minutes back, and ends after an hour', async (t) => {
-  const steady: Times = { time: START, last: START, since: 0, until: 0 }
-  const cases: [number, boolean, number][] = [
-    [0, false, 0],
-    [DAY, false, DAY],
-    [DAY + 1, true, 0],
-    [-5 * MINUTE, false, -5 * MINUTE],
-    [-5 * MINUTE - 1, true, -START],
-  ]
-  for (const [by, isJump, until] of cases)
-    t.strictSame(clockStatus(steady, START + by), { isJump, purgeBefore: START + until }, `by ${by}`)
-  const none = { time: 0, last: 0, since: 0, until: 0 }
-  t.match(clockStatus(none, START), { isJump: false }, 'a new vault has no jump')
-  const jumped = advanceTimes(steady, START + 2 * DAY)
-  t.strictSame(jumped, { time: START + 2 * DAY, last: START + 2 * DAY, since: START + 2 * DAY, until: START })
-  const almost = START + 2 * DAY + HOUR - 1
-  t.strictSame(clockStatus(jumped, almost), { isJump: false, purgeBefore: START })
-  t.strictSame(clockStatus(jumped, almost + 1), { isJump: false, purgeBefore: almost + 1 })
-  const again = clockStatus(jumped, START + 4 * DAY)
-  t.strictSame(
-    again,
-    { isJump: true, purgeBefore: START + 2 * DAY },
-    'the time until which records may be purged is kept',
-  )
-  t.equal(advanceTimes(jumped, START + 2 * DAY + HOUR).since, 0)
-  t.match(advanceTimes(jumped, START), { last: START, since: START, until: 0 }, 'back again')
-  t.equal(describeAhead(START + 5 * MINUTE, START), undefined)
-  t.match(describeAhead(START + 6 * MINUTE, START), / 6 minutes ahead/)
-  t.match(describeAhead(START + 5 * HOUR, START), / 5 hours ahead/)
-})
+t.test(
+  'a clock has jumped if it is a day ahead or minutes back, and the jump ends after an hour',
+  async (t) => {
+    const steady: Times = { time: START, last: START, since: 0, until: 0 }
+    const cases: [number, boolean, number][] = [
+      [0, false, 0],
+      [DAY, false, DAY],
+      [DAY + 1, true, 0],
+      [-5 * MINUTE, false, -5 * MINUTE],
+      [-5 * MINUTE - 1, true, -START],
+    ]
+    for (const [by, isJump, until] of cases)
+      t.strictSame(clockStatus(steady, START + by), { isJump, purgeBefore: START + until }, `by ${by}`)
+    const none = { time: 0, last: 0, since: 0, until: 0 }
+    t.match(clockStatus(none, START), { isJump: false }, 'a new vault has no jump')
+    const jumped = advanceTimes(steady, START + 2 * DAY)
+    t.strictSame(jumped, {
+      time: START + 2 * DAY,
+      last: START + 2 * DAY,
+      since: START + 2 * DAY,
+      until: START,
+    })
+    const almost = START + 2 * DAY + HOUR - 1
+    t.strictSame(clockStatus(jumped, almost), { isJump: false, purgeBefore: START })
+    t.strictSame(clockStatus(jumped, almost + 1), { isJump: false, purgeBefore: almost + 1 })
+    const again = clockStatus(jumped, START + 4 * DAY)
+    t.strictSame(
+      again,
+      { isJump: true, purgeBefore: START + 2 * DAY },
+      'the time before which records may be purged is kept',
+    )
+    t.equal(advanceTimes(jumped, START + 2 * DAY + HOUR).since, 0)
+    t.match(advanceTimes(jumped, START), { last: START, since: START, until: 0 }, 'back again')
+    t.equal(describeAhead(START + 5 * MINUTE, START), undefined)
+    t.match(describeAhead(START + 6 * MINUTE, START), / 6 minutes ahead/)
+    t.match(describeAhead(START + 5 * HOUR, START), / 5 hours ahead/)
+  },
+)
 
-t.test('a jump is kept by the log and by the state', async (t) => {
+t.test('both the log and the state store a jump', async (t) => {
   const clock = createClock(START)
   const notices: string[] = []
   const notice = (text: string) => void notices.push(text)
@@ -59,7 +67,7 @@ t.test('a jump is kept by the log and by the state', async (t) => {
   let engine = await createFileEngine(optionsFor(files))
   const reopen = async (isFlushed: boolean): Promise<FileEngine> => {
     if (isFlushed) await engine.flush()
-    // Nothing is closed, as after a kill.
+    // Nothing is closed before the copy is made, as if the process was killed.
     files = files.afterCrash(false)
     return openFileEngine(optionsFor(files))
   }
@@ -77,14 +85,14 @@ t.test('a jump is kept by the log and by the state', async (t) => {
     await engine.write((writer) => writer.storeTime())
     t.equal(await state(), 'settling')
     engine = await reopen(isFlushed)
-    t.equal(await state(), 'settling', 'after it was opened again')
+    t.equal(await state(), 'settling', 'the jump is known after the vault was opened again')
     clock.set(clock() + HOUR)
     t.equal(await state(), 'steady')
     clock.set(clock() - DAY)
     t.equal(await state(), 'jumped')
     await engine.write((writer) => writer.put(draftOf({ name: `${name} back` })))
     engine = await reopen(isFlushed)
-    t.equal(await state(), 'settling', 'a clock that went back is kept too')
+    t.equal(await state(), 'settling', 'a jump back is stored too')
     t.match(notices.splice(0), [/23 hours ahead of the clock/])
     await engine.write((writer) => writer.storeTime({ isTrusted: true }))
     t.equal(await state(), 'steady')
@@ -98,7 +106,7 @@ t.test('a jump is kept by the log and by the state', async (t) => {
   await engine.close()
 })
 
-t.test('a server whose clock jumps while it runs purges an hour later', async (t) => {
+t.test('a server whose clock jumps while it runs purges expired tokens an hour later', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'coffer-time-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
   let now = START
@@ -122,7 +130,11 @@ t.test('a server whose clock jumps while it runs purges an hour later', async (t
   t.equal(await app.sweep(), 0)
   now -= 200 * DAY
   t.equal(await app.sweep(), 0)
-  t.equal((await ask('token get', { id: 'long' })).id, 'long', 'a jump that is reversed loses nothing')
+  t.equal(
+    (await ask('nothing is lost if the clock jumps and then jumps back', { id: 'long' })).id,
+    'long',
+    'a jump that is reversed loses nothing',
+  )
   now += 200 * DAY
   t.equal(await app.sweep(), 0)
   now += HOUR
@@ -130,6 +142,10 @@ t.test('a server whose clock jumps while it runs purges an hour later', async (t
   await app.close()
   now -= DAY
   const again = await openVault(place, key.choose)
-  t.match(notices, [/23 hours ahead|24 hours ahead|1 days ahead/], 'the server reports it when it starts')
+  t.match(
+    notices,
+    [/23 hours ahead|24 hours ahead|1 days ahead/],
+    'the server reports the jump when it starts',
+  )
   await again.close()
 })

@@ -1,4 +1,4 @@
-/** A copy counts only after it was read back and equals what was sent. */
+/** A copy of rows is accepted only after it was read back and equals the original. */
 import t from 'tap'
 import type { Row } from '../../src/storage/engine.js'
 import { copyAndVerify } from '../../src/storage/vault-rows.js'
@@ -27,7 +27,7 @@ function copy(changed: (rows: Row[]) => Row[], progress = (_: number, __: number
   return copyAndVerify({ count: 3, rows: sent }, target, mac, progress)
 }
 
-t.test('a copy returns the number and digest of its rows, in any order', async (t) => {
+t.test('a copy returns the number and the digest of its rows, in any order of the rows', async (t) => {
   const steps: number[][] = []
   const turned = (all: Row[]) => all.toReversed().map((row) => ({ ...row, keys: new Uint8Array(0) }))
   const arrived = await copy(turned, (...step) => steps.push(step))
@@ -36,7 +36,7 @@ t.test('a copy returns the number and digest of its rows, in any order', async (
   t.strictSame(steps, [[3, 3]])
 })
 
-t.test('a copy that differs from what was sent is refused', async (t) => {
+t.test('a copy that differs from the original is refused', async (t) => {
   const changes = [{ seq: 9 }, { rev: 9 }, { expires: 9 }, { tenant: 2 }, { sealed: Buffer.from('x') }]
   for (const changed of [
     (all: Row[]) => all.slice(1),

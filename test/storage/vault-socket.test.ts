@@ -20,7 +20,7 @@ import { nodeFiles } from '../../src/storage/node-files.js'
 
 const key = (byte: number) => createMac(nativePrimitives, new Uint8Array(32).fill(byte))
 
-/** A directory of a vault, with the options that both sides need to connect. */
+/** Creates the directory of a vault. Returns the options that both sides need to connect. */
 function place(t: Test, name = 'v'): ConnectOptions {
   const root = mkdtempSync(join(tmpdir(), 'coffer-handover-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))
@@ -33,13 +33,13 @@ function place(t: Test, name = 'v'): ConnectOptions {
 
 const echo = async (message: unknown) => ({ echo: message })
 
-t.test('the owner of the vault answers a command, message after message', async (t) => {
+t.test('the owner of the vault answers every message of a command', async (t) => {
   const options = place(t)
   const listener = await serveVaultSocket(options, echo)
   t.equal(
     statSync(join(options.directory, 'socket')).mode & 0o777,
     0o600,
-    'only the owner can use the socket',
+    "only the owner's user may use the socket",
   )
   const peer = await connectToVault(options)
   const other = await connectToVault(options)
@@ -52,7 +52,7 @@ t.test('the owner of the vault answers a command, message after message', async 
   peer?.close()
   other?.close()
   await listener.close()
-  t.equal(await connectToVault(options), undefined, 'nobody listens any more')
+  t.equal(await connectToVault(options), undefined, 'no process listens any more')
 })
 
 t.test('a client without the key is not heard, and a server without the key gets no message', async (t) => {
@@ -69,14 +69,14 @@ t.test('a client without the key is not heard, and a server without the key gets
       socket.resume()
     })
   }
-  t.same(asked, [], 'none of its messages was handled')
+  t.same(asked, [], 'no message of the client without the key was handled')
   const peer = await connectToVault(options)
   t.ok(peer, 'a client with the key is still served')
   peer?.close()
   await listener.close()
 })
 
-t.test('the socket of a dead owner does not answer and is taken over', async (t) => {
+t.test('the socket of a dead owner does not answer, and the next owner takes it over', async (t) => {
   const options = place(t)
   writeFileSync(join(options.directory, 'socket'), join(tmpdir(), 'coffer-no-such-socket'), { mode: 0o600 })
   t.equal(await connectToVault(options), undefined)
@@ -87,7 +87,7 @@ t.test('the socket of a dead owner does not answer and is taken over', async (t)
   await listener.close()
 })
 
-t.test('a copy of a vault does not reach the owner of the original', async (t) => {
+t.test('a client of a copied vault does not reach the owner of the original vault', async (t) => {
   const options = place(t)
   const asked: unknown[] = []
   const listener = await serveVaultSocket(options, async (message) => asked.push(message))
@@ -99,7 +99,7 @@ t.test('a copy of a vault does not reach the owner of the original', async (t) =
 })
 
 t.test(
-  'a path that is too long for a socket is reached through a link, which is removed at once',
+  'a path that is too long for a socket is reached through a link that is removed at once',
   async (t) => {
     const options = place(t, 'x'.repeat(120))
     const links = () => readdirSync(tmpdir()).filter((name) => /^coffer-.{6}$/.test(name)).length
@@ -115,7 +115,7 @@ t.test(
   },
 )
 
-t.test('closing answers the questions that arrived, and refuses later ones', async (t) => {
+t.test('closing the socket answers the messages that have arrived and refuses later messages', async (t) => {
   const options = place(t)
   let finish: (() => void) | undefined
   const listener = await serveVaultSocket(options, async () => {
@@ -134,7 +134,7 @@ t.test('closing answers the questions that arrived, and refuses later ones', asy
   await t.rejects(peer?.ask('late') ?? Promise.resolve(), { code: 'unavailable' })
 })
 
-t.test('a server that answers nobody is not waited for, but a slow server is', async (t) => {
+t.test('a client does not wait for a server that answers nobody, but waits for a slow server', async (t) => {
   const found = place(t)
   let probes = 0
   const options = Object.defineProperty({ ...found, probeMs: 5 }, 'limitMs', {
@@ -153,9 +153,9 @@ t.test('a server that answers nobody is not waited for, but a slow server is', a
   const asked = peer!.ask('slow')
   while (probes < 5) await new Promise(setImmediate)
   finish()
-  t.equal(await asked, 'done', 'a slow answer arrives')
+  t.equal(await asked, 'done', 'the slow answer arrives')
 
-  // Like a stopped process: the system accepts connections for it, but it sends nothing.
+  // This server behaves like a stopped process: the system accepts its connections, but the process sends nothing.
   const [socket, silent] = ['socket', 'silent'].map((name) => join(options.directory, name)) as [
     string,
     string,

@@ -1,4 +1,6 @@
-/** A file gets its name only when it is complete, even if the process, the machine or the disk fails at any step. */
+/**
+ * A file gets its final name only when it is complete, even if the process, the machine or the disk fails at any step.
+ */
 import fs, {
   existsSync,
   mkdtempSync,
@@ -33,7 +35,7 @@ function createPlace(t: Test): string {
   return place
 }
 
-t.test('an incomplete file is never found under its name', async (t) => {
+t.test('an incomplete file never has its final name', async (t) => {
   const works = {
     new: (files: Files) => writeNew(files, '/home/file', TEXT, 'n'),
     over: (files: Files) => writeOver(files, '/home/file', TEXT, 'n'),
@@ -82,7 +84,7 @@ t.test('an existing file is not replaced, even if it appeared during the write',
   t.equal(files.contents().size, 1)
 })
 
-t.test('a file system without hard links gives the same guarantees', async (t) => {
+t.test('on a file system without hard links the same guarantees hold', async (t) => {
   for (const code of ['EPERM', 'ENOTSUP']) {
     const files = createDisk()
     files.link = (_, to) => {
@@ -115,7 +117,7 @@ t.test('on a real disk the file is private, and its name may have the maximum le
   t.equal(readdirSync(place).length, 2)
 })
 
-t.test('a file whose mode cannot be set is not left', (t) => {
+t.test('a file whose mode cannot be set is removed', (t) => {
   const place = createPlace(t)
   const { fchmodSync } = fs
   t.teardown(() => {

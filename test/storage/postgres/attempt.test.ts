@@ -12,41 +12,47 @@ import {
 
 const REASONS: readonly Reason[] = ['conflict', 'taken', 'stale', 'moments', 'writes', 'logs']
 
-t.test('a read is repeated as a snapshot or a change, and no attempt is repeated as a read', async (t) => {
-  const next = (mode: Plan['mode'], reason: Reason) => nextPlan({ ...READ, mode }, reason).mode
-  const table = Object.fromEntries(
-    REASONS.map((reason) => [
-      reason,
-      [next('read', reason), next('snapshot', reason), next('change', reason)],
-    ]),
-  )
-  const same = ['read', 'snapshot', 'change']
-  t.strictSame(table, {
-    conflict: same,
-    taken: same,
-    stale: same,
-    logs: same,
-    // A change has no collision of this kind.
-    moments: ['snapshot', 'snapshot', 'snapshot'],
-    writes: ['change', 'change', 'change'],
-  })
-})
+t.test(
+  'a read may be repeated as a snapshot or as a change, but neither of them is repeated as a read',
+  async (t) => {
+    const next = (mode: Plan['mode'], reason: Reason) => nextPlan({ ...READ, mode }, reason).mode
+    const table = Object.fromEntries(
+      REASONS.map((reason) => [
+        reason,
+        [next('read', reason), next('snapshot', reason), next('change', reason)],
+      ]),
+    )
+    const same = ['read', 'snapshot', 'change']
+    t.strictSame(table, {
+      conflict: same,
+      taken: same,
+      stale: same,
+      logs: same,
+      // A change cannot have a collision of this kind.
+      moments: ['snapshot', 'snapshot', 'snapshot'],
+      writes: ['change', 'change', 'change'],
+    })
+  },
+)
 
-t.test('log entries that one attempt stored are stored by the next attempt', async (t) => {
+t.test('after an attempt has sent log entries, each later attempt sends its log entries too', async (t) => {
   for (const reason of REASONS) t.equal(nextPlan({ ...CHANGE, hasSentLogs: true }, reason).hasSentLogs, true)
 })
 
-t.test('only units that collide with others pause, longer with each attempt, up to 200 ms', async (t) => {
-  for (const reason of ['stale', 'moments', 'writes', 'logs'] as const) t.equal(pauseMs(reason, 9, 1), 0)
-  for (const reason of ['conflict', 'taken'] as const) {
-    const longest = [1, 2, 3, 6, 7, 1000].map((attempt) => pauseMs(reason, attempt, 1))
-    t.strictSame(longest, [4, 8, 16, 128, 200, 200])
-    t.equal(pauseMs(reason, 1, 0), 2, 'at least half of the full pause')
-  }
-})
+t.test(
+  'only a unit that collides with others pauses before it runs again, longer after each attempt, up to 200 ms',
+  async (t) => {
+    for (const reason of ['stale', 'moments', 'writes', 'logs'] as const) t.equal(pauseMs(reason, 9, 1), 0)
+    for (const reason of ['conflict', 'taken'] as const) {
+      const longest = [1, 2, 3, 6, 7, 1000].map((attempt) => pauseMs(reason, attempt, 1))
+      t.strictSame(longest, [4, 8, 16, 128, 200, 200])
+      t.equal(pauseMs(reason, 1, 0), 2, 'the pause is at least half of the full pause')
+    }
+  },
+)
 
 t.test(
-  'a unit runs again for 5 s, for 60 s if it deletes a tenant, and 5 times for a taken id',
+  'a unit runs again for 5 s, or for 60 s if it deletes a tenant, or 5 times if its id exists',
   async (t) => {
     const outcome = (taken: number, ms: number, dropsTenant: boolean) => {
       try {

@@ -6,12 +6,12 @@ const entry = (tenant = 1) => ({ tenant, bytes: 1, time: 0 })
 const sizes = (batches: readonly { tenant: number; entries: readonly object[] }[]) =>
   batches.map(({ tenant, entries }) => `${tenant}: ${entries.length}`)
 
-t.test('entries of reads are one batch for each tenant, until these batches are closed', async (t) => {
+t.test('entries of reads form one batch for each tenant until these batches are closed', async (t) => {
   const batches = open()
   for (const tenant of [1, 2, 1]) batches.addRead(entry(tenant))
   const closed = batches.closeReads()
   t.strictSame(sizes(closed), ['1: 2', '2: 1'])
-  t.equal(closed[0]!.entries[0]!.time, 5, 'the time is that of the clock')
+  t.equal(closed[0]!.entries[0]!.time, 5, 'the batch has the time of the clock')
   batches.addRead(entry())
   t.strictSame(sizes(batches.closeReads()), ['1: 2', '2: 1', '1: 1'])
   batches.removeReads(2)
@@ -26,7 +26,7 @@ t.test('an entry of a read is never added to a batch that is older than a commit
   t.strictSame(sizes(batches.closeReads()), ['1: 1', '1: 1'])
 })
 
-t.test('each batch has a unique name and a later time than the batches before', async (t) => {
+t.test('each batch has a unique name and a later time than all batches before it', async (t) => {
   const batches = open()
   const made = Array.from({ length: 50 }, () => batches.addCommit([entry()])[0]!)
   t.equal(new Set(made.map(({ id }) => Buffer.from(id).toString('hex'))).size, 50)
@@ -34,7 +34,7 @@ t.test('each batch has a unique name and a later time than the batches before', 
   t.ok(batches.nextMoment() > made.at(-1)!.written)
 })
 
-t.test('the oldest batch is the oldest unstored one, of reads or of commits', async (t) => {
+t.test('the oldest batch is the oldest unstored batch, whether of reads or of commits', async (t) => {
   const batches = open()
   t.equal(batches.oldest, undefined)
   const [commit] = batches.addCommit([entry()])

@@ -12,38 +12,44 @@ const key = (id: number, kind = KIND) => ({ kind, tenant: 1, id: new Uint8Array(
 const found = (id: number, rev: number, kind = KIND) => ({ ...name(id, kind), rev }) as FoundRow
 
 const open = (mode: Plan['mode'] = 'change') => new ReadSet(mode, new Set([CACHED]))
-/** Formats preconditions as `action id was`. */
+/** Formats each precondition as `action id was`. */
 const list = (reads: Pick<ReadSet, 'preconditions'>) =>
   [...reads.preconditions.values()].map(({ action, id, was }) =>
     [action === CHECK ? 'row' : action === COUNT ? 'key' : action, id[0], was].join(' '),
   )
 
-t.test('a read has one statement for rows that are not cached, other plans have any number', async (t) => {
-  /** `c` reads cached rows, `r` other rows. The second text says which of the statements may be sent. */
-  const table: [Plan['mode'], string, string, hasMoment: boolean, spansMoments: boolean][] = [
-    ['read', '', '', false, false],
-    ['read', 'c', 'y', false, false],
-    ['read', 'ccrcc', 'yyyyy', true, false],
-    ['read', 'rr', 'yn', true, true],
-    ['read', 'crcr', 'yyyn', true, true],
-    ['snapshot', 'c', 'y', true, false],
-    ['snapshot', 'crrr', 'yyyy', true, false],
-    ['change', 'c', 'y', false, false],
-    ['change', 'r', 'y', true, false],
-    ['change', 'rcr', 'yyy', true, true],
-  ]
-  for (const [mode, statements, expected, hasMoment, spansMoments] of table) {
-    const reads = open(mode)
-    const allowed = [...statements].map((each) => (reads.beginStatement(each === 'c') ? 'y' : 'n')).join('')
-    t.strictSame(
-      [allowed, reads.hasMoment, reads.spansMoments],
-      [expected, hasMoment, spansMoments],
-      `${mode} ${statements}`,
-    )
-  }
-})
+t.test(
+  'a read may send one statement for rows that are not cached, and other plans may send any number',
+  async (t) => {
+    /**
+     * Columns: plan, statements, expected, hasMoment, spansMoments. In the statements, `c` reads cached rows and `r`
+     * reads other rows. In the expected text, `y` or `n` says whether that statement may be sent.
+     */
+    const table: [Plan['mode'], string, string, hasMoment: boolean, spansMoments: boolean][] = [
+      ['read', '', '', false, false],
+      ['read', 'c', 'y', false, false],
+      ['read', 'ccrcc', 'yyyyy', true, false],
+      ['read', 'rr', 'yn', true, true],
+      ['read', 'crcr', 'yyyn', true, true],
+      ['snapshot', 'c', 'y', true, false],
+      ['snapshot', 'crrr', 'yyyy', true, false],
+      ['change', 'c', 'y', false, false],
+      ['change', 'r', 'y', true, false],
+      ['change', 'rcr', 'yyy', true, true],
+    ]
+    for (const [mode, statements, expected, hasMoment, spansMoments] of table) {
+      const reads = open(mode)
+      const allowed = [...statements].map((each) => (reads.beginStatement(each === 'c') ? 'y' : 'n')).join('')
+      t.strictSame(
+        [allowed, reads.hasMoment, reads.spansMoments],
+        [expected, hasMoment, spansMoments],
+        `${mode} ${statements}`,
+      )
+    }
+  },
+)
 
-t.test('the first revision and the first number are the preconditions', async (t) => {
+t.test('the first revision and the first count that were read become the preconditions', async (t) => {
   const reads = open()
   reads.addPage([found(1, 10), found(2, 20)] as never)
   reads.addRow(name(1), found(1, 11))
@@ -58,7 +64,7 @@ t.test('the first revision and the first number are the preconditions', async (t
   t.strictSame([reads.countOf(key(7)), reads.countOf(key(8))], [2, undefined])
 })
 
-t.test('cached rows and rows of a log are no preconditions, and are still read once', async (t) => {
+t.test('cached rows and rows of a log become no preconditions, and are read only once', async (t) => {
   const reads = open()
   for (const kind of [CACHED, LOG_ROWS]) {
     reads.addRow(name(1, kind), found(1, 10, kind))
@@ -68,19 +74,19 @@ t.test('cached rows and rows of a log are no preconditions, and are still read o
   t.strictSame(list(reads), [])
 })
 
-t.test('a missing row is remembered, and a row that changes is read again', async (t) => {
+t.test('a missing row is remembered, and a row that has changed is read again', async (t) => {
   const reads = open()
   t.notOk(reads.hasRow(name(1)))
   reads.addRow(name(1), undefined)
   t.ok(reads.hasRow(name(1)))
   reads.forget(name(1))
   t.notOk(reads.hasRow(name(1)))
-  t.strictSame(list(reads), [], 'the change itself is compared instead')
+  t.strictSame(list(reads), [], 'the change of the row is compared instead of the read')
   reads.requireRevision(name(1), 5)
   t.strictSame(list(reads), ['row 1 5'])
 })
 
-t.test('numbers of rows are returned by kind, once', async (t) => {
+t.test('row numbers are returned for each kind, and only once', async (t) => {
   const reads = open()
   reads.addRow(name(1), found(1, 10))
   for (const kind of [KIND, 3]) reads.addCount(key(kind, kind), 0)

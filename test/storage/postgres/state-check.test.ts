@@ -7,34 +7,37 @@ const state = (changes: number, generation = 1) => ({
   times: { time: 0, last: 0, since: 0, until: 0 },
 })
 
-t.test('an answer is accepted if no used record and no key slot has changed', async (t) => {
-  /** `uses`: the attempt has used cached records. */
-  const table: [uses: boolean, changes: number, generation: number, isAccepted: boolean][] = [
-    [false, 5, 1, true],
-    [false, 6, 1, true],
-    [false, 5, 2, false],
-    [true, 5, 1, true],
-    [true, 6, 1, false],
-    [true, 4, 1, false],
-    [true, 5, 2, false],
-  ]
-  for (const [uses, changes, generation, isAccepted] of table) {
-    const check = new StateCheck(state(5))
-    if (uses) t.equal(check.useCache(), 5)
-    t.equal(check.accept(state(changes, generation)), isAccepted, `${[uses, changes, generation]}`)
-    t.equal(check.state.changes, isAccepted ? changes : 5)
-  }
-})
+t.test(
+  'an answer is accepted unless a cached record that was used, or a key slot, has changed',
+  async (t) => {
+    /** `uses`: the attempt has used cached records. */
+    const table: [uses: boolean, changes: number, generation: number, isAccepted: boolean][] = [
+      [false, 5, 1, true],
+      [false, 6, 1, true],
+      [false, 5, 2, false],
+      [true, 5, 1, true],
+      [true, 6, 1, false],
+      [true, 4, 1, false],
+      [true, 5, 2, false],
+    ]
+    for (const [uses, changes, generation, isAccepted] of table) {
+      const check = new StateCheck(state(5))
+      if (uses) t.equal(check.useCache(), 5)
+      t.equal(check.accept(state(changes, generation)), isAccepted, `${[uses, changes, generation]}`)
+      t.equal(check.state.changes, isAccepted ? changes : 5)
+    }
+  },
+)
 
-t.test('a commit requires the counter only if cached records were used', async (t) => {
+t.test('a commit requires an unchanged counter only if cached records were used', async (t) => {
   const check = new StateCheck(state(5))
   t.strictSame(check.expected, { generation: 1, changes: -1 })
   check.accept(state(6))
-  t.equal(check.useCache(), 6, 'the counter of the last answer')
+  t.equal(check.useCache(), 6, 'the required counter is the counter of the last answer')
   t.strictSame(check.expected, { generation: 1, changes: 6 })
 })
 
-t.test('cached records that no answer has confirmed need an own statement', async (t) => {
+t.test('cached records that no answer has confirmed need a statement of their own', async (t) => {
   const check = new StateCheck(state(5))
   t.notOk(check.needsConfirmation)
   check.useCache()

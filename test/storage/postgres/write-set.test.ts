@@ -14,7 +14,7 @@ function filled() {
   return writes
 }
 
-t.test('changes are found by a prefix of their names until they are sent', async (t) => {
+t.test('changes can be found by a prefix of their names until they are sent', async (t) => {
   const writes = filled()
   const table: [prefix: string, isFound: boolean][] = [
     ['', true],
@@ -30,13 +30,13 @@ t.test('changes are found by a prefix of their names until they are sent', async
   t.notOk(writes.hasUnsentWith(''))
 })
 
-t.test('changes of one kind or of all kinds are taken once, in order', async (t) => {
+t.test('changes of one kind or of all kinds are taken in order, and only once', async (t) => {
   const writes = filled()
   writes.add(createChange(INSERT, name(3)))
   const taken = (kind?: number) => [...writes.take(kind).values()].map(({ id }) => id[0])
   t.strictSame(taken(1), [1, 3])
   t.strictSame(taken(1), [])
-  // The pending entries of chain 2 do not count as a row of kind 2.
+  // The pending log entries of chain 2 do not count as a row of kind 2.
   t.strictSame(taken(2), [2])
   t.strictSame(taken(), [0])
 })
@@ -49,7 +49,7 @@ t.test('pending log entries do not count as changed rows', async (t) => {
   t.ok(writes.hasUnsentWith(''))
 })
 
-t.test('kinds stay changed after their changes are sent', async (t) => {
+t.test('kinds still count as changed after their changes are sent', async (t) => {
   const writes = filled()
   t.strictSame(
     writes.unsentRows().map(({ was }) => was),
