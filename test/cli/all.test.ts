@@ -1,15 +1,15 @@
-/** `--all` prints all pages of every list. */
+/** With `--all`, every list prints all of its pages. */
 import t from 'tap'
 import { hasCommand } from '../../src/cli/command-tree.js'
 import { isPaged } from '../../src/framework/page.js'
 import { registry } from '../../src/operations/all.js'
 import { createVaultHome, type Home, testVault } from './home.js'
 
-/** Required arguments of lists. */
+/** The required arguments of lists. */
 const ARGS: Readonly<Record<string, readonly string[]>> = { 'token children': ['parent'] }
 const PAGED = registry.operations.filter((each) => hasCommand(each) && isPaged(each.input))
 
-/** A vault with at least two records of everything that has a list. */
+/** Fills a vault with at least two records of every kind that has a list. */
 async function fill(home: Home): Promise<void> {
   const make = async (line: string, ...bodies: object[]) => {
     for (const body of bodies) await home.json(line, { stdin: JSON.stringify(body) })
@@ -43,16 +43,19 @@ t.test('every list prints all of its pages, as a table, as JSON and as lines', a
     const list = [...name.split(' '), ...(ARGS[name] ?? []), '--size', '1']
     const lines = async (more: readonly string[]) =>
       (await home.run([...list, ...more])).stdout.split('\n').length - 1
-    t.equal(await lines(['-o', 'id']), 1, `a page of ${name}`)
+    t.equal(await lines(['-o', 'id']), 1, `one page of ${name} has one row`)
     const count = await lines(['-o', 'id', '--all'])
-    t.ok(count > 1, `${name} -o id`)
-    t.ok((await lines(['-o', 'ndjson', '--all'])) >= count, `${name} -o ndjson`)
-    t.ok((await lines(['-o', 'table', '--all'])) >= count, `${name} -o table`)
-    t.ok((await home.json([...list, '--all'])).data.length >= count, `${name} -o json`)
+    t.ok(count > 1, `all pages of ${name} have more than one row`)
+    t.ok((await lines(['-o', 'ndjson', '--all'])) >= count, `all rows of ${name} are printed with -o ndjson`)
+    t.ok((await lines(['-o', 'table', '--all'])) >= count, `all rows of ${name} are printed with -o table`)
+    t.ok(
+      (await home.json([...list, '--all'])).data.length >= count,
+      `all rows of ${name} are printed with -o json`,
+    )
   }
 })
 
-testVault('one delivery is printed completely, with and without --all', async (t, home) => {
+testVault('a single delivery is printed completely, with and without --all', async (t, home) => {
   await fill(home)
   const [delivery] = (await home.json('webhook deliveries --all')).data
   t.equal((await home.json(['webhook', 'deliveries', delivery.id, '--all'])).id, delivery.id)

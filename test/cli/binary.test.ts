@@ -12,7 +12,7 @@ const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
 
 t.setTimeout(400_000)
 
-t.test('a command ends well if a stream is closed, empty, full or closed early', async (t) => {
+t.test('a command ends properly if one of its streams is closed, empty, full or closed early', async (t) => {
   const machine = await createMachine(t)
   const body = JSON.stringify({ type: 'token', data: 'x'.repeat(200_000), mask: '{{ data }}', id: 'large' })
   t.equal((await machine.coffer(['token', 'create', '--output', 'id'], body)).code, 0)
@@ -33,7 +33,7 @@ t.test('a command ends well if a stream is closed, empty, full or closed early',
   t.equal(code, 0, 'the command does not wait for a standard input that stays open')
 })
 
-t.test('a command of tokens loads one part of the bundle and does not read standard input', async (t) => {
+t.test('a token command loads one part of the bundle and does not read standard input', async (t) => {
   const machine = await createMachine(t)
   const stdin = CARD.replace('{', '{"id":"one",')
   t.equal((await machine.coffer(['token', 'create', '--output', 'id'], stdin)).code, 0)
@@ -66,38 +66,44 @@ t.test('a command of tokens loads one part of the bundle and does not read stand
     t.same(JSON.parse(readFileSync(found, 'utf8')), expected, line)
   }
   const bundle = readFileSync(new URL('../../coffer.cjs', import.meta.url), 'utf8')
-  t.notMatch(bundle, 'schema with key or id', 'the compiler of ajv is not loaded')
+  t.notMatch(bundle, 'schema with key or id', 'the bundle does not contain the compiler of ajv')
   t.notMatch(bundle, 'lockdown(', 'ses is not loaded')
 })
 
-t.test('a signal ends a command at once, also while it draws or waits for its reader', async (t) => {
-  const machine = await createMachine(t)
-  const dataOf = (at: number) => (at === 7 ? 'x'.repeat(300_000) : 'y')
-  const tokens = Array.from({ length: 20 }, (_, at) => ({
-    type: 'token',
-    data: dataOf(at),
-    mask: '{{ data }}',
-  }))
-  t.equal((await machine.coffer(['token', 'tokenize'], JSON.stringify(tokens))).code, 0)
-  for (const [output, signal] of [
-    ['table', 'SIGINT'],
-    ['json', 'SIGTERM'],
-    ['ndjson', 'SIGINT'],
-    ['csv', 'SIGTERM'],
-  ] as const) {
-    // Nobody reads, so the pipe fills up before the output ends.
-    const child = machine.start(['token', 'list', '--all', '--output', output])
-    child.stdout?.pause()
-    await new Promise((resolve) => child.stdout?.once('readable', resolve))
-    const killing = setTimeout(() => child.kill('SIGKILL'), 10_000)
-    child.kill(signal)
-    const how = await new Promise((resolve) => child.on('exit', (code, by) => resolve(by ?? code)))
-    clearTimeout(killing)
-    child.stdout?.destroy()
-    t.ok(how === signal || how === 130, `${output} ended by ${how}`)
-  }
-  t.match(await machine.coffer(['token', 'list', '--size', '1', '--output', 'id']), { code: 0, stderr: /^$/ })
-})
+t.test(
+  'a signal ends a command at once, even while it draws a question or waits for its reader',
+  async (t) => {
+    const machine = await createMachine(t)
+    const dataOf = (at: number) => (at === 7 ? 'x'.repeat(300_000) : 'y')
+    const tokens = Array.from({ length: 20 }, (_, at) => ({
+      type: 'token',
+      data: dataOf(at),
+      mask: '{{ data }}',
+    }))
+    t.equal((await machine.coffer(['token', 'tokenize'], JSON.stringify(tokens))).code, 0)
+    for (const [output, signal] of [
+      ['table', 'SIGINT'],
+      ['json', 'SIGTERM'],
+      ['ndjson', 'SIGINT'],
+      ['csv', 'SIGTERM'],
+    ] as const) {
+      // Nobody reads the pipe, so it fills up before the command has written everything.
+      const child = machine.start(['token', 'list', '--all', '--output', output])
+      child.stdout?.pause()
+      await new Promise((resolve) => child.stdout?.once('readable', resolve))
+      const killing = setTimeout(() => child.kill('SIGKILL'), 10_000)
+      child.kill(signal)
+      const how = await new Promise((resolve) => child.on('exit', (code, by) => resolve(by ?? code)))
+      clearTimeout(killing)
+      child.stdout?.destroy()
+      t.ok(how === signal || how === 130, `${output} ended by ${how}`)
+    }
+    t.match(await machine.coffer(['token', 'list', '--size', '1', '--output', 'id']), {
+      code: 0,
+      stderr: /^$/,
+    })
+  },
+)
 
 t.test('a signal ends a command that waits for more input', async (t) => {
   const machine = await createMachine(t)
@@ -114,7 +120,7 @@ t.test('a signal ends a command that waits for more input', async (t) => {
   execFileSync('mkfifo', [pipe])
   for (const line of ['seed apply pipe', 'token import pipe']) {
     const child = machine.start(line.split(' '))
-    // A writer that writes nothing. It opens when the command reads.
+    // This writer writes nothing. Opening it waits until the command opens the pipe to read.
     const writer = await openFile(pipe, 'w')
     await end(child)
     await writer.close()
@@ -123,12 +129,12 @@ t.test('a signal ends a command that waits for more input', async (t) => {
   child.stdin!.on('error', () => {})
   child.stdin!.write('{"type":"token","data":"a"}\n'.repeat(2001))
   const state = join(machine.place, 'state')
-  // The first line of the file names the run.
+  // The first line of the file names the run. The file has more lines once rows are imported.
   while (!existsSync(state) || readFileSync(state, 'utf8').split('\n').length <= 2001) await pause(10)
   t.match(await end(child), /Interrupted after 2,000 rows/)
 })
 
-t.test('a server never writes a core dump, or doctor says that it cannot prevent one', async (t) => {
+t.test('a server never writes a core dump, or doctor says that the server cannot prevent it', async (t) => {
   const machine = await createMachine(t)
   const most = 'ulimit -c $(ulimit -Hc)'
   const words = `'${process.execPath}' '${PROGRAM}' serve --ephemeral --port 0 --log none`
@@ -148,13 +154,13 @@ t.test('a server never writes a core dump, or doctor says that it cannot prevent
   // Core dump handlers ignore the limit, so the filter must exclude all memory.
   t.match(filter ?? '0', /^0+$/)
   const bare = 'mkdir -p bin; export PATH=$PWD/bin'
-  // If the system allows no core dumps, the server says nothing.
+  // If the system allows no core dumps, the server prints no warning.
   const { stdout } = await machine.bash('ulimit -Hc')
   t.equal((await findings(`${bare}; ${most}`)).includes('ulimit -c 0'), stdout.trim() !== '0')
   t.notMatch(await findings(`${bare}; ulimit -c 0`), 'ulimit')
 })
 
-t.test('a command ends after 10 s and says what to do if the server is stopped', async (t) => {
+t.test('if the server is stopped, a command ends after 10 s and says what to do', async (t) => {
   const machine = await createMachine(t)
   const server = machine.start(['serve', '--port', '0', '--log', 'none'])
   const ended = waitFor(server)
@@ -176,8 +182,8 @@ t.test('a command ends after 10 s and says what to do if the server is stopped',
   await ended
 })
 
-/** A short run of the kills. `npm run test:soak` runs it for longer. */
-t.test('servers and commands that are killed lose nothing acknowledged', async (t) => {
+/** A short run of the kill test. `npm run test:soak` runs it for a longer time. */
+t.test('servers and commands that are killed lose no acknowledged token', async (t) => {
   const { kills, acknowledged, faults } = await killCommands(4_000)
   t.comment(JSON.stringify({ kills, acknowledged }))
   t.strictSame(faults, [])

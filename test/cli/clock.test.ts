@@ -1,4 +1,4 @@
-/** Wrong clocks. Expiry follows the clock, but nothing is deleted shortly after the clock jumped. */
+/** Wrong clocks. Expiry follows the clock, but the vault deletes nothing shortly after its clock has jumped. */
 import t, { type Test } from 'tap'
 import { createHome } from './home.js'
 
@@ -20,9 +20,9 @@ async function createBench(t: Test) {
     ...{ home, clock, json },
     run: (line: string, more = {}) => home.run(line, { ...shape, ...more }),
     create: (token: object) => home.createToken(token, shape),
-    /** The ids that a list shows. */
+    /** Returns the ids that a list shows. */
     ids: async () => ((await json('token list')) as Listed).data.map(({ id }) => id),
-    /** The purged tokens, according to the log. */
+    /** Returns the purged tokens, according to the log. */
     purged: async () => {
       const { data } = (await json('log list --size 1000')) as Listed
       return data.filter(({ message }) => message === 'Token expired').map(({ entity_id }) => entity_id)
@@ -33,7 +33,7 @@ async function createBench(t: Test) {
 const inDays = (days: number) => new Date(START + days * DAY).toISOString()
 const AHEAD = /newest record of this vault is dated 2031-01-15T12:0\d.* 365 days ahead of the clock/
 
-t.test('a write under a clock a year ahead loses nothing once the clock is right again', async (t) => {
+t.test('a write while the clock is a year ahead loses no token once the clock is right again', async (t) => {
   const { clock, json, run, create, ids, purged } = await createBench(t)
   const app = 'app create --name month --type private --permission token:read --expires-at'
   const { key } = await json(`${app} ${inDays(30)}`)
@@ -43,47 +43,66 @@ t.test('a write under a clock a year ahead loses nothing once the clock is right
   t.equal(await asKey(), 0)
 
   clock.now = START + YEAR
-  t.equal(await asKey(), 4, 'a key expires by the clock')
+  t.equal(await asKey(), 4, 'a key expires by the clock of the machine')
   t.same(await ids(), ['keep'], 'an expired token is hidden at once')
   await create({ id: 'ahead' })
-  t.match(await run('token list'), { stderr: /^$/ }, 'no notice while the clock is ahead')
+  t.match(
+    await run('no notice is printed while the clock is ahead'),
+    { stderr: /^$/ },
+    'no notice while the clock is ahead',
+  )
 
   clock.now = START + 5 * MINUTE
   for (let start = 0; start < 2; start++)
-    t.match(await run('token list'), { code: 0, stderr: AHEAD }, 'reported once a start')
+    t.match(
+      await run('the jump is reported once each time the vault is opened'),
+      { code: 0, stderr: AHEAD },
+      'reported once a start',
+    )
   t.equal(await asKey(), 0, 'a key with 30 days left is accepted')
   const made = await create({ id: 'month', expires_at: inDays(30) })
   t.equal(made.created_at.slice(0, 10), '2030-01-15', 'new records have the time of the clock')
-  t.same(await ids(), ['month', 'ahead', 'this-year', 'keep'], 'in the order in which they were written')
+  t.same(
+    await ids(),
+    ['month', 'ahead', 'this-year', 'keep'],
+    'tokens are listed in the order in which they were written',
+  )
   t.same(await purged(), [])
   const query = 'created_at:[2030-01-15 TO 2030-01-16]'
   const { data } = (await json('token search', JSON.stringify({ query }))) as Listed
-  t.equal(data.map(({ id }) => id).join(), 'month,this-year,keep', 'found by their dates')
+  t.equal(data.map(({ id }) => id).join(), 'month,this-year,keep', 'tokens are found by their dates')
   await json('vault compact')
-  t.match(await run('token list'), { code: 0, stderr: /^$/ }, 'no notice after the clock is confirmed')
+  t.match(
+    await run('no notice is printed after the clock is confirmed'),
+    { code: 0, stderr: /^$/ },
+    'no notice after the clock is confirmed',
+  )
   t.match(await json('vault verify'), { ok: true })
   t.match(await json('log verify'), { is_whole: true })
 })
 
-t.test('expired tokens are purged an hour after a jump, or when the clock is confirmed', async (t) => {
-  const { clock, json, create, ids, purged } = await createBench(t)
-  await create({ id: 'keep' })
-  await create({ id: 'week', expires_at: inDays(7) })
-  clock.now = START + 8 * DAY
-  t.same(await ids(), ['keep'])
-  clock.now += 59 * MINUTE
-  await create({ id: 'other' })
-  t.same(await purged(), [], 'a write does not confirm the clock')
-  clock.now += MINUTE
-  await json('token list')
-  t.same(await purged(), ['week'], 'an hour later')
-  await create({ id: 'again', expires_at: inDays(9) })
-  clock.now += 8 * DAY
-  await json('vault compact')
-  t.same(await purged(), ['again', 'week'], 'at once')
-})
+t.test(
+  'expired tokens are purged an hour after a jump of the clock, or when the clock is confirmed',
+  async (t) => {
+    const { clock, json, create, ids, purged } = await createBench(t)
+    await create({ id: 'keep' })
+    await create({ id: 'week', expires_at: inDays(7) })
+    clock.now = START + 8 * DAY
+    t.same(await ids(), ['keep'])
+    clock.now += 59 * MINUTE
+    await create({ id: 'other' })
+    t.same(await purged(), [], 'a write does not confirm the clock')
+    clock.now += MINUTE
+    await json('token list')
+    t.same(await purged(), ['week'], 'tokens are purged an hour later')
+    await create({ id: 'again', expires_at: inDays(9) })
+    clock.now += 8 * DAY
+    await json('vault compact')
+    t.same(await purged(), ['again', 'week'], 'at once')
+  },
+)
 
-t.test('an id cannot be used again shortly after the clock jumped', async (t) => {
+t.test('an id cannot be used again shortly after the clock has jumped', async (t) => {
   const { clock, run, create } = await createBench(t)
   await create({ id: 'week', data: 'old', expires_at: inDays(7) })
   clock.now = START + 8 * DAY

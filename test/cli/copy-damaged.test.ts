@@ -1,5 +1,6 @@
 /**
- * `vault copy --skip-damaged` makes a working vault of the readable part of a damaged one, and reports what is lost.
+ * `vault copy --skip-damaged` creates a working vault from the readable part of a damaged vault, and reports what is
+ * lost.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +9,7 @@ import { createVaultHome, ruleOf } from './home.js'
 
 const SECRET = 'secret-of-token'
 
-/** Five tokens, two links and an application. All are in the log unless `isFlushed`. */
+/** Creates a vault with five tokens, two links and an application. All of them are in the log unless `isFlushed`. */
 async function createBench(t: Test, isFlushed = false) {
   const home = await createVaultHome(t)
   for (let index = 1; index <= 5; index++)
@@ -20,7 +21,7 @@ async function createBench(t: Test, isFlushed = false) {
   const rules = [1, 2].map((priority) => ruleOf('reveal', { priority, container: `/c${priority}/` }))
   const { key } = await home.createApp({ rules })
   if (isFlushed) await home.json(['vault', 'compact'])
-  /** Runs commands in the copy. */
+  /** Runs a command in the copy. */
   const after = async (line: string) => (await home.json(`${line} --vault new`)) as never
   return { home, vault: join(home.place, '.coffer'), key, after }
 }
@@ -31,7 +32,7 @@ function breakByte(path: string, at: number): void {
   writeFileSync(path, bytes)
 }
 
-/** The offset of each frame of the log. */
+/** Returns the offset of each frame of the log. */
 function framesOf(vault: string): { path: string; starts: number[] } {
   const path = join(vault, readdirSync(vault).find((name) => name.startsWith('journal-'))!)
   const bytes = readFileSync(path)
@@ -54,11 +55,11 @@ async function copy({ home, vault }: Awaited<ReturnType<typeof createBench>>) {
   return { report: JSON.parse(stdout), stderr }
 }
 
-t.test('nearly everything in a new vault with one damaged byte is copied', async (t) => {
+t.test('if one byte of a new vault is damaged, nearly everything is copied', async (t) => {
   const bench = await createBench(t)
   const { home, vault, key, after } = bench
   const { path, starts } = framesOf(vault)
-  // Frames: the vault and its tenant, five tokens, two links, the application.
+  // The frames are the vault with its tenant, five tokens, two links, and the application.
   breakByte(path, starts[3]! + 100)
   const advice = /vault verify.*vault copy --skip-damaged --to/s
   t.match(await home.run('token list'), { code: 7, stderr: advice })
@@ -85,7 +86,7 @@ t.test('nearly everything in a new vault with one damaged byte is copied', async
   const asKey = { env: { COFFER_API_KEY: key } }
   t.match(await home.json('token list --vault new', asKey), { pagination: { total_items: 2 } })
   await home.json('token create --vault new', { stdin: '{"id":"tok-3","type":"token","data":"anew"}' })
-  t.match(await after('token children tok-1'), children, 'no old link points to it')
+  t.match(await after('no old link points to the new token'), children, 'no old link points to it')
   t.match(
     await home.run(['vault', 'copy', '--skip-damaged', '--to', vault]),
     { code: 5 },
@@ -93,39 +94,42 @@ t.test('nearly everything in a new vault with one damaged byte is copied', async
   )
 })
 
-t.test('the readable part of damaged tables is copied, and missing required records are made', async (t) => {
-  const bench = await createBench(t, true)
-  const { vault, after, home, key } = bench
-  const folder = join(vault, 'segments')
-  const path = join(folder, readdirSync(folder)[0]!)
-  const sound = readFileSync(path)
-  const totals: number[] = []
-  for (let at = 20; at < sound.length - 700; at += Math.floor(sound.length / 12)) {
-    breakByte(path, at)
-    const { report } = await copy(bench)
-    const { token = 0, tenant = 0, settings = 0, application = 0, api_key = 0 } = report.skipped
-    t.match(await after('vault verify'), { ok: true }, `broken at ${at}`)
-    if (tenant === 0 && report.skipped.unknown === undefined) {
-      t.match(await after('token list'), { pagination: { total_items: 5 - token } })
-      t.match(await after('log verify'), { is_whole: true })
-      const { code } = await home.run(['token', 'get', 'tok-1', '--vault', 'new'], {
-        env: { COFFER_API_KEY: key },
-      })
-      if (token === 0)
-        t.equal(
-          code,
-          settings + application + api_key === 0 ? 0 : 4,
-          'a key is accepted, or the loss is reported',
-        )
-      totals.push(5 - token)
+t.test(
+  'the readable part of damaged tables is copied, and required records that are missing are created',
+  async (t) => {
+    const bench = await createBench(t, true)
+    const { vault, after, home, key } = bench
+    const folder = join(vault, 'segments')
+    const path = join(folder, readdirSync(folder)[0]!)
+    const sound = readFileSync(path)
+    const totals: number[] = []
+    for (let at = 20; at < sound.length - 700; at += Math.floor(sound.length / 12)) {
+      breakByte(path, at)
+      const { report } = await copy(bench)
+      const { token = 0, tenant = 0, settings = 0, application = 0, api_key = 0 } = report.skipped
+      t.match(await after(`the copy works after damage at ${at}`), { ok: true }, `broken at ${at}`)
+      if (tenant === 0 && report.skipped.unknown === undefined) {
+        t.match(await after('token list'), { pagination: { total_items: 5 - token } })
+        t.match(await after('log verify'), { is_whole: true })
+        const { code } = await home.run(['token', 'get', 'tok-1', '--vault', 'new'], {
+          env: { COFFER_API_KEY: key },
+        })
+        if (token === 0)
+          t.equal(
+            code,
+            settings + application + api_key === 0 ? 0 : 4,
+            'the API key is accepted, or its loss is reported',
+          )
+        totals.push(5 - token)
+      }
+      rmSync(join(home.place, 'new'), { recursive: true })
+      writeFileSync(path, sound)
     }
-    rmSync(join(home.place, 'new'), { recursive: true })
-    writeFileSync(path, sound)
-  }
-  t.ok(totals.length > 6 && totals.every((count) => count >= 4), `${totals}`)
-})
+    t.ok(totals.length > 6 && totals.every((count) => count >= 4), `${totals}`)
+  },
+)
 
-t.test('a vault without its state or its log head is copied', async (t) => {
+t.test('a vault without its state or its log head can be copied', async (t) => {
   const young = await createBench(t)
   for (const name of readdirSync(young.vault))
     if (name === 'state' || name.startsWith('head-')) rmSync(join(young.vault, name))
@@ -139,7 +143,11 @@ t.test('a vault without its state or its log head is copied', async (t) => {
   await flushed.home.json(['vault', 'compact'])
   rmSync(join(flushed.vault, 'state'))
   t.match((await copy(flushed)).report, { findings: [{ place: 'state' }] })
-  t.match(await flushed.after('token get tok-1'), { metadata: { a: 'b' } }, 'the newest version')
+  t.match(
+    await flushed.after('the copy has the newest version of the token'),
+    { metadata: { a: 'b' } },
+    'the newest version',
+  )
   t.match(await flushed.after('log verify'), { is_whole: true })
 })
 

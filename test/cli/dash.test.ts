@@ -1,4 +1,4 @@
-/** `-` means standard input or output, or is refused. No command reads or creates a file with the name `-`. */
+/** `-` means standard input or output, or is refused. No command reads or creates a file named `-`. */
 import { readdirSync } from 'node:fs'
 import type { Command } from 'commander'
 import t from 'tap'
@@ -8,10 +8,10 @@ import { registry } from '../../src/operations/all.js'
 import { createHome, type Home, testVault } from './home.js'
 
 const TAKES_FILE = /<(?:file|directory)>/
-/** Flags and variables that read standard input. */
+/** Flags and variables that accept `-` for standard input. */
 const READ = ['--file', '--seed', '--tls-cert', '--tls-key', '--ca']
 
-/** The commands of every noun, with their words. */
+/** Lists the commands of every noun, each with its words. */
 function listLeaves(command: Command, words: readonly string[]): [words: readonly string[], Command][] {
   if (command.commands.length === 0) return [[words, command]]
   return command.commands.flatMap((child) => listLeaves(child, [...words, child.name()]))
@@ -22,7 +22,7 @@ async function isRefused(home: Home, words: readonly string[], message: string):
   return code === 2 && stderr.includes(message) && readdirSync(home.place).length === 0
 }
 
-t.test('every flag that takes a file refuses -, unless it reads standard input', async (t) => {
+t.test('every flag that takes a file refuses -, unless it can read standard input', async (t) => {
   const home = createHome(t)
   let count = 0
   for (const [words, command] of listLeaves(listCommands(registry), []))
@@ -42,7 +42,7 @@ t.test('every flag that takes a file refuses -, unless it reads standard input',
   }
 })
 
-testVault('a file argument cannot be -, except for standard input', async (t, home) => {
+testVault('a file argument cannot be -, unless it means standard input or output', async (t, home) => {
   const before = readdirSync(home.place)
   for (const [line, message] of [
     ['vault backup -', '<file> cannot be -'],

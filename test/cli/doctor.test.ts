@@ -1,4 +1,4 @@
-/** `coffer doctor`: each check fails when it should, and says what to do. */
+/** `coffer doctor`: each check fails when it should, and then says what to do. */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -23,7 +23,7 @@ testVault('a healthy vault passes every check', async (t, home) => {
   const { code, stdout } = await home.run('doctor', { columns: 100 })
   t.match({ code, stdout }, { code: 0, stdout: /^check +state +found/ })
   const isAdvised = /^\S+ +(warning|wrong) /m.test(stdout)
-  t.equal(stdout.split('\n')[0]!.includes('advice'), isAdvised, 'there is no empty column')
+  t.equal(stdout.split('\n')[0]!.includes('advice'), isAdvised, 'no column of the table is empty')
 })
 
 testVault('a failed check names the problem and a remedy, and the exit code is 1', async (t, home) => {
@@ -50,7 +50,7 @@ testVault('a failed check names the problem and a remedy, and the exit code is 1
   t.equal((await home.run('doctor')).code, 0)
 })
 
-testHome('the other checks run without a vault or with one that cannot be opened', async (t, home) => {
+testHome('the other checks run even if there is no vault or the vault cannot be opened', async (t, home) => {
   t.match(await home.run('doctor'), {
     code: 1,
     stdout: /^\[{"check":"node","state":"ok".*},{"check":"vault",[^}]*}\]\n$/,
@@ -65,7 +65,7 @@ testHome('the other checks run without a vault or with one that cannot be opened
 
 const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }
 
-t.test('the confinement of reactor code is reported, with a remedy for what is missing', async (t) => {
+t.test('doctor reports how reactor code is confined, and names a remedy for each missing part', async (t) => {
   const [best = ''] = listWrappers(node, false).filter((words) => words.includes('--user'))
   const whole = { wrapper: best.split(' '), descriptorLimiter: ['/usr/bin/prlimit'] }
   const [state, found] = judgeSandbox(describeSandbox(whole, { ...node, version: '25.0.0' }))
@@ -85,13 +85,16 @@ testVault('doctor reports every part of the confinement that vault status report
   for (const name of Object.keys(reactor_sandbox)) t.ok(found.includes(name.replaceAll('_', ' ')), name)
 })
 
-t.test('unavailable tools of confinement are not used, and other systems are not probed', async (t) => {
-  t.same(await findConfinement({ ...node, platform: 'darwin' }, '/guest.mjs', ['setpriv']), { wrapper: [] })
-  t.same((await findConfinement(node, import.meta.filename, ['no-such-tool --net', ''])).wrapper, [])
-  t.same((await findConfinement(node, '/no/such/guest.mjs', [''])).wrapper, [])
-})
+t.test(
+  'confinement tools that are not available are not used, and other systems are not probed',
+  async (t) => {
+    t.same(await findConfinement({ ...node, platform: 'darwin' }, '/guest.mjs', ['setpriv']), { wrapper: [] })
+    t.same((await findConfinement(node, import.meta.filename, ['no-such-tool --net', ''])).wrapper, [])
+    t.same((await findConfinement(node, '/no/such/guest.mjs', [''])).wrapper, [])
+  },
+)
 
-t.test('root stays root if its bundles are private', async (t) => {
+t.test('for root, the confinement does not change the user if the bundles are private', async (t) => {
   const root = { ...node, isRoot: true }
   t.ok(listWrappers(root, false).some((words) => words.includes('--reuid 65534')))
   t.notOk(listWrappers(root, true).some((words) => words.includes('--reuid')))

@@ -1,4 +1,4 @@
-/** `--explain` shows which rule decides and what the answer would be, and performs nothing. */
+/** `--explain` shows which rule decides and what the answer would be. It performs no operation. */
 import t, { type Test } from 'tap'
 import type { Explanation } from '../../src/framework/caller/explain.js'
 import { createVaultHome, ruleOf } from './home.js'
@@ -64,7 +64,7 @@ t.test('--explain shows how and why a request would be refused', async (t) => {
   t.match(
     list.decisions[0],
     { container: '/general/high/', decided_by: undefined },
-    'why the container is hidden',
+    'the explanation says why the container is hidden',
   )
   t.match(list.decisions[1], { container: '/pci/high/', decided_by: {} })
   t.equal(list.sees.pagination.total_items, 1)
@@ -82,7 +82,11 @@ t.test('--explain prints sentences unless JSON is requested', async (t) => {
 ${who} token:read on /pci/high/? Yes, with the transform mask: rule 1 “cards” grants it.
 `,
   )
-  t.match(await show('token get card'), /^Number|XXXXXXXXXXXX4242/m, 'the answer is shown too')
+  t.match(
+    await show('the explanation also shows the answer'),
+    /^Number|XXXXXXXXXXXX4242/m,
+    'the answer is shown too',
+  )
   t.equal(
     await show('token delete card'),
     `Allowed: token delete would be answered with 204.
@@ -100,7 +104,7 @@ May narrow do token:read on /general/high/? No: no rule and no permission grants
   t.equal(
     await show('token get nobody'),
     'Refused (404): There is no token with this id.\n',
-    'a refusal without a decision',
+    'the refusal is printed without a decision',
   )
   t.match(await show('token create --type none --data x'), /^Refused \(40[03]\): /)
   t.match(
@@ -111,7 +115,7 @@ May narrow do token:read on /general/high/? No: no rule and no permission grants
   t.notMatch(
     await show('token get card', ' --fields outcome'),
     /Allowed/,
-    'selected fields are printed as they are',
+    'selected fields are printed as they are, without sentences',
   )
 })
 
@@ -128,7 +132,7 @@ t.test('--explain creates no token, logs nothing and deletes nothing', async (t)
   t.same(await count(), before)
 })
 
-t.test('--explain works for the owner, a key and an expired key', async (t) => {
+t.test('--explain works for the owner, for a valid key and for an expired key', async (t) => {
   const { home, app } = await open(t)
   const owner = await home.json('token get note --explain')
   t.match(owner, { caller: { type: 'user' }, decisions: [{ decided_by: 'owner' }], outcome: { status: 200 } })
@@ -140,7 +144,7 @@ t.test('--explain works for the owner, a key and an expired key', async (t) => {
   })
   t.notOk(JSON.stringify(asKey).includes('secret text'), 'data is masked')
   const refused = await home.run('token get note --explain --reveal', { env })
-  t.match(refused, { code: 2, stdout: '' }, 'the log would lack the reveal')
+  t.match(refused, { code: 2, stdout: '' }, '--explain refuses a reveal, because the log would lack it')
   const unknown = { COFFER_API_KEY: 'key_1111111111111111111111' }
   const wrong = await home.json('token get note --explain', { env: unknown })
   t.match(wrong, { outcome: { status: 401 }, decisions: [] })

@@ -1,4 +1,4 @@
-/** Runs the command line in this process, with strings as its streams or with a simulated terminal and person. */
+/** Runs the command line in this process. Its streams are strings, or a simulated terminal with a simulated person. */
 import { PassThrough, Readable, Writable } from 'node:stream'
 import type { ProcessLike } from '../../src/cli/context.js'
 import type { OutputStream, Terminal } from '../../src/cli/output/terminal.js'
@@ -12,11 +12,11 @@ export interface Run {
   clock?: () => number
   /** The version of Node. */
   version?: string
-  /** The server that `--url` reaches. Default: real sockets. */
+  /** The server that `--url` reaches. By default, requests go through real sockets. */
   fetch?: Fetch
-  /** The width of a terminal that all three streams are. Default: pipes. */
+  /** If given, all three streams are a terminal of this width. By default they are pipes. */
   columns?: number
-  /** The keys that the person types after each question is drawn, in order. */
+  /** The keys that the person types, in order. Each answer is typed after its question is drawn. */
   answers?: readonly Answer[]
   /** Sends an interrupt after this text was printed. */
   interruptAt?: string
@@ -24,9 +24,9 @@ export interface Run {
   interrupt?: AbortSignal
   /** The signal of an interrupt. Default: SIGINT. */
   signal?: 'SIGINT' | 'SIGHUP'
-  /** Receives all printed text as it comes. */
+  /** Receives printed text as soon as it is printed. */
   watch?(text: string): void
-  /** The code with which every write to standard output fails. */
+  /** The error code with which every write to standard output fails. */
   stdoutFailure?: string
   stderrFailure?: string
 }
@@ -39,7 +39,7 @@ export interface Outcome {
   stderr: string
 }
 
-/** `main` is a parameter, so each test chooses the program that it runs. */
+/** Runs `main`. It is a parameter, so that each test chooses the program that it runs. */
 export async function runProcess(
   main: (process: ProcessLike) => Promise<number>,
   run: Run,
@@ -88,7 +88,7 @@ export async function runProcess(
 const createKeyboard = (isTTY = true) =>
   Object.assign(new PassThrough(), { isTTY, setRawMode: () => undefined })
 
-/** Types the keys for each question after the question is drawn. */
+/** For each question, types the keys of its answer after the question is drawn. */
 export function answerInTurn(input: Readable, answers: readonly Answer[]): (text: string) => void {
   const left = [...answers]
   let drawn = ''
@@ -111,11 +111,11 @@ export function withoutStyle(text: string): string {
 export interface FakeOutput extends Writable {
   isTTY: boolean
   columns: number | undefined
-  /** All text until now. */
+  /** All text that was written so far. */
   text: string
 }
 
-/** `failure`: the code with which every write fails. `watch` receives all written text. */
+/** `failure` is the error code with which every write fails. `watch` receives all written text. */
 export function createOutput({
   isTTY = false,
   columns,
@@ -147,7 +147,8 @@ export interface FakeTerminal extends Terminal {
 }
 
 /**
- * A terminal of `columns`, or a pipe without them. It has no colours and is not quiet. Questions need `mayPrompt`.
+ * A terminal of `columns` columns, or a pipe if `columns` is missing. It has no colours and is not quiet. It asks
+ * questions only with `mayPrompt`.
  */
 export function createTerminal(
   options: { columns?: number; stdout?: OutputStream } & Partial<

@@ -18,7 +18,7 @@ function knownValuesOf(schema: Schema): readonly string[] {
   return 'enum' in member && member.enum !== undefined ? member.enum : suggestions
 }
 
-/** The filters with known values of an operation that returns a page or has only filters. */
+/** Returns the filters that have known values, for an operation that returns a page or that has only filters. */
 function filtersOf({ name, input, positionals }: RegisteredOperation): Filter[] {
   const { properties = {} } = input
   const isList = 'page' in properties || 'start' in properties
@@ -32,9 +32,9 @@ function filtersOf({ name, input, positionals }: RegisteredOperation): Filter[] 
     .filter(({ values }) => values.length > 0)
 }
 
-testVault('every filter with known values refuses other values', async (t, home) => {
+testVault('every filter with known values refuses all other values', async (t, home) => {
   await home.createToken({ id: 'parent' })
-  // A flag of its own selects the form of a command.
+  // Skips operations that are another form of a command, which a flag selects.
   const isCommand = ({ cli }: RegisteredOperation) => cli?.form === undefined && !cli?.isInternal
   const filters = registry.operations.filter(isCommand).flatMap(filtersOf)
   t.ok(filters.length >= 8, `${filters.length} filters`)
@@ -53,7 +53,7 @@ testVault('every filter with known values refuses other values', async (t, home)
   }
 })
 
-testVault('--types takes several types and checks each, and --type takes one', async (t, home) => {
+testVault('--types takes several types and checks each, and --type takes one type', async (t, home) => {
   const { stderr } = await home.run('token list --types card,tokn')
   t.match(stderr, /^error: --types must be one of token, card, .*, not "tokn"; did you mean token\?\n$/)
   t.equal((await home.run('token list --types card,token')).code, 0)

@@ -1,4 +1,4 @@
-/** Help: terminals never break its words, and help that a text refers to exists. */
+/** Help: a terminal never breaks a word of help, and each help that a text refers to exists. */
 import t from 'tap'
 import { main } from '../../src/cli/main.js'
 import { measureWidth } from '../../src/cli/output/display.js'
@@ -7,9 +7,9 @@ import { runProcess } from './fake-process.js'
 
 const TOPICS = ['flags', 'access-rules', 'search', 'expressions', 'exit-codes', 'environment']
 const TERMINAL_COMMANDS = ['init', 'serve', 'mcp', 'doctor', 'completion', 'scan', 'profile']
-/** No line is wrapped at this width. */
+/** No line of help is wrapped at this width. */
 const UNWRAPPED = 400
-/** A command, JSON, a rule or an expression. Each stays on one line, because people paste it. */
+/** Matches a command, JSON, a rule or an expression. People paste these lines, so each must stay on one line. */
 const PASTED = /^ *(\$ |\{|id=|container=)/
 
 const nouns = [...new Set(registry.operations.map(({ noun }) => noun))]
@@ -32,7 +32,7 @@ async function print(words: readonly string[], columns: number): Promise<string>
 
 const wordsOf = (text: string) => text.split(/\s+/).filter((word) => word !== '')
 
-/** Lines of several words that are too long for the terminal. */
+/** Returns the lines with several words that are too long for the terminal. */
 function findLong(text: string, columns: number): string[] {
   const isLong = (line: string) => measureWidth(line) > columns
   return text.split('\n').filter((line) => isLong(line) && !PASTED.test(line) && wordsOf(line).length > 1)
@@ -40,7 +40,7 @@ function findLong(text: string, columns: number): string[] {
 
 for (const columns of [40, 60, 80])
   t.test(`no word of help is broken at ${columns} columns`, async (t) => {
-    // Help of a verb contains paths of HTTP requests, which need more than 40 columns.
+    // Help of a verb contains paths of HTTP requests, and these need more than 40 columns.
     const all = columns < 60 ? screens : [...screens, ...verbs]
     for (const words of all) {
       const about = `coffer ${words.join(' ')}`
@@ -69,7 +69,7 @@ t.test('help refers only to help and commands that exist', async (t) => {
   }
   t.ok(
     TOPICS.every((topic) => referred.has(topic)),
-    'every topic is referred to',
+    'another help refers to every topic',
   )
   for (const topic of referred) t.not(await print(['help', topic], 80), '', topic)
 })

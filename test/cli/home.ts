@@ -1,4 +1,7 @@
-/** A temporary home for tests of the command line: a directory, its environment, and the program running in it. */
+/**
+ * A temporary home for tests of the command line: a directory, its environment variables, and the program that runs in
+ * it.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,10 +11,10 @@ import type { ContainerRule } from '../../src/domain/access/access.js'
 import { type Outcome, type Run, runProcess } from './fake-process.js'
 
 export interface Home {
-  /** The working directory of commands. The vault is in its `.coffer`. */
+  /** The working directory of commands. The vault is in its folder `.coffer`. */
   place: string
   env: Record<string, string>
-  /** Runs `coffer` with these words. A line is split at spaces. */
+  /** Runs `coffer` with these words. A string is split at its spaces. */
   run(line: string | readonly string[], options?: Omit<Run, 'words'>): Promise<Outcome>
   /** Runs a command that must succeed, and returns its standard output as JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for

@@ -1,4 +1,4 @@
-/** Settings, invitations and the outbox on the command line, as the vault's owner. */
+/** Settings, invitations and the outbox on the command line, used by the vault's owner. */
 import type { Test } from 'tap'
 import { startMailServer } from '../delivery/server.js'
 import { CERTIFICATE } from '../http/certificate.js'
@@ -16,33 +16,47 @@ async function startServer(t: Test, settings: Parameters<typeof startMailServer>
   return server
 }
 
-/** The link at the end of a notice. */
+/** Returns the link at the end of a notice. */
 const linkIn = (text: string) => /Link: (\S+)/.exec(text)?.[1] ?? ''
 
-testVault('inviting prints the link and where the mail went, and the link is accepted', async (t, home) => {
-  const { code, stdout, stderr } = await home.run(invite)
-  t.equal(code, 0)
-  const { id } = JSON.parse(stdout)
-  t.notMatch(stdout, 'token=')
-  const link = linkIn(stderr)
-  t.match(link, /^http:\/\/localhost:4010\/invitations\/accept\?token=[\w-]{43}$/)
-  t.match(stderr, 'No mail server is configured, so the mail stays in the outbox.')
-  const [, mailId] = /coffer invite outbox (\S+)/.exec(stderr)!
-  const letter = await home.json(['invite', 'outbox', mailId!])
-  t.match(letter, { id: mailId, invitation_id: id, to: 'ada@example.com', state: 'outbox', link, text: link })
-  t.same(await home.json(['invite', 'outbox', id]), letter, 'found by its invitation too')
-  const list = await home.json('invite outbox')
-  t.same([list.pagination.total_items, list.data[0].id, 'text' in list.data[0]], [1, mailId, false])
-  const member = await home.json(['invite', 'accept', link, '--first-name', 'Ada'])
-  t.match(member, { role: 'ADMIN', user: { email: 'ada@example.com', first_name: 'Ada' } })
-  t.equal((await home.json('member list')).data[0].id, member.id)
-  const again = await home.run(['invite', 'accept', link])
-  t.equal(again.code, 3)
-  t.match(again.stderr, 'This link has been used')
-})
+testVault(
+  'invite create prints the link and where the mail went, and the link is accepted',
+  async (t, home) => {
+    const { code, stdout, stderr } = await home.run(invite)
+    t.equal(code, 0)
+    const { id } = JSON.parse(stdout)
+    t.notMatch(stdout, 'token=')
+    const link = linkIn(stderr)
+    t.match(link, /^http:\/\/localhost:4010\/invitations\/accept\?token=[\w-]{43}$/)
+    t.match(stderr, 'No mail server is configured, so the mail stays in the outbox.')
+    const [, mailId] = /coffer invite outbox (\S+)/.exec(stderr)!
+    const letter = await home.json(['invite', 'outbox', mailId!])
+    t.match(letter, {
+      id: mailId,
+      invitation_id: id,
+      to: 'ada@example.com',
+      state: 'outbox',
+      link,
+      text: link,
+    })
+    t.same(
+      await home.json(['invite', 'outbox', id]),
+      letter,
+      'the mail is also found by the id of its invitation',
+    )
+    const list = await home.json('invite outbox')
+    t.same([list.pagination.total_items, list.data[0].id, 'text' in list.data[0]], [1, mailId, false])
+    const member = await home.json(['invite', 'accept', link, '--first-name', 'Ada'])
+    t.match(member, { role: 'ADMIN', user: { email: 'ada@example.com', first_name: 'Ada' } })
+    t.equal((await home.json('member list')).data[0].id, member.id)
+    const again = await home.run(['invite', 'accept', link])
+    t.equal(again.code, 3)
+    t.match(again.stderr, 'This link has been used')
+  },
+)
 
 testVault(
-  'inviting an address again reports its other invitation, and both links are accepted',
+  'a second invitation to an address reports the first, and both links are accepted',
   async (t, home) => {
     const first = await home.run(invite)
     t.notMatch(first.stderr, 'another pending invitation')
@@ -52,19 +66,23 @@ testVault(
       'warning: This address has another pending invitation, and the links of both work. Delete the other one: ' +
       `coffer invite delete ${id}. To send an invitation again, use coffer invite resend instead.\n`
     t.same([again.code, again.stderr], [0, warning])
-    t.equal((await home.run(second)).stderr.includes('warning'), false, 'no report for another address')
+    t.equal(
+      (await home.run(second)).stderr.includes('warning'),
+      false,
+      'an invitation to another address reports no pending invitation',
+    )
     t.equal((await home.json('invite list')).pagination.total_items, 3, 'the API allows several invitations')
     const grants = { type: 'management', permissions: ['tenant:invitation:create'] }
     const env = { COFFER_API_KEY: (await home.createApp(grants)).key }
     t.same(
       (await home.run(invite, { env })).stderr,
       '',
-      'no report for a caller that may not list invitations',
+      'a caller that may not list invitations gets no report',
     )
   },
 )
 
-testVault('a link can be given as its token alone, also on standard input', async (t, home) => {
+testVault('invite accept takes the token of the link alone, also on standard input', async (t, home) => {
   const link = linkIn((await home.run(invite)).stderr)
   const token = new URL(link).searchParams.get('token')!
   t.equal((await home.run('invite accept nonsense')).code, 2)
@@ -87,7 +105,7 @@ testVault('a mail is printed as text on a terminal, and an empty outbox says wha
     t.equal((await read(more)).code, code, more)
 })
 
-testVault('all commands act in the selected tenant', async (t, home) => {
+testVault('all commands act on the selected tenant', async (t, home) => {
   await home.json('tenant create staging')
   await home.json('tenant use staging')
   await home.json(['invite', 'accept', linkIn((await home.run(invite)).stderr)])
@@ -100,7 +118,7 @@ testVault('all commands act in the selected tenant', async (t, home) => {
     t.equal((await home.json(line)).pagination.total_items, count, line)
 })
 
-testVault('with a mail server, the mail is sent before the command ends', async (t, home) => {
+testVault('if a mail server is configured, the mail is sent before the command ends', async (t, home) => {
   const server = await startServer(t)
   await home.json(['config', 'set', 'mail.url', `smtp://localhost:${server.port}`])
   await home.json('config set public_url https://vault.example.com/')
@@ -116,7 +134,7 @@ testVault('with a mail server, the mail is sent before the command ends', async 
   t.notOk('link' in sent, 'the secret of a sent mail is not stored')
 })
 
-testVault('a failed mail is reported, and is sent together with the next one', async (t, home) => {
+testVault('a failed mail is reported, and is sent again together with the next mail', async (t, home) => {
   const now = Date.now()
   await home.json('config set mail.url smtp://localhost:1', { clock: () => now })
   const { code, stdout, stderr } = await home.run(invite, { clock: () => now })
@@ -146,7 +164,7 @@ testVault('settings can be set, shown and removed', async (t, home) => {
     t.equal((await home.run(`config ${words}`)).code, 2, words)
 })
 
-testVault('the password and the links of mails are encrypted on disk', async (t, home) => {
+testVault('the password of the mail server and the links in mails are encrypted on disk', async (t, home) => {
   const server = await startServer(t, { user: { name: 'ada', password: PASSWORD } })
   const url = `smtp://ada:${PASSWORD}@localhost:${server.port}`
   home.write('ca.pem', CERTIFICATE)

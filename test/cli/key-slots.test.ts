@@ -1,26 +1,29 @@
-/** Key slots, when the disk fails while they are changed. */
+/** Key slots, if the disk fails while they are changed. */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { testVault } from './home.js'
 
-testVault('a key file that perhaps opens nothing, after a full disk, is named', async (t, home) => {
-  const { renameSync } = fs
-  const restore = () => {
-    fs.renameSync = renameSync
+testVault(
+  'if the disk is full, vault keys add names the new key file that perhaps opens nothing',
+  async (t, home) => {
+    const { renameSync } = fs
+    const restore = () => {
+      fs.renameSync = renameSync
+      syncBuiltinESMExports()
+    }
+    t.teardown(restore)
+    fs.renameSync = (from, to) => {
+      if (String(to).endsWith('/vault.json')) throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })
+      renameSync(from, to)
+    }
     syncBuiltinESMExports()
-  }
-  t.teardown(restore)
-  fs.renameSync = (from, to) => {
-    if (String(to).endsWith('/vault.json')) throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })
-    renameSync(from, to)
-  }
-  syncBuiltinESMExports()
-  const { code, stderr } = await home.run('vault keys add --new-key-file second.key')
-  restore()
-  t.not(code, 0)
-  t.match(
-    stderr,
-    /The new key file \S+second\.key is written, but perhaps it opens nothing yet\. If coffer vault keys list/,
-  )
-  t.equal((await home.json('vault keys list')).length, 1)
-})
+    const { code, stderr } = await home.run('vault keys add --new-key-file second.key')
+    restore()
+    t.not(code, 0)
+    t.match(
+      stderr,
+      /The new key file \S+second\.key is written, but perhaps it opens nothing yet\. If coffer vault keys list/,
+    )
+    t.equal((await home.json('vault keys list')).length, 1)
+  },
+)

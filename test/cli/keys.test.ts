@@ -1,10 +1,10 @@
-/** Keys of applications on the command line: their messages, and the grace time of old keys. */
+/** Keys of applications on the command line: messages, and the grace time of old keys. */
 import { testVault } from './home.js'
 
 const HOUR_MS = 3_600_000
 const NOW = Date.parse('2030-01-15T12:00:00Z')
 
-testVault('regenerate says before and after what happens to the old keys', async (t, home) => {
+testVault('app regenerate says before and after the change what happens to the old keys', async (t, home) => {
   await home.createApp({ name: 'shop', permissions: ['token:read'] })
   const no = [['Go on?', 'n\r']] as const
   const refused = await home.run('app regenerate shop', { columns: 200, answers: no })
@@ -41,30 +41,40 @@ testVault('in a vault on disk, an old key is accepted until its grace time ends'
   })
 })
 
-testVault('--grace refuses flags that its operation lacks, and takes several apps', async (t, home) => {
-  for (const name of ['a', 'b']) await home.createApp({ name, permissions: ['token:read'] })
-  for (const [line, message] of [
-    ['app regenerate a --grace 1h --curl', '--curl does not go with --grace.'],
-    ['app regenerate a --grace 1h --yes --idempotency-key k', '--idempotency-key does not go with --grace.'],
-    ['app regenerate a --yes --grace', "Option '--grace <text>' argument missing."],
-    [
-      'app regenerate a --grace 1h --url http://localhost:1',
-      'coffer app regenerate --grace needs the vault itself.',
-    ],
-  ] as const) {
-    const { code, stderr } = await home.run(line, { env: { COFFER_API_KEY: '' } })
-    t.equal(code, 2, line)
-    t.ok(stderr.startsWith(`error: ${message}`), stderr)
-  }
-  for (const columns of [60, 100, 200]) {
-    const { code, stdout, stderr } = await home.run('app regenerate a b --grace 1h --yes', { columns })
-    t.equal(code, 0, stderr)
-    t.equal(stdout.match(/key_[1-9A-HJ-NP-Za-km-z]{22}/g)?.length, 2, `both new keys are shown: ${stdout}`)
-  }
-  t.match(await home.json('app key list b'), { length: 4 })
-})
+testVault(
+  '--grace refuses flags that its operation lacks, and accepts several applications',
+  async (t, home) => {
+    for (const name of ['a', 'b']) await home.createApp({ name, permissions: ['token:read'] })
+    for (const [line, message] of [
+      ['app regenerate a --grace 1h --curl', '--curl does not go with --grace.'],
+      [
+        'app regenerate a --grace 1h --yes --idempotency-key k',
+        '--idempotency-key does not go with --grace.',
+      ],
+      ['app regenerate a --yes --grace', "Option '--grace <text>' argument missing."],
+      [
+        'app regenerate a --grace 1h --url http://localhost:1',
+        'coffer app regenerate --grace needs the vault itself.',
+      ],
+    ] as const) {
+      const { code, stderr } = await home.run(line, { env: { COFFER_API_KEY: '' } })
+      t.equal(code, 2, line)
+      t.ok(stderr.startsWith(`error: ${message}`), stderr)
+    }
+    for (const columns of [60, 100, 200]) {
+      const { code, stdout, stderr } = await home.run('app regenerate a b --grace 1h --yes', { columns })
+      t.equal(code, 0, stderr)
+      t.equal(
+        stdout.match(/key_[1-9A-HJ-NP-Za-km-z]{22}/g)?.length,
+        2,
+        `both new keys are printed: ${stdout}`,
+      )
+    }
+    t.match(await home.json('app key list b'), { length: 4 })
+  },
+)
 
-testVault('the end of a session can be a duration', async (t, home) => {
+testVault('the end of a session can be given as a duration', async (t, home) => {
   const browser = await home.createApp({ type: 'public', permissions: ['token:create'] })
   const shop = await home.createApp({ permissions: ['token:read'] })
   const at = (minutes: number, key: string) => ({

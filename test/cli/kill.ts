@@ -1,6 +1,6 @@
 /**
- * Kills the real program: servers that answer commands, and commands that rekey, compact or write. A command after
- * each kill must succeed. The caller decides for how long.
+ * Kills the real program: servers that answer commands, and commands that rekey, compact or write. After each kill
+ * another command must succeed. The caller decides how long this continues.
  */
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -8,28 +8,30 @@ import { once } from 'node:events'
 import { createMachine, type Ended, waitFor } from '../support/process.js'
 
 export interface CommandKills {
-  /** Number of processes that were killed while they ran, by command. */
+  /** For each command, the number of processes that were killed while they ran. */
   kills: Record<string, number>
   acknowledged: number
-  /** Violations of the promises of the vault. */
+  /** Violations of the guarantees of the vault. */
   faults: string[]
 }
 
 const VICTIMS = ['serve', 'rekey', 'compact', 'create'] as const
 type Victim = (typeof VICTIMS)[number]
 
-/** Servers and the first process of each other kind are killed after this time at the latest. */
+/** Servers, and the first process of each other kind, are killed after this time at the latest. */
 const FIRST_LIMIT_MS = 250
-/** The next process of a killed kind runs longer by this time, so that kills also reach the end of its work. */
+/**
+ * After a kill, the next process of that kind may run this much longer, so that kills also reach the end of its work.
+ */
 const LONGER_MS = 100
-/** Number of additional rounds for kinds that always ended before they were killed. */
+/** Number of additional rounds for those kinds of process that always ended before they were killed. */
 const MORE_ROUNDS = 80
 const COMMANDS_AT_ONCE = 3
-/** Number of values in one call of tokenize. The large number makes rekey slow. */
+/** Number of values in one call of tokenize. This many tokens make rekey slow. */
 const FILLED = 1000
 const UNAVAILABLE = 9
 
-/** Kills for `limitMs`, and until each kind was killed once. Then checks the vault. */
+/** Kills processes for `limitMs` milliseconds, and longer until each kind was killed once. Then checks the vault. */
 export async function killCommands(limitMs: number): Promise<CommandKills> {
   const deadline = Date.now() + limitMs
   const machine = await createMachine()
@@ -37,7 +39,7 @@ export async function killCommands(limitMs: number): Promise<CommandKills> {
   const faults: string[] = []
   const sure = new Set<string>()
   const maybe = new Set<string>()
-  /** The time after which the next process of each kind is killed. Adapted to the speed of the machine. */
+  /** The time after which the next process of each kind is killed. The times adapt to the speed of the machine. */
   const limits = new Map<Victim, number>()
 
   const complain = (what: string, { code, signal, stderr }: Ended) =>
@@ -86,8 +88,8 @@ export async function killCommands(limitMs: number): Promise<CommandKills> {
   }
 
   /**
-   * Checks that exactly the acknowledged tokens and perhaps the interrupted ones exist, and that the vault and the
-   * log verify.
+   * Checks that the vault has exactly the acknowledged tokens, and perhaps the interrupted ones, and that the vault and
+   * the log verify.
    */
   const judge = async (): Promise<void> => {
     const { ok } = JSON.parse(await expect(['vault', 'verify']))
@@ -96,9 +98,9 @@ export async function killCommands(limitMs: number): Promise<CommandKills> {
     const { data } = JSON.parse(await expect(['token', 'list', '--all', '--reveal']))
     const tokens = data as { id: string; data: string }[]
     const own = tokens.filter(({ data }) => !data.startsWith('filled'))
-    if (tokens.length - own.length !== FILLED) faults.push('Some of the first are missing.')
+    if (tokens.length - own.length !== FILLED) faults.push('Some of the first tokens are missing.')
     const present = new Map(own.map(({ id, data }) => [id, data]))
-    if (present.size !== own.length) faults.push('An id is there twice.')
+    if (present.size !== own.length) faults.push('Two tokens have the same id.')
     for (const id of sure) if (!present.has(id)) faults.push(`${id} was lost.`)
     for (const [id, data] of present)
       if (!maybe.has(id) || data !== `data of ${id}`) faults.push(`${id} holds ${data}.`)

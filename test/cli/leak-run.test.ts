@@ -7,7 +7,7 @@ import type { Outcome, Run } from './fake-process.js'
 import { testHome } from './home.js'
 
 const PASSPHRASE = 'Tr0ub4dor & 3 wörter'
-/** Data of every type, whose masks hide a part of it. `wrong` is invalid for the type. */
+/** Data of every type. The masks hide a part of it. `wrong` is invalid for the type. */
 const DATA = {
   card: { number: '4000056655665556', expiration_month: 12, expiration_year: 2031, cvc: '7391' },
   bank: { routing_number: '021000021', account_number: '98765432109876543' },
@@ -26,7 +26,7 @@ const SECRETS = [
   ['Wilhelmina Ångström', 'line one\n"quoted"\t\\ back', PASSPHRASE],
 ].flat()
 
-/** Records the addresses to which sockets of this process connect, except paths. */
+/** Records the addresses to which sockets of this process connect. Paths of Unix sockets are not recorded. */
 function watchConnections(t: Test): string[] {
   const reached: string[] = []
   const { connect } = Socket.prototype
@@ -81,7 +81,7 @@ testHome('no file, output or error contains a secret', async (t, home) => {
   const search = await run(['token', 'search', '--query', 'type:bank'])
   t.equal(search.code, 0, search.stderr)
 
-  // Failing commands with a secret in the refused input.
+  // Commands that fail. The refused input contains a secret.
   const bodies = [
     '{"type":"card","data":{"number":"4111111111111112"}}',
     '{"type":"card","data":{"4111111111111112":1,"number":"4000056655665556"}}',
@@ -147,5 +147,9 @@ testHome('no file, output or error contains a secret', async (t, home) => {
   const { stdout } = await home.run('token get json-token --reveal', { env: { COFFER_KEY_FILE: keyFile } })
   const found = findLeaks(secrets, [{ name: 'revealed', bytes: Buffer.from(stdout) }])
   const shown = [...new Set(found.map(({ secret }) => secret))].sort()
-  t.same(shown, ['Wilhelmina Ångström', 'patched-secret-value'], 'requested data is found')
+  t.same(
+    shown,
+    ['the search finds the secrets that a command was asked to reveal', 'patched-secret-value'],
+    'requested data is found',
+  )
 })

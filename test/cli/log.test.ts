@@ -1,23 +1,27 @@
-/** The log on the command line: its end, new records and its verification. */
+/** The log on the command line: its newest records, following new records, and its verification. */
 import t from 'tap'
 import { verify } from '../../src/cli/nouns/log.js'
 import type { Task } from '../../src/cli/task.js'
 import { createTerminal } from './fake-process.js'
 import { ruleOf, testVault } from './home.js'
 
-testVault('tail shows the newest records, oldest first', async (t, home) => {
+testVault('log tail shows the newest records, with the oldest of them first', async (t, home) => {
   for (const id of ['one', 'two', 'three']) await home.createToken({ id: id })
   const ids = (lines: { entity_id: string }[]) => lines.map(({ entity_id }) => entity_id)
   t.same(ids(await home.json('log tail -n 2')), ['two', 'three'])
   t.same(ids(await home.json('log tail --number 3')), ['one', 'two', 'three'])
-  t.equal((await home.json('log tail')).length, 4, 'includes the creation of the tenant')
+  t.equal(
+    (await home.json('the log includes the creation of the tenant')).length,
+    4,
+    'includes the creation of the tenant',
+  )
   t.same(await home.json('log tail -n 0'), [])
   for (const count of ['x', '-1', '10001']) {
     t.equal((await home.run(['log', 'tail', '-n', count])).code, 2, count)
   }
 })
 
-testVault('following prints every new record once, on a terminal as a line', async (t, home) => {
+testVault('log tail --follow prints every new record once, and on a terminal as a line', async (t, home) => {
   await home.createToken({ id: 'before' })
   const ids = ['before', 'first', 'second', ...Array.from({ length: 30 }, (_, at) => `c-${at}`)]
   const bodies = ids.map((id) => `{"id":"${id}","type":"token","data":1}\n`)
@@ -41,24 +45,31 @@ testVault('following prints every new record once, on a terminal as a line', asy
   t.match(shown.stdout, /^[\dT:-]{19}Z {2}user {9}create {2}token {12}c-29 {34}Token created\n$/)
 })
 
-testVault('a table shows names of applications and users, and filters by token id', async (t, home) => {
-  await home.createToken({ id: 'one' })
-  await home.createToken({ id: 'two' })
-  const { key, id } = await home.createApp({ name: 'help desk', rules: [ruleOf('reveal')] })
-  const env = { COFFER_API_KEY: key }
-  await home.json('token get one', { env })
-  const table = async (line: string, more = {}) => (await home.run(line, { columns: 150, ...more })).stdout
-  t.match(await table('log list one'), / app help desk +read +token +one/)
-  t.notMatch(await table('log list one'), 'two')
-  t.match(await table('log list'), /user +create +token +two/)
-  t.match(await table('log reveals one'), /"app help desk"/)
-  t.match((await home.json('log list one')).data[0], { actor_type: 'application', actor_id: id })
-  const reader = await home.createApp({ type: 'management', permissions: ['log:read'] })
-  const asReader = { env: { COFFER_API_KEY: reader.key } }
-  t.match(await table('log list one', asReader), /application +read +token/, 'without the name')
-})
+testVault(
+  'a table of the log shows names of applications and users, and filters by token id',
+  async (t, home) => {
+    await home.createToken({ id: 'one' })
+    await home.createToken({ id: 'two' })
+    const { key, id } = await home.createApp({ name: 'help desk', rules: [ruleOf('reveal')] })
+    const env = { COFFER_API_KEY: key }
+    await home.json('token get one', { env })
+    const table = async (line: string, more = {}) => (await home.run(line, { columns: 150, ...more })).stdout
+    t.match(await table('log list one'), / app help desk +read +token +one/)
+    t.notMatch(await table('log list one'), 'two')
+    t.match(await table('log list'), /user +create +token +two/)
+    t.match(await table('log reveals one'), /"app help desk"/)
+    t.match((await home.json('log list one')).data[0], { actor_type: 'application', actor_id: id })
+    const reader = await home.createApp({ type: 'management', permissions: ['log:read'] })
+    const asReader = { env: { COFFER_API_KEY: reader.key } }
+    t.match(
+      await table('the table has no name, because the key may not list applications', asReader),
+      /application +read +token/,
+      'without the name',
+    )
+  },
+)
 
-testVault('verify checks the log of the tenant', async (t, home) => {
+testVault('log verify checks the log of the tenant', async (t, home) => {
   await home.createToken({ id: 'one' })
   await home.json('token list')
   const { tenant, ...proof } = await home.json('log verify')
@@ -68,7 +79,7 @@ testVault('verify checks the log of the tenant', async (t, home) => {
   t.equal((await home.json('log verify --tenant other')).records, 1)
 })
 
-t.test('verify fails and says where the log is damaged', async (t) => {
+t.test('log verify fails if the log is damaged, and says where', async (t) => {
   for (const [broken_at, message] of [
     [2, /The log is broken at record 2 of 5/],
     [6, /The log ends after 5 records, and more were written/],

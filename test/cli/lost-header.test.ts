@@ -1,10 +1,10 @@
-/** A vault without `vault.json`: every command reports it, and no command changes the remaining files. */
+/** A vault without `vault.json`. Every command reports the missing file, and no command changes the remaining files. */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { createVaultHome, testHome, testVault } from './home.js'
 
-/** The contents of each file below a directory, except locks. */
+/** Returns the contents of each file below a directory, except locks. */
 function readAll(directory: string): Record<string, string> {
   const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort()
   const files = names.filter((name) => !statSync(join(directory, name)).isDirectory() && name !== 'lock')
@@ -56,7 +56,7 @@ testVault('no command creates, replaces or removes files of a vault without vaul
       /Put vault\.json back from any copy of this directory\..*`coffer vault restore BACKUP --vault NEW`/,
       line,
     )
-    t.equal(stderr.trimEnd().split('\n').length, 1, `${line}: reported once`)
+    t.equal(stderr.trimEnd().split('\n').length, 1, `${line}: the missing header is reported once`)
     t.strictSame(readAll(vault), before, line)
   }
   t.match(await home.run('doctor'), { code: 1, stdout: /but no vault\.json/ })
@@ -67,50 +67,63 @@ testVault('no command creates, replaces or removes files of a vault without vaul
   renameSync(join(home.place, 'new/vault.json'), join(vault, 'vault.json'))
   t.equal(readFileSync(join(vault, 'vault.json'), 'utf8'), readFileSync(join(home.place, 'header'), 'utf8'))
   const { data } = await home.json('token list')
-  t.same(data.map(({ id }: { id: string }) => id).sort(), ['card-1', 'card-2'], 'the advice succeeds')
+  t.same(
+    data.map(({ id }: { id: string }) => id).sort(),
+    ['card-1', 'card-2'],
+    'the command that the error advises succeeds',
+  )
 })
 
-testVault('each essential file of a vault is enough to refuse a new vault there', async (t, home) => {
-  await home.createToken()
-  await home.json('vault compact')
-  const vault = join(home.place, '.coffer')
-  const names = readdirSync(vault).filter((name) => name !== 'vault.json')
-  for (const kept of names) {
-    const place = join(home.place, `only-${kept}`)
-    mkdirSync(place, { mode: 0o700 })
-    renameSync(join(vault, kept), join(place, kept))
-    t.match(await home.run(`init --vault only-${kept}`), { code: 7, stderr: /but no vault\.json/ }, kept)
-    renameSync(join(place, kept), join(vault, kept))
-  }
-  t.ok(names.length >= 4, names.join(' '))
-})
+testVault(
+  'a single essential file of a vault is enough to refuse a new vault in its directory',
+  async (t, home) => {
+    await home.createToken()
+    await home.json('vault compact')
+    const vault = join(home.place, '.coffer')
+    const names = readdirSync(vault).filter((name) => name !== 'vault.json')
+    for (const kept of names) {
+      const place = join(home.place, `only-${kept}`)
+      mkdirSync(place, { mode: 0o700 })
+      renameSync(join(vault, kept), join(place, kept))
+      t.match(await home.run(`init --vault only-${kept}`), { code: 7, stderr: /but no vault\.json/ }, kept)
+      renameSync(join(place, kept), join(vault, kept))
+    }
+    t.ok(names.length >= 4, names.join(' '))
+  },
+)
 
-testVault('a vault in a parent folder does not replace one that has lost its header', async (t, home) => {
-  await home.createToken({ id: 'of-the-outer' })
-  const inner = join(home.place, 'inner')
-  mkdirSync(inner)
-  await home.json('init', { cwd: inner })
-  rmSync(join(inner, '.coffer/vault.json'))
-  t.match(await home.run('token list', { cwd: inner }), {
-    code: 7,
-    stdout: '',
-    stderr: /inner\/\.coffer has/,
-  })
-})
+testVault(
+  'a vault in a parent folder is not used in place of a vault that has lost its header',
+  async (t, home) => {
+    await home.createToken({ id: 'of-the-outer' })
+    const inner = join(home.place, 'inner')
+    mkdirSync(inner)
+    await home.json('init', { cwd: inner })
+    rmSync(join(inner, '.coffer/vault.json'))
+    t.match(await home.run('token list', { cwd: inner }), {
+      code: 7,
+      stdout: '',
+      stderr: /inner\/\.coffer has/,
+    })
+  },
+)
 
-testHome('an interrupted creation is repeated and is not taken for a vault', async (t, home) => {
-  const { key_file } = await home.json('init')
-  const vault = join(home.place, '.coffer')
-  // A kill before the last step leaves these files.
-  renameSync(join(vault, 'vault.json'), join(vault, 'being-created'))
-  writeFileSync(join(vault, 'segments', 'left'), 'half a table')
-  t.match(await home.run('token list'), { code: 6, stderr: /has not ended.*coffer init --vault/ })
-  const again = await home.json('init')
-  t.not(again.key_file, key_file)
-  await home.createToken({ id: 'first' })
-  const left = Object.keys(readAll(vault)).map((name) => name.replace(/-.*/, ''))
-  t.same(left, ['head', 'journal', 'state', 'vault.json'], 'no old file is left')
-})
+testHome(
+  'after an interrupted creation, init starts again and does not mistake the remains for a vault',
+  async (t, home) => {
+    const { key_file } = await home.json('init')
+    const vault = join(home.place, '.coffer')
+    // A kill before the last step of the creation leaves these files.
+    renameSync(join(vault, 'vault.json'), join(vault, 'being-created'))
+    writeFileSync(join(vault, 'segments', 'left'), 'half a table')
+    t.match(await home.run('token list'), { code: 6, stderr: /has not ended.*coffer init --vault/ })
+    const again = await home.json('init')
+    t.not(again.key_file, key_file)
+    await home.createToken({ id: 'first' })
+    const left = Object.keys(readAll(vault)).map((name) => name.replace(/-.*/, ''))
+    t.same(left, ['head', 'journal', 'state', 'vault.json'], 'no file of the interrupted creation is left')
+  },
+)
 
 testHome('other files in the directory of a new vault are kept', async (t, home) => {
   const project = join(home.place, 'project')
@@ -128,7 +141,7 @@ testHome('other files in the directory of a new vault are kept', async (t, home)
   t.equal(readFileSync(join(project, 'parts', 'one.ts'), 'utf8'), 'code')
 })
 
-t.test('the advice for a demo vault without its list of keys keeps the vault', async (t) => {
+t.test('the advice for a demo vault without its list of keys does not delete the vault', async (t) => {
   const home = await createVaultHome(t)
   mkdirSync(join(home.place, '.coffer-demo'))
   const { code, stderr } = await home.run('serve --demo --port 0')

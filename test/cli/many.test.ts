@@ -1,4 +1,4 @@
-/** Commands with several ids or several bodies. */
+/** Commands that receive several ids or several bodies. */
 import t from 'tap'
 import type { Fetch } from '../../src/client/http-client.js'
 import { openTestVault } from '../../src/index.js'
@@ -11,21 +11,27 @@ const BODIES = ['one', 'two', 'three']
 const stopped = /no-such: .*\(done before: 1; not done: no-such and 1 after it\)/
 const ids = async (home: Home) => (await home.run('token list --output id')).stdout
 
-testVault('NDJSON from standard input or a file creates each line with the same flags', async (t, home) => {
-  const create = (more: string, stdin = '') => home.run(`token create${more}`, { stdin })
-  const made = await create(' --metadata a=b --fields id,metadata', `${BODIES}\n`)
-  t.equal(made.stdout, ['one', 'two', 'three'].map((id) => `{"id":"${id}","metadata":{"a":"b"}}\n`).join(''))
-  home.write('apps.ndjson', '{"name":"a","type":"private"}\n{"name":"b","type":"public"}')
-  const apps = await home.run('app create --file apps.ndjson --permission token:create --output id')
-  t.equal(apps.stdout.trim().split('\n').length, 2)
-  const body = '{"type":"token","data":1}\n'
-  t.equal(
-    (await create('', '{"type":\n"token","data":{\n}\n}')).code,
-    0,
-    'a single body may have several lines',
-  )
-  t.equal((await create('', `${body}${body}`)).code, 0)
-})
+testVault(
+  'each line of NDJSON, from standard input or a file, creates a token with the given flags',
+  async (t, home) => {
+    const create = (more: string, stdin = '') => home.run(`token create${more}`, { stdin })
+    const made = await create(' --metadata a=b --fields id,metadata', `${BODIES}\n`)
+    t.equal(
+      made.stdout,
+      ['one', 'two', 'three'].map((id) => `{"id":"${id}","metadata":{"a":"b"}}\n`).join(''),
+    )
+    home.write('apps.ndjson', '{"name":"a","type":"private"}\n{"name":"b","type":"public"}')
+    const apps = await home.run('app create --file apps.ndjson --permission token:create --output id')
+    t.equal(apps.stdout.trim().split('\n').length, 2)
+    const body = '{"type":"token","data":1}\n'
+    t.equal(
+      (await create('', '{"type":\n"token","data":{\n}\n}')).code,
+      0,
+      'a single body may span several lines',
+    )
+    t.equal((await create('', `${body}${body}`)).code, 0)
+  },
+)
 
 testVault('the first refused line ends the command, whatever the reason', async (t, home) => {
   const good = (id: string) => `{"id":"${id}","type":"token","data":1}`
@@ -58,7 +64,7 @@ testVault('a name that does not exist is reported after the ids before it are do
   t.equal((await home.json('app list')).pagination.total_items, 1)
 })
 
-testVault('a change whose answer cannot be printed counts as done', async (t, home) => {
+testVault('if the answer to a change cannot be printed, the change still counts as done', async (t, home) => {
   const stdin = BODIES
   const { stderr } = await home.run('token create', { stdin, stdoutFailure: 'ENOSPC' })
   t.match(
@@ -68,7 +74,7 @@ testVault('a change whose answer cannot be printed counts as done', async (t, ho
   t.equal(await ids(home), 'one\n')
 })
 
-testVault('a verb with an id takes several ids, also as lines of standard input', async (t, home) => {
+testVault('a command with an id takes several ids, also as lines of standard input', async (t, home) => {
   await home.run('token create', { stdin: BODIES + BODIES.replace(/"id":"/g, '"id":"gone-') })
   const asked = { columns: 100, answers: [['Go on?', 'n\n']] } as const
   for (const [line, expected, options] of [
@@ -97,7 +103,7 @@ testVault('a verb with an id takes several ids, also as lines of standard input'
     t.match(await home.run(`token ${line}`, options), expected, line)
 })
 
-testVault('names can replace several ids', async (t, home) => {
+testVault('several names can be given in place of ids', async (t, home) => {
   for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
   const { stdout } = await home.run('app get back front --fields name')
   t.equal(stdout, '{"name":"back"}\n{"name":"front"}\n')
@@ -107,7 +113,7 @@ testVault('names can replace several ids', async (t, home) => {
   t.equal((await home.json('app list')).pagination.total_items, 0)
 })
 
-testVault('an interrupt reports how many are done and how to continue', async (t, home) => {
+testVault('an interrupted command reports how many ids are done and how to continue', async (t, home) => {
   const all = Array.from({ length: 250 }, (_, at) => `many-${at}`)
   const rows = all.map((id) => `{"id":"${id}","type":"token","data":"x"}\n`).join('')
   for (const output of ['table', 'json']) {

@@ -1,4 +1,4 @@
-/** `coffer mcp`, used by the official client over standard input and output. */
+/** `coffer mcp`, used by the official MCP client over standard input and output. */
 import t, { type Test } from 'tap'
 import { startDestination } from '../parity/destination.js'
 import { type AgentOptions, connectAgent } from '../support/agent.js'
@@ -22,7 +22,7 @@ async function open(t: Test, { words = [], ...more }: Partial<AgentOptions> = {}
   return { home, key: key as string, rules, destination, connect, ...agent }
 }
 
-t.test('an agent gets the tools that its permissions allow, with schemas and hints', async (t) => {
+t.test('an agent gets only the tools that its permissions allow, with schemas and hints', async (t) => {
   const { client, rules } = await open(t)
   t.match(rules, [{ transform: 'mask', container: '/' }])
   const { tools } = await client.listTools()
@@ -41,7 +41,7 @@ t.test('an agent gets the tools that its permissions allow, with schemas and hin
   for (const { name, description } of tools) t.ok((description ?? '').length > 10, name)
 })
 
-t.test('every tool answers, with the same errors as the terminal', async (t) => {
+t.test('every tool answers, and its errors are those of the terminal', async (t) => {
   const { client, call, home, destination } = await open(t)
   const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
   const reactor = await home.json(['reactor', 'create', '--name', 'hello', '--code', code])
@@ -69,7 +69,7 @@ t.test('every tool answers, with the same errors as the terminal', async (t) => 
   await call('token_create', { id: 'note-1', type: 'token', data: 'text', mask: 'm' })
   const { tools } = await client.listTools()
   for (const { name } of tools) {
-    t.ok(name in inputs, `${name} has an input here`)
+    t.ok(name in inputs, `the test has an input for ${name}`)
     const { isError, text, data } = await call(name, { ...inputs[name] })
     const isExpected = ['session_authorize', 'reactor_result'].includes(name)
     t.equal(isError, isExpected, `${name}: ${text}`)
@@ -90,7 +90,7 @@ t.test('every tool answers, with the same errors as the terminal', async (t) => 
   t.ok(own.length > 10, 'every call is logged with the application')
 })
 
-t.test('options restrict the tools; wrong options and keys that reveal data are refused', async (t) => {
+t.test('options restrict the tools, and wrong options or keys that reveal data are refused', async (t) => {
   const { home, key, connect } = await open(t)
   const list = async (...words: string[]) => {
     const { client } = await connect({ words })
@@ -124,7 +124,7 @@ t.test('options restrict the tools; wrong options and keys that reveal data are 
   t.match((await call('token_get', { id: 'card-1' })).data, { data: { number: NUMBER } })
 })
 
-t.test('other commands reach the vault between calls, and several calls run at once', async (t) => {
+t.test('other commands reach the vault between two calls, and several calls run at once', async (t) => {
   const { call, home, connect } = await open(t)
   const second = await connect()
   const create = (at: number) =>
@@ -134,7 +134,7 @@ t.test('other commands reach the vault between calls, and several calls run at o
   t.equal((await home.json('token list')).pagination.total_items, 8)
 })
 
-t.test('a person confirms calls that require it, and sees their destination', async (t) => {
+t.test('a person must confirm the calls that require it, and sees their destination', async (t) => {
   const asked: string[] = []
   let isAllowed = true
   const person = (message: string) => {
@@ -163,7 +163,7 @@ t.test('a person confirms calls that require it, and sees their destination', as
   t.match(asked[2], 'no\\u202ene', 'a question shows invisible characters')
   const padding = 'x'.repeat(5000)
   await call('reactor_react', { args: { padding }, more: padding, id: 'the-reactor' })
-  t.match(asked[3], /the-reactor/, 'no other member hides what the call acts on')
+  t.match(asked[3], /the-reactor/, 'the question names what the call acts on, even if other members are long')
   const path = `/echo?padding=${padding}`
   await call('proxy_call', { target: destination.url, path, headers: { padding }, body: { n: 'the-body' } })
   t.match(asked[4], /the-body/)
@@ -172,47 +172,50 @@ t.test('a person confirms calls that require it, and sees their destination', as
   t.match(await home.json('log reveals card-1'), uses)
   const mute = await connect({ words: ['--confirm', '--allow-net', new URL(destination.url).host] })
   const outcome = await mute.call('proxy_call', input).catch(() => ({ isError: true }))
-  t.equal(outcome.isError, true, 'a client without confirmations cannot call')
+  t.equal(outcome.isError, true, 'a client that supports no confirmations cannot call the tool')
   t.match(await home.json('log reveals card-1'), uses)
 })
 
-t.test('a server performs the tools after it has confirmed no-reveal mode', async (t) => {
-  const { home, key, destination, connect } = await open(t)
-  await home.createToken(CARD)
-  const stop = new AbortController()
-  let tell = (_: string) => {}
-  const started = new Promise<string>((resolve) => {
-    tell = resolve
-  })
-  const host = new URL(destination.url).host
-  const serving = home.run(`serve --port 0 -o json --log none --allow-net ${host}`, {
-    watch: (text) => {
-      if (text.startsWith('{"url"')) tell(JSON.parse(text).url)
-    },
-    interrupt: stop.signal,
-  })
-  const { call, client, close } = await connect({
-    words: ['--url', await started],
-    env: { COFFER_API_KEY: key },
-  })
-  const names = (await client.listTools()).tools.map(({ name }) => name)
-  t.ok(names.includes('proxy_call') && !names.includes('token_generate'))
-  const got = await call('token_get', { id: 'card-1' })
-  t.match(got.data, { data: { number: 'XXXXXXXXXXXX4242' } })
-  t.notOk(got.data.fingerprint)
-  const body = { n: '{{ card-1 | json: "$.number" }}' }
-  const { data } = await call('proxy_call', { target: `${destination.url}/echo`, path: '/x?y=1', body })
-  t.match(data.res, { statusCode: 200, body: { url: '/echo/x?y=1', body: /withheld/ } })
-  t.match(await call('proxy_call', { target: `${destination.url}/echo`, dry_run: true }), { isError: true })
-  const elsewhere = await call('proxy_call', { target: 'http://127.0.0.1:9/x', body })
-  t.match(elsewhere, { isError: true, text: /not on the list/ })
-  t.match(await call('token_search', { query: 'data:4242' }), { isError: true, text: /No-reveal mode/ })
-  await close()
-  stop.abort()
-  await serving
-})
+t.test(
+  'with --url, the server performs the tools, and only after it has confirmed no-reveal mode',
+  async (t) => {
+    const { home, key, destination, connect } = await open(t)
+    await home.createToken(CARD)
+    const stop = new AbortController()
+    let tell = (_: string) => {}
+    const started = new Promise<string>((resolve) => {
+      tell = resolve
+    })
+    const host = new URL(destination.url).host
+    const serving = home.run(`serve --port 0 -o json --log none --allow-net ${host}`, {
+      watch: (text) => {
+        if (text.startsWith('{"url"')) tell(JSON.parse(text).url)
+      },
+      interrupt: stop.signal,
+    })
+    const { call, client, close } = await connect({
+      words: ['--url', await started],
+      env: { COFFER_API_KEY: key },
+    })
+    const names = (await client.listTools()).tools.map(({ name }) => name)
+    t.ok(names.includes('proxy_call') && !names.includes('token_generate'))
+    const got = await call('token_get', { id: 'card-1' })
+    t.match(got.data, { data: { number: 'XXXXXXXXXXXX4242' } })
+    t.notOk(got.data.fingerprint)
+    const body = { n: '{{ card-1 | json: "$.number" }}' }
+    const { data } = await call('proxy_call', { target: `${destination.url}/echo`, path: '/x?y=1', body })
+    t.match(data.res, { statusCode: 200, body: { url: '/echo/x?y=1', body: /withheld/ } })
+    t.match(await call('proxy_call', { target: `${destination.url}/echo`, dry_run: true }), { isError: true })
+    const elsewhere = await call('proxy_call', { target: 'http://127.0.0.1:9/x', body })
+    t.match(elsewhere, { isError: true, text: /not on the list/ })
+    t.match(await call('token_search', { query: 'data:4242' }), { isError: true, text: /No-reveal mode/ })
+    await close()
+    stop.abort()
+    await serving
+  },
+)
 
-t.test('help topics are resources, and two prompts explain the tools', async (t) => {
+t.test('help topics are available as resources, and two prompts explain the tools', async (t) => {
   const { client } = await open(t)
   const { resources } = await client.listResources()
   t.equal(resources.map(({ name }) => name).join(), 'expressions,access-rules,search')

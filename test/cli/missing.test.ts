@@ -1,4 +1,4 @@
-/** Errors about missing records: every command names the noun and the given id. */
+/** Errors about missing records: every command names the noun and the id that was given. */
 import t from 'tap'
 import type { CommandContext } from '../../src/cli/context.js'
 import { explainMissing } from '../../src/cli/missing.js'
@@ -12,41 +12,44 @@ import { testVault } from './home.js'
 const UUID = '1ec69f2a-3f0c-4f5e-8d6d-0f4c7f3a2b10'
 const CARD = '4242424242424242'
 
-/** Operations whose paths contain no id, or the id of a record that the command does not read. */
+/** Operations whose path contains no id, or contains the id of a record that the command does not read. */
 const OTHERS = ['session authorize']
 
 const takesId = (definition: RoutedOperation) =>
   definition.endpoint.parameters.length > 0 && !isControl(definition) && !OTHERS.includes(definition.name)
 
-t.test('every operation with an id names it, the noun, and the next command', async (t) => {
-  const { ask } = await openTestVault()
-  const named = (input: Input): Input => JSON.parse(JSON.stringify(input).replaceAll(/\$[a-z]+/g, 'nope'))
-  const context = { config: {} } as CommandContext
-  const definitions = registry.routed.filter(takesId)
-  t.ok(definitions.length > 25, `${definitions.length} operations`)
-  for (const definition of definitions) {
-    const { name } = definition
-    const { good } = faultyInputsOf(definition)
-    // The ids of a parent and its child must differ.
-    const ids = Object.fromEntries(
-      definition.endpoint.parameters.map((parameter, at) => [parameter, `nope${at || ''}`]),
-    )
-    const input = { ...named(good), ...ids }
-    const error = await ask(name, input).then(
-      () => undefined,
-      (error: unknown) => error,
-    )
-    t.match(error, { code: 'not_found' }, name)
-    const explained = (await explainMissing({ context, definition, input }, error)) as Error
-    t.match(
-      explained.message,
-      /^(No|.* has no|The) [a-z ]+:? "nope.*coffer [a-z]+ [a-z -]+$/,
-      `${name}: ${explained}`,
-    )
-  }
-})
+t.test(
+  'the error of every operation with an id has the id, the noun, and the command to run next',
+  async (t) => {
+    const { ask } = await openTestVault()
+    const named = (input: Input): Input => JSON.parse(JSON.stringify(input).replaceAll(/\$[a-z]+/g, 'nope'))
+    const context = { config: {} } as CommandContext
+    const definitions = registry.routed.filter(takesId)
+    t.ok(definitions.length > 25, `${definitions.length} operations`)
+    for (const definition of definitions) {
+      const { name } = definition
+      const { good } = faultyInputsOf(definition)
+      // The ids of a parent and its child must differ.
+      const ids = Object.fromEntries(
+        definition.endpoint.parameters.map((parameter, at) => [parameter, `nope${at || ''}`]),
+      )
+      const input = { ...named(good), ...ids }
+      const error = await ask(name, input).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      t.match(error, { code: 'not_found' }, name)
+      const explained = (await explainMissing({ context, definition, input }, error)) as Error
+      t.match(
+        explained.message,
+        /^(No|.* has no|The) [a-z ]+:? "nope.*coffer [a-z]+ [a-z -]+$/,
+        `${name}: ${explained}`,
+      )
+    }
+  },
+)
 
-testVault('a command names the id that does not exist', async (t, home) => {
+testVault('the error names the id that does not exist', async (t, home) => {
   for (const id of ['card-1', 'card-2']) await home.createToken({ id })
   const { id: app } = await home.createApp({ name: 'front', permissions: ['token:read'] })
   for (const [line, message] of [
@@ -80,7 +83,7 @@ testVault('a command names the id that does not exist', async (t, home) => {
   t.notMatch(stderr, /\u001b|\n./, 'control characters of the id are not printed')
 })
 
-testVault('an id that may be a secret is not repeated', async (t, home) => {
+testVault('the error does not repeat an id that may be a secret', async (t, home) => {
   const { key } = await home.createApp({ name: 'front', permissions: ['token:read'] })
   for (const secret of [CARD, '4242 4242 4242 4242', key])
     t.match(
@@ -90,7 +93,7 @@ testVault('an id that may be a secret is not repeated', async (t, home) => {
     )
 })
 
-testVault('programs get the text of the API', async (t, home) => {
+testVault('programs get the error text of the API', async (t, home) => {
   const { code, stderr } = await home.run('token get nope --json')
   t.equal(code, 3)
   t.equal(JSON.parse(stderr).detail, 'There is no token with this id.')

@@ -1,4 +1,4 @@
-/** No-reveal mode of the command line: what it refuses and hides, and who can turn it off. */
+/** No-reveal mode of the command line: what the mode refuses and hides, and who can turn it off. */
 import t, { type Test } from 'tap'
 import { createHandler } from '../support/service.js'
 import { openTestVault } from '../support/test-vault.js'
@@ -18,7 +18,7 @@ async function open(t: Test) {
   return { home, key }
 }
 
-/** The line of `doctor` about the mode. */
+/** Returns the line of `doctor` about the mode. */
 const findMode = async (home: Home, more = '') =>
   (await home.json(`doctor${more}`)).find(({ check }: { check: string }) => check === 'no_reveal').found
 
@@ -50,24 +50,34 @@ const REFUSED = [
   'control page',
 ]
 
-t.test('commands that reveal data, keys or guesses are refused with a reason and code 4', async (t) => {
-  const { home, key } = await open(t)
-  for (const line of REFUSED) {
-    const { code, stdout, stderr } = await home.run(line, MODE)
-    t.equal(code, 4, `${line}: ${stderr}`)
-    t.match(stderr, /No-reveal mode refuses/, line)
-    t.notMatch(stdout + stderr, NUMBER)
-  }
-  t.match(await home.run('token detokenize', { ...MODE, stdin: '"{{ card-1 }}"' }), { code: 4, stdout: /^$/ })
-  t.equal(
-    (await home.run('app list --fields name -o value')).stdout,
-    'reader\n',
-    'no application was created',
-  )
-  t.equal((await home.run('token get card-1 --reveal --no-reveal')).code, 4, 'the flag')
-  t.match((await home.run('token get card-1 --reveal')).stdout, NUMBER, 'without the mode the data is shown')
-  t.match((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
-})
+t.test(
+  'commands that reveal data or keys, or that allow guessing data, are refused with a reason and exit code 4',
+  async (t) => {
+    const { home, key } = await open(t)
+    for (const line of REFUSED) {
+      const { code, stdout, stderr } = await home.run(line, MODE)
+      t.equal(code, 4, `${line}: ${stderr}`)
+      t.match(stderr, /No-reveal mode refuses/, line)
+      t.notMatch(stdout + stderr, NUMBER)
+    }
+    t.match(await home.run('token detokenize', { ...MODE, stdin: '"{{ card-1 }}"' }), {
+      code: 4,
+      stdout: /^$/,
+    })
+    t.equal(
+      (await home.run('app list --fields name -o value')).stdout,
+      'reader\n',
+      'no application was created',
+    )
+    t.equal((await home.run('token get card-1 --reveal --no-reveal')).code, 4, 'the flag')
+    t.match(
+      (await home.run('token get card-1 --reveal')).stdout,
+      NUMBER,
+      'without the mode the data is shown',
+    )
+    t.match((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
+  },
+)
 
 t.test('an application with reveal rules sees masked data, and no caller sees fingerprints', async (t) => {
   const { home, key } = await open(t)
@@ -97,7 +107,7 @@ t.test('deliveries to webhooks are shown without fingerprints', async (t) => {
   t.match(JSON.stringify(await home.json('webhook deliveries')), 'fingerprint"')
 })
 
-t.test('a duplicate is not reported', async (t) => {
+t.test('token create and tokenize do not report a duplicate', async (t) => {
   const { home } = await open(t)
   const stdin = JSON.stringify({ type: 'card', data: { number: NUMBER }, deduplicate_token: true })
   t.equal((await home.json('token create', { stdin, ...MODE }))._extras.deduplicated, false)
@@ -115,25 +125,32 @@ t.test('reactor results and stored answers do not contain token data', async (t)
   t.equal((await react('{{ card-1 | json: "$.number" | slice: 0 }}')).code, 4)
   const once = ['--idempotency-key', 'k']
   t.match((await react(used, once, {})).stdout, NUMBER)
-  t.match((await react(used, once)).stdout, 'withheld', 'the stored answer of a run without the mode')
+  t.match(
+    (await react(used, once)).stdout,
+    'withheld',
+    'token data is withheld from the stored answer of a run without the mode',
+  )
 })
 
-t.test('the setting of the vault applies to all callers, and a person can remove it', async (t) => {
-  const { home, key } = await open(t)
-  await home.json('config set no_reveal true')
-  const reveal = () => home.run('token get card-1 --reveal')
-  t.equal((await reveal()).code, 4)
-  t.notMatch((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
-  for (const line of ['set no_reveal false', 'unset no_reveal', 'unset no_reveal --yes'])
-    t.equal((await home.run(`config ${line}`)).code, 4, line)
-  t.match(await findMode(home), 'setting no_reveal')
-  const unset = (keys: string) =>
-    home.run('config unset no_reveal', { columns: 100, answers: [['Go on?', keys]] })
-  t.equal((await unset('n\r')).code, 130)
-  t.equal((await reveal()).code, 4)
-  t.equal((await unset('y\r')).code, 0)
-  t.match((await reveal()).stdout, NUMBER)
-})
+t.test(
+  'if the vault has the setting, it applies to all callers, and only a person can remove it',
+  async (t) => {
+    const { home, key } = await open(t)
+    await home.json('config set no_reveal true')
+    const reveal = () => home.run('token get card-1 --reveal')
+    t.equal((await reveal()).code, 4)
+    t.notMatch((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
+    for (const line of ['set no_reveal false', 'unset no_reveal', 'unset no_reveal --yes'])
+      t.equal((await home.run(`config ${line}`)).code, 4, line)
+    t.match(await findMode(home), 'setting no_reveal')
+    const unset = (keys: string) =>
+      home.run('config unset no_reveal', { columns: 100, answers: [['Go on?', keys]] })
+    t.equal((await unset('n\r')).code, 130)
+    t.equal((await reveal()).code, 4)
+    t.equal((await unset('y\r')).code, 0)
+    t.match((await reveal()).stdout, NUMBER)
+  },
+)
 
 t.test('a profile can turn the mode on, and doctor shows what turned it on', async (t) => {
   const { home } = await open(t)
@@ -145,10 +162,14 @@ t.test('a profile can turn the mode on, and doctor shows what turned it on', asy
   for (const line of ['init --vault other --starter-apps', 'serve --starter-apps', 'serve --demo'])
     t.equal((await home.run(line, MODE)).code, 4, line)
   const served = await home.run('serve --port 0 -o json', { ...MODE, interruptAt: 'reactor_sandbox' })
-  t.notMatch(served.stdout, 'page_url', 'the page could do what the mode refuses')
+  t.notMatch(
+    served.stdout,
+    'page_url',
+    'the dashboard is not offered, because it could do what the mode refuses',
+  )
 })
 
-t.test('a server must confirm the mode, or it is not used', async (t) => {
+t.test('the command uses a server only after the server has confirmed the mode', async (t) => {
   const { app, ask, createApplication } = await openTestVault()
   t.teardown(() => app.close())
   await ask('token create', CARD)

@@ -1,4 +1,4 @@
-/** Every command obeys its output flags or refuses them before it does anything. */
+/** Every command obeys its output flags, or refuses them before it does anything else. */
 import { readdirSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { hasCommand } from '../../src/cli/command-tree.js'
@@ -10,7 +10,7 @@ import type { Schema } from '../../src/framework/schema.js'
 import { registry } from '../../src/operations/all.js'
 import { createHome, type Home, testHome, testVault } from './home.js'
 
-/** `result`: the schema of the printed result, or undefined if the command prints other text or nothing. */
+/** `result` is the schema of the printed result. It is undefined if the command prints other text or nothing. */
 interface Command {
   name: string
   words: readonly string[]
@@ -36,7 +36,10 @@ const COMMANDS: readonly Command[] = [
   })),
 ]
 
-/** Runs a command without a vault, so a command that does not stop fails with another code or creates a file. */
+/**
+ * Runs a command that must be refused. There is no vault, so a command that continues fails with another code or
+ * creates a file.
+ */
 async function refuse(t: Test, home: Home, words: readonly string[], message: RegExp): Promise<void> {
   const { code, stdout, stderr } = await home.run([...words, '--yes'])
   t.match({ code, stdout, stderr }, { code: 2, stdout: '', stderr: message }, words.join(' '))
@@ -69,81 +72,91 @@ function propertiesOf({ result }: Command): object {
   return (item.type === 'object' && item.properties) || {}
 }
 
-testVault('a refused format changes nothing, also if a variable sets it', async (t, home) => {
-  const { id, key } = await home.createApp({ name: 'one', permissions: ['token:create', 'token:read'] })
-  const twoFields = { COFFER_OUTPUT: 'value', COFFER_FIELDS: 'id,name' }
-  for (const [line, options] of [
-    ['app regenerate one -o value --yes', {}],
-    ['app regenerate one --yes', { env: twoFields }],
-    ['app create --name two --type private --permission token:read -o value --fields id,key', {}],
-    ['app key create one -o value', {}],
-    ['app key create one -o value --fields kye', {}],
-    ['token create -o value', { stdin: '{"type":"token","data":"x"}' }],
-    ['token generate -o value', {}],
-  ] as const)
-    t.match(await home.run(line, options), { code: 2, stdout: '', stderr: /field/ }, line)
-  const env = { COFFER_API_KEY: key }
-  t.equal((await home.json('app whoami', { env })).id, id, 'the key has not changed')
-  const { data } = await home.json('app list')
-  t.match(data, [{ name: 'one', keys: [{ id: /./ }] }])
-  t.same([data.length, data[0].keys.length], [1, 1])
-  t.equal((await home.json('token list')).pagination.total_items, 0)
-})
+testVault(
+  'a command with a refused format changes nothing, even if a variable sets the format',
+  async (t, home) => {
+    const { id, key } = await home.createApp({ name: 'one', permissions: ['token:create', 'token:read'] })
+    const twoFields = { COFFER_OUTPUT: 'value', COFFER_FIELDS: 'id,name' }
+    for (const [line, options] of [
+      ['app regenerate one -o value --yes', {}],
+      ['app regenerate one --yes', { env: twoFields }],
+      ['app create --name two --type private --permission token:read -o value --fields id,key', {}],
+      ['app key create one -o value', {}],
+      ['app key create one -o value --fields kye', {}],
+      ['token create -o value', { stdin: '{"type":"token","data":"x"}' }],
+      ['token generate -o value', {}],
+    ] as const)
+      t.match(await home.run(line, options), { code: 2, stdout: '', stderr: /field/ }, line)
+    const env = { COFFER_API_KEY: key }
+    t.equal((await home.json('app whoami', { env })).id, id, 'the key has not changed')
+    const { data } = await home.json('app list')
+    t.match(data, [{ name: 'one', keys: [{ id: /./ }] }])
+    t.same([data.length, data[0].keys.length], [1, 1])
+    t.equal((await home.json('token list')).pagination.total_items, 0)
+  },
+)
 
-testVault('fields that are set for all commands do not hide a key that is shown once', async (t, home) => {
-  const env = { COFFER_FIELDS: 'id,name' }
-  const { id, key } = await home.createApp({ name: 'one', permissions: ['token:read'] })
-  for (const line of ['app regenerate one --yes', 'app key create one'])
-    t.match(await home.run(line, { env }), {
-      code: 2,
-      stderr: 'COFFER_FIELDS leaves out key, which is shown only once. Say what to print: --fields id,key\n',
-    })
-  t.equal((await home.json('app whoami', { env: { COFFER_API_KEY: key } })).id, id)
-  t.same(await home.json('app get one', { env }), { id, name: 'one' }, 'the output has no key')
-  t.same(
-    Object.keys(await home.json('app regenerate one --yes --fields id', { env })),
-    ['id'],
-    'fields of this command are respected',
-  )
-})
+testVault(
+  'fields that a variable sets for all commands do not hide a key that is shown only once',
+  async (t, home) => {
+    const env = { COFFER_FIELDS: 'id,name' }
+    const { id, key } = await home.createApp({ name: 'one', permissions: ['token:read'] })
+    for (const line of ['app regenerate one --yes', 'app key create one'])
+      t.match(await home.run(line, { env }), {
+        code: 2,
+        stderr:
+          'COFFER_FIELDS leaves out key, which is shown only once. Say what to print: --fields id,key\n',
+      })
+    t.equal((await home.json('app whoami', { env: { COFFER_API_KEY: key } })).id, id)
+    t.same(await home.json('app get one', { env }), { id, name: 'one' }, 'the output has no key')
+    t.same(
+      Object.keys(await home.json('app regenerate one --yes --fields id', { env })),
+      ['id'],
+      'fields that are given to this command are respected',
+    )
+  },
+)
 
-testVault('a change whose answer cannot be printed says what was done and what to do', async (t, home) => {
-  const { id } = await home.createApp({ name: 'one', permissions: ['token:read'] })
-  const full = { stdoutFailure: 'ENOSPC' }
-  const another = `Create another: coffer app key create ${id}`
-  const disk = 'The output could not be written (ENOSPC).'
-  for (const [line, message, options] of [
-    [
-      'app regenerate one --yes',
-      `coffer app regenerate was carried out. ${disk} The key is lost. ${another}\n`,
-      full,
-    ],
-    ['app key create one', `${another}, and delete the lost one: coffer app key delete ${id} `, full],
-    [
-      'app key create one',
-      'coffer app key create was carried out. Nobody read its output. The key is lost.',
-      {
-        stdoutFailure: 'EPIPE',
-      },
-    ],
-    [
-      'token create --type token --data x --id made',
-      `${disk} Show the result: coffer token get made\n`,
-      full,
-    ],
-    ['token generate', `${disk} Show the results: coffer token list\n`, full],
-    ['config set search.masked_data false', `coffer config set was carried out. ${disk}\n`, full],
-    ['token list', `error: ${disk}\n`, full],
-  ] as const) {
-    const { code, stderr } = await home.run(line, options)
-    t.equal(code, 1, line)
-    t.match(stderr, message, line)
-  }
-  t.equal((await home.json('app get one')).keys.length, 3)
-  t.equal((await home.run('token create --type token --data x', { stdoutFailure: 'EPIPE' })).code, 0)
-})
+testVault(
+  'if the answer to a change cannot be printed, the error says what was done and what to do',
+  async (t, home) => {
+    const { id } = await home.createApp({ name: 'one', permissions: ['token:read'] })
+    const full = { stdoutFailure: 'ENOSPC' }
+    const another = `Create another: coffer app key create ${id}`
+    const disk = 'The output could not be written (ENOSPC).'
+    for (const [line, message, options] of [
+      [
+        'app regenerate one --yes',
+        `coffer app regenerate was carried out. ${disk} The key is lost. ${another}\n`,
+        full,
+      ],
+      ['app key create one', `${another}, and delete the lost one: coffer app key delete ${id} `, full],
+      [
+        'app key create one',
+        'coffer app key create was carried out. Nobody read its output. The key is lost.',
+        {
+          stdoutFailure: 'EPIPE',
+        },
+      ],
+      [
+        'token create --type token --data x --id made',
+        `${disk} Show the result: coffer token get made\n`,
+        full,
+      ],
+      ['token generate', `${disk} Show the results: coffer token list\n`, full],
+      ['config set search.masked_data false', `coffer config set was carried out. ${disk}\n`, full],
+      ['token list', `error: ${disk}\n`, full],
+    ] as const) {
+      const { code, stderr } = await home.run(line, options)
+      t.equal(code, 1, line)
+      t.match(stderr, message, line)
+    }
+    t.equal((await home.json('app get one')).keys.length, 3)
+    t.equal((await home.run('token create --type token --data x', { stdoutFailure: 'EPIPE' })).code, 0)
+  },
+)
 
-testHome('a new vault whose keys cannot be printed says so', async (t, home) => {
+testHome('if the keys of a new vault cannot be printed, the error says so', async (t, home) => {
   const { code, stderr } = await home.run('init --starter-apps', { stdoutFailure: 'ENOSPC' })
   t.equal(code, 1)
   t.match(

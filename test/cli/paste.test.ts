@@ -1,4 +1,7 @@
-/** Pastes the commands of docs/cli.md into every installed shell in a pseudo-terminal, and compares their output. */
+/**
+ * Pastes the commands of docs/cli.md into every installed shell in a pseudo-terminal, and compares their output with
+ * the document.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +12,7 @@ import { withoutStyle } from './fake-process.js'
 
 t.setTimeout(400_000)
 
-/** Interactive, and without settings of the person who runs the test. */
+/** The commands that start each shell interactively, without the settings of the person who runs the test. */
 const SHELLS: Record<string, string> = {
   bash: 'bash --norc --noprofile -i',
   dash: 'dash -i',
@@ -34,7 +37,7 @@ for (const [shell, line] of Object.entries(SHELLS)) {
     child.stdin.write(`${commands}exit\n`)
     const { stdout } = await ended
     t.ok(expected.length > 20 && blocks.every(({ output }) => output !== undefined))
-    // A shell echoes pasted text between its prompts. The program prints whole lines.
+    // A shell echoes pasted text between its prompts. The program prints whole lines, so these can be told apart.
     const lines = settle(withoutStyle(stdout).replaceAll('\r\n', '\n').replaceAll('\r', '\n'))
     let from = 0
     for (const wanted of expected) {

@@ -1,4 +1,4 @@
-/** The contents of config.json: profiles, which are named settings, and the selected tenant of each vault. */
+/** The contents of config.json: profiles, which are named sets of settings, and the selected tenant of each vault. */
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
@@ -14,17 +14,24 @@ async function open(t: Test) {
   return { home, key, id }
 }
 
-t.test('a named or selected profile acts as the application of its key', async (t) => {
-  const { home, id } = await open(t)
-  t.equal((await home.run('app whoami')).code, 3, 'no profile is selected')
-  t.equal((await home.json('app whoami --profile support')).id, id)
-  t.equal((await home.json('app whoami', { env: { COFFER_PROFILE: 'support' } })).id, id)
-  await home.run('profile use support')
-  t.equal((await home.json('app whoami')).id, id)
-  t.equal((await home.run('app list')).code, 4, 'only with the permissions of the application')
-  await home.run('profile use')
-  t.equal((await home.run('app whoami')).code, 3)
-})
+t.test(
+  "a command with a named or selected profile acts as the application of the profile's key",
+  async (t) => {
+    const { home, id } = await open(t)
+    t.equal((await home.run('app whoami')).code, 3, 'no profile is selected')
+    t.equal((await home.json('app whoami --profile support')).id, id)
+    t.equal((await home.json('app whoami', { env: { COFFER_PROFILE: 'support' } })).id, id)
+    await home.run('profile use support')
+    t.equal((await home.json('app whoami')).id, id)
+    t.equal(
+      (await home.run('the command has only the permissions of the application')).code,
+      4,
+      'only with the permissions of the application',
+    )
+    await home.run('profile use')
+    t.equal((await home.run('app whoami')).code, 3)
+  },
+)
 
 t.test('a flag overrides the environment, and the environment overrides the profile', async (t) => {
   const { home } = await open(t)
@@ -39,7 +46,7 @@ t.test('a flag overrides the environment, and the environment overrides the prof
   t.equal(JSON.parse(failed.stderr).status, 404, 'failures have the format of the profile too')
 })
 
-t.test('keys are never shown, and the file is private', async (t) => {
+t.test('keys in profiles are never shown, and the file is private', async (t) => {
   const { home, key } = await open(t)
   await home.run('profile set support tenant default')
   const listed = await home.run('profile list')
@@ -73,7 +80,7 @@ t.test('invalid profiles and unknown settings are refused', async (t) => {
   t.match((await home.run('token list')).stderr, 'contains "nonsense", which is not a setting of profiles')
 })
 
-t.test('deleting the selected profile selects none and keeps the rest of the file', async (t) => {
+t.test('deleting the selected profile selects no profile and keeps the rest of the file', async (t) => {
   const { home } = await open(t)
   await home.run('profile set other output json')
   await home.run('profile use support')
@@ -82,7 +89,7 @@ t.test('deleting the selected profile selects none and keeps the rest of the fil
   t.same(await home.json('profile list'), [{ name: 'other', is_used: false, settings: { output: 'json' } }])
 })
 
-testVault('a relative path in a profile is resolved when it is set', async (t, home) => {
+testVault('a relative path in a profile is resolved when the profile is set', async (t, home) => {
   for (const setting of ['key-file', 'passphrase-file', 'modules']) {
     const { settings } = await home.json(['profile', 'set', 'p', setting, '../path'])
     t.equal(settings[setting], resolve(home.place, '../path'))
@@ -92,11 +99,11 @@ testVault('a relative path in a profile is resolved when it is set', async (t, h
   t.equal((await home.json('profile set here tenant a/b')).settings.tenant, 'a/b')
 })
 
-/** The names of the tenants, and whether each is selected. */
+/** Returns the names of the tenants, and whether each is selected. */
 const list = async (home: Home) =>
   (await home.json('tenant list')).map(({ name, is_used }: Record<string, unknown>) => [name, is_used])
 
-testVault('a tenant is created, listed, selected, and used by later commands', async (t, home) => {
+testVault('a tenant can be created, listed and selected, and later commands use it', async (t, home) => {
   const staging = await home.json('tenant create Staging')
   t.match(staging, { id: String, name: 'Staging', owner_id: String, settings: {} })
   t.notOk('keys' in staging || 'number' in staging, 'keys are never shown')
@@ -104,7 +111,11 @@ testVault('a tenant is created, listed, selected, and used by later commands', a
     ['Staging', false],
     ['default', true],
   ])
-  t.equal((await home.json('tenant use staging')).id, staging.id, 'upper and lower case are equal')
+  t.equal(
+    (await home.json('names of tenants are compared without regard to case')).id,
+    staging.id,
+    'upper and lower case are equal',
+  )
   t.same(await list(home), [
     ['Staging', true],
     ['default', false],
@@ -123,27 +134,30 @@ testVault('a tenant is created, listed, selected, and used by later commands', a
   t.equal(statSync(join(home.place, 'config', 'coffer', 'config.json')).mode & 0o777, 0o600)
 })
 
-testVault('the selection keeps other contents of the file, and is for one vault', async (t, home) => {
-  const path = join(home.place, 'config', 'coffer', 'config.json')
-  writeFileSync(path, '{"theme":"dark","tenants":{"other-vault":"x"}}')
-  await home.json('tenant create staging')
-  const { id } = await home.json('tenant use staging')
-  const { vault } = await home.json('vault status')
-  t.same(JSON.parse(readFileSync(path, 'utf8')), {
-    theme: 'dark',
-    tenants: { 'other-vault': 'x', [vault]: id },
-  })
-  const second = ['--vault', join(home.place, 'second')]
-  await home.json(['init', ...second])
-  t.equal((await home.json(['tenant', 'get', ...second])).name, 'default')
-  for (const text of ['not json', '[]', '{"tenants":5}']) {
-    writeFileSync(path, text)
-    const { code, stderr } = await home.run('token list')
-    t.same([code, stderr.includes(path)], [2, true], text)
-  }
-})
+testVault(
+  'selecting a tenant keeps other contents of the file, and applies to one vault only',
+  async (t, home) => {
+    const path = join(home.place, 'config', 'coffer', 'config.json')
+    writeFileSync(path, '{"theme":"dark","tenants":{"other-vault":"x"}}')
+    await home.json('tenant create staging')
+    const { id } = await home.json('tenant use staging')
+    const { vault } = await home.json('vault status')
+    t.same(JSON.parse(readFileSync(path, 'utf8')), {
+      theme: 'dark',
+      tenants: { 'other-vault': 'x', [vault]: id },
+    })
+    const second = ['--vault', join(home.place, 'second')]
+    await home.json(['init', ...second])
+    t.equal((await home.json(['tenant', 'get', ...second])).name, 'default')
+    for (const text of ['not json', '[]', '{"tenants":5}']) {
+      writeFileSync(path, text)
+      const { code, stderr } = await home.run('token list')
+      t.same([code, stderr.includes(path)], [2, true], text)
+    }
+  },
+)
 
-testVault('a name that is taken, empty or unknown is refused', async (t, home) => {
+testVault('a tenant name that is taken, empty or unknown is refused', async (t, home) => {
   for (const [words, code] of [
     [['create', 'DEFAULT'], 5],
     [['create', 'a\nb'], 2],
@@ -158,20 +172,23 @@ testVault('a name that is taken, empty or unknown is refused', async (t, home) =
   t.match(await home.run('token list --tenant staging'), several)
 })
 
-testVault('without a terminal, --yes deletes a tenant and its selection', async (t, home) => {
-  await home.json('tenant create staging')
-  await home.json('tenant use staging')
-  await home.createToken()
-  const app = await home.createApp({ permissions: ['token:read'] })
-  t.match(await home.run('tenant delete'), { code: 2, stderr: /--yes/ })
-  t.equal((await home.json('token list')).pagination.total_items, 1, 'nothing was deleted')
-  await home.json('tenant delete --yes')
-  t.equal((await home.json('tenant get')).name, 'default')
-  t.equal((await home.run('app whoami', { env: { COFFER_API_KEY: app.key } })).code, 4)
-  t.same(await list(home), [['default', true]])
-})
+testVault(
+  'without a terminal, --yes is needed to delete a tenant, and its selection is removed too',
+  async (t, home) => {
+    await home.json('tenant create staging')
+    await home.json('tenant use staging')
+    await home.createToken()
+    const app = await home.createApp({ permissions: ['token:read'] })
+    t.match(await home.run('tenant delete'), { code: 2, stderr: /--yes/ })
+    t.equal((await home.json('token list')).pagination.total_items, 1, 'nothing was deleted')
+    await home.json('tenant delete --yes')
+    t.equal((await home.json('tenant get')).name, 'default')
+    t.equal((await home.run('app whoami', { env: { COFFER_API_KEY: app.key } })).code, 4)
+    t.same(await list(home), [['default', true]])
+  },
+)
 
-testVault('a person types the name of the tenant to delete', async (t, home) => {
+testVault('a person must type the name of the tenant to delete it', async (t, home) => {
   const type = (answer: string) =>
     home.run('tenant delete', {
       columns: 100,

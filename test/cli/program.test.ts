@@ -6,31 +6,34 @@ import { ALL_SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { createHome, testHome, testVault } from './home.js'
 
-/** Removes the line breaks of wrapped help. */
+/** Joins the lines of wrapped help. */
 const unfold = (text: string) => text.replaceAll(/\s+/g, ' ')
 
-testHome('help of operations has examples, permissions and the equivalent request', async (t, home) => {
-  for (const definition of registry.routed) {
-    const { name, summary, examples, access, endpoint, details = '' } = definition
-    const { permissions, isAnyEnough, keyOf } = access
-    const command = definition.cli?.form?.command ?? name
-    const words = command.split(' ')
-    const { code, stdout, stderr } = await home.run([...words, '--help'])
-    const { method, path, parameters } = endpoint
-    t.equal(code, 0, `${name} --help succeeds`)
-    t.equal(stderr, '')
-    t.match(stdout, `Usage: coffer ${command}`)
-    for (const parameter of parameters)
-      t.match(stdout, new RegExp(`<${parameter.replaceAll('_', '-')}(...)?>`))
-    for (const text of [summary, details, ...examples])
-      t.ok(unfold(stdout).includes(unfold(text)), `${name}: ${text.slice(0, 60)}`)
-    const key = keyOf === undefined ? 'any valid key' : `the key of a ${keyOf} application`
-    const needed = permissions.join(isAnyEnough ? ' or ' : ', ') || `none; ${key}`
-    t.match(stdout, `Permissions: ${needed}\n`)
-    t.match(stdout, `HTTP:        ${method} ${path}\n`)
-    t.equal((await home.run(['help', ...words])).stdout, stdout, `coffer help ${name} prints the same`)
-  }
-})
+testHome(
+  'the help of each operation has examples, permissions and the equivalent request',
+  async (t, home) => {
+    for (const definition of registry.routed) {
+      const { name, summary, examples, access, endpoint, details = '' } = definition
+      const { permissions, isAnyEnough, keyOf } = access
+      const command = definition.cli?.form?.command ?? name
+      const words = command.split(' ')
+      const { code, stdout, stderr } = await home.run([...words, '--help'])
+      const { method, path, parameters } = endpoint
+      t.equal(code, 0, `${name} --help succeeds`)
+      t.equal(stderr, '')
+      t.match(stdout, `Usage: coffer ${command}`)
+      for (const parameter of parameters)
+        t.match(stdout, new RegExp(`<${parameter.replaceAll('_', '-')}(...)?>`))
+      for (const text of [summary, details, ...examples])
+        t.ok(unfold(stdout).includes(unfold(text)), `${name}: ${text.slice(0, 60)}`)
+      const key = keyOf === undefined ? 'any valid key' : `the key of a ${keyOf} application`
+      const needed = permissions.join(isAnyEnough ? ' or ' : ', ') || `none; ${key}`
+      t.match(stdout, `Permissions: ${needed}\n`)
+      t.match(stdout, `HTTP:        ${method} ${path}\n`)
+      t.equal((await home.run(['help', ...words])).stdout, stdout, `coffer help ${name} prints the same help`)
+    }
+  },
+)
 
 t.test('help of token create has every flag, and says which are required or repeatable', async (t) => {
   const text = unfold((await createHome(t).run('token create --help')).stdout)
@@ -48,7 +51,7 @@ t.test('help of token create has every flag, and says which are required or repe
     t.ok(text.includes(flag), flag)
 })
 
-t.test('every example is about its command', async (t) => {
+t.test('every example shows the command to which it belongs', async (t) => {
   for (const { name, cli: { form } = {}, examples } of registry.operations)
     for (const example of examples) {
       t.match(example, `coffer ${form?.command ?? name}`)
@@ -56,7 +59,7 @@ t.test('every example is about its command', async (t) => {
     }
 })
 
-testHome('without arguments the program and its nouns list their commands', async (t, home) => {
+testHome('without arguments, the program and its nouns list their commands', async (t, home) => {
   const top = await home.run([])
   t.equal(top.code, 0)
   const grouped = Object.values(GROUPS).flat()
@@ -64,7 +67,7 @@ testHome('without arguments the program and its nouns list their commands', asyn
   const inNone = ['help', 'version']
   t.same([...grouped, ...inNone].sort(), names.filter((name) => !name.includes(' ')).sort())
   for (const word of [...grouped, ...Object.keys(GROUPS), ...TOPIC_NAMES]) t.match(top.stdout, word)
-  t.ok(top.stdout.trimEnd().split('\n').length <= 30, 'the help fits a screen')
+  t.ok(top.stdout.trimEnd().split('\n').length <= 30, 'the help fits on one screen')
   for (const line of top.stdout.split('\n')) t.ok(line.length <= 80 && !line.includes('…'), line)
   const narrow = (await home.run([], { columns: 60 })).stdout
   for (const line of narrow.split('\n')) t.ok(line.length <= 60 && !line.includes('…'), line)
@@ -78,10 +81,10 @@ testHome('without arguments the program and its nouns list their commands', asyn
   t.equal(noun.code, 0)
   for (const verb of ['create', 'list', 'get <id...>', 'update <id...>', 'delete <id...>'])
     t.match(noun.stdout, `  ${verb}`)
-  t.notMatch(noun.stdout, '--passphrase-fd', 'options of every command are described in one place')
+  t.notMatch(noun.stdout, '--passphrase-fd', 'options that every command has are described in one place only')
 })
 
-testHome('each noun has a manual page, and no line in it is a roff request', async (t, home) => {
+testHome('each noun has a manual page, and no text in it is taken for a roff request', async (t, home) => {
   const page = (await home.run(['help', 'token', '--man'])).stdout
   t.match(page, /^\.TH COFFER-TOKEN 1 /)
   for (const text of ['.SS coffer token create [options]', '.B \\-\\-type <text>', 'coffer token list'])
@@ -104,7 +107,7 @@ testHome('help is wrapped to the width of the terminal', async (t, home) => {
   for (const line of details.slice(0, -1)) t.ok(line.length > 80, `${line} uses the width`)
 })
 
-testHome('misspelled words and flags get a suggestion, and nothing is executed', async (t, home) => {
+testHome('misspelled words and flags get a suggestion, and no command runs', async (t, home) => {
   for (const [line, message] of [
     ['token constructor', "Unknown command 'constructor'. See: coffer token --help"],
     ['__proto__ toString', "Unknown command '__proto__'. See: coffer --help"],
@@ -183,7 +186,7 @@ testVault('short flags and common synonyms are accepted', async (t, home) => {
   t.match(two, { code: 2, stderr: 'error: --output value prints one field: add --fields NAME.\n' })
 })
 
-testVault('words that are almost a command lead to it', async (t, home) => {
+testVault('words that are almost a command lead to that command', async (t, home) => {
   for (const [line, meant] of [
     ['logs', 'coffer log list'],
     ['tokens', 'coffer token list'],

@@ -1,4 +1,4 @@
-/** Formulas and reactors on the command line: check, install, run, watch. */
+/** Formulas and reactors on the command line: checking, installing, running and watching code. */
 import { testHome, testVault } from './home.js'
 
 const GREET = `module.exports = async ({ args, configuration }) => {
@@ -49,7 +49,7 @@ testVault('code that cannot run is stored with a warning', async (t, home) => {
 })
 
 testVault(
-  'code is stored and the command succeeds although standard error cannot take the warning',
+  'code is stored and the command succeeds even if the warning cannot be written to standard error',
   async (t, home) => {
     const run = await home.run('reactor create --name r --code 1', { stderrFailure: 'ENOSPC' })
     t.equal(run.code, 0)
@@ -57,7 +57,7 @@ testVault(
   },
 )
 
-testHome('the check of code that never finishes loading ends', async (t, home) => {
+testHome('the check ends even if the code never finishes loading', async (t, home) => {
   home.write('endless.js', 'for (;;) {}')
   t.match(await home.run('formula check endless.js'), {
     code: 8,
@@ -65,19 +65,22 @@ testHome('the check of code that never finishes loading ends', async (t, home) =
   })
 })
 
-testVault('the official formulas can be installed, also a second time', async (t, home) => {
-  const first = await home.json('formula install')
-  const names = ['Format-preserving card alias', 'HMAC for matching', 'JSON webhook']
-  for (const [at, name] of names.entries()) t.match(first[at], { name, type: 'official' })
-  const [again] = await home.json('formula install card-alias')
-  t.equal(again.id, first[0].id)
-  t.ok(again.modified_at)
-  t.equal((await home.json('formula list')).pagination.total_items, 3)
-  home.write('own.js', GREET)
-  home.write('own.json', JSON.stringify({ name: 'own', code: 'own.js' }))
-  t.match(await home.json('formula install own.json'), [{ name: 'own', type: 'official', code: GREET }])
-  t.match(await home.run('formula install nothing'), { code: 2, stderr: /card-alias/ })
-})
+testVault(
+  'the official formulas can be installed, and installing them a second time succeeds',
+  async (t, home) => {
+    const first = await home.json('formula install')
+    const names = ['Format-preserving card alias', 'HMAC for matching', 'JSON webhook']
+    for (const [at, name] of names.entries()) t.match(first[at], { name, type: 'official' })
+    const [again] = await home.json('formula install card-alias')
+    t.equal(again.id, first[0].id)
+    t.ok(again.modified_at)
+    t.equal((await home.json('formula list')).pagination.total_items, 3)
+    home.write('own.js', GREET)
+    home.write('own.json', JSON.stringify({ name: 'own', code: 'own.js' }))
+    t.match(await home.json('formula install own.json'), [{ name: 'own', type: 'official', code: GREET }])
+    t.match(await home.run('formula install nothing'), { code: 2, stderr: /card-alias/ })
+  },
+)
 
 testVault('a reactor can be run, and its failures and runs are shown', async (t, home) => {
   home.write('greet.js', GREET)
@@ -101,7 +104,7 @@ testVault('a reactor can be run, and its failures and runs are shown', async (t,
   t.equal((await home.run(['reactor', 'logs', id, '-n', '101'])).code, 2)
 })
 
-testHome('reactor dev runs a file like a reactor', async (t, home) => {
+testHome('reactor dev runs a file as a reactor would run it', async (t, home) => {
   home.write('greet.js', GREET)
   const done = await home.run('reactor dev greet.js --args {"name":"Ada"} --configuration {"KEY":"k"}')
   t.same(JSON.parse(done.stdout), { raw: { hello: 'Ada', key: 'k' } })
@@ -123,7 +126,7 @@ testHome('reactor dev runs a file like a reactor', async (t, home) => {
   t.match(await home.run('reactor dev uses.js --modules .'), { code: 0, stdout: '{"raw":2}\n' })
 })
 
-testHome('a watched file runs again when it is saved, until an interrupt', async (t, home) => {
+testHome('with --watch, a file runs again each time it is saved, until an interrupt', async (t, home) => {
   const save = (code: string) => home.write('watched.js', `module.exports = async () => { ${code} }`)
   save('console.log("first"); throw new Error("not yet")')
   let saving: NodeJS.Timeout | undefined

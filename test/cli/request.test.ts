@@ -4,7 +4,7 @@ import { type Home, testHome, testVault } from './home.js'
 const CARD = '{"number":"4242424242424242"}'
 const WARNING = /^warning: Other processes can see the arguments of a command \(--data\)/
 
-testHome('all missing values are named at once, without waiting for input', async (t, home) => {
+testHome('one error names all missing values, and the command does not wait for input', async (t, home) => {
   const create = 'Give them as flags, as --file, or as JSON on standard input.'
   const createOne = create.replace('them', 'it')
   for (const [line, message, options] of [
@@ -21,26 +21,29 @@ testHome('all missing values are named at once, without waiting for input', asyn
   }
 })
 
-testVault('a body comes from a file or standard input, and flags override it', async (t, home) => {
-  home.write('body.json', '{"type":"card_number","data":"4242424242424242","metadata":{"a":"file"}}')
-  home.write('data.json', '"5555555555554444"\n')
-  const masked = { number: 'XXXXXXXXXXXX4242' }
-  for (const [line, stdin, expected, why] of [
-    ['--file body.json --id one', '', { id: 'one', data: masked.number, metadata: { a: 'file' } }],
-    ['--file body.json --metadata b=flag --data @data.json', '', { data: 'XXXXXXXXXXXX4444' }],
-    ['--file body.json', '{"type":"bank"}', { type: 'card_number' }, 'nobody reads standard input'],
-    ['--type card', `{"type":"token","data":${CARD}}`, { type: 'card', data: masked }],
-    ['--file - --type card', `{"data":${CARD}}`, { type: 'card', data: masked }],
-    ['--type card --data -', CARD, { data: masked }],
-    ['--type card --data @-', `\ufeff${CARD}\n`, { data: masked }, 'a byte order mark does not count'],
-    ['--type token --data @data.json', '{"type":"bank"}', { type: 'token' }, 'flags that say all'],
-  ] as const)
-    t.match(await home.json(`token create ${line}`, { stdin }), expected, why ?? line)
-  const { metadata } = await home.json('token create --file body.json --metadata b=flag')
-  t.same(metadata, { b: 'flag' }, 'a flag replaces the whole property')
-})
+testVault(
+  'a body comes from a file or standard input, and flags override its properties',
+  async (t, home) => {
+    home.write('body.json', '{"type":"card_number","data":"4242424242424242","metadata":{"a":"file"}}')
+    home.write('data.json', '"5555555555554444"\n')
+    const masked = { number: 'XXXXXXXXXXXX4242' }
+    for (const [line, stdin, expected, why] of [
+      ['--file body.json --id one', '', { id: 'one', data: masked.number, metadata: { a: 'file' } }],
+      ['--file body.json --metadata b=flag --data @data.json', '', { data: 'XXXXXXXXXXXX4444' }],
+      ['--file body.json', '{"type":"bank"}', { type: 'card_number' }, 'nobody reads standard input'],
+      ['--type card', `{"type":"token","data":${CARD}}`, { type: 'card', data: masked }],
+      ['--file - --type card', `{"data":${CARD}}`, { type: 'card', data: masked }],
+      ['--type card --data -', CARD, { data: masked }],
+      ['--type card --data @-', `\ufeff${CARD}\n`, { data: masked }, 'a byte order mark does not count'],
+      ['--type token --data @data.json', '{"type":"bank"}', { type: 'token' }, 'flags that say all'],
+    ] as const)
+      t.match(await home.json(`token create ${line}`, { stdin }), expected, why ?? line)
+    const { metadata } = await home.json('token create --file body.json --metadata b=flag')
+    t.same(metadata, { b: 'flag' }, 'a flag replaces the whole property')
+  },
+)
 
-testVault('every source that cannot be read is refused by name', async (t, home) => {
+testVault('every source that cannot be read is refused, and the error names it', async (t, home) => {
   home.write('list.json', '[1]')
   for (const [line, stdin, message] of [
     ['--file none.json', '', '--file (none.json) does not exist.'],
@@ -83,56 +86,63 @@ testVault('a sensitive argument causes one warning, and other arguments cause no
   t.notMatch(exposed.stderr, '4242')
   t.match((await create(`${CARD} --quiet`)).stderr, WARNING, '--quiet does not hide a warning')
   for (const more of ['@data.json', '-']) t.equal((await create(more, CARD)).stderr, '', more)
-  t.match((await create('hello')).stderr, WARNING, 'the argument was visible although it was refused')
+  t.match(
+    (await create('hello')).stderr,
+    WARNING,
+    'the warning appears, because the argument was visible although it was refused',
+  )
 })
 
 const CREATE = ['token', 'create', '--type', 'token', '--mask', '{{ data }}', '--quiet', '--data']
 
-/** The data of a token that is created with these words. */
+/** Creates a token with these words. Returns its data. */
 async function store(home: Home, words: readonly string[], stdin = '') {
   const { id } = await home.json(['token', 'create', '--quiet', ...words], { stdin })
   return (await home.json(['token', 'get', id, '--reveal'])).data
 }
 
-testVault('a value that is not JSON is text, but if it begins like JSON it must be JSON', async (t, home) => {
-  home.write('host', 'my-host\n')
-  home.write('mask', '{{ data | last4 }}\n')
-  for (const [text, value] of [
-    ['hello', 'hello'],
-    ['{{ not an expression', '{{ not an expression'],
-    ['007', '007'],
-    ['2030-01-02', '2030-01-02'],
-    ['', ''],
-    [' a\nb ', ' a\nb '],
-    ['"x"', 'x'],
-    ['-1.5', -1.5],
-    ['true', true],
-    [' {"a":"b"}', { a: 'b' }],
-    ['@host', 'my-host'],
-    ['@@host', '@host'],
-  ] as const)
-    t.same(await store(home, ['--type', 'token', `--data=${text}`]), value, text)
-  for (const [mask, shown] of [
-    ['{{ data }}', 'hello'],
-    ['@mask', 'ello'],
-    ['"{{ data }}"', 'hello'],
-    ['{"a":"{{ data }}"}', { a: 'hello' }],
-  ] as const) {
-    const { data } = await home.json([
-      'token',
-      'create',
-      '--type',
-      'token',
-      '--data',
-      'hello',
-      '--mask',
-      mask,
-    ])
-    t.same(data, shown, mask)
-  }
-})
+testVault(
+  'a value that is not JSON is stored as text, but a value that begins like JSON must be JSON',
+  async (t, home) => {
+    home.write('host', 'my-host\n')
+    home.write('mask', '{{ data | last4 }}\n')
+    for (const [text, value] of [
+      ['hello', 'hello'],
+      ['{{ not an expression', '{{ not an expression'],
+      ['007', '007'],
+      ['2030-01-02', '2030-01-02'],
+      ['', ''],
+      [' a\nb ', ' a\nb '],
+      ['"x"', 'x'],
+      ['-1.5', -1.5],
+      ['true', true],
+      [' {"a":"b"}', { a: 'b' }],
+      ['@host', 'my-host'],
+      ['@@host', '@host'],
+    ] as const)
+      t.same(await store(home, ['--type', 'token', `--data=${text}`]), value, text)
+    for (const [mask, shown] of [
+      ['{{ data }}', 'hello'],
+      ['@mask', 'ello'],
+      ['"{{ data }}"', 'hello'],
+      ['{"a":"{{ data }}"}', { a: 'hello' }],
+    ] as const) {
+      const { data } = await home.json([
+        'token',
+        'create',
+        '--type',
+        'token',
+        '--data',
+        'hello',
+        '--mask',
+        mask,
+      ])
+      t.same(data, shown, mask)
+    }
+  },
+)
 
-testVault('digits are text if the data is text', async (t, home) => {
+testVault('digits are stored as text if the type of the token needs text', async (t, home) => {
   home.write('typed.json', '{"type":"card_number"}')
   home.write('digits', '123456789\n')
   for (const [line, value] of [
@@ -158,7 +168,7 @@ testVault('digits are text if the data is text', async (t, home) => {
   t.match(wrong, { code: 2, stderr: /data: must be a string of 12 to 19 digits/ })
 })
 
-testVault('entries are key=value, JSON, or both, and null removes an entry', async (t, home) => {
+testVault('the entries of a map are key=value, JSON, or both, and null removes an entry', async (t, home) => {
   home.write('notes.json', '{"c":"x=@y"}')
   const made = await home.json([
     ...[...CREATE, 'x', '--id', 'noted', '--metadata', 'a=1', '--metadata', '{"b":"x=@y"}'],
@@ -171,10 +181,10 @@ testVault('entries are key=value, JSON, or both, and null removes an entry', asy
   t.match(refused, { code: 2, stdout: /^$/, stderr: /metadata\.a: must be a string/ })
   const kept = await home.json([...CREATE, 'x', '--metadata', '{"a":"null"}'])
   t.same(kept.metadata, { a: 'null' })
-  t.equal((await home.json('token list --metadata a=null')).data[0].id, kept.id, 'a filter is text')
+  t.equal((await home.json('the value of a filter is text')).data[0].id, kept.id, 'a filter is text')
 })
 
-testVault('both commands take arguments of reactors as JSON or key=value', async (t, home) => {
+testVault('both commands accept the arguments of reactors as JSON or as key=value', async (t, home) => {
   const code = 'module.exports = async ({ args }) => ({ raw: args })'
   home.write('f.js', code)
   const formula = await home.json(['formula', 'create', '--name', 'f', '--type', 'private', '--code', code])
@@ -185,13 +195,13 @@ testVault('both commands take arguments of reactors as JSON or key=value', async
   t.same((await home.json(['reactor', 'react', reactor.id, ...args])).raw, raw)
   t.same((await home.json(['reactor', 'dev', 'f.js', ...args])).raw, raw)
   const secret = await home.run(['reactor', 'react', reactor.id, '--args', 'a=@args.json'])
-  t.match(secret, { code: 0, stderr: /^$/ }, 'a file on the command line is not a secret')
+  t.match(secret, { code: 0, stderr: /^$/ }, 'a file on the command line does not count as a secret argument')
   t.match(await home.run(['reactor', 'react', reactor.id, '--args', 'a=1']), {
     stderr: /^warning: Other processes/,
   })
 })
 
-testVault('a flag without a value means true, and --no- means false', async (t, home) => {
+testVault('a boolean flag without a value means true, and --no- means false', async (t, home) => {
   const same = [...CREATE, 'same']
   const first = (await home.json(same)).id
   for (const [word, isFirst] of [
@@ -201,7 +211,7 @@ testVault('a flag without a value means true, and --no- means false', async (t, 
     t.equal((await home.json([...same, word])).id === first, isFirst, word)
 })
 
-testVault('written data is not revealed, and no message offers that', async (t, home) => {
+testVault('the answer to a write is masked, and no message offers to reveal it', async (t, home) => {
   await home.createToken({ id: 'one' })
   for (const line of ['token create --type token --data x', 'token update one --data y'])
     t.match(await home.run(`${line} --reveal`), { code: 2, stderr: /Unknown option '--reveal'/ })
@@ -209,7 +219,7 @@ testVault('written data is not revealed, and no message offers that', async (t, 
     t.equal((await home.run(`${line} --reveal`)).code, 0, line)
 })
 
-testVault('an unknown field is refused with a list of the fields', async (t, home) => {
+testVault('an unknown field is refused with a list of the known fields', async (t, home) => {
   await home.createToken({ id: 'one', data: { a: { b: 1 } }, mask: '{{ data }}', metadata: { 'x.y': '1' } })
   for (const [line, message] of [
     ['token list --fields id,tpye', /no field "tpye"\. There are: id, tenant_id, type, data,/],
@@ -233,6 +243,6 @@ testVault('an unknown field is refused with a list of the fields', async (t, hom
   t.match(
     set,
     { code: 0, stdout: '{}\n' },
-    'fields that are set for all commands need not match each command',
+    'fields that a variable sets for all commands need not exist in each command',
   )
 })

@@ -1,9 +1,9 @@
-/** Access rules in their short form: commands that take them and output that has them. */
+/** Access rules in their short form: commands that accept the form and output that has it. */
 import { ruleOf, testVault } from './home.js'
 
 const CARDS = '/pci/ mask token:read'
 
-testVault('--rule takes the short form, JSON and files wherever rules are accepted', async (t, home) => {
+testVault('--rule accepts the short form, JSON and files in every command with rules', async (t, home) => {
   const create = async (...rules: string[]) => {
     const words = rules.flatMap((rule) => ['--rule', rule])
     return (await home.json(['app', 'create', '--name', 'a', '--type', 'private', ...words])).rules
@@ -47,7 +47,7 @@ testVault('--rule takes the short form, JSON and files wherever rules are accept
   t.match(twice, { code: 2, stderr: 'rules[1].priority: must be unique' })
 })
 
-testVault('a session can be authorized by rules with conditions in their short form', async (t, home) => {
+testVault('a session can be authorized by rules with conditions in the short form', async (t, home) => {
   const browser = await home.createApp({ type: 'public', permissions: ['token:create'] })
   const shop = await home.createApp({ permissions: ['token:read', 'token:use'] })
   const asBrowser = { env: { COFFER_API_KEY: browser.key } }
@@ -70,7 +70,7 @@ testVault('a session can be authorized by rules with conditions in their short f
   t.equal((await home.run('token get other', asSession)).code, 4)
 })
 
-testVault('a wrong rule is refused with the wrong part', async (t, home) => {
+testVault('a wrong rule is refused, and the error names the wrong part', async (t, home) => {
   const refuse = async (rule: string, ...more: string[]) => {
     const words = ['app', 'create', '--name', 'a', '--type', 'private', '--rule', rule, ...more]
     const { code, stderr } = await home.run(words)
@@ -95,7 +95,7 @@ testVault('a wrong rule is refused with the wrong part', async (t, home) => {
   t.notMatch(other, 'Put the rule')
 })
 
-testVault('output has rules in the short form, which can be pasted back', async (t, home) => {
+testVault('output has rules in the short form, and they can be pasted back', async (t, home) => {
   const rules = ['/pci/ mask token:read,token:search # help desk', '/ reveal token:create']
   const words = rules.flatMap((rule) => ['--rule', rule])
   const made = await home.json(['app', 'create', '--name', 'support', '--type', 'private', ...words])
@@ -114,7 +114,7 @@ testVault('output has rules in the short form, which can be pasted back', async 
   t.match((await home.run('app get support --fields rules.container', { columns: 80 })).stdout, '/pci/')
 })
 
-testVault('a table of applications shows the rights of each', async (t, home) => {
+testVault('a table of applications shows the rights of each application', async (t, home) => {
   await home.createApp({ name: 'plain', permissions: ['token:create', 'token:read'] })
   const rules = [ruleOf('reveal', { priority: 2 }), ruleOf('mask', { container: '/pci/' })]
   await home.createApp({ name: 'ruled', rules })
@@ -138,7 +138,7 @@ testVault('a table of applications shows the rights of each', async (t, home) =>
   t.match(csv, /"rules","created_at","expires_at"\n.*\n.*"ruled","private","\[\]","\[\{""priority"":2/)
 })
 
-testVault('a question for rules takes the short form', async (t, home) => {
+testVault('a question for rules accepts the short form', async (t, home) => {
   const { code, stderr, stdout } = await home.run('app create --name a --type private -o json', {
     columns: 100,
     answers: [

@@ -1,4 +1,4 @@
-/** One run of the program: its output, its questions, its failures, and as whom it acts. */
+/** One run of the program: its output, its questions, its failures, and the identity with which it acts. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -7,7 +7,7 @@ import { createVaultHome, type Home, ruleOf, testHome, testVault } from './home.
 
 const CARD = '4242424242424242'
 
-/** A vault with `count` tokens. `tok-1` is the oldest. */
+/** A vault with `count` tokens. `tok-1` is the oldest token. */
 async function createFilledHome(t: Test, count: number): Promise<Home> {
   const home = await createVaultHome(t)
   for (let n = 1; n <= count; n++)
@@ -15,7 +15,7 @@ async function createFilledHome(t: Test, count: number): Promise<Home> {
   return home
 }
 
-t.test('without a terminal the answer is one line of JSON and nothing else', async (t) => {
+t.test('without a terminal, a command prints its answer as one line of JSON and nothing else', async (t) => {
   const home = await createFilledHome(t, 1)
   const { code, stdout, stderr } = await home.run('token get tok-1')
   t.same([code, stderr], [0, ''])
@@ -24,7 +24,7 @@ t.test('without a terminal the answer is one line of JSON and nothing else', asy
   t.equal((await home.run('token delete tok-1 --yes')).stdout, '', 'a result without content prints nothing')
 })
 
-t.test('data is shown in plaintext only on request, in every output', async (t) => {
+t.test('data is shown in plaintext only on request, in every output format', async (t) => {
   const home = await createFilledHome(t, 1)
   for (const words of ['token get tok-1', 'token list'])
     for (const output of ['json', 'ndjson', 'table', 'csv']) {
@@ -36,7 +36,7 @@ t.test('data is shown in plaintext only on request, in every output', async (t) 
     }
 })
 
-t.test('lines of a first page are followed by a notice about more pages, unless it is hidden', async (t) => {
+t.test('if there are more pages, a notice follows the first page, unless notices are hidden', async (t) => {
   const home = await createFilledHome(t, 21)
   for (const format of ['id', 'ndjson', 'csv']) {
     const list = (...more: string[]) => home.run(['token', 'list', '-o', format, ...more])
@@ -58,7 +58,7 @@ t.test('on a terminal --quiet prints ids, except for requested records and keys'
   t.match(await print('app create --name a --type private --permission token:read -q'), 'key:')
 })
 
-t.test('an empty list says what to do next, and mentions only the given filters', async (t) => {
+t.test('an empty list says what to do next, and mentions only filters that were given', async (t) => {
   const home = await createVaultHome(t)
   const say = async (line: string) => (await home.run(line, { columns: 80 })).stderr.replaceAll('\n', ' ')
   t.equal(await say('token list'), 'No tokens yet. Create one: coffer token create --help ')
@@ -74,16 +74,16 @@ t.test('an empty list says what to do next, and mentions only the given filters'
   t.match(await say('token children card-1'), 'Link one: coffer token link PARENT CHILD')
 })
 
-testVault('a token without a mask says how to show its data', async (t, home) => {
+testVault('for a token without a mask, a notice says how to show its data', async (t, home) => {
   const say = async (line: string, options = {}) => (await home.run(line, { columns: 80, ...options })).stderr
   home.write('body.json', '{"id":"bare","type":"token","data":"text"}')
   const made = 'The data has no mask, so it is not shown. Show it with:\ncoffer token get bare --reveal\n'
   t.equal(await say('token create --file body.json'), made)
   t.match(await say('token get bare'), 'Show it with --reveal.')
-  t.equal((await home.run('token get bare')).stderr, '', 'programs get no notice')
+  t.equal((await home.run('programs get no notice')).stderr, '', 'programs get no notice')
 })
 
-testVault('only a caller who may see data in plaintext is told how', async (t, home) => {
+testVault('the notice tells only callers who may see plaintext how to show it', async (t, home) => {
   const stdin = (id: string) =>
     home.write(`${id}.json`, `{"id":"${id}","type":"card","data":{"number":"${CARD}"}}`)
   const keyOf = async (name: string, transform: 'reveal' | 'mask') => {
@@ -101,7 +101,7 @@ testVault('only a caller who may see data in plaintext is told how', async (t, h
     const create = ['token', 'create', '--file', stdin(id)]
     t.equal((await home.run(create, options)).stderr, `${told}\n`, id)
     const update = ['token', 'update', id, '--metadata', 'a=b']
-    t.equal((await home.run(update, options)).stderr, `${told}\n`, `${id} after a change`)
+    t.equal((await home.run(update, options)).stderr, `${told}\n`, `${id} has the same notice after a change`)
   }
   t.equal((await home.run('token get by-other', { columns: 100, env: masks })).stderr, '• masked.\n')
   t.equal((await home.run('token get by-one', { columns: 100, env: reveals })).stderr, '! in plaintext\n')
@@ -109,11 +109,11 @@ testVault('only a caller who may see data in plaintext is told how', async (t, h
   t.equal(
     (await home.run('token get by-owner', { columns: 100 })).stderr,
     '• masked.\n',
-    'because of a setting',
+    'the setting no_reveal removes the advice',
   )
 })
 
-t.test('--all reads all pages, in every output', async (t) => {
+t.test('--all reads all pages, in every output format', async (t) => {
   const home = await createFilledHome(t, 7)
   const ids = [7, 6, 5, 4, 3, 2, 1].map((n) => `tok-${n}`)
   const all = ['token', 'list', '--all', '--size', '3']
@@ -130,17 +130,20 @@ t.test('--all reads all pages, in every output', async (t) => {
   t.same((await home.json('token list --all --type bank')).data, [])
 })
 
-t.test('a reader that closes the output ends it silently, and other errors are reported', async (t) => {
-  const home = await createFilledHome(t, 2)
-  const lines = 'token list,token list --all -o ndjson,token --help,--version,completion bash'
-  for (const line of lines.split(','))
-    t.same(await home.run(line, { stdoutFailure: 'EPIPE' }), { code: 0, stdout: '', stderr: '' }, line)
-  const full = await home.run('token list', { stdoutFailure: 'ENOSPC' })
-  t.match(full, { code: 1, stderr: 'error: The output could not be written (ENOSPC).\n' })
-  t.match(await home.run('token get no-such', { stderrFailure: 'ENOSPC' }), { code: 3, stderr: '' })
-})
+t.test(
+  'if the reader closes the output, the command ends silently, and other errors of the output are reported',
+  async (t) => {
+    const home = await createFilledHome(t, 2)
+    const lines = 'token list,token list --all -o ndjson,token --help,--version,completion bash'
+    for (const line of lines.split(','))
+      t.same(await home.run(line, { stdoutFailure: 'EPIPE' }), { code: 0, stdout: '', stderr: '' }, line)
+    const full = await home.run('token list', { stdoutFailure: 'ENOSPC' })
+    t.match(full, { code: 1, stderr: 'error: The output could not be written (ENOSPC).\n' })
+    t.match(await home.run('token get no-such', { stderrFailure: 'ENOSPC' }), { code: 3, stderr: '' })
+  },
+)
 
-t.test('deleting asks first and names what is lost', async (t) => {
+t.test('a deletion asks first and names what is lost', async (t) => {
   const home = await createFilledHome(t, 2)
   const answer = (keys: string) =>
     home.run('token delete tok-1', { columns: 100, answers: [['Go on?', keys]] })
@@ -157,7 +160,7 @@ t.test('deleting asks first and names what is lost', async (t) => {
   t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
-t.test('with a key the command acts as the application of the key', async (t) => {
+t.test('with a key, a command acts as the application of the key', async (t) => {
   const home = await createFilledHome(t, 1)
   const { key, id } = await home.createApp({ permissions: ['token:read'] })
   const env = { COFFER_API_KEY: key }
@@ -171,7 +174,7 @@ t.test('with a key the command acts as the application of the key', async (t) =>
   t.match(wrong, { code: 4, stderr: 'API key' })
 })
 
-testVault('commands for the owner are refused with an API key and do nothing', async (t, home) => {
+testVault('commands for the owner are refused with an API key and change nothing', async (t, home) => {
   const { key } = await home.createApp({ permissions: ['token:read'] })
   const stderr = /Only the owner of the vault can do this, and an API key was given.*unset/
   const refused = { code: 4, stdout: /^$/, stderr }
@@ -185,24 +188,28 @@ testVault('commands for the owner are refused with an API key and do nothing', a
   t.equal(file, join(home.place, 'b'))
 })
 
-testVault('a backup names its keys, and generated tokens are printed like a list', async (t, home) => {
+testVault('vault backup names its keys, and generated tokens are printed like a list', async (t, home) => {
   t.match((await home.run('vault backup b')).stderr, /To open the backup, you need a key file or passphrase/)
   const made = await home.run('token generate --type card --count 2 --seed 7', { columns: 80 })
   t.match(made.stdout, /^id +type +shows +created *\n/)
   t.equal((await home.run('token list', { columns: 80 })).stdout.split('\n')[0], made.stdout.split('\n')[0])
 })
 
-testVault('control characters of data never reach the terminal', async (t, home) => {
+testVault('control characters in data never reach the terminal', async (t, home) => {
   const data = '\u001b[2J\u202eevil'
   await home.createToken({ id: 'evil', data, mask: '{{ data }}', metadata: { a: '\u0007\u009b31m' } })
   for (const line of ['token list', 'token get evil', 'token get evil --output json']) {
     const { stdout } = await home.run(line, { columns: 160 })
     t.notMatch(stdout, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/, line)
   }
-  t.equal((await home.json('token get evil')).data, data, 'JSON has the same text')
+  t.equal(
+    (await home.json('the JSON for programs contains the unchanged text')).data,
+    data,
+    'JSON has the same text',
+  )
 })
 
-testVault('--all uses smaller pages if a page is too large', async (t, home) => {
+testVault('--all asks for smaller pages if a page is too large', async (t, home) => {
   const data = 'x'.repeat(1_000_000)
   for (let n = 1; n <= 18; n++) await home.createToken({ id: `tok-${n}`, data })
   t.match(await home.run('token list --size 18 --reveal'), {
@@ -215,41 +222,44 @@ testVault('--all uses smaller pages if a page is too large', async (t, home) => 
   t.match(all, { code: 0, stdout: ids.join('') })
 })
 
-testVault('every kind of failure has its exit code, its words and its problem', async (t, home) => {
-  const body = '{"id":"mine","type":"token","data":1}'
-  await home.json('token create', { stdin: body })
-  for (const [words, stdin, exit, status, type] of [
-    [['token', 'nonsense'], '', 2, 400, 'usage'],
-    [['token', 'create'], '', 2, 400, 'usage'],
-    [['token', 'create'], '{', 2, 400, 'validation'],
-    [['token', 'create'], '{"type":"card","data":{"number":"1"}}', 2, 400, 'validation'],
-    [['token', 'list', '--size', '0'], '', 2, 400, 'validation'],
-    [['token', 'create'], `{"type":"token","data":"${'x'.repeat(1024 * 1024)}"}`, 2, 413, 'too-large'],
-    [['token', 'get', 'none'], '', 3, 404, 'not-found'],
-    [['token', 'list', '--api-key-stdin'], 'key_none\n', 4, 401, 'unauthenticated'],
-    [['token', 'create'], body, 5, 409, 'conflict'],
-    [['token', 'list', '--vault', 'none'], '', 6, 503, 'vault-missing'],
-    [['token', 'list', '--key-file', '/dev/null'], '', 2, 400, 'usage'],
-  ] as const) {
-    const inWords = await home.run(words, { stdin })
-    t.match(inWords, { code: exit, stdout: /^$/, stderr: /^error: [^{]/ }, words.join(' '))
-    const outcome = await home.run([...words, '--output', 'json'], { stdin })
-    t.same([outcome.code, outcome.stdout], [exit, ''])
-    t.equal(outcome.stderr.trimEnd().split('\n').length, 1, 'one line')
-    const problem = JSON.parse(outcome.stderr)
-    t.match(problem, {
-      type: `urn:coffer:problem:${type}`,
-      status,
-      title: String,
-      instance: /^[0-9a-f]{12}$/,
-    })
-    // For a person, the words also say what to do.
-    const said = type === 'not-found' ? 'No token ' : problem.detail
-    t.ok(inWords.stderr.includes(said), 'the words contain those of the problem')
-  }
-})
+testVault(
+  'every kind of failure has its exit code, its message and its problem document',
+  async (t, home) => {
+    const body = '{"id":"mine","type":"token","data":1}'
+    await home.json('token create', { stdin: body })
+    for (const [words, stdin, exit, status, type] of [
+      [['token', 'nonsense'], '', 2, 400, 'usage'],
+      [['token', 'create'], '', 2, 400, 'usage'],
+      [['token', 'create'], '{', 2, 400, 'validation'],
+      [['token', 'create'], '{"type":"card","data":{"number":"1"}}', 2, 400, 'validation'],
+      [['token', 'list', '--size', '0'], '', 2, 400, 'validation'],
+      [['token', 'create'], `{"type":"token","data":"${'x'.repeat(1024 * 1024)}"}`, 2, 413, 'too-large'],
+      [['token', 'get', 'none'], '', 3, 404, 'not-found'],
+      [['token', 'list', '--api-key-stdin'], 'key_none\n', 4, 401, 'unauthenticated'],
+      [['token', 'create'], body, 5, 409, 'conflict'],
+      [['token', 'list', '--vault', 'none'], '', 6, 503, 'vault-missing'],
+      [['token', 'list', '--key-file', '/dev/null'], '', 2, 400, 'usage'],
+    ] as const) {
+      const inWords = await home.run(words, { stdin })
+      t.match(inWords, { code: exit, stdout: /^$/, stderr: /^error: [^{]/ }, words.join(' '))
+      const outcome = await home.run([...words, '--output', 'json'], { stdin })
+      t.same([outcome.code, outcome.stdout], [exit, ''])
+      t.equal(outcome.stderr.trimEnd().split('\n').length, 1, 'one line')
+      const problem = JSON.parse(outcome.stderr)
+      t.match(problem, {
+        type: `urn:coffer:problem:${type}`,
+        status,
+        title: String,
+        instance: /^[0-9a-f]{12}$/,
+      })
+      // For a person, the message also says what to do.
+      const said = type === 'not-found' ? 'No token ' : problem.detail
+      t.ok(inWords.stderr.includes(said), 'the message contains the text of the problem')
+    }
+  },
+)
 
-testVault('a validation failure names every property as it was typed', async (t, home) => {
+testVault('a validation failure names every property as the person typed it', async (t, home) => {
   const data = { number: '4242424242424243', expiration_month: 13, extra: 1 }
   const stdin = JSON.stringify({ type: 'card', data, mask: { a: '{{ data | nope }}' } })
   const inWords = await home.run('token create', { stdin })
@@ -260,10 +270,10 @@ testVault('a validation failure names every property as it was typed', async (t,
   t.same(Object.keys(problem.errors).sort(), paths)
   for (const path of paths) t.match(inWords.stderr, `\n  ${path}: `)
   const one = await home.run('token list --size 1000')
-  t.equal(one.stderr, 'error: size: must be at most 100\n', 'a text is not repeated')
+  t.equal(one.stderr, 'error: size: must be at most 100\n', 'the text is not repeated')
 })
 
-testVault('impossible settings are refused with the name of their source', async (t, home) => {
+testVault('impossible settings are refused, and the error names their source', async (t, home) => {
   for (const [env, message] of [
     [{ COFFER_OUTPUT: 'xml' }, 'COFFER_OUTPUT must be one of table, json, ndjson, id, csv, value.'],
     [{ COFFER_COLOR: 'pink' }, 'COFFER_COLOR must be one of auto, always, never.'],
@@ -290,13 +300,13 @@ t.test('an unexpected error prints a reference and no internals', async (t) => {
   t.match(stderr, /^error: Something went wrong on our side\. Reference: [0-9a-f]{12}\n$/)
 })
 
-testHome('an interrupt while the command is loaded ends it too', async (t, home) => {
+testHome('an interrupt while the command is still loading also ends it', async (t, home) => {
   for (const words of [['init'], ['serve', '--ephemeral', '--port', '0']])
     t.match(await home.run(words, { interrupt: AbortSignal.abort() }), { code: 130, stdout: /^$/ })
   t.same(readdirSync(home.place), [])
 })
 
-testVault('an interrupt ends a run with 130 and leaves nothing incomplete', async (t, home) => {
+testVault('an interrupt ends a run with exit code 130 and leaves nothing incomplete', async (t, home) => {
   const { code, stderr } = await home.run('token create --type token', { columns: 80, interruptAt: '? data' })
   t.match({ code, stderr }, { code: 130, stderr: /Interrupted\.\n$/ })
   t.notMatch(stderr, 'error:')
@@ -309,7 +319,11 @@ testHome('flags decide whether an error has colours', async (t, home) => {
     (await home.run(line, { ...options, env })).stderr
   t.match(await fail('token list --color never', { columns: 80 }), /^error: /)
   t.match(await fail('token list --color always -o table'), /^\u001b\[31m/)
-  t.match(await fail('token list --sise 5', { columns: 80 }), /^\u001b\[31m/, 'also for an error of parsing')
+  t.match(
+    await fail('an error of parsing has colours too', { columns: 80 }),
+    /^\u001b\[31m/,
+    'also for an error of parsing',
+  )
   t.match(
     await fail('token list --sise 5 -o table'),
     /^error: /,

@@ -1,4 +1,4 @@
-/** `coffer scan`: the encodings and places that it finds, for any split of the input, without printing values. */
+/** `coffer scan`: it finds values in each encoding and place, however the input is split, and never prints a value. */
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -9,32 +9,39 @@ import { ruleOf, testVault } from './home.js'
 
 const CARD = '4242424242424242'
 
-testVault('values are found in files, folders and pipes, by token and line', async (t, home) => {
-  await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
-  await home.createToken({ id: 'note', data: 'a secret note' })
-  t.same(await home.json('scan .coffer'), [], 'a vault contains no value in plaintext')
-  t.same(await home.json('scan -', { stdin: 'nothing\n' }), [])
-  mkdirSync(join(home.place, 'logs/deep'), { recursive: true })
-  home.write('logs/a.log', `one\ntwo a secret note, twice: a secret note\n4242 4242 4242 4242`)
-  const deep = { long: 'x'.repeat(700_000), url: encodeURIComponent('a secret note') }
-  home.write('logs/deep/b.json', JSON.stringify(deep))
-  symlinkSync(join(home.place, 'logs'), join(home.place, 'logs/deep/again'))
-  const { code, stdout, stderr } = await home.run('scan logs')
-  t.equal(code, 10)
-  t.same(JSON.parse(stdout), [
-    { id: 'note', file: 'logs/a.log', line: 2 },
-    { id: 'card-1', file: 'logs/a.log', line: 3 },
-    { id: 'note', file: 'logs/deep/b.json', line: 1 },
-  ])
-  t.match(stderr, 'Values of tokens are in plaintext in 3 places.')
-  t.notMatch(stdout + stderr, /secret|4242/)
-  const piped = `\n\n${base64(`{"n":"${CARD}"}`)}`
-  const found = { code: 10, stdout: '[{"id":"card-1","line":3,"file":"-"}]\n', stderr: 'in 1 place.' }
-  t.match(await home.run('scan -', { stdin: piped }), found)
-  t.equal((await home.json('log reveals card-1')).count, 4, 'one record for each scan')
-  const shown = await home.run('scan logs/a.log', { columns: 80 })
-  t.match(shown.stdout, /^id +file +line\nnote +logs\/a\.log +2\ncard-1 +logs\/a\.log +3\n/)
-})
+testVault(
+  'values are found in files, folders and pipes, and are reported by token and line',
+  async (t, home) => {
+    await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
+    await home.createToken({ id: 'note', data: 'a secret note' })
+    t.same(
+      await home.json('the files of a vault contain no value in plaintext'),
+      [],
+      'a vault contains no value in plaintext',
+    )
+    t.same(await home.json('scan -', { stdin: 'nothing\n' }), [])
+    mkdirSync(join(home.place, 'logs/deep'), { recursive: true })
+    home.write('logs/a.log', `one\ntwo a secret note, twice: a secret note\n4242 4242 4242 4242`)
+    const deep = { long: 'x'.repeat(700_000), url: encodeURIComponent('a secret note') }
+    home.write('logs/deep/b.json', JSON.stringify(deep))
+    symlinkSync(join(home.place, 'logs'), join(home.place, 'logs/deep/again'))
+    const { code, stdout, stderr } = await home.run('scan logs')
+    t.equal(code, 10)
+    t.same(JSON.parse(stdout), [
+      { id: 'note', file: 'logs/a.log', line: 2 },
+      { id: 'card-1', file: 'logs/a.log', line: 3 },
+      { id: 'note', file: 'logs/deep/b.json', line: 1 },
+    ])
+    t.match(stderr, 'Values of tokens are in plaintext in 3 places.')
+    t.notMatch(stdout + stderr, /secret|4242/)
+    const piped = `\n\n${base64(`{"n":"${CARD}"}`)}`
+    const found = { code: 10, stdout: '[{"id":"card-1","line":3,"file":"-"}]\n', stderr: 'in 1 place.' }
+    t.match(await home.run('scan -', { stdin: piped }), found)
+    t.equal((await home.json('the log has one record for each scan')).count, 4, 'one record for each scan')
+    const shown = await home.run('scan logs/a.log', { columns: 80 })
+    t.match(shown.stdout, /^id +file +line\nnote +logs\/a\.log +2\ncard-1 +logs\/a\.log +3\n/)
+  },
+)
 
 testVault('skipped values and unreadable files are reported', async (t, home) => {
   const long = `${'long '.repeat(400)}end`
@@ -77,7 +84,7 @@ const value = fc.oneof(
 )
 const encoding = fc.constantFrom(...ENCODINGS)
 
-/** Splits text into chunks at these places. */
+/** Yields a text in chunks that end at these places. */
 async function* cut(text: string, places: readonly number[]): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text)
   const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
@@ -86,25 +93,28 @@ async function* cut(text: string, places: readonly number[]): AsyncGenerator<Uin
 
 const places = fc.array(fc.nat(4000), { maxLength: 6 })
 
-t.test('a value in a long line is found once, across the pieces of the line', async () => {
-  const cases = fc.tuple(value, encoding, encoding, fc.nat(3000), fc.nat(3000), places)
-  await fc.assert(
-    fc.asyncProperty(cases, async ([text, inner, outer, before, after, ends]) => {
-      const finder = new ValueFinder()
-      finder.add('id', text)
-      const line = `one\n${'~'.repeat(before)} ${outer(inner(text))} ${'~'.repeat(after)}`
-      const found: unknown[] = []
-      for await (const each of scanChunks(cut(line, ends), finder, { piece: 1300, overlap: 1200 }))
-        found.push(each)
-      return JSON.stringify(found) === '[{"id":"id","line":2}]'
-    }),
-    { numRuns: 150 },
-  )
-})
+t.test(
+  'a value in a long line is found once, even across the pieces into which the line is split',
+  async () => {
+    const cases = fc.tuple(value, encoding, encoding, fc.nat(3000), fc.nat(3000), places)
+    await fc.assert(
+      fc.asyncProperty(cases, async ([text, inner, outer, before, after, ends]) => {
+        const finder = new ValueFinder()
+        finder.add('id', text)
+        const line = `one\n${'~'.repeat(before)} ${outer(inner(text))} ${'~'.repeat(after)}`
+        const found: unknown[] = []
+        for await (const each of scanChunks(cut(line, ends), finder, { piece: 1300, overlap: 1200 }))
+          found.push(each)
+        return JSON.stringify(found) === '[{"id":"id","line":2}]'
+      }),
+      { numRuns: 150 },
+    )
+  },
+)
 
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 
-t.test('values are found in their encodings', async (t) => {
+t.test('values are found in each encoding that the help names', async (t) => {
   const finder = new ValueFinder()
   finder.add('card', { number: '4242424242424242', expiration_year: 2030, cvc: '123' })
   finder.add('ssn', '123-45-6789')
@@ -134,7 +144,7 @@ t.test('values are found in their encodings', async (t) => {
     t.same([...finder.find(latin1(text))].sort(), ids, text)
 })
 
-t.test('the limits of its help apply', async (t) => {
+t.test('values are not found in the encodings that the help excludes', async (t) => {
   const finder = new ValueFinder()
   finder.add('name', 'Zoë & Söhne')
   finder.add('iban', 'DE89370400440532013000')
@@ -150,14 +160,21 @@ t.test('the limits of its help apply', async (t) => {
   t.same([...finder.find(latin1('Zoë & Söhne, DE89370400440532013000'))], ['name', 'iban'])
 })
 
-t.test('values with a common ending take no longer to find than one of them', async (t) => {
-  const finder = new ValueFinder()
-  const lengths = Array.from({ length: 1000 }, (_, index) => index + SHORTEST_VALUE)
-  for (const length of lengths) finder.add(String(length), 'a'.repeat(length))
-  // Comparing all of them at each place takes minutes, which exceeds the time limit of a test.
-  t.equal(finder.find('a'.repeat(50_000)).size, lengths.length)
-  t.equal(finder.find('a'.repeat(20)).size, 20 - SHORTEST_VALUE + 1, 'each call starts from the beginning')
-})
+t.test(
+  'a search for many values with a common ending takes no longer than a search for one of them',
+  async (t) => {
+    const finder = new ValueFinder()
+    const lengths = Array.from({ length: 1000 }, (_, index) => index + SHORTEST_VALUE)
+    for (const length of lengths) finder.add(String(length), 'a'.repeat(length))
+    // Comparing every value at each place would take minutes and exceed the time limit of the test.
+    t.equal(finder.find('a'.repeat(50_000)).size, lengths.length)
+    t.equal(
+      finder.find('a'.repeat(20)).size,
+      20 - SHORTEST_VALUE + 1,
+      'each call of find starts from the beginning',
+    )
+  },
+)
 
 testVault('values that a mask shows are not searched for', async (t, home) => {
   const data = { name: 'Ada Lovelace', iban: 'GB33BUKB20201555555555' }

@@ -1,4 +1,4 @@
-/** Output for scripts and shells: errors and commands as JSON, completion, variables of `serve`. */
+/** Output for scripts and shells: errors and commands as JSON, completion, and the variables that `serve` prints. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -17,7 +17,7 @@ testVault('help --json has every command with its flags, types, examples and out
   const tree = await home.json('help --json')
   const byName = new Map(tree.commands.map((each: { words: string[] }) => [each.words.join(' '), each]))
   for (const { name, examples, cli, access, output } of registry.operations) {
-    // The command of the other form describes this form.
+    // The entry of the main command also describes its other form.
     if (cli?.isInternal || cli?.form !== undefined) continue
     const found = byName.get(name) as { output?: object }
     t.match(found, { examples, permissions: access.permissions, summary: String }, name)
@@ -38,14 +38,14 @@ testVault('help --json has every command with its flags, types, examples and out
   t.equal((await home.run('help --json tokn')).code, 2)
 })
 
-t.test('a command names the process that has the vault open, at once', async (t) => {
+t.test('a command names the process that has the vault open, without a delay', async (t) => {
   const machine = await createMachine(t)
   const server = machine.start(['serve', '--port', '0', '--quiet'])
   await once(server.stdout!, 'data')
   const begin = Date.now()
   const stderr = `Process ${server.pid} on `
   t.match(await machine.coffer(['serve', '--port', '0']), { code: 9, stderr })
-  t.ok(Date.now() - begin < 8000, 'without waiting for the lock')
+  t.ok(Date.now() - begin < 8000, 'the command did not wait for the lock')
   t.match(await machine.coffer(['vault', 'rekey', '--yes']), { code: 9, stderr })
   t.match(await machine.coffer(['init']), { code: 5, stderr: /already a vault/ })
   server.kill('SIGTERM')
@@ -80,7 +80,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     ['app get s', ['support']],
     ['--vault .coffer reactor create --application sup', ['support']],
     ['app get ', ['support', id]],
-    // Token ids are not offered, because listing tokens logs a read of each.
+    // Token ids are not offered, because listing tokens logs a read of each token.
     ['token get ', ['']],
     ['tenant use defau', ['default']],
     ['config set logs', ['logs.keep']],
@@ -103,7 +103,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
       ['/pci/', '/pci/high/', ...TRANSFORMS.map((each) => `/pci/ ${each}`)],
     ],
     [[...ofRule, '3: /pci/ '], TRANSFORMS.map((each) => `3: /pci/ ${each}`)],
-    // Completing only the transform would end the quotes of the rule.
+    // Completing only the transform would close the quotes of the rule.
     [[...ofRule, '/pci/ ma'], Object.keys(PERMISSIONS).map((each) => `/pci/ mask ${each}`)],
     [[...ofRule, '/pci/ mask token:read,token:se'], ['/pci/ mask token:read,token:search']],
     [[...ofRule, '/pci/ mask token:read, token:rea'], ['']],
@@ -117,22 +117,26 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   ] as const)
     t.same(await offered(words), rules, words.join(' '))
   t.ok(described.includes('/pci/ mask token:read\tRead tokens'))
-  t.same(await offered('app get s', { COFFER_VAULT: '/nowhere' }), [''], 'failures are silent')
+  t.same(
+    await offered('completion prints no errors', { COFFER_VAULT: '/nowhere' }),
+    [''],
+    'failures are silent',
+  )
   t.same(
     await offered('app get s', { COFFER_PASSPHRASE_FILE: '/nowhere' }),
     ['support'],
-    'opened by the key file',
+    'the key file opens the vault',
   )
   const asking = { XDG_CONFIG_HOME: '/nowhere', COFFER_PASSPHRASE_COMMAND: `touch ${place}/asked` }
   t.same(await offered('app get s', asking), [''])
-  t.notOk(existsSync(join(place, 'asked')), 'no passphrase is asked for')
+  t.notOk(existsSync(join(place, 'asked')), 'completion does not ask for a passphrase')
   home.write('pass', 'correct horse battery staple')
   await home.json('vault passwd --new-passphrase-file pass')
   const byFile = { XDG_CONFIG_HOME: '/nowhere', COFFER_PASSPHRASE_FILE: join(place, 'pass') }
   t.same(
     await offered('app get s', byFile),
     ['support'],
-    'a file with the passphrase makes asking unnecessary',
+    'with a passphrase file, completion works without asking',
   )
   t.same(await offered('app get s', { XDG_CONFIG_HOME: '/nowhere' }), [''])
 
@@ -152,11 +156,11 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     const { stdout, stderr } = spawnSync(shell, [flags, '-c', before + script + probe], options)
     const lines = stdout.trim().split('\n')
     t.equal(lines[0], 'support', `${shell}: ${stderr}`)
-    // An empty word counts as a word. Files are the last resort.
+    // An empty word counts as a word. If there is nothing else to offer, the shell offers files.
     if (shell === 'fish') t.same(lines.slice(1), ['bash', 'fish', 'zsh', 'coffer'])
   }
 
-  // Words as bash passes them: it splits them at colons, except between quotes.
+  // These are the words as bash passes them. Bash splits words at colons, except between quotes.
   const bash = await scriptOf('bash')
   for (const [words, inserted] of [
     ['--permission token : rea', 'read'],
@@ -176,14 +180,18 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
 
   const evil = "my $(touch made)'s *"
   for (const name of [evil, 'my \u202eapp']) await create(name)
-  t.same(await offered('app get my'), [evil], 'names with invisible characters are not offered')
+  t.same(
+    await offered('names with invisible characters are not offered'),
+    [evil],
+    'names with invisible characters are not offered',
+  )
   const probe = `COMP_WORDS=(coffer app get 'my\\ $'); COMP_CWORD=3; _coffer; echo "\${COMPREPLY[@]}"; eval "printf %s \${COMPREPLY[@]}"`
   const { stdout } = spawnSync('bash', ['--norc', '-c', (await scriptOf('bash')) + probe], options)
   const [inserted, read] = stdout.split('\n')
-  t.match(inserted, 'my\\ \\$\\(touch', 'escaped for bash')
+  t.match(inserted, 'names are escaped for bash', 'escaped for bash')
   t.equal(read, evil)
-  t.notOk(existsSync(join(place, 'made')), 'a name executes nothing')
-  // Between quotes bash inserts a word as it is.
+  t.notOk(existsSync(join(place, 'made')), 'the shell executes no part of a name')
+  // Bash inserts a word between quotes as it is.
   for (const [word, inserted] of [
     [`'"my'`, ''],
     [`"'my"`, ''],
@@ -196,13 +204,14 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   }
 })
 
-t.test('a closed output is an error, and a discarded output is not', async (t) => {
-  if (process.platform !== 'linux') return t.comment('this cannot be told on other systems')
+t.test('a closed standard output is an error, and a discarded standard output is not', async (t) => {
+  if (process.platform !== 'linux')
+    return t.comment('other systems cannot distinguish a closed output from a discarded output')
   const machine = await createMachine(t)
   await machine.bash('coffer init')
   const closed = { code: 1, stdout: '', stderr: 'error: Standard output is closed, so nothing was done.\n' }
   const create = 'coffer app create --name a --type private --permission token:read'
-  // The command after it keeps bash as the parent.
+  // The command after it keeps bash as the parent process.
   for (const line of [`${create} >&-`, `(exec >&-; ${create})`, 'coffer token list >&-'])
     t.match(await machine.bash(`${line}; exit $?`), closed, line)
   t.match((await machine.bash('coffer app list')).stdout, '"total_items":0')
@@ -217,7 +226,7 @@ t.test('a closed output is an error, and a discarded output is not', async (t) =
     t.match(await machine.bash(`${line}; exit $?`), { code, stdout: '' }, line)
 })
 
-t.test('pipelines with jq succeed, and fail if a command in them fails', async (t) => {
+t.test('pipelines with jq succeed, and they fail if a command in them fails', async (t) => {
   const machine = await createMachine(t)
   if ((await machine.bash('command -v jq')).code !== 0) return t.comment('jq is not installed')
   const rowsOf = (program: string) => `jq -nc --arg long "$(printf %0350d 1)" '${program}'`
@@ -237,7 +246,8 @@ t.test('pipelines with jq succeed, and fail if a command in them fails', async (
     ['coffer token export | jq -s length', '296\n'],
     // An import that waits for more rows does not block other commands either.
     [`{ ${many}; sleep 1; ${beside}; } | coffer ${load}`, '2100\n'],
-    // A list that waits for its reader blocks no other command. An export does not block an import of its output.
+    // A list that waits for its reader blocks no other command, and an export does not block an import of its own
+    // output.
     [`coffer ${first}`, '354\n'],
     [`coffer token export --reveal | jq -c --unbuffered '.id |= "again" + .' | coffer ${load}`, '2397\n'],
     ['coffer token get nobody 2>/dev/null | jq -r .id', '', '', 3],

@@ -35,106 +35,122 @@ testHome('a seed gives an ephemeral server its contents', async (t, home) => {
   t.match(JSON.parse(stdout), { applications: { backend: { key: SEED_KEY } } })
 })
 
-t.test('an ephemeral server writes no file, warns of access by others, and applies its limits', async (t) => {
-  const place = workplaceFor(t)
-  const words = '--ephemeral --host 0.0.0.0 --allow-remote --rate-limit 2/h --body-limit 1KiB'.split(' ')
-  const { child, announcement, printed, ended } = await startProcess(place, words)
-  const { url, applications: keys } = announcement
-  t.match(url, /^http:\/\/localhost:\d+$/)
-  const card = { type: 'card_number', data: CARD }
-  const made = await request(announcement, keys.public?.key, 'POST /tokens', card)
-  t.match(made, { status: 201, json: { data: 'XXXXXXXXXXXX4242', tenant_id: announcement.tenant_id } })
-  const reader = keys.private?.key
-  t.equal((await request(announcement, reader, `GET /tokens/${made.json.id}`)).json.data, CARD)
-  const large = await request(announcement, reader, 'POST /tokens', { type: 'token', data: 'x'.repeat(1024) })
-  t.equal(large.status, 413)
-  const limited = await request(announcement, reader, 'GET /tokens')
-  t.equal(limited.status, 429)
-  t.match(limited.headers.get('retry-after'), /^1[78]\d\d$/)
-  const tenant = await request(announcement, keys.management?.key, 'GET /tenants/self')
-  t.equal(tenant.json.owner_id, announcement.owner_id)
-  child.kill('SIGTERM')
-  const { code, stderr } = await ended
-  t.equal(code, 0)
-  t.equal(printed.stdout.trim().split('\n').length, 1, 'one line on standard output')
-  t.match(stderr, /Other machines can reach this server, and their requests are not encrypted/)
-  t.same(readdirSync(place.directory), [], 'no file was written')
-  const lines = stderr.split('\n').filter((line) => line.startsWith('{'))
-  t.match(JSON.parse(lines[0] ?? '{}'), {
-    ...{ method: 'POST', route: '/tokens', status: 201, ms: Number },
-    trace_id: made.headers.get('svc-trace-id'),
-    application_id: keys.public?.id,
-  })
-  const secrets = [CARD, ...Object.values(keys).flatMap(({ key }) => key ?? [])]
-  t.same(findLeaks(secrets, [{ name: 'standard error', bytes: Buffer.from(stderr) }]), [])
-})
-
-t.test('a vault keeps what was acknowledged; SIGHUP is ignored and a signal ends the server', async (t) => {
-  const place = workplaceFor(t)
-  t.equal((await runCommand(place, ['init'])).code, 0)
-  const first = await startProcess(place, ['--starter-apps'])
-  const key = first.announcement.applications.private?.key
-  const made = await request(first.announcement, key, 'POST /tokens', { type: 'token', data: 'kept' })
-  first.child.kill('SIGHUP')
-  t.equal((await request(first.announcement, key, `GET /tokens/${made.json.id}`)).status, 200)
-  first.child.kill('SIGINT')
-  t.equal((await first.ended).code, 0)
-
-  const second = await startProcess(place, ['--prefix', 'bt', '--log', 'none'])
-  t.equal(second.announcement.prefix, 'bt')
-  const { id } = first.announcement.applications.private!
-  // The key is not shown again.
-  t.same(second.announcement.applications.private, { id, name: 'starter private' })
-  const headers = { 'BT-API-KEY': key ?? '' }
-  const response = await fetch(`${second.announcement.url}/tokens/${made.json.id}`, { headers })
-  t.equal(response.status, 200)
-  t.match(await response.json(), { data: 'kept' })
-  t.ok(response.headers.get('bt-trace-id'))
-  // A request that never ends delays the stop.
-  const socket = connect(Number(new URL(second.announcement.url).port), '127.0.0.1')
-  socket.on('error', () => {})
-  socket.write(`POST /tokens HTTP/1.1\r\nHost: x\r\nBT-API-KEY: ${key}\r\nContent-Length: 9\r\n\r\n`)
-  await request(second.announcement, undefined, 'GET /healthz')
-  second.child.kill('SIGTERM')
-  await once(second.child.stderr!, 'data')
-  second.child.kill('SIGTERM')
-  t.equal((await second.ended).signal, 'SIGTERM', 'a second signal ends it at once')
-  socket.destroy()
-  const status = await runCommand(place, ['vault', 'status', '--output', 'json'])
-  t.equal(status.code, 0, status.stderr)
-})
-
-t.test('a full disk of the log does not end the server', { skip: !existsSync('/dev/full') }, async (t) => {
-  const place = workplaceFor(t)
-  await runCommand(place, ['init'])
-  const full = openSync('/dev/full', 'w')
-  t.teardown(() => closeSync(full))
-  const { child, announcement, ended } = await startProcess(place, [], { errorsTo: full })
-  t.equal((await fetch(`${announcement.url}/healthz`)).status, 200)
-  child.kill('SIGTERM')
-  t.equal((await ended).code, 0, 'the server ends as usual, with all its last work')
-})
-
-testVault('sample applications are known by name, and no key is invented', async (t, home) => {
-  const { id } = await home.createApp({ name: 'sup port', rules: [ruleOf('mask')] })
-  const print = async (more = '') => {
-    const line = `serve --port 0 -o table${more}`
-    const { code, stdout } = await home.run(line, { interruptAt: 'Press Ctrl-C' })
+t.test(
+  'an ephemeral server writes no file, warns about access from other machines, and applies its limits',
+  async (t) => {
+    const place = workplaceFor(t)
+    const words = '--ephemeral --host 0.0.0.0 --allow-remote --rate-limit 2/h --body-limit 1KiB'.split(' ')
+    const { child, announcement, printed, ended } = await startProcess(place, words)
+    const { url, applications: keys } = announcement
+    t.match(url, /^http:\/\/localhost:\d+$/)
+    const card = { type: 'card_number', data: CARD }
+    const made = await request(announcement, keys.public?.key, 'POST /tokens', card)
+    t.match(made, { status: 201, json: { data: 'XXXXXXXXXXXX4242', tenant_id: announcement.tenant_id } })
+    const reader = keys.private?.key
+    t.equal((await request(announcement, reader, `GET /tokens/${made.json.id}`)).json.data, CARD)
+    const large = await request(announcement, reader, 'POST /tokens', {
+      type: 'token',
+      data: 'x'.repeat(1024),
+    })
+    t.equal(large.status, 413)
+    const limited = await request(announcement, reader, 'GET /tokens')
+    t.equal(limited.status, 429)
+    t.match(limited.headers.get('retry-after'), /^1[78]\d\d$/)
+    const tenant = await request(announcement, keys.management?.key, 'GET /tenants/self')
+    t.equal(tenant.json.owner_id, announcement.owner_id)
+    child.kill('SIGTERM')
+    const { code, stderr } = await ended
     t.equal(code, 0)
-    return stdout
-  }
-  t.match(await print(), `private     sup port (key not shown again: coffer app key create 'sup port')`)
-  const first = await print(' --starter-apps')
-  const key = /private +(key_\w+)/.exec(first)?.[1]
-  t.match(first, `SVC-API-KEY: ${key}`)
-  t.notMatch(first, id, 'the id of another application is not printed as its key')
-  const second = await print(' --starter-apps')
-  t.match(second, `starter private (key not shown again: coffer app key create 'starter private')`)
-  t.match(second, 'SVC-API-KEY: KEY')
-  t.equal((await home.json('app list')).data.length, 4)
-})
+    t.equal(printed.stdout.trim().split('\n').length, 1, 'the announcement is one line on standard output')
+    t.match(stderr, /Other machines can reach this server, and their requests are not encrypted/)
+    t.same(readdirSync(place.directory), [], 'no file was written')
+    const lines = stderr.split('\n').filter((line) => line.startsWith('{'))
+    t.match(JSON.parse(lines[0] ?? '{}'), {
+      ...{ method: 'POST', route: '/tokens', status: 201, ms: Number },
+      trace_id: made.headers.get('svc-trace-id'),
+      application_id: keys.public?.id,
+    })
+    const secrets = [CARD, ...Object.values(keys).flatMap(({ key }) => key ?? [])]
+    t.same(findLeaks(secrets, [{ name: 'standard error', bytes: Buffer.from(stderr) }]), [])
+  },
+)
 
-t.test('the demo vault is created once with data, and later served unchanged', async (t) => {
+t.test(
+  'a vault keeps acknowledged changes, and SIGHUP is ignored while other signals end the server',
+  async (t) => {
+    const place = workplaceFor(t)
+    t.equal((await runCommand(place, ['init'])).code, 0)
+    const first = await startProcess(place, ['--starter-apps'])
+    const key = first.announcement.applications.private?.key
+    const made = await request(first.announcement, key, 'POST /tokens', { type: 'token', data: 'kept' })
+    first.child.kill('SIGHUP')
+    t.equal((await request(first.announcement, key, `GET /tokens/${made.json.id}`)).status, 200)
+    first.child.kill('SIGINT')
+    t.equal((await first.ended).code, 0)
+
+    const second = await startProcess(place, ['--prefix', 'bt', '--log', 'none'])
+    t.equal(second.announcement.prefix, 'bt')
+    const { id } = first.announcement.applications.private!
+    // The second start does not print the key again.
+    t.same(second.announcement.applications.private, { id, name: 'starter private' })
+    const headers = { 'BT-API-KEY': key ?? '' }
+    const response = await fetch(`${second.announcement.url}/tokens/${made.json.id}`, { headers })
+    t.equal(response.status, 200)
+    t.match(await response.json(), { data: 'kept' })
+    t.ok(response.headers.get('bt-trace-id'))
+    // A request that never ends delays the stop of the server.
+    const socket = connect(Number(new URL(second.announcement.url).port), '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(`POST /tokens HTTP/1.1\r\nHost: x\r\nBT-API-KEY: ${key}\r\nContent-Length: 9\r\n\r\n`)
+    await request(second.announcement, undefined, 'GET /healthz')
+    second.child.kill('SIGTERM')
+    await once(second.child.stderr!, 'data')
+    second.child.kill('SIGTERM')
+    t.equal((await second.ended).signal, 'SIGTERM', 'a second signal ends the server at once')
+    socket.destroy()
+    const status = await runCommand(place, ['vault', 'status', '--output', 'json'])
+    t.equal(status.code, 0, status.stderr)
+  },
+)
+
+t.test(
+  "if the disk of the server's log is full, the server keeps running",
+  { skip: !existsSync('/dev/full') },
+  async (t) => {
+    const place = workplaceFor(t)
+    await runCommand(place, ['init'])
+    const full = openSync('/dev/full', 'w')
+    t.teardown(() => closeSync(full))
+    const { child, announcement, ended } = await startProcess(place, [], { errorsTo: full })
+    t.equal((await fetch(`${announcement.url}/healthz`)).status, 200)
+    child.kill('SIGTERM')
+    t.equal((await ended).code, 0, 'the server ends as usual, with exit code 0')
+  },
+)
+
+testVault(
+  'sample applications are found by name, and the server does not make up keys for them',
+  async (t, home) => {
+    const { id } = await home.createApp({ name: 'sup port', rules: [ruleOf('mask')] })
+    const print = async (more = '') => {
+      const line = `serve --port 0 -o table${more}`
+      const { code, stdout } = await home.run(line, { interruptAt: 'Press Ctrl-C' })
+      t.equal(code, 0)
+      return stdout
+    }
+    t.match(await print(), `private     sup port (key not shown again: coffer app key create 'sup port')`)
+    const first = await print(' --starter-apps')
+    const key = /private +(key_\w+)/.exec(first)?.[1]
+    t.match(first, `SVC-API-KEY: ${key}`)
+    t.notMatch(first, id, 'the id of another application is not printed as its key')
+    const second = await print(' --starter-apps')
+    t.match(second, `starter private (key not shown again: coffer app key create 'starter private')`)
+    t.match(second, 'SVC-API-KEY: KEY')
+    t.equal((await home.json('app list')).data.length, 4)
+  },
+)
+
+t.test('the demo vault is created with data once, and served unchanged at later starts', async (t) => {
   const place = workplaceFor(t)
   const total = async () => {
     const { child, announcement, ended } = await startProcess(place, ['--demo'])
@@ -142,7 +158,11 @@ t.test('the demo vault is created once with data, and later served unchanged', a
     const { json } = await request(announcement, key, 'GET /tokens?size=1')
     const vault = ['--vault', '.coffer-demo/vault', '--key-file', '.coffer-demo/vault.key']
     const { stdout } = await runCommand(place, ['token', 'list', '--size', '1', ...vault])
-    t.same(JSON.parse(stdout).pagination, json.pagination, 'commands use the server, also the first time')
+    t.same(
+      JSON.parse(stdout).pagination,
+      json.pagination,
+      'commands reach the server, also at its first start',
+    )
     if (json.pagination.total_items > 0) await request(announcement, key, `DELETE /tokens/${json.data[0].id}`)
     child.kill('SIGTERM')
     t.equal((await ended).code, 0)
@@ -154,7 +174,7 @@ t.test('the demo vault is created once with data, and later served unchanged', a
   const directory = join(place.directory, '.coffer-demo')
   for (const name of ['vault.key', 'applications.json'])
     t.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name)
-  t.notOk(existsSync(join(place.directory, 'config')), 'the key is beside the vault')
+  t.notOk(existsSync(join(place.directory, 'config')), 'the key file is not beside the vault')
   const starters = join(directory, 'applications.json')
   const known = JSON.parse(readFileSync(starters, 'utf8'))
   for (const planted of [
@@ -165,7 +185,7 @@ t.test('the demo vault is created once with data, and later served unchanged', a
   ]) {
     writeFileSync(starters, JSON.stringify(planted))
     const refused = await createHome(t).run('serve --demo --port 0', { cwd: place.directory })
-    // Planted text is not printed as a command to paste.
+    // Planted text is never printed as part of a command to paste.
     t.match(refused, {
       code: 7,
       stdout: /^$/,
@@ -174,7 +194,7 @@ t.test('the demo vault is created once with data, and later served unchanged', a
   }
 })
 
-t.test('a start that is killed while it creates the demo vault does not block the next start', async (t) => {
+t.test('if a start is killed while it creates the demo vault, the next start succeeds', async (t) => {
   const place = workplaceFor(t)
   const isStaging = (name: string) => /^\.coffer-demo\.new-.{6}$/.test(name)
   const killed = startCommand(place, ['serve', '--demo', '--port', '0'])
@@ -274,7 +294,7 @@ t.test('the OpenAPI document is printed without a vault', async (t) => {
   t.ok(document.paths['/tokens'].post)
 })
 
-t.test('the sweeper runs until the signal, also after a failure', async (t) => {
+t.test('the sweeper runs until the signal, even after a failure', async (t) => {
   const stop = new AbortController()
   const reported: unknown[] = []
   let sweeps = 0

@@ -1,4 +1,4 @@
-/** Vaults in a store, on the command line. */
+/** Vaults in a PostgreSQL store, used from the command line. */
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -14,7 +14,7 @@ const { place, run, json: read } = home
 home.write('pw', 'topsecret\n')
 const address = await sharedDatabase()
 
-t.test('every command reaches a vault in a store', async (t) => {
+t.test('every command can use a vault in a store', async (t) => {
   const made = await read(`init --store ${address} --name team`)
   t.match(made, { store: address, tenant: { name: 'team' } })
   t.notOk('directory' in made)
@@ -33,13 +33,16 @@ t.test('every command reaches a vault in a store', async (t) => {
     ['log verify', { is_whole: true }],
   ] as const)
     t.match(await read(line, { stdin, env }), expected, line)
-  t.match((await run('doctor', { env })).stdout, 'any number of processes')
+  t.match(
+    (await run('doctor', { env })).stdout,
+    'vault status says that any number of processes can use the vault',
+  )
   const refused = await run(`vault copy --skip-damaged --to ${address} -o json`, { env })
   t.match(refused, { code: 2, stderr: /unprocessable.*(store|PostgreSQL)/ })
   t.match(await run(`init --store ${address}`), { code: 5 })
 })
 
-t.test('workers share a port; a killed worker is replaced, and one signal stops all', async (t) => {
+t.test('workers share a port, a killed worker is replaced, and one signal stops all workers', async (t) => {
   const env = { ...process.env, ...home.env, COFFER_STORE: address, COFFER_OUTPUT: 'json' }
   const words = ['serve', '--workers', '2', '--port', '0', '--starter-apps', '--log', 'none']
   const server = startProgram(process.execPath, [PROGRAM, ...words], { cwd: place, env })
@@ -114,10 +117,10 @@ t.test('options that do not apply to a store are refused', async (t) => {
   }
 })
 
-t.test('a password is never shown, and a missing server has exit code 9', async (t) => {
+t.test('a password is never shown, and an unreachable database gives exit code 9', async (t) => {
   const byFlag = await run('token list --store postgres://bob:topsecret@127.0.0.1:1/vault -o json')
   const [told, problem = ''] = byFlag.stderr.trim().split('\n')
-  t.match(told, /in the command line/, 'reported although the store never answers')
+  t.match(told, /in the command line/, 'the error is reported although the store never answers')
   t.match(JSON.parse(problem), { status: 503, detail: /does not answer/ })
   t.match(byFlag, { code: 9 })
   const withPassword = address.replace('test@', 'test:topsecret@')
@@ -132,7 +135,7 @@ t.test('a password is never shown, and a missing server has exit code 9', async 
     t.match(await run(line, { env }), { code: 0, stderr: /^$/ }, line)
 })
 
-t.test('other users see the command line of a server without the password of its store', async (t) => {
+t.test('other users cannot see the password of the store in the command line of a server', async (t) => {
   const machine = await createMachine(t)
   const mine = `${address.replace('test@', 'test:topsecret@')}&schema=public`
   const keys = join(place, 'config', 'coffer', 'keys')
@@ -150,14 +153,14 @@ t.test('other users see the command line of a server without the password of its
   t.strictSame(await ended, [0, null])
 })
 
-/** A fake PostgreSQL that asks each client for its password and refuses it. */
+/** A fake PostgreSQL server. It asks each client for its password and then refuses the password. */
 async function startAsking(t: Test): Promise<{ port: number; told: string[] }> {
   const told: string[] = []
   const server = createServer((socket) => {
     socket.on('error', () => {})
     socket.once('data', () => {
       socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
-      // A message has one byte for its kind, four for its length, and a zero at its end.
+      // A message begins with one byte for its kind and four bytes for its length, and ends with a zero byte.
       socket.once('data', (bytes) => {
         told.push(bytes.toString('utf8', 5, bytes.length - 1))
         socket.end()
@@ -192,6 +195,6 @@ t.test('a password from a file, PGPASSFILE or the environment is sent only to th
     if (password === undefined) t.match(stderr, /asks for a password.*--store-password-file.*PGPASSFILE/)
     t.equal(told.pop(), password)
     t.notMatch(stdout + stderr, /-pw/)
-    t.notMatch(stderr, /Warning/, 'packages print no warnings')
+    t.notMatch(stderr, /Warning/, 'dependencies print no warnings')
   }
 })

@@ -23,7 +23,7 @@ function detect({ env = {}, flags = {}, tty = [true, true, true] }: Parts = {}) 
   return detectTerminal(streams, env, flags)
 }
 
-t.test('colour follows the flag, then NO_COLOR, then the type of the stream', async (t) => {
+t.test('colour follows the flag, then NO_COLOR, then the kind of stream', async (t) => {
   const both = { stdout: true, stderr: true }
   const none = { stdout: false, stderr: false }
   for (const [parts, expected] of [
@@ -38,17 +38,20 @@ t.test('colour follows the flag, then NO_COLOR, then the type of the stream', as
     t.same(detect({ ...parts, tty: [true, false, true] }).colour, expected, JSON.stringify(parts))
 })
 
-t.test('questions need standard input and error to be terminals, and no --no-input', async (t) => {
-  for (const [parts, mayPrompt] of [
-    [{ tty: [true, false, true] }, true],
-    [{ tty: [false, true, true] }, false],
-    [{ tty: [true, true, false] }, false],
-    [{ flags: { input: false } }, false],
-  ] as [Parts, boolean][])
-    t.equal(detect(parts).mayPrompt, mayPrompt)
-})
+t.test(
+  'questions need a terminal for standard input and standard error, and are refused with --no-input',
+  async (t) => {
+    for (const [parts, mayPrompt] of [
+      [{ tty: [true, false, true] }, true],
+      [{ tty: [false, true, true] }, false],
+      [{ tty: [true, true, false] }, false],
+      [{ flags: { input: false } }, false],
+    ] as [Parts, boolean][])
+      t.equal(detect(parts).mayPrompt, mayPrompt)
+  },
+)
 
-t.test('writing waits for the stream, and only a closed reader is no error', async (t) => {
+t.test('a write waits for the stream, and the only error that is ignored is a closed reader', async (t) => {
   const slow = createOutput()
   let take = () => {}
   slow._write = (_chunk, _encoding, done) => {
@@ -66,7 +69,7 @@ t.test('writing waits for the stream, and only a closed reader is no error', asy
   for (const failure of ['EPIPE', 'EOF']) {
     const output = createOutput({ failure })
     t.same([await write(output, 'one'), await write(output, 'two')], [false, false], failure)
-    // The `error` event follows the callback. Without a listener it would end this test.
+    // The `error` event follows the callback. Without a listener, the event would end this test.
     await new Promise((resolve) => setImmediate(resolve))
   }
   const full = { code: 'storage_failed', message: /\(ENOSPC\)/ }
@@ -100,7 +103,7 @@ t.test('control characters and invisible characters are made visible', async (t)
   t.equal(displayLines(lines), 'a\n  b\\u{1b}[0m\\u{d}c\n', 'text of several lines keeps its lines')
 })
 
-t.test('text is wrapped, except what a person pastes', async (t) => {
+t.test('text is wrapped, but commands and expressions that people paste stay on one line', async (t) => {
   const rows: [string, number, string][] = [
     ['one two three', 8, 'one two\nthree'],
     ['Run it: coffer init --store ADDRESS', 20, 'Run it:\ncoffer init --store ADDRESS'],
@@ -111,14 +114,14 @@ t.test('text is wrapped, except what a person pastes', async (t) => {
   for (const [text, width, folded] of rows) t.equal(fold(text, width), folded, text)
 })
 
-t.test('no invisible character remains in any text', async (t) => {
+t.test('no text keeps an invisible character', async (t) => {
   fc.assert(fc.property(anyText, (text) => !UNSEEN.test(display(text))))
   fc.assert(fc.property(anyText, (text) => !UNSEEN.test(displayLines(text).replaceAll('\n', ''))))
   fc.assert(fc.property(anyText, (text) => !UNSEEN.test(toJson({ [text]: text }))))
   t.pass('holds')
 })
 
-t.test('JSON is parsed to the same value, on one line or indented', async (t) => {
+t.test('JSON is parsed to the same value, whether it is on one line or indented', async (t) => {
   const value = fc.jsonValue()
   fc.assert(
     fc.property(value, anyText, (json, text) => {
@@ -133,8 +136,8 @@ t.test('JSON is parsed to the same value, on one line or indented', async (t) =>
   t.equal(toJson({ a: 1 }, 2), '{\n  "a": 1\n}')
 })
 
-t.test('text has the same width as in a terminal', async (t) => {
-  // Each width was compared with the cursor of tmux 3.3a.
+t.test('the measured width of a text is its width in a terminal', async (t) => {
+  // These widths were compared with the cursor of tmux 3.3a.
   for (const [width, texts] of [
     [1, 'é e\u0301 ① ☎ …'],
     [2, 'ｱｲ 🎉 🫠 🇩🇪'],
@@ -146,7 +149,7 @@ t.test('text has the same width as in a terminal', async (t) => {
     for (const text of texts.split(' ')) t.equal(measureWidth(text), width, JSON.stringify(text))
 })
 
-t.test('text is cut between characters, and only if it is too long', async (t) => {
+t.test('text is truncated between characters, and only if it is too long', async (t) => {
   for (const [text, width, cut] of [
     ['abcdef', 6, 'abcdef'],
     ['abcdef', 5, 'abcd…'],
@@ -205,7 +208,7 @@ t.test('selected fields are printed in the requested order', async (t) => {
   t.equal(JSON.stringify(pickFields([token, 1], ['id'])), '[{"id":"a"},1]')
 })
 
-t.test('CSV quotes everything and neutralizes formulas', async (t) => {
+t.test('CSV output quotes every value and neutralizes formulas', async (t) => {
   t.equal(toCsvLine(['a', 'b "c"', 'd,e', 'f\ng', '']), '"a","b ""c""","d,e","f\ng",""')
   for (const text of ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '＝1', '＠x', "'=1"])
     t.equal(toCsvCell(text), `'${text}`, JSON.stringify(text))

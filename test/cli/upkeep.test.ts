@@ -36,31 +36,34 @@ async function fill({ createToken }: Bench): Promise<void> {
 
 const LIST = ['token', 'list', '--all', '--reveal']
 
-t.test('verify distinguishes an intact vault from a damaged one, and says what can be read', async (t) => {
-  const bench = await createBench(t)
-  await fill(bench)
-  t.match(await bench.ask('vault verify'), { ok: true, findings: [], readable: { logs: 6 } })
-  await bench.ask('vault compact')
-  t.match(await bench.ask('vault verify'), { ok: true, findings: [], readable: { logs: 6 } })
-  const folder = join(bench.vault, 'segments')
-  const file = join(folder, readdirSync(folder)[0]!)
-  const bytes = readFileSync(file)
-  writeFileSync(file, Buffer.from(bytes).fill(bytes[40]! ^ 1, 40, 41))
-  const damaged = await bench.run('vault verify')
-  t.match(damaged, { code: 7, stderr: /vault is damaged/ })
-  const { findings, ...result } = JSON.parse(damaged.stdout)
-  t.match(result, { ok: false, readable: { logs: 6 } })
-  t.equal(findings.length, 1)
-  writeFileSync(file, bytes)
-  rmSync(join(bench.vault, 'state'))
-  t.equal((await bench.run('token list')).code, 7)
-  const { code, stdout } = await bench.run('vault verify')
-  t.equal(code, 7)
-  t.match(JSON.parse(stdout), { ok: false, findings: [{ place: 'state' }], readable: { logs: 6 } })
-  t.equal(existsSync(join(bench.vault, 'lock')), false, 'reading releases the vault')
-})
+t.test(
+  'vault verify distinguishes an intact vault from a damaged vault, and says what can be read',
+  async (t) => {
+    const bench = await createBench(t)
+    await fill(bench)
+    t.match(await bench.ask('vault verify'), { ok: true, findings: [], readable: { logs: 6 } })
+    await bench.ask('vault compact')
+    t.match(await bench.ask('vault verify'), { ok: true, findings: [], readable: { logs: 6 } })
+    const folder = join(bench.vault, 'segments')
+    const file = join(folder, readdirSync(folder)[0]!)
+    const bytes = readFileSync(file)
+    writeFileSync(file, Buffer.from(bytes).fill(bytes[40]! ^ 1, 40, 41))
+    const damaged = await bench.run('vault verify')
+    t.match(damaged, { code: 7, stderr: /vault is damaged/ })
+    const { findings, ...result } = JSON.parse(damaged.stdout)
+    t.match(result, { ok: false, readable: { logs: 6 } })
+    t.equal(findings.length, 1)
+    writeFileSync(file, bytes)
+    rmSync(join(bench.vault, 'state'))
+    t.equal((await bench.run('token list')).code, 7)
+    const { code, stdout } = await bench.run('vault verify')
+    t.equal(code, 7)
+    t.match(JSON.parse(stdout), { ok: false, findings: [{ place: 'state' }], readable: { logs: 6 } })
+    t.equal(existsSync(join(bench.vault, 'lock')), false, 'the vault is released after it was read')
+  },
+)
 
-t.test('a deletion and vault compact remove sets of containers that no token has', async (t) => {
+t.test('a deletion and vault compact remove container sets that no token has', async (t) => {
   const bench = await createBench(t)
   await fill(bench)
   const keys = join(bench.place, 'config', 'coffer', 'keys')
@@ -76,7 +79,7 @@ t.test('a deletion and vault compact remove sets of containers that no token has
       return found.records.map(({ id }) => id).sort()
     })
   for (const id of ['token-1', 'token-3']) await bench.ask(['token', 'delete', id, '--yes'])
-  t.strictSame(await sets(), ['["/c0/"]'], 'at the end of the command')
+  t.strictSame(await sets(), ['["/c0/"]'], 'unused sets are removed at the end of the command')
   const left = { id: '["/gone/"]', containers: ['/gone/'] }
   await withVault(({ store }) => store.write((writer) => writer.insert('containers', 1, left)))
   await bench.ask('token list')
@@ -85,52 +88,62 @@ t.test('a deletion and vault compact remove sets of containers that no token has
   t.strictSame(await sets(), ['["/c0/"]'])
 })
 
-t.test('a backup is restored to the same vault, and opens with the keys of its time', async (t) => {
-  const bench = await createBench(t)
-  await fill(bench)
-  const before = await bench.ask(LIST)
-  const backup = join(bench.place, 'b')
-  t.match(await bench.ask('vault backup b'), { file: backup, bytes: statSync(backup).size })
-  t.equal(statSync(backup).mode & 0o777, 0o600)
-  t.notOk(readFileSync(backup).includes('Name 1'))
-  t.match(await bench.run('vault backup b'), { code: 5 }, 'an existing file is not overwritten')
-  await bench.ask('token delete token-0 --yes')
-  t.match(await bench.run('vault restore b'), { code: 5 }, 'an existing vault is not overwritten')
-  await bench.ask('vault restore b --vault again')
-  t.same(await bench.ask([...LIST, '--vault', 'again']), before)
-  bench.write('cut', readFileSync(backup).subarray(0, -20))
-  t.match(await bench.run('vault restore cut --vault third'), { code: 7 })
-  t.match(await bench.run('token list --vault third'), { code: 6 }, 'the refused restore left no vault')
-})
+t.test(
+  'a backup is restored to an equal vault, which opens with the keys of the time of the backup',
+  async (t) => {
+    const bench = await createBench(t)
+    await fill(bench)
+    const before = await bench.ask(LIST)
+    const backup = join(bench.place, 'b')
+    t.match(await bench.ask('vault backup b'), { file: backup, bytes: statSync(backup).size })
+    t.equal(statSync(backup).mode & 0o777, 0o600)
+    t.notOk(readFileSync(backup).includes('Name 1'))
+    t.match(await bench.run('vault backup b'), { code: 5 }, 'an existing file is not overwritten')
+    await bench.ask('token delete token-0 --yes')
+    t.match(await bench.run('vault restore b'), { code: 5 }, 'an existing vault is not overwritten')
+    await bench.ask('vault restore b --vault again')
+    t.same(await bench.ask([...LIST, '--vault', 'again']), before)
+    bench.write('cut', readFileSync(backup).subarray(0, -20))
+    t.match(await bench.run('vault restore cut --vault third'), { code: 7 })
+    t.match(
+      await bench.run('the refused restore left no vault'),
+      { code: 6 },
+      'the refused restore left no vault',
+    )
+  },
+)
 
-t.test('a new passphrase replaces the old one; slots can be removed except the last', async (t) => {
-  const bench = await createBench(t)
-  const opens = async (flag: string) => (await bench.run(`token list ${flag}`)).code
-  bench.write('first', 'the first passphrase\n')
-  bench.write('second', 'the second passphrase\n')
-  bench.write('short', 'short\n')
-  await bench.ask('vault passwd --new-passphrase-file first')
-  t.equal(await opens('--passphrase-file first'), 0)
-  await bench.ask('vault passwd --passphrase-file first --new-passphrase-file second')
-  t.equal(await opens('--passphrase-file first'), 6, 'the old passphrase is refused')
-  t.equal(await opens('--passphrase-file second'), 0)
-  t.equal((await bench.run('vault keys add --new-passphrase-file short')).code, 2)
-  await bench.ask('vault keys add --new-key-file k.key')
-  t.equal(await opens('--key-file k.key'), 0)
-  t.equal(
-    (await bench.run('vault keys add --new-key-file k.key')).code,
-    5,
-    'an existing key file is not overwritten',
-  )
-  const slots: { id: string; kind: string }[] = await bench.ask('vault keys list')
-  t.match(slots, [{ kind: 'key-file' }, { kind: 'passphrase' }, { kind: 'key-file' }])
-  t.equal((await bench.run('vault keys remove nonesuch --yes')).code, 3)
-  const remove = (at: number) =>
-    bench.run(`vault keys remove ${slots[at]!.id} --yes --passphrase-file second`)
-  for (const at of [0, 2]) t.equal((await remove(at)).code, 0)
-  t.match(await remove(1), { code: 5, stderr: /last key slot/ })
-  t.equal(await opens('--passphrase-file second'), 0)
-})
+t.test(
+  'a new passphrase replaces the old passphrase, and all key slots except the last can be removed',
+  async (t) => {
+    const bench = await createBench(t)
+    const opens = async (flag: string) => (await bench.run(`token list ${flag}`)).code
+    bench.write('first', 'the first passphrase\n')
+    bench.write('second', 'the second passphrase\n')
+    bench.write('short', 'short\n')
+    await bench.ask('vault passwd --new-passphrase-file first')
+    t.equal(await opens('--passphrase-file first'), 0)
+    await bench.ask('vault passwd --passphrase-file first --new-passphrase-file second')
+    t.equal(await opens('--passphrase-file first'), 6, 'the old passphrase is refused')
+    t.equal(await opens('--passphrase-file second'), 0)
+    t.equal((await bench.run('vault keys add --new-passphrase-file short')).code, 2)
+    await bench.ask('vault keys add --new-key-file k.key')
+    t.equal(await opens('--key-file k.key'), 0)
+    t.equal(
+      (await bench.run('vault keys add --new-key-file k.key')).code,
+      5,
+      'an existing key file is not overwritten',
+    )
+    const slots: { id: string; kind: string }[] = await bench.ask('vault keys list')
+    t.match(slots, [{ kind: 'key-file' }, { kind: 'passphrase' }, { kind: 'key-file' }])
+    t.equal((await bench.run('vault keys remove nonesuch --yes')).code, 3)
+    const remove = (at: number) =>
+      bench.run(`vault keys remove ${slots[at]!.id} --yes --passphrase-file second`)
+    for (const at of [0, 2]) t.equal((await remove(at)).code, 0)
+    t.match(await remove(1), { code: 5, stderr: /last key slot/ })
+    t.equal(await opens('--passphrase-file second'), 0)
+  },
+)
 
 t.test('a vault has at most sixteen key slots, and a refused slot leaves no key file', async (t) => {
   const bench = await createBench(t)
@@ -141,7 +154,7 @@ t.test('a vault has at most sixteen key slots, and a refused slot leaves no key 
   t.equal((await bench.run('token list --key-file k16')).code, 0)
 })
 
-t.test('after rekey all data is found again, under new keys', async (t) => {
+t.test('after rekey all data is found again under new keys', async (t) => {
   const bench = await createBench(t)
   await fill(bench)
   await bench.ask('tenant create second')
@@ -164,37 +177,40 @@ t.test('after rekey all data is found again, under new keys', async (t) => {
   t.match(await bench.ask('vault verify'), { ok: true })
   t.match(await bench.ask('log verify'), { is_whole: true })
   const config = join(bench.place, 'config', 'coffer', 'keys')
-  t.equal(readdirSync(config).length, 1, 'the key file is the same')
+  t.equal(readdirSync(config).length, 1, 'the key file is unchanged')
 })
 
-t.test('while another process has the vault open, commands go through it with the same result', async (t) => {
-  const bench = await createBench(t)
-  await fill(bench)
-  const alone = await bench.ask(LIST)
-  t.equal(existsSync(join(bench.vault, 'lock')), false)
-  const keys = join(bench.place, 'config', 'coffer', 'keys')
-  const text = readFileSync(join(keys, readdirSync(keys)[0]!), 'utf8')
-  const opening = { directory: bench.vault, pid: process.pid, notice: () => {}, role: 'server' } as const
-  const server = await openVault(opening, async () => ({ kind: 'key-file', text }))
-  t.match(await bench.ask('vault status'), { held_by: { pid: process.pid, state: 'alive' } })
-  t.same(await bench.ask(LIST), alone)
-  const create = (stdin: string) => bench.run('token create', { stdin })
-  t.equal((await create('{"id":"via","type":"token","data":1}')).code, 0)
-  t.equal((await create('{"id":"via","type":"token","data":1}')).code, 5)
-  t.match(await create('{"type":"card","data":{}}'), { code: 2, stderr: /data.number: / })
-  t.match(await bench.ask('vault verify'), { ok: true })
-  await bench.ask('vault backup running')
-  await bench.ask('vault keys add --new-key-file k.key')
-  t.match(await bench.run('token list --key-file k.key'), { code: 0 })
-  const found = await server.ask({ operation: 'token get', input: { id: 'via' }, as: { reveal: true } })
-  t.match(found, { status: 200, result: { data: 1 } }, 'the owner of the vault sees the change')
-  await server.close()
-  t.match(await bench.ask('token get via --reveal'), { data: 1 })
-  await bench.ask('vault restore running --vault copy')
-  t.match(await bench.ask('vault status --vault copy'), { tokens: 6 })
-})
+t.test(
+  'while another process has the vault open, commands go through that process and have the same result',
+  async (t) => {
+    const bench = await createBench(t)
+    await fill(bench)
+    const alone = await bench.ask(LIST)
+    t.equal(existsSync(join(bench.vault, 'lock')), false)
+    const keys = join(bench.place, 'config', 'coffer', 'keys')
+    const text = readFileSync(join(keys, readdirSync(keys)[0]!), 'utf8')
+    const opening = { directory: bench.vault, pid: process.pid, notice: () => {}, role: 'server' } as const
+    const server = await openVault(opening, async () => ({ kind: 'key-file', text }))
+    t.match(await bench.ask('vault status'), { held_by: { pid: process.pid, state: 'alive' } })
+    t.same(await bench.ask(LIST), alone)
+    const create = (stdin: string) => bench.run('token create', { stdin })
+    t.equal((await create('{"id":"via","type":"token","data":1}')).code, 0)
+    t.equal((await create('{"id":"via","type":"token","data":1}')).code, 5)
+    t.match(await create('{"type":"card","data":{}}'), { code: 2, stderr: /data.number: / })
+    t.match(await bench.ask('vault verify'), { ok: true })
+    await bench.ask('vault backup running')
+    await bench.ask('vault keys add --new-key-file k.key')
+    t.match(await bench.run('token list --key-file k.key'), { code: 0 })
+    const found = await server.ask({ operation: 'token get', input: { id: 'via' }, as: { reveal: true } })
+    t.match(found, { status: 200, result: { data: 1 } }, 'the owner of the vault sees the change')
+    await server.close()
+    t.match(await bench.ask('token get via --reveal'), { data: 1 })
+    await bench.ask('vault restore running --vault copy')
+    t.match(await bench.ask('vault status --vault copy'), { tokens: 6 })
+  },
+)
 
-t.test('a wrong kind of file in place of a part of the vault is refused without waiting', async (t) => {
+t.test('a file of the wrong kind in the place of a vault file is refused without waiting', async (t) => {
   const bench = await createBench(t)
   const head = join(bench.vault, readdirSync(bench.vault).find((name) => name.startsWith('head-'))!)
   rmSync(head)

@@ -1,5 +1,6 @@
 /**
- * `--url`: commands against a server, with its key. The parity tests also run every case of an operation in this way.
+ * `--url`: commands against a server, with an API key. The parity tests also run every case of an operation with
+ * `--url`.
  */
 import t, { type Test } from 'tap'
 import type { Fetch } from '../../src/client/http-client.js'
@@ -41,7 +42,7 @@ t.test('commands give the same answers from a server as from a vault', async (t)
   t.notOk(asked.some((line) => line.includes('key_')))
 })
 
-t.test('commands that need the vault itself say so and send nothing', async (t) => {
+t.test('commands that need the vault itself say so and send no request', async (t) => {
   const { run, asked, home } = await connect(t)
   const some = ['vault verify', 'vault status', 'tenant list', 'tenant use x', 'config list', 'log tail']
   for (const line of [...some, 'doctor', 'init', 'serve --port 0', 'token get x --explain'])
@@ -59,7 +60,7 @@ t.test('commands that need the vault itself say so and send nothing', async (t) 
   t.match(
     await home.run('token list --url ftp://localhost'),
     { code: 2, stderr: /http/ },
-    'refused before the key',
+    'the command is refused before the key is needed',
   )
   t.same(asked, [])
 })
@@ -72,7 +73,7 @@ t.test('a flag for a vault overrides an address in the environment', async (t) =
   t.equal((await run(['app', 'whoami', '--url', SERVER], '', env)).code, 0)
 })
 
-testHome('a server whose list does not end is not asked forever', async (t, home) => {
+testHome("if a server's list never ends, the command stops asking for pages", async (t, home) => {
   const env = { COFFER_URL: SERVER, COFFER_API_KEY: 'key' }
   let asked = 0
   const serve = (pageOf: (page: number) => object[]): Fetch => {
@@ -106,7 +107,7 @@ testHome('a server whose list does not end is not asked forever', async (t, home
   t.equal(asked, 3)
 })
 
-testHome('text of a server reaches a terminal without control characters', async (t, home) => {
+testHome('text from a server reaches a terminal without control characters', async (t, home) => {
   const evil = '\u001b]0;owned\u0007\u001b[2J\r\n\u202e'
   const answers = [
     Response.json({ detail: evil, errors: { [evil]: [evil] } }, { status: 400 }),
@@ -129,7 +130,7 @@ testHome('text of a server reaches a terminal without control characters', async
       }
 })
 
-t.test('--curl prints the request without key or data, and sends nothing', async (t) => {
+t.test('--curl prints the request without key and data, and sends nothing', async (t) => {
   const { run, asked, home } = await connect(t)
   const key = '-H "SVC-API-KEY: $COFFER_API_KEY"'
   for (const [words, stdout] of [
@@ -141,7 +142,7 @@ t.test('--curl prints the request without key or data, and sends nothing', async
     t.match(await run(['token', ...words, '--curl']), { code: 0, stdout })
   const hostile = await run(['token', 'list', '--curl', '--prefix', '$(x)'])
   const nothing = { code: 2, stdout: /^$/, stderr: /The prefix takes a letter/ }
-  t.match(hostile, nothing, 'a shell executes no part of it')
+  t.match(hostile, nothing, 'a prefix that a shell would execute is refused')
   const secret = '4242424242424242'
   const words = `token create --type card_number --data ${secret} --curl --prefix bt`
   const create = await run(words.split(' '), `{"data":"${secret}"}`)
@@ -153,53 +154,63 @@ t.test('--curl prints the request without key or data, and sends nothing', async
   ]
   t.equal(create.stdout, lines.join('\n'))
   t.notMatch(create.stderr, /4242|key_/)
-  t.match(create.stderr, 'reads it from standard input, as JSON.')
+  t.match(create.stderr, 'the message says that curl reads the data from standard input, as JSON')
   t.same(asked, [])
   const bare = await home.run('token list --curl')
-  t.match(bare.stdout, `curl '${SERVER}/tokens'`, 'without an address it uses a server on this machine')
+  t.match(
+    bare.stdout,
+    `without an address, the printed command uses a server on this machine`,
+    'without an address it uses a server on this machine',
+  )
 })
 
-t.test("a key with another prefix than the server's is refused with the prefix", async (t) => {
-  const server = await startServer({ prefix: 'bt' })
-  t.teardown(() => server.stop())
-  const env = { COFFER_URL: server.url, COFFER_API_KEY: server.keys.private! }
-  const home = createHome(t)
-  const { code, stderr } = await home.run('token list', { env })
-  t.equal(code, 4)
-  const reason = 'The server reads the API key from BT-API-KEY, and this client sent SVC-API-KEY.'
-  const advice = 'Give --prefix bt, set COFFER_PREFIX=bt, or keep it: coffer profile set NAME prefix bt'
-  t.equal(stderr, `error: ${reason} ${advice}\n`)
-  const ofControl = { ...env, COFFER_API_KEY: server.control.key }
-  t.match(await home.run('control clock get', { env: ofControl }), { code: 4, stderr: '--prefix bt' })
-  for (const words of ['token list', 'control clock get'])
-    t.notMatch(
-      (await home.run(`${words} --prefix bt`, { env: { ...env, COFFER_API_KEY: 'key_1' } })).stderr,
-      '--prefix',
-    )
-  t.equal((await home.run('token list --prefix bt', { env })).code, 0)
-})
+t.test(
+  "a key with a prefix other than the server's is refused, and the error names the server's prefix",
+  async (t) => {
+    const server = await startServer({ prefix: 'bt' })
+    t.teardown(() => server.stop())
+    const env = { COFFER_URL: server.url, COFFER_API_KEY: server.keys.private! }
+    const home = createHome(t)
+    const { code, stderr } = await home.run('token list', { env })
+    t.equal(code, 4)
+    const reason = 'The server reads the API key from BT-API-KEY, and this client sent SVC-API-KEY.'
+    const advice = 'Give --prefix bt, set COFFER_PREFIX=bt, or keep it: coffer profile set NAME prefix bt'
+    t.equal(stderr, `error: ${reason} ${advice}\n`)
+    const ofControl = { ...env, COFFER_API_KEY: server.control.key }
+    t.match(await home.run('control clock get', { env: ofControl }), { code: 4, stderr: '--prefix bt' })
+    for (const words of ['token list', 'control clock get'])
+      t.notMatch(
+        (await home.run(`${words} --prefix bt`, { env: { ...env, COFFER_API_KEY: 'key_1' } })).stderr,
+        '--prefix',
+      )
+    t.equal((await home.run('token list --prefix bt', { env })).code, 0)
+  },
+)
 
-t.test('the output of serve makes a profile, with TLS too, whose key goes to no other server', async (t) => {
-  const tls = { cert: CERTIFICATE, key: PRIVATE_KEY }
-  const server: CofferServer = await startServer({ prefix: 'bt', tls })
-  t.teardown(() => server.stop())
-  const home = createHome(t)
-  home.write('cert.pem', CERTIFICATE)
-  for (const setting of [`url ${server.url}`, 'prefix bt', 'ca cert.pem'])
-    await home.json(`profile set local ${setting}`)
-  await home.json('profile set local api-key', { stdin: server.keys.private! })
-  t.match((await home.json('token create --profile local --type token --data 1')).id, /-/)
-  await home.run('profile use local')
-  t.equal((await home.json('app whoami')).type, 'private')
-  const asked: unknown[] = []
-  const fetch: Fetch = async (url, { headers }) => {
-    asked.push({ url, headers })
-    return Response.json({})
-  }
-  const elsewhere = { COFFER_URL: 'https://vault.example' }
-  t.match(await home.run('app whoami', { fetch, env: elsewhere }), { code: 4, stderr: /API key/ })
-  t.equal((await home.run('app whoami --url https://vault.example', { fetch })).code, 4)
-  t.same(asked, [])
-  await home.run('app whoami', { fetch, env: { ...elsewhere, COFFER_API_KEY: 'another' } })
-  t.match(asked, [{ url: 'https://vault.example/applications/key', headers: { 'svc-api-key': 'another' } }])
-})
+t.test(
+  'the output of serve makes a profile, with TLS too, and its key is sent to no other server',
+  async (t) => {
+    const tls = { cert: CERTIFICATE, key: PRIVATE_KEY }
+    const server: CofferServer = await startServer({ prefix: 'bt', tls })
+    t.teardown(() => server.stop())
+    const home = createHome(t)
+    home.write('cert.pem', CERTIFICATE)
+    for (const setting of [`url ${server.url}`, 'prefix bt', 'ca cert.pem'])
+      await home.json(`profile set local ${setting}`)
+    await home.json('profile set local api-key', { stdin: server.keys.private! })
+    t.match((await home.json('token create --profile local --type token --data 1')).id, /-/)
+    await home.run('profile use local')
+    t.equal((await home.json('app whoami')).type, 'private')
+    const asked: unknown[] = []
+    const fetch: Fetch = async (url, { headers }) => {
+      asked.push({ url, headers })
+      return Response.json({})
+    }
+    const elsewhere = { COFFER_URL: 'https://vault.example' }
+    t.match(await home.run('app whoami', { fetch, env: elsewhere }), { code: 4, stderr: /API key/ })
+    t.equal((await home.run('app whoami --url https://vault.example', { fetch })).code, 4)
+    t.same(asked, [])
+    await home.run('app whoami', { fetch, env: { ...elsewhere, COFFER_API_KEY: 'another' } })
+    t.match(asked, [{ url: 'https://vault.example/applications/key', headers: { 'svc-api-key': 'another' } }])
+  },
+)

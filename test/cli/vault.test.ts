@@ -19,7 +19,7 @@ import { createHome, createVaultHome, ruleOf, testHome, testVault } from './home
 
 const PASSPHRASE = 'correct horse battery staple'
 
-testHome('init makes a private vault, and says what to do next', async (t, home) => {
+testHome('init creates a private vault, and says what to do next', async (t, home) => {
   const { stdout, stderr } = await home.run('init --name Acme')
   const made = JSON.parse(stdout)
   const directory = join(home.place, '.coffer')
@@ -35,7 +35,7 @@ testHome('init makes a private vault, and says what to do next', async (t, home)
   ] as const)
     t.equal(statSync(join(home.place, path)).mode & 0o777, mode, path)
   const quiet = await createHome(t).run('vault init --quiet')
-  t.equal(quiet.stderr, '', 'vault init does the same, and can be quiet')
+  t.equal(quiet.stderr, '', 'vault init does the same and can be quiet')
 })
 
 testVault('init never changes an existing vault or key', async (t, home) => {
@@ -52,14 +52,18 @@ testVault('init never changes an existing vault or key', async (t, home) => {
   const key = await home.run('init --vault second --key-file my.key')
   t.match(key, { code: 5, stderr: 'it may be the key of another vault' })
   t.equal(readFileSync(join(home.place, 'my.key'), 'utf8'), 'precious')
-  t.equal((await home.run('init --vault second')).code, 0, 'no file is left that would prevent it')
+  t.equal(
+    (await home.run('the refused init left no file that would prevent the next one')).code,
+    0,
+    'no file is left that would prevent it',
+  )
   for (const name of [' ', 'a\u001b[31mb']) {
     const refused = await home.run(['init', '--vault', 'third', '--name', name])
     t.match(refused, { code: 2, stderr: /^error: --name: / })
   }
 })
 
-testHome('a vault can be in another folder, and is found from folders below', async (t, home) => {
+testHome('a vault can be in another folder, and is found from the folders below it', async (t, home) => {
   t.equal((await home.json('init --vault not/yet/there')).directory, join(home.place, 'not/yet/there'))
   t.equal(statSync(join(home.place, 'not/yet')).mode & 0o777, 0o700, 'missing parent folders are created')
   const made = await home.run('init --vault safe --key-file own.key')
@@ -70,14 +74,14 @@ testHome('a vault can be in another folder, and is found from folders below', as
   t.equal(own.directory, join(home.place, 'safe'))
   const env = { COFFER_VAULT: 'safe', COFFER_KEY_FILE: 'own.key' }
   const status = await home.json('vault status', { env })
-  t.equal(status.tokens, 1, 'variables are equal to the flags, and the next step can be pasted')
+  t.equal(status.tokens, 1, 'variables have the same effect as the flags, and the next step can be pasted')
   const here = await createVaultHome(t)
   cpSync(join(here.place, '.coffer'), join(here.place, 'deep/er/.none'), { recursive: true })
   const { directory } = await here.json('vault status', { cwd: join(here.place, 'deep/er') })
   t.equal(directory, join(here.place, '.coffer'))
 })
 
-testVault('status shows where the vault is, its keys and its contents', async (t, home) => {
+testVault('vault status shows where the vault is, its keys and its contents', async (t, home) => {
   await home.createToken()
   t.match(await home.json('vault status'), {
     directory: join(home.place, '.coffer'),
@@ -142,10 +146,18 @@ testHome('a passphrase is asked for twice, and opens the vault from every source
   const last = (text: string): Answer => ['(tries left: 1)', `${text}\r`]
   t.match(await person(status, ...wrong, last(PASSPHRASE)), opened)
   const passwd = ['vault', 'passwd', '--new-passphrase-file', 'pass']
-  t.equal((await person(passwd, ...wrong, last(PASSPHRASE))).code, 0, 'also if the vault is not opened')
+  t.equal(
+    (await person(passwd, ...wrong, last(PASSPHRASE))).code,
+    0,
+    'a wrong passphrase is asked for again, even by a command that does not open the vault',
+  )
   const third = await person(status, ...wrong, last(PASSPHRASE))
-  t.equal(third.stderr.match(/error: Wrong passphrase\.\n/g)?.length, 2, 'each failure has a line')
-  t.notMatch(third.stderr, '✔', 'a failed prompt has no tick')
+  t.equal(
+    third.stderr.match(/error: Wrong passphrase\.\n/g)?.length,
+    2,
+    'each failed try prints one error line',
+  )
+  t.notMatch(third.stderr, '✔', 'a failed question is not marked with a tick')
   const given = await person(status, ...wrong, last('wrong horse three'))
   t.match(given, { ...opened, code: 6, stdout: /^$/ }, 'twice')
 
@@ -184,22 +196,22 @@ testVault('removing a key slot asks first and says what the removal does not do'
   t.match(
     await home.run(remove(own!.id)),
     { code: 5, stderr: /last key slot/ },
-    'no question is asked for an impossible removal',
+    'no question is asked if the removal is impossible',
   )
   await home.json('vault keys add --new-key-file third.key --quiet')
   const [, third] = (await home.json('vault keys list')) as { id: string }[]
   const told = await home.run(remove(third!.id, '--yes'))
-  t.match(told, { code: 0, stderr: limit }, '--yes prints it too')
+  t.match(told, { code: 0, stderr: limit }, '--yes prints the warning too')
 })
 
 testVault(
-  'a new key file whose slot is refused is removed, and a key file of another vault is kept',
+  'a new key file is removed if its slot is refused, and the key file of another vault is kept',
   async (t, home) => {
     home.write('pass', PASSPHRASE)
     await home.json('vault passwd --new-passphrase-file pass --quiet')
     const [key = ''] = readdirSync(join(home.place, 'config/coffer/keys'), { encoding: 'utf8' })
     const other = `'${process.execPath}' '${PROGRAM}' vault keys add --new-key-file other.key`
-    // Changes the header after the command has read it.
+    // Another process changes the header after this command has read it.
     const command = `cd '${home.place}' && ${other} --key-file 'config/coffer/keys/${key}' >&2 && cat pass`
     const env = { COFFER_PASSPHRASE_COMMAND: command, HOME: home.place, PATH: process.env.PATH ?? '' }
     const refused = await home.run('vault keys add --new-key-file mine.key', { env })
@@ -210,11 +222,11 @@ testVault(
       ['other.key'],
     )
     t.equal((await home.run('vault keys add --new-key-file other.key')).code, 5)
-    t.equal((await home.run('token list --key-file other.key')).code, 0, 'an existing file is kept')
+    t.equal((await home.run('an existing key file is kept')).code, 0, 'an existing file is kept')
   },
 )
 
-testVault('passwd names the other keys that open the vault', async (t, home) => {
+testVault('vault passwd names the other keys that still open the vault', async (t, home) => {
   home.write('pass', PASSPHRASE)
   const [slot] = (await home.json('vault keys list')) as { id: string }[]
   const { code, stderr } = await home.run('vault passwd --new-passphrase-file pass')
@@ -225,17 +237,20 @@ testVault('passwd names the other keys that open the vault', async (t, home) => 
   )
 })
 
-testHome('a new vault takes its passphrase from a file, and refuses a short one', async (t, home) => {
-  home.write('short', 'seven77')
-  for (const [line, stderr] of [
-    ['init --passphrase-file short', 'A passphrase has 8 to 1024 characters.'],
-    ['init --passphrase', '--passphrase-file'],
-  ] as const)
-    t.match(await home.run(line), { code: 2, stderr })
-  t.same(readdirSync(home.place), ['short'], 'no vault was started')
-})
+testHome(
+  'a new vault takes its passphrase from a file, and refuses a passphrase that is too short',
+  async (t, home) => {
+    home.write('short', 'seven77')
+    for (const [line, stderr] of [
+      ['init --passphrase-file short', 'A passphrase has 8 to 1024 characters.'],
+      ['init --passphrase', '--passphrase-file'],
+    ] as const)
+      t.match(await home.run(line), { code: 2, stderr })
+    t.same(readdirSync(home.place), ['short'], 'no vault was created')
+  },
+)
 
-t.test('every reason why a vault cannot be opened has its message and its code', async (t) => {
+t.test('every reason why a vault cannot be opened has a message and an exit code of its own', async (t) => {
   type Spoil = (key: string, header: string, vault: string) => void
   const edit = (path: string, from: RegExp, to: string) =>
     writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
@@ -262,7 +277,7 @@ t.test('every reason why a vault cannot be opened has its message and its code',
     const { stderr, ...outcome } = await home.run('token list')
     t.same(outcome, { code, stdout: '' }, String(message))
     t.match(stderr, message)
-    t.equal(stderr.trimEnd().split('\n').length, 1, `${message}: one line`)
+    t.equal(stderr.trimEnd().split('\n').length, 1, `${message} is printed on one line`)
   }
   const home = createHome(t)
   const elsewhere = `${home.place}/nowhere. Create one with: coffer init --vault ${home.place}/nowhere\n`
@@ -273,7 +288,7 @@ t.test('every reason why a vault cannot be opened has its message and its code',
     t.same(await home.run(line), { code: 6, stdout: '', stderr: `error: There is no vault in ${place}` })
 })
 
-testVault('the error of a missing key file names the other keys of the vault', async (t, home) => {
+testVault('the error about a missing key file names the other keys of the vault', async (t, home) => {
   const [own] = readdirSync(join(home.place, 'config/coffer/keys'))
   const lines = ['token list', 'token list --key-file missing.key']
   renameSync(join(home.place, 'config/coffer/keys', own!), join(home.place, 'own.key'))
@@ -289,7 +304,7 @@ testVault('the error of a missing key file names the other keys of the vault', a
   t.match(stderr, '(missing.key) does not exist. If it is lost: a passphrase opens this vault too')
 })
 
-testVault('advice never makes commands of the names of files and columns', async (t, home) => {
+testVault('advice quotes the names of files and columns, so that no shell executes them', async (t, home) => {
   const place = join(home.place, "it's $(x)")
   mkdirSync(place)
   await home.json(['init'], { cwd: place })
@@ -307,7 +322,7 @@ testVault('advice never makes commands of the names of files and columns', async
   t.match((await home.run(imported, { cwd: place })).stderr, advice)
 })
 
-testVault('the advice of rekey for a dropped slot can be pasted', async (t, home) => {
+testVault('the command that rekey advises for a dropped slot can be pasted', async (t, home) => {
   home.write('pass', PASSPHRASE)
   const env = { COFFER_PASSPHRASE_FILE: 'pass' }
   const add = ['vault', 'keys', 'add', '--passphrase', '--new-passphrase-file', 'pass']

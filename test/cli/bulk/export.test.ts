@@ -32,7 +32,7 @@ async function fill(home: Home, rows: readonly object[] = ROWS): Promise<void> {
 const read = (home: Home, name: string) => readFileSync(join(home.place, name), 'utf8')
 const linesOf = (text: string) => Array.from(text.trim().split('\n'), (line) => JSON.parse(line))
 
-t.test('an export in plaintext imports as the same tokens, in each format', async (t) => {
+t.test('an export in plaintext can be imported as the same tokens, in each format', async (t) => {
   const source = await createVaultHome(t)
   await fill(source)
   const whole = ['token', 'list', '--reveal', '--fields', KEPT.replace(',fingerprint', '')]
@@ -52,27 +52,30 @@ t.test('an export in plaintext imports as the same tokens, in each format', asyn
   for (const cell of [`"'=1+1"`, `"''=x"`]) t.match(cells, cell)
 })
 
-testVault('an export is masked by default, and filters and fields select its content', async (t, home) => {
-  await fill(home)
-  for (const format of ['ndjson', 'json', 'csv']) {
-    const { stdout } = await home.run(['token', 'export', '--format', format])
-    t.notMatch(stdout, CARD)
-    t.match(stdout, 'XXXXXXXXXXXX4242')
-  }
-  const told = (more: string) => home.run(`token export out${more.length}.csv${more}`)
-  t.match(await told(''), { stderr: 'Exported 7 tokens to out0.csv (masked; --reveal for plaintext).\n' })
-  t.match(await told(' --reveal'), {
-    stderr: /^Exported 7 tokens to out9.csv, which now contains data in plaintext\.$/m,
-  })
-  const cards = await home.run('token export --type card --reveal --fields data.number')
-  t.equal(cards.stdout, `{"data":{"number":"${CARD}"}}\n`)
-  const csv = await home.run('token export --container /b/ --format csv --fields type')
-  t.equal(csv.stdout, '"type"\n"token"\n')
-  t.equal((await home.run('token export --fields nonsense')).code, 2)
-  t.equal((await home.run('token export --format xml')).code, 2)
-  const empty = await home.run('token export --type bank --format json')
-  t.same(JSON.parse(empty.stdout), [])
-})
+testVault(
+  'an export is masked by default, and filters and fields select what it contains',
+  async (t, home) => {
+    await fill(home)
+    for (const format of ['ndjson', 'json', 'csv']) {
+      const { stdout } = await home.run(['token', 'export', '--format', format])
+      t.notMatch(stdout, CARD)
+      t.match(stdout, 'XXXXXXXXXXXX4242')
+    }
+    const told = (more: string) => home.run(`token export out${more.length}.csv${more}`)
+    t.match(await told(''), { stderr: 'Exported 7 tokens to out0.csv (masked; --reveal for plaintext).\n' })
+    t.match(await told(' --reveal'), {
+      stderr: /^Exported 7 tokens to out9.csv, which now contains data in plaintext\.$/m,
+    })
+    const cards = await home.run('token export --type card --reveal --fields data.number')
+    t.equal(cards.stdout, `{"data":{"number":"${CARD}"}}\n`)
+    const csv = await home.run('token export --container /b/ --format csv --fields type')
+    t.equal(csv.stdout, '"type"\n"token"\n')
+    t.equal((await home.run('token export --fields nonsense')).code, 2)
+    t.equal((await home.run('token export --format xml')).code, 2)
+    const empty = await home.run('token export --type bank --format json')
+    t.same(JSON.parse(empty.stdout), [])
+  },
+)
 
 testVault('an import refuses each row of a masked export', async (t, home) => {
   await fill(home)
@@ -91,11 +94,11 @@ testVault('an import refuses each row of a masked export', async (t, home) => {
     data !== undefined && containers.includes('/general/high/'),
   ])
   for (const [isMasked, isToBe] of masks)
-    t.equal(isMasked, isToBe, 'by the rule that decides about the token')
+    t.equal(isMasked, isToBe, 'the rule that decides about the token also decides whether the row is masked')
   t.equal(new Set(masks.map(String)).size, 2)
 })
 
-testVault('an export reads all pages, and a terminal gets no control characters', async (t, home) => {
+testVault('an export reads all pages, and prints no control characters on a terminal', async (t, home) => {
   const rows = Array.from({ length: 250 }, (_, at) => ({ type: 'token', data: `\u001b[2J${at}` }))
   await fill(home, rows)
   const { stdout } = await home.run('token export --reveal --fields data')
@@ -113,7 +116,7 @@ t.test('the error of a full disk names the file', async (t) => {
   await t.rejects(failed, { message: '/dev/full cannot be written (ENOSPC).' })
 })
 
-t.test('an export from a server reads its pages', async (t) => {
+t.test('an export from a server reads all of its pages', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
   const home = createHome(t)
@@ -124,35 +127,38 @@ t.test('an export from a server reads its pages', async (t) => {
   t.equal((await run('token import', rows.join(''))).code, 0)
   const { stdout } = await run('token export --fields data')
   const wanted = rows.map((_, at) => ({ data: 149 - at }))
-  t.same(linesOf(stdout), wanted, 'as the rules of the key show it')
+  t.same(linesOf(stdout), wanted, 'the data is shown as the rules of the key allow')
 })
 
-t.test('an export gets its name only when it is complete, and a refused one leaves no file', async (t) => {
-  const vault = await openTestVault()
-  t.teardown(() => vault.stop())
-  const home = createHome(t)
-  const env = { COFFER_URL: 'http://localhost', COFFER_API_KEY: vault.keys.private! }
-  const rows = Array.from({ length: 150 }, (_, at) => `${JSON.stringify({ type: 'token', data: at })}\n`)
-  const fetch: typeof vault.fetch = (url, init) => vault.fetch(url, init)
-  t.equal((await home.run('token import', { env, stdin: rows.join(''), fetch })).code, 0)
-  const seen: string[][] = []
-  const watched: typeof vault.fetch = (url, init) => {
-    seen.push(readdirSync(home.place).filter((name) => name.startsWith('out')))
-    return vault.fetch(url, init)
-  }
-  t.equal((await home.run('token export out.ndjson', { env, fetch: watched })).code, 0)
-  t.ok(seen.length >= 2, `${seen.length} pages`)
-  for (const names of seen.slice(-2)) t.match(names, [/^out\.ndjson\.tmp-/])
-  t.equal(linesOf(read(home, 'out.ndjson')).length, 150)
-  let left = 1
-  const failing: typeof vault.fetch = (url, init) =>
-    left-- > 0 ? vault.fetch(url, init) : Promise.resolve(new Response('{}', { status: 400 }))
-  t.not((await home.run('token export out2.ndjson', { env, fetch: failing })).code, 0)
-  t.same(
-    readdirSync(home.place).filter((name) => name.startsWith('out')),
-    ['out.ndjson'],
-  )
-})
+t.test(
+  'an export file gets its final name only when it is complete, and a refused export leaves no file',
+  async (t) => {
+    const vault = await openTestVault()
+    t.teardown(() => vault.stop())
+    const home = createHome(t)
+    const env = { COFFER_URL: 'http://localhost', COFFER_API_KEY: vault.keys.private! }
+    const rows = Array.from({ length: 150 }, (_, at) => `${JSON.stringify({ type: 'token', data: at })}\n`)
+    const fetch: typeof vault.fetch = (url, init) => vault.fetch(url, init)
+    t.equal((await home.run('token import', { env, stdin: rows.join(''), fetch })).code, 0)
+    const seen: string[][] = []
+    const watched: typeof vault.fetch = (url, init) => {
+      seen.push(readdirSync(home.place).filter((name) => name.startsWith('out')))
+      return vault.fetch(url, init)
+    }
+    t.equal((await home.run('token export out.ndjson', { env, fetch: watched })).code, 0)
+    t.ok(seen.length >= 2, `${seen.length} pages`)
+    for (const names of seen.slice(-2)) t.match(names, [/^out\.ndjson\.tmp-/])
+    t.equal(linesOf(read(home, 'out.ndjson')).length, 150)
+    let left = 1
+    const failing: typeof vault.fetch = (url, init) =>
+      left-- > 0 ? vault.fetch(url, init) : Promise.resolve(new Response('{}', { status: 400 }))
+    t.not((await home.run('token export out2.ndjson', { env, fetch: failing })).code, 0)
+    t.same(
+      readdirSync(home.place).filter((name) => name.startsWith('out')),
+      ['out.ndjson'],
+    )
+  },
+)
 
 t.test('an export can be written to pipes, devices and descriptors', async (t) => {
   const machine = await createMachine(t)
@@ -174,10 +180,10 @@ t.test('an export can be written to pipes, devices and descriptors', async (t) =
   const full = await machine.bash('coffer token export /dev/full')
   t.match(full, { code: 1, stderr: /\/dev\/full cannot be written \(ENOSPC\)/ })
   const early = await machine.bash('head -n 1 pipe & coffer token export pipe; wait')
-  t.equal(early.stdout.split('\n').length - 1, 1, 'the reader may close the pipe early')
+  t.equal(early.stdout.split('\n').length - 1, 1, 'the export succeeds if the reader closes the pipe early')
 })
 
-testVault('an export of some columns can be imported without changes', async (t, home) => {
+testVault('an export of selected columns can be imported without changes', async (t, home) => {
   await fill(home, [
     { id: 'empty', type: 'token', data: '' },
     { id: 'bare', type: 'us_bank_routing_number', data: '021000089', mask: null },

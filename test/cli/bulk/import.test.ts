@@ -1,5 +1,5 @@
 /**
- * `coffer token import`: files in, tokens and results out. Each row is created once, even if the import is
+ * `coffer token import` reads files, creates tokens and writes results. Each row is created once, even if the import is
  * interrupted.
  */
 import { randomUUID } from 'node:crypto'
@@ -22,7 +22,7 @@ const results = (home: Home, name: string): { line: number; status: string; id?:
   return lines.map((text) => JSON.parse(text)).filter((result) => !('run' in result))
 }
 
-testVault('all three formats can be imported from files and standard input', async (t, home) => {
+testVault('files and standard input can be imported in all three formats', async (t, home) => {
   home.write('a.ndjson', line('a') + line('b'))
   home.write('b.json', `[${line('a')},${line('b')}]`)
   home.write('c.csv', `number,who\n${CARD},7\n`)
@@ -39,7 +39,7 @@ testVault('all three formats can be imported from files and standard input', asy
     t.equal((await home.run(`token import ${bad}`)).code, 2)
 })
 
-testVault('a refused row ends the import, or is skipped with --continue-on-error', async (t, home) => {
+testVault('a refused row ends the import, unless --continue-on-error skips the row', async (t, home) => {
   home.write('rows.ndjson', `${line('a')}\n{"type":"card","data":{"number":"${CARD}1"}}\n{oops\n${line('d')}`)
   const run = (more: string) => home.run(`token import rows.ndjson ${more}`)
   const stopped = await run('--results r1')
@@ -68,84 +68,99 @@ testVault('a refused row ends the import, or is skipped with --continue-on-error
   t.equal((await run('--dry-run --resume s')).code, 2)
 })
 
-testVault('a dry run lists twenty refused rows, and the results file has all', async (t, home) => {
-  const stdin = '{"type":"x"}\n'.repeat(25)
-  const { code, stdout, stderr } = await home.run('token import --dry-run --results r', { stdin })
-  t.match({ code, stdout }, { code: 2, stdout: /"would_be_created":0,.*"refused":25/ })
-  t.match(stderr, 'Rows that would be refused: 25. The first 20 are listed; --results FILE has all.\n')
-  t.match(stderr, /^ {2}line 20: type: /m)
-  t.notMatch(stderr, 'line 21')
-  t.equal(results(home, 'r').length, 25)
-  const inJson = await home.run('token import --dry-run -o json', { stdin: '{"type":"x"}\n'.repeat(2) })
-  t.match(Object.keys(JSON.parse(inJson.stderr).errors), ['line 1', 'line 2'])
-})
+testVault(
+  'a dry run lists the first twenty refused rows, and the results file has all of them',
+  async (t, home) => {
+    const stdin = '{"type":"x"}\n'.repeat(25)
+    const { code, stdout, stderr } = await home.run('token import --dry-run --results r', { stdin })
+    t.match({ code, stdout }, { code: 2, stdout: /"would_be_created":0,.*"refused":25/ })
+    t.match(stderr, 'Rows that would be refused: 25. The first 20 are listed; --results FILE has all.\n')
+    t.match(stderr, /^ {2}line 20: type: /m)
+    t.notMatch(stderr, 'line 21')
+    t.equal(results(home, 'r').length, 25)
+    const inJson = await home.run('token import --dry-run -o json', { stdin: '{"type":"x"}\n'.repeat(2) })
+    t.match(Object.keys(JSON.parse(inJson.stderr).errors), ['line 1', 'line 2'])
+  },
+)
 
 const RESUME = ['token', 'import', 'rows.ndjson', '--resume', 'state']
 const stateOf = (home: Home) => readFileSync(join(home.place, 'state'), 'utf8')
 
-testVault('a run killed between commit and results continues and creates no row twice', async (t, home) => {
-  home.write('rows.ndjson', lines(250))
-  await home.json(RESUME)
-  const before = results(home, 'state')
-  t.notMatch(stateOf(home), 'row 1')
-  // A kill after the commit of the first batch leaves this state, with a part of the results.
-  writeFileSync(join(home.place, 'state'), `${stateOf(home).split('\n')[0]}\n{"line":1,"sta`)
-  home.write('rows.ndjson', lines(4500))
-  t.match(await home.json(RESUME), { created: 4500 })
-  const after = results(home, 'state')
-  t.same(after.slice(0, 250), before, 'the results of committed rows have not changed')
-  t.equal(new Set(after.map(({ id }) => id)).size, 4500)
-  t.ok(after.every((result, at) => result.line === at + 1))
-  t.equal(await total(home), 4500)
-})
+testVault(
+  'a run that was killed between commit and results continues and creates no row twice',
+  async (t, home) => {
+    home.write('rows.ndjson', lines(250))
+    await home.json(RESUME)
+    const before = results(home, 'state')
+    t.notMatch(stateOf(home), 'row 1')
+    // A kill after the commit of the first batch leaves this state, and only a part of the results.
+    writeFileSync(join(home.place, 'state'), `${stateOf(home).split('\n')[0]}\n{"line":1,"sta`)
+    home.write('rows.ndjson', lines(4500))
+    t.match(await home.json(RESUME), { created: 4500 })
+    const after = results(home, 'state')
+    t.same(after.slice(0, 250), before, 'the results of committed rows have not changed')
+    t.equal(new Set(after.map(({ id }) => id)).size, 4500)
+    t.ok(after.every((result, at) => result.line === at + 1))
+    t.equal(await total(home), 4500)
+  },
+)
 
-testVault('two processes cannot run one import, and a killed one does not block it', async (t, home) => {
-  home.write('rows.ndjson', lines(3000))
-  home.write('state.lock', JSON.stringify({ host: hostname(), boot: 'before', pid: process.pid, nonce: 'x' }))
-  const both = await Promise.all([home.run(RESUME), home.run(RESUME)])
-  const [done, refused] = both.sort((a, b) => a.code - b.code)
-  t.match(done, { code: 0, stdout: /"created":3000/ })
-  t.match(refused, { code: 9, stderr: /state\.lock is in use by process \d+\./ })
-  t.equal(await total(home), 3000)
-  t.notOk(existsSync(join(home.place, 'state.lock')))
-})
+testVault(
+  'two processes cannot run one import at the same time, and a killed process does not block the import',
+  async (t, home) => {
+    home.write('rows.ndjson', lines(3000))
+    home.write(
+      'state.lock',
+      JSON.stringify({ host: hostname(), boot: 'before', pid: process.pid, nonce: 'x' }),
+    )
+    const both = await Promise.all([home.run(RESUME), home.run(RESUME)])
+    const [done, refused] = both.sort((a, b) => a.code - b.code)
+    t.match(done, { code: 0, stdout: /"created":3000/ })
+    t.match(refused, { code: 9, stderr: /state\.lock is in use by process \d+\./ })
+    t.equal(await total(home), 3000)
+    t.notOk(existsSync(join(home.place, 'state.lock')))
+  },
+)
 
-testVault('a run can be resumed only with the same vault, tenant, options and files', async (t, home) => {
-  const far = await connect(t)
-  const { private: key, management } = far.vault.keys
-  for (const { write } of [home, far.home]) write('rows.ndjson', lines(3))
-  await home.json('init --vault other')
-  await home.json('tenant create second')
-  const own = (words: readonly string[]) => home.run([...RESUME, ...words])
-  const remote = (env: object) => far.run(RESUME.slice(2), env)
-  t.equal((await own([])).code, 0)
-  t.equal((await remote({})).code, 0)
-  t.notMatch(stateOf(far.home), key)
-  for (const refused of [
-    await own(['--vault', 'other']),
-    await own(['--tenant', 'second']),
-    await own(['--type', 'token']),
-    await home.run(['token', 'import', 'other.ndjson', '--resume', 'state']),
-    await remote({ COFFER_API_KEY: management }),
-    await remote({ COFFER_URL: 'http://127.0.0.1' }),
-  ])
-    t.match(refused, { code: 2, stderr: /of another import/ })
-  const precious = home.write('precious', 'kept')
-  symlinkSync(precious, join(home.place, 'link'))
-  t.equal(
-    (await home.run('token import rows.ndjson --resume link')).code,
-    1,
-    'a symbolic link is not followed',
-  )
-  for (const text of ['kept', '{"run":"../x"}\n', `${JSON.stringify({ run: randomUUID() })}\n`]) {
-    home.write('precious', text)
-    t.equal((await home.run('token import rows.ndjson --resume precious')).code, 2)
-    t.equal(readFileSync(precious, 'utf8'), text, 'a file that no import wrote is not changed')
-  }
-  t.equal((await own(['--results', 'done'])).code, 2)
-})
+testVault(
+  'a run can be resumed only with the vault, tenant, options and files of its first start',
+  async (t, home) => {
+    const far = await connect(t)
+    const { private: key, management } = far.vault.keys
+    for (const { write } of [home, far.home]) write('rows.ndjson', lines(3))
+    await home.json('init --vault other')
+    await home.json('tenant create second')
+    const own = (words: readonly string[]) => home.run([...RESUME, ...words])
+    const remote = (env: object) => far.run(RESUME.slice(2), env)
+    t.equal((await own([])).code, 0)
+    t.equal((await remote({})).code, 0)
+    t.notMatch(stateOf(far.home), key)
+    for (const refused of [
+      await own(['--vault', 'other']),
+      await own(['--tenant', 'second']),
+      await own(['--type', 'token']),
+      await home.run(['token', 'import', 'other.ndjson', '--resume', 'state']),
+      await remote({ COFFER_API_KEY: management }),
+      await remote({ COFFER_URL: 'http://127.0.0.1' }),
+    ])
+      t.match(refused, { code: 2, stderr: /of another import/ })
+    const precious = home.write('precious', 'kept')
+    symlinkSync(precious, join(home.place, 'link'))
+    t.equal(
+      (await home.run('token import rows.ndjson --resume link')).code,
+      1,
+      'a symbolic link is not followed',
+    )
+    for (const text of ['kept', '{"run":"../x"}\n', `${JSON.stringify({ run: randomUUID() })}\n`]) {
+      home.write('precious', text)
+      t.equal((await home.run('token import rows.ndjson --resume precious')).code, 2)
+      t.equal(readFileSync(precious, 'utf8'), text, 'a file that no import wrote is not changed')
+    }
+    t.equal((await own(['--results', 'done'])).code, 2)
+  },
+)
 
-testVault('if a file has grown since its import, the new rows are imported', async (t, home) => {
+testVault('if a file has grown since its import, only the new rows are imported', async (t, home) => {
   const far = await connect(t)
   for (const [place, run] of [
     [home, () => home.run(RESUME)],
@@ -257,17 +272,20 @@ testVault('a run continues after its refused row was corrected', async (t, home)
   t.equal(await total(home), 3)
 })
 
-testVault('a continued run still fails for the rows that its earlier runs refused', async (t, home) => {
-  home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}`)
-  const words = [...RESUME, '--continue-on-error']
-  t.match(await home.run(words), { code: 2, stderr: /^error: Rows refused: 1; the first is line 2: / })
-  const earlier = /^error: Rows refused: 1, 1 of them in earlier runs; the first is line 2: /
-  t.match(await home.run(words), { code: 2, stdout: /"resumed_after":3,"created":0/, stderr: earlier })
-  home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}${line(null)}${line('e')}`)
-  const both = /^error: Rows refused: 2, 1 of them in earlier runs; the first is line 2: /
-  t.match(await home.run(words), { code: 2, stdout: /"created":1,.*"refused":1/, stderr: both })
-  t.equal(await total(home), 3)
-})
+testVault(
+  'a run that continues still fails because of the rows that its earlier runs refused',
+  async (t, home) => {
+    home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}`)
+    const words = [...RESUME, '--continue-on-error']
+    t.match(await home.run(words), { code: 2, stderr: /^error: Rows refused: 1; the first is line 2: / })
+    const earlier = /^error: Rows refused: 1, 1 of them in earlier runs; the first is line 2: /
+    t.match(await home.run(words), { code: 2, stdout: /"resumed_after":3,"created":0/, stderr: earlier })
+    home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}${line(null)}${line('e')}`)
+    const both = /^error: Rows refused: 2, 1 of them in earlier runs; the first is line 2: /
+    t.match(await home.run(words), { code: 2, stdout: /"created":1,.*"refused":1/, stderr: both })
+    t.equal(await total(home), 3)
+  },
+)
 
 testVault('a lock that cannot be removed is a warning after a change that was done', async (t, home) => {
   home.write('rows.ndjson', lines(1000))
@@ -291,26 +309,29 @@ testVault('an interrupt ends a run between two batches and says how to continue'
   const { code, stderr } = await home.run(RESUME, options)
   t.equal(code, 130)
   t.match(stderr, /Stopping…[\s\S]*Interrupted after 250 rows\. Run the same command to continue\./)
-  t.match(stderr, /█.* %/, 'with a bar')
+  t.match(stderr, /█.* %/, 'a progress bar is shown')
   t.match(await home.json(RESUME), { resumed_after: 250, created: 7750 })
   t.equal(await total(home), 8000)
 })
 
-t.test('an interrupt while a server handles a batch says that the batch may be done', async (t) => {
-  const { home, run } = await connect(t)
-  home.write('rows.ndjson', lines(3))
-  const stop = new AbortController()
-  const fetch: Fetch = (_, { signal }) =>
-    new Promise((_, reject) => {
-      signal.addEventListener('abort', () => reject(new Error('cut')))
-      stop.abort()
-    })
-  const stderr = /Interrupted after 0 rows, and perhaps a batch more\. Run the same command to continue/
-  t.match(await run(RESUME.slice(2), {}, { fetch, interrupt: stop.signal }), { code: 130, stderr })
-  t.match((await run(RESUME.slice(2))).stdout, /"created":3/)
-})
+t.test(
+  'if an import is interrupted while a server handles a batch, the message says that the batch may be done',
+  async (t) => {
+    const { home, run } = await connect(t)
+    home.write('rows.ndjson', lines(3))
+    const stop = new AbortController()
+    const fetch: Fetch = (_, { signal }) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('cut')))
+        stop.abort()
+      })
+    const stderr = /Interrupted after 0 rows, and perhaps a batch more\. Run the same command to continue/
+    t.match(await run(RESUME.slice(2), {}, { fetch, interrupt: stop.signal }), { code: 130, stderr })
+    t.match((await run(RESUME.slice(2))).stdout, /"created":3/)
+  },
+)
 
-/** A home whose imports reach a server in this process. `lose` selects requests whose answer is lost. */
+/** A home whose imports reach a server in this process. `lose` selects the requests whose answer is lost. */
 async function connect(t: Test, lose: (asked: number) => boolean = () => false) {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
@@ -328,7 +349,7 @@ async function connect(t: Test, lose: (asked: number) => boolean = () => false) 
   return { home, run, all, vault }
 }
 
-t.test('a server takes batches as documents and reports each refused row', async (t) => {
+t.test('a server receives batches as documents and reports each refused row', async (t) => {
   const { home, run, all } = await connect(t)
   const bad = [5, 700, 701, 1500]
   const rows = Array.from({ length: 2000 }, (_, at) => (bad.includes(at) ? line(null) : line(`row ${at}`)))
@@ -348,42 +369,49 @@ t.test('a server takes batches as documents and reports each refused row', async
   t.equal(await all(), 1999)
 })
 
-t.test('a batch whose answer was lost is sent again unchanged and creates no row twice', async (t) => {
+t.test('a batch whose answer was lost is sent again unchanged, and no row is created twice', async (t) => {
   for (const [title, before, after, lost] of [
     ['a whole batch', lines(2500), lines(2500), 2],
     ['a batch of a file that has grown', lines(3), lines(5), 1],
-    ['half a batch, whose refused row was bettered', lines(5) + line(null), lines(6), 2],
+    ['half a batch, whose refused row was corrected', lines(5) + line(null), lines(6), 2],
   ] as const) {
     const { home, run, all } = await connect(t, (asked) => asked === lost)
     home.write('rows.ndjson', before)
     t.match(await run(RESUME.slice(2)), { code: 9, stderr: /may have performed/ }, title)
     home.write('rows.ndjson', after)
     t.match(await run(RESUME.slice(2)), { code: 0 }, title)
-    // A full disk during the last batch leaves the results in this state.
+    // A disk that becomes full during the last batch leaves the results in this state.
     home.write('state', stateOf(home).slice(0, -20))
     t.match(await run(RESUME.slice(2)), { code: 0, stdout: /"resumed_after":\d/ }, title)
     t.equal(await all(), after.split('\n').length - 1, title)
   }
 })
 
-t.test('columns without a path are refused with a command that imports them as secret', async (t) => {
-  const home = await createVaultHome(t)
-  home.write('my rows.csv', 'ssn,id,full name\n078-05-1120,ada,Ada\n')
-  const refused = await home.run(['token', 'import', 'my rows.csv', '--results', 'r1'])
-  t.match(refused, { code: 2, stderr: /Columns without a token field: "ssn", "full name"\./ })
-  const map = "--map ssn=data.ssn --map 'full name=data.full name'"
-  const words = `token import 'my rows.csv' --results r1 ${map} --type token`
-  t.equal(refused.stderr.trimEnd().split('\n').at(-1), `  coffer ${words}`, 'the command is on its own line')
-  const pasted = Array.from(words.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, plain]) => quoted ?? plain!)
-  t.match(await home.run(pasted), { code: 0, stdout: /"created":1/ })
-  t.match(await home.json('token get ada --reveal'), { data: { ssn: '078-05-1120', 'full name': 'Ada' } })
-  home.write('data.csv', 'data\na\n')
-  t.match((await home.run('token import data.csv')).stderr, /type: is required; give it with --type token/)
-  home.write('cut.csv', `type,data\n${'token,1\n'.repeat(2500)}token,"`)
-  t.match((await home.run('token import cut.csv')).stderr, /^Stopped after [\d,]+ rows\./m)
-})
+t.test(
+  'columns without a path are refused, and the error has a command that imports them as secret data',
+  async (t) => {
+    const home = await createVaultHome(t)
+    home.write('my rows.csv', 'ssn,id,full name\n078-05-1120,ada,Ada\n')
+    const refused = await home.run(['token', 'import', 'my rows.csv', '--results', 'r1'])
+    t.match(refused, { code: 2, stderr: /Columns without a token field: "ssn", "full name"\./ })
+    const map = "--map ssn=data.ssn --map 'full name=data.full name'"
+    const words = `token import 'my rows.csv' --results r1 ${map} --type token`
+    t.equal(
+      refused.stderr.trimEnd().split('\n').at(-1),
+      `  coffer ${words}`,
+      'the command is on its own line',
+    )
+    const pasted = Array.from(words.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, plain]) => quoted ?? plain!)
+    t.match(await home.run(pasted), { code: 0, stdout: /"created":1/ })
+    t.match(await home.json('token get ada --reveal'), { data: { ssn: '078-05-1120', 'full name': 'Ada' } })
+    home.write('data.csv', 'data\na\n')
+    t.match((await home.run('token import data.csv')).stderr, /type: is required; give it with --type token/)
+    home.write('cut.csv', `type,data\n${'token,1\n'.repeat(2500)}token,"`)
+    t.match((await home.run('token import cut.csv')).stderr, /^Stopped after [\d,]+ rows\./m)
+  },
+)
 
-testVault('an import that did nothing does not reserve its --resume file', async (t, home) => {
+testVault('an import that created nothing does not reserve its --resume file', async (t, home) => {
   home.write('rows.csv', `pan\n${CARD}\n`)
   const run = (...more: string[]) => home.run(['token', 'import', 'rows.csv', '--resume', 'state', ...more])
   t.match(await run(), { code: 2, stderr: /: "pan"/ })

@@ -1,9 +1,9 @@
-/** Durations in place of dates. */
+/** Durations that are accepted in place of dates. */
 import t from 'tap'
 import { formatDate, parseDuration } from '../../../src/domain/dates.js'
 import { createVaultHome, testVault } from '../home.js'
 
-t.test('a duration is a date after now or before now', async (t) => {
+t.test('a duration means a date after now or before now', async (t) => {
   for (const [text, ms] of [
     ['90s', 90_000],
     ['15m', 900_000],
@@ -31,12 +31,12 @@ t.test('a duration is a date after now or before now', async (t) => {
   const authorize = ['session', 'authorize', '--nonce', '-', '--permission', 'token:read', '--expires-at']
   const asBackend = { env: backend, clock: () => now, stdin: nonce }
   t.match((await home.run([...authorize, '25h'], asBackend)).stderr, /at most 24 hours ahead/)
-  t.equal((await home.run([...authorize, '2h'], asBackend)).code, 0, 'also for a session')
+  t.equal((await home.run([...authorize, '2h'], asBackend)).code, 0, 'a session accepts a duration too')
   const later = { clock: () => now + 7_200_000 }
   t.equal((await home.json('log list --start-date 1h', later)).pagination.total_items, 0)
 })
 
-testVault('the error of a date says that durations are accepted', async (t, home) => {
+testVault('the error about a wrong date says that durations are accepted', async (t, home) => {
   const create = ['token', 'create', '--file', home.write('body.json', '{"type":"token","data":"x"}')]
   for (const [words, message] of [
     [
@@ -53,5 +53,9 @@ testVault('the error of a date says that durations are accepted', async (t, home
   ] as const)
     t.match(await home.run(words), { code: 2, stderr: message }, words.join(' '))
   const body = await home.run('token create', { stdin: '{"type":"token","data":"x","expires_at":"2h"}' })
-  t.match(body, { code: 2, stderr: /; --expires-at also takes a duration from now: 2h\n$/ }, 'also in a body')
+  t.match(
+    body,
+    { code: 2, stderr: /; --expires-at also takes a duration from now: 2h\n$/ },
+    'the error says so for a body too',
+  )
 })

@@ -1,4 +1,4 @@
-/** Names and prefixes of ids in place of ids. */
+/** Names and prefixes of ids that are accepted in place of ids. */
 import t from 'tap'
 import { resolveName } from '../../../src/cli/input/names.js'
 import { testVault } from '../home.js'
@@ -9,7 +9,7 @@ const C = 'deadbeef-1111-4111-8111-111111111111'
 const D = 'deadbef0-1111-4111-8111-111111111111'
 const UUID = '1ec69a3f-0f4c-4b0e-8a0f-3f1f3a4dba11'
 
-t.test('a name stands for the id of the only record with the name', async (t) => {
+t.test('a name stands for the id of a record if only one record has the name', async (t) => {
   const things = [
     { id: A, name: 'Hello' },
     { id: B, name: 'greet' },
@@ -48,12 +48,16 @@ t.test('a name stands for the id of the only record with the name', async (t) =>
   )
 })
 
-testVault('commands take names of applications, formulas, reactors and members', async (t, home) => {
+testVault('commands accept names of applications, formulas, reactors and members', async (t, home) => {
   const made = await home.createApp({ name: 'support', permissions: ['token:read'] })
   for (const name of ['support', made.id.slice(0, 8)])
     t.equal((await home.json(`app get ${name}`)).id, made.id)
   t.equal((await home.json('app list --id support')).data.length, 1)
-  t.same((await home.json('app list --id suport')).data, [], 'a filter may name a missing record')
+  t.same(
+    (await home.json('a filter may name a record that does not exist')).data,
+    [],
+    'a filter may name a missing record',
+  )
   t.equal((await home.json('app key list support')).length, 1)
   t.match(await home.json('token list --explain-as support'), { caller: { id: made.id } })
   const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
@@ -73,7 +77,7 @@ testVault('commands take names of applications, formulas, reactors and members',
   for (const name of ['Staging', staging.id.slice(0, 8)])
     t.equal((await home.json(['tenant', 'get', '--tenant', name])).id, staging.id)
   const refused = await home.run('app get support', { env: { COFFER_API_KEY: made.key } })
-  t.equal(refused.code, 4, 'a caller that may not list must give ids')
+  t.equal(refused.code, 4, 'a caller that may not list records must give ids')
 })
 
 testVault('the prefix of an id can replace the id of a token', async (t, home) => {
@@ -91,17 +95,25 @@ testVault('the prefix of an id can replace the id of a token', async (t, home) =
   const countRecords = async () => (await home.json(`log list ${UUID}`)).pagination.total_items
   const before = await countRecords()
   t.match(await home.run(`token get ${short}`, asReader), { code: 0 })
-  t.equal(await countRecords(), before + 1, 'one read makes one log record')
+  t.equal(await countRecords(), before + 1, 'a read by prefix makes one log record')
   const app = await home.createApp({ name: 'front', permissions: ['token:read', 'token:search'] })
   const [key] = await home.json('app key list front')
   t.equal((await home.json(`app key get front ${key.id.slice(0, 8)}`)).id, key.id)
   const env = { COFFER_API_KEY: app.key }
-  t.equal((await home.json(`token get ${short}`, { env })).id, UUID, 'also for an application')
+  t.equal(
+    (await home.json(`a prefix also works for the key of an application`, { env })).id,
+    UUID,
+    'also for an application',
+  )
   await home.createToken({ id: UUID.replace('0f4c', '0f4d') })
   const twice = await home.run(`token get ${short}`)
   t.match(twice, { code: 2, stderr: /stands for 2 of: coffer token list\. Give an id/ })
   await home.createToken({ id: short })
-  t.equal((await home.json(`token get ${short}`)).id, short, 'a complete id is preferred')
+  t.equal(
+    (await home.json(`if an id is complete, it is preferred to a prefix of another id`)).id,
+    short,
+    'a complete id is preferred',
+  )
   t.equal((await home.run(`token delete ${UUID.slice(0, 13)} --yes`)).code, 0)
   t.equal((await home.run(`token get ${UUID}`)).code, 3)
 })

@@ -14,7 +14,7 @@ const ROWS = [
   { id: 'card-1', type: 'card', data: { number: CARD } },
 ]
 
-testVault('a table shows the useful digits at every width', async (t, home) => {
+testVault('a table shows the useful digits of masked data at every width', async (t, home) => {
   for (const row of ROWS) await home.createToken(row)
   for (const columns of [60, 80, 100]) {
     const { stdout } = await home.run('token list', { columns })
@@ -36,7 +36,7 @@ testVault('a table shows the useful digits at every width', async (t, home) => {
       t.match(
         await home.run(words, { columns: 80, env }),
         { code: 0, stdout: /XXX|••••/ },
-        `${words}, by a key`,
+        `${words}, with a key`,
       )
   }
   const wide = await home.run('token list --wide', { columns: 200 })
@@ -44,7 +44,7 @@ testVault('a table shows the useful digits at every width', async (t, home) => {
   t.match(wide.stdout, '"number":"XXXXXXXXXXXX4242"')
 })
 
-testVault('a table of records that can expire shows when, if one of them does', async (t, home) => {
+testVault('a table shows when records expire, if at least one of them does', async (t, home) => {
   const now = Date.now()
   const table = async (line: string, more = {}) =>
     (await home.run(line, { columns: 120, clock: () => now, ...more })).stdout
@@ -60,10 +60,14 @@ testVault('a table of records that can expire shows when, if one of them does', 
   t.match(await table('token list --wide'), `${at.slice(0, 19)}Z`)
   t.match(await table('app list'), / ends +private .* in 2 h$/m)
   t.match((await home.run('token list -o csv')).stdout, /^"id",.*"expires_at"$/m)
-  t.match(await table('token list', { columns: 40 }), /^ends .* in 2 h$/m, 'also on a narrow terminal')
+  t.match(
+    await table('the time is shown on a narrow terminal too', { columns: 40 }),
+    /^ends .* in 2 h$/m,
+    'also on a narrow terminal',
+  )
 })
 
-testVault('data is marked as masked or plaintext, for applications too', async (t, home) => {
+testVault('data is marked as masked or plaintext, also for applications', async (t, home) => {
   await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
   const get = (more = '', env = {}) =>
     home.run(`token get card-1 --fields data${more}`, { columns: 100, env })
