@@ -46,18 +46,14 @@ t.test('a write while the clock is a year ahead loses no token once the clock is
   t.equal(await asKey(), 4, 'a key expires by the clock of the machine')
   t.same(await ids(), ['keep'], 'an expired token is hidden at once')
   await create({ id: 'ahead' })
-  t.match(
-    await run('no notice is printed while the clock is ahead'),
-    { stderr: /^$/ },
-    'no notice while the clock is ahead',
-  )
+  t.match(await run('token list'), { stderr: /^$/ }, 'no notice is printed while the clock is ahead')
 
   clock.now = START + 5 * MINUTE
   for (let start = 0; start < 2; start++)
     t.match(
-      await run('the jump is reported once each time the vault is opened'),
+      await run('token list'),
       { code: 0, stderr: AHEAD },
-      'reported once a start',
+      'the jump is reported once each time the vault is opened',
     )
   t.equal(await asKey(), 0, 'a key with 30 days left is accepted')
   const made = await create({ id: 'month', expires_at: inDays(30) })
@@ -73,9 +69,9 @@ t.test('a write while the clock is a year ahead loses no token once the clock is
   t.equal(data.map(({ id }) => id).join(), 'month,this-year,keep', 'tokens are found by their dates')
   await json('vault compact')
   t.match(
-    await run('no notice is printed after the clock is confirmed'),
+    await run('token list'),
     { code: 0, stderr: /^$/ },
-    'no notice after the clock is confirmed',
+    'no notice is printed after the clock is confirmed',
   )
   t.match(await json('vault verify'), { ok: true })
   t.match(await json('log verify'), { is_whole: true })

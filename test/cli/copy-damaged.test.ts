@@ -86,7 +86,7 @@ t.test('if one byte of a new vault is damaged, nearly everything is copied', asy
   const asKey = { env: { COFFER_API_KEY: key } }
   t.match(await home.json('token list --vault new', asKey), { pagination: { total_items: 2 } })
   await home.json('token create --vault new', { stdin: '{"id":"tok-3","type":"token","data":"anew"}' })
-  t.match(await after('no old link points to the new token'), children, 'no old link points to it')
+  t.match(await after('token children tok-1'), children, 'no old link points to the new token')
   t.match(
     await home.run(['vault', 'copy', '--skip-damaged', '--to', vault]),
     { code: 5 },
@@ -107,7 +107,7 @@ t.test(
       breakByte(path, at)
       const { report } = await copy(bench)
       const { token = 0, tenant = 0, settings = 0, application = 0, api_key = 0 } = report.skipped
-      t.match(await after(`the copy works after damage at ${at}`), { ok: true }, `broken at ${at}`)
+      t.match(await after('vault verify'), { ok: true }, `the copy works after damage at ${at}`)
       if (tenant === 0 && report.skipped.unknown === undefined) {
         t.match(await after('token list'), { pagination: { total_items: 5 - token } })
         t.match(await after('log verify'), { is_whole: true })
@@ -144,9 +144,9 @@ t.test('a vault without its state or its log head can be copied', async (t) => {
   rmSync(join(flushed.vault, 'state'))
   t.match((await copy(flushed)).report, { findings: [{ place: 'state' }] })
   t.match(
-    await flushed.after('the copy has the newest version of the token'),
+    await flushed.after('token get tok-1'),
     { metadata: { a: 'b' } },
-    'the newest version',
+    'the copy has the newest version of the token',
   )
   t.match(await flushed.after('log verify'), { is_whole: true })
 })

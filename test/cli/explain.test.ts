@@ -82,11 +82,7 @@ t.test('--explain prints sentences unless JSON is requested', async (t) => {
 ${who} token:read on /pci/high/? Yes, with the transform mask: rule 1 “cards” grants it.
 `,
   )
-  t.match(
-    await show('the explanation also shows the answer'),
-    /^Number|XXXXXXXXXXXX4242/m,
-    'the answer is shown too',
-  )
+  t.match(await show('token get card'), /^Number|XXXXXXXXXXXX4242/m, 'the explanation also shows the answer')
   t.equal(
     await show('token delete card'),
     `Allowed: token delete would be answered with 204.

@@ -149,7 +149,7 @@ testHome('no file, output or error contains a secret', async (t, home) => {
   const shown = [...new Set(found.map(({ secret }) => secret))].sort()
   t.same(
     shown,
-    ['the search finds the secrets that a command was asked to reveal', 'patched-secret-value'],
-    'requested data is found',
+    ['Wilhelmina Ångström', 'patched-secret-value'],
+    'the search finds the secrets that a command was asked to reveal',
   )
 })

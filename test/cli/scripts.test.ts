@@ -117,11 +117,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   ] as const)
     t.same(await offered(words), rules, words.join(' '))
   t.ok(described.includes('/pci/ mask token:read\tRead tokens'))
-  t.same(
-    await offered('completion prints no errors', { COFFER_VAULT: '/nowhere' }),
-    [''],
-    'failures are silent',
-  )
+  t.same(await offered('app get s', { COFFER_VAULT: '/nowhere' }), [''], 'completion prints no errors')
   t.same(
     await offered('app get s', { COFFER_PASSPHRASE_FILE: '/nowhere' }),
     ['support'],
@@ -180,15 +176,11 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
 
   const evil = "my $(touch made)'s *"
   for (const name of [evil, 'my \u202eapp']) await create(name)
-  t.same(
-    await offered('names with invisible characters are not offered'),
-    [evil],
-    'names with invisible characters are not offered',
-  )
+  t.same(await offered('app get my'), [evil], 'names with invisible characters are not offered')
   const probe = `COMP_WORDS=(coffer app get 'my\\ $'); COMP_CWORD=3; _coffer; echo "\${COMPREPLY[@]}"; eval "printf %s \${COMPREPLY[@]}"`
   const { stdout } = spawnSync('bash', ['--norc', '-c', (await scriptOf('bash')) + probe], options)
   const [inserted, read] = stdout.split('\n')
-  t.match(inserted, 'names are escaped for bash', 'escaped for bash')
+  t.match(inserted, 'my\\ \\$\\(touch', 'names are escaped for bash')
   t.equal(read, evil)
   t.notOk(existsSync(join(place, 'made')), 'the shell executes no part of a name')
   // Bash inserts a word between quotes as it is.

@@ -159,8 +159,8 @@ t.test('--curl prints the request without key and data, and sends nothing', asyn
   const bare = await home.run('token list --curl')
   t.match(
     bare.stdout,
-    `without an address, the printed command uses a server on this machine`,
-    'without an address it uses a server on this machine',
+    `curl '${SERVER}/tokens'`,
+    'without an address, the printed command uses a server on this machine',
   )
 })
 
