@@ -1,4 +1,4 @@
-/** An agent that tries to get the data of a token. No result of a tool may contain a marked value. */
+/** An agent that tries to read the data of a token. No result of a tool may contain a marked value. */
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { createVaultHome } from '../cli/home.js'
@@ -11,7 +11,10 @@ const SECRET = 'Zaphod-Beeblebrox/42'
 const reverse = (text: string) => [...text].reverse().join('')
 const bytesOf = (text: string, base: number, width: number, before: string) =>
   [...Buffer.from(text)].map((byte) => before + byte.toString(base).padStart(width, '0')).join('')
-/** The values, their parts that no mask shows, and their usual encodings. No result may contain any of these. */
+/**
+ * The secret values, those parts of them that no mask shows, and their usual encodings. No result may contain any of
+ * these.
+ */
 const MARKS = [
   NUMBER,
   NUMBER.slice(6, 14),
@@ -38,7 +41,7 @@ type Echoed =
   | Uint8Array
   | [status: number, headers: Record<string, string>, body?: string | Uint8Array]
 
-/** Responses of the destination, by path. */
+/** For each path, the response of the destination. */
 const ECHOES: Record<string, (body: string, { url, headers }: Received) => Echoed> = {
   '/json': (body) => body,
   '/raw': (body) => [200, { 'content-type': 'text/html' }, `<p>${body}</p>`],
@@ -187,7 +190,10 @@ async function open(test: Test) {
   return { home, echo, agent, boss, reactors, intent, proxy, fingerprint: fingerprint as string }
 }
 
-/** The whole text of a result, also with the JSON escapes removed, as an attacker would read it. */
+/**
+ * Returns the marks in a result. Also searches the result without its JSON escapes, because an attacker can remove
+ * them.
+ */
 function leaks(told: unknown): string[] {
   const text = JSON.stringify(told) ?? ''
   const letters = text
@@ -235,7 +241,7 @@ t.test('no tool returns a marked value to an agent', async (t) => {
     await proxied(path, more)
   await call(agent, 'proxy_call', { target: proxy.id, body: { n: number } })
   const status = await proxied('/status', { body: cvc })
-  t.equal(status.data?.res?.statusCode, 700, 'a status of three digits is rounded to its class')
+  t.equal(status.data?.res?.statusCode, 700, 'a status code with three digits is rounded to its class')
   for (const [path, body] of [
     ['/cvcs', cvc],
     ['/guesses', number],
@@ -251,7 +257,7 @@ t.test('no tool returns a marked value to an agent', async (t) => {
       body: `{{ card-1 | json: "$.number" | ${filter} }}`,
     })
   const marked = await proxied('/json', { body: '{{ token: card-1 | json: "$.fingerprint" }}' })
-  t.notMatch(JSON.stringify(marked), fingerprint, 'a fingerprint in data is removed too')
+  t.notMatch(JSON.stringify(marked), fingerprint, 'fingerprints are also removed from data')
 
   for (const [name, id] of Object.entries(reactors)) {
     const args = name === 'reading' ? { id: 'card-1' } : { n: name === 'ids' ? '{{ note-1 }}' : number }
@@ -286,7 +292,7 @@ t.test('no tool returns a marked value to an agent', async (t) => {
   const duplicate = await call(agent, 'token_create', {
     ...{ type: 'card', data: { number: NUMBER }, deduplicate_token: true, id: 'mine-1', mask: 'm' },
   })
-  t.equal(duplicate.data?.id, 'mine-1', 'a duplicate is not revealed')
+  t.equal(duplicate.data?.id, 'mine-1', 'the answer does not reveal a duplicate')
   await call(agent, 'token_tokenize', {
     payload: { type: 'token', data: SECRET, deduplicate_token: true, mask: 'm' },
   })
@@ -337,7 +343,7 @@ t.test('no tool returns a marked value to an agent', async (t) => {
   ] as const)
     await refuse(boss, tool, input)
   for (const name of ['reactor_list', 'proxy_list', 'log_list', 'log_tail', 'app_list'])
-    t.notMatch(JSON.stringify(await call(boss, name, {})), proxy.key, 'keys of proxies are removed')
+    t.notMatch(JSON.stringify(await call(boss, name, {})), proxy.key, 'the keys of proxies are removed')
 
   await attack('resources', () => agent.client.readResource({ uri: `coffer://help/{{ note-1 }}` }))
   await attack('prompts', () =>

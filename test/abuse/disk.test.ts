@@ -1,5 +1,6 @@
 /**
- * Real disks that are full or lack permissions. A test that the machine does not permit is skipped with a message.
+ * Real disks that are full, or that lack permissions. If the machine does not permit a test, the test is skipped with a
+ * message.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -28,74 +29,81 @@ function mountDisk(t: Test): string | undefined {
 
 const bodyOf = (id: string, data: unknown) => ({ stdin: JSON.stringify({ id, type: 'token', data }) })
 
-t.test('a full disk is reported, loses nothing acknowledged, and the vault then works again', async (t) => {
-  const disk = mountDisk(t)
-  if (disk === undefined)
-    return void t.pass('not tried', { skip: 'this machine does not let us mount a disk' })
-  const home = createHome(t)
-  home.env.COFFER_VAULT = join(disk, 'vault')
-  await home.json(['init'])
-  const acknowledged: string[] = []
-  const add = () => home.run(['token', 'create'], bodyOf(`token-${acknowledged.length}`, 'x'.repeat(200_000)))
-  let outcome = await add()
-  for (; outcome.code === 0; outcome = await add()) acknowledged.unshift(`token-${acknowledged.length}`)
-  t.ok(acknowledged.length > 2, `${acknowledged.length} tokens had room`)
-  t.same([outcome.code, outcome.stdout], [1, ''])
-  t.match(
-    outcome.stderr,
-    /(^|\n)error: Cannot .*: no space is left on the disk\. Free some and try again\.\n$/,
-  )
-  // The disk has no room now, not even for a lock.
-  spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=4k'])
-  const full = await home.run(['token', 'get', 'token-0'])
-  t.same([full.code, full.stdout], [1, ''], 'a read must be logged, so it is refused too')
-  t.match(full.stderr, 'no space is left on the disk')
-  execFileSync('mount', ['-o', 'remount,size=64m', disk])
-  rmSync(join(disk, 'filler'))
-  const { data } = await home.json(['token', 'list', '--all'])
-  const ids = data.map(({ id }: { id: string }) => id)
-  t.same(ids, acknowledged, 'exactly the acknowledged tokens exist')
-  await home.json(['token', 'create'], bodyOf('afterwards', 1))
-  await home.json(['vault', 'compact'])
-  t.match(await home.json(['vault', 'verify']), { ok: true, findings: [] })
-  t.match(await home.json(['log', 'verify']), { is_whole: true })
-  const left = readdirSync(join(disk, 'vault')).filter((name) => name.includes('tmp'))
-  t.same(left, [], 'no incomplete file is left')
-})
+t.test(
+  'a full disk is reported and loses no acknowledged token, and the vault works again once there is space',
+  async (t) => {
+    const disk = mountDisk(t)
+    if (disk === undefined)
+      return void t.pass('not tried', { skip: 'this machine does not let us mount a disk' })
+    const home = createHome(t)
+    home.env.COFFER_VAULT = join(disk, 'vault')
+    await home.json(['init'])
+    const acknowledged: string[] = []
+    const add = () =>
+      home.run(['token', 'create'], bodyOf(`token-${acknowledged.length}`, 'x'.repeat(200_000)))
+    let outcome = await add()
+    for (; outcome.code === 0; outcome = await add()) acknowledged.unshift(`token-${acknowledged.length}`)
+    t.ok(acknowledged.length > 2, `the disk had room for ${acknowledged.length} tokens`)
+    t.same([outcome.code, outcome.stdout], [1, ''])
+    t.match(
+      outcome.stderr,
+      /(^|\n)error: Cannot .*: no space is left on the disk\. Free some and try again\.\n$/,
+    )
+    // This file fills the disk completely, so that it has no room even for a lock.
+    spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=4k'])
+    const full = await home.run(['token', 'get', 'token-0'])
+    t.same([full.code, full.stdout], [1, ''], 'a read is refused too, because it must be logged')
+    t.match(full.stderr, 'no space is left on the disk')
+    execFileSync('mount', ['-o', 'remount,size=64m', disk])
+    rmSync(join(disk, 'filler'))
+    const { data } = await home.json(['token', 'list', '--all'])
+    const ids = data.map(({ id }: { id: string }) => id)
+    t.same(ids, acknowledged, 'the vault has exactly the acknowledged tokens')
+    await home.json(['token', 'create'], bodyOf('afterwards', 1))
+    await home.json(['vault', 'compact'])
+    t.match(await home.json(['vault', 'verify']), { ok: true, findings: [] })
+    t.match(await home.json(['log', 'verify']), { is_whole: true })
+    const left = readdirSync(join(disk, 'vault')).filter((name) => name.includes('tmp'))
+    t.same(left, [], 'no incomplete file is left')
+  },
+)
 
-t.test('a lost permission is reported, and the vault works again once it is restored', async (t) => {
-  const home = createHome(t)
-  // Permissions do not apply to root.
-  const who = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
-  if (isRoot) chownSync(home.place, NOBODY, NOBODY)
-  const run = (words: readonly string[], data?: unknown) => {
-    const options = { cwd: home.place, env: { ...home.env, PATH: process.env.PATH ?? '' }, ...who }
-    const child = startProgram(process.execPath, [PROGRAM, ...words], options)
-    child.stdin.on('error', () => {})
-    child.stdin.end(data === undefined ? '' : JSON.stringify({ type: 'token', data }))
-    return waitFor(child)
-  }
-  if ((await run(['--version'])).code !== 0)
-    return void t.pass('not tried', { skip: 'another user cannot run the program in its folder' })
-  t.match(await run(['init']), { code: 0 })
-  t.match(await run(['token', 'create'], 'first'), { code: 0 })
-  const vault = join(home.place, '.coffer')
-  home.env.COFFER_VAULT = vault
-  const journal = readdirSync(vault).find((name) => name.startsWith('journal-'))!
-  for (const [path, mode, back] of [
-    [vault, 0o500, 0o700],
-    [vault, 0o000, 0o700],
-    [join(vault, 'vault.json'), 0o000, 0o600],
-    [join(vault, 'state'), 0o000, 0o600],
-    [join(vault, journal), 0o400, 0o600],
-  ] as const) {
-    chmodSync(path, mode)
-    const { code, stdout, stderr } = await run(['token', 'create'], 'refused')
-    t.same([code, stdout], [1, ''], `${path} ${mode.toString(8)}`)
-    t.match(stderr, 'permission denied. Check who owns it and its mode.')
-    chmodSync(path, back)
-  }
-  const { stdout } = await run(['token', 'list', '--reveal', '--output', 'json'])
-  t.match(JSON.parse(stdout), { pagination: { total_items: 1 }, data: [{ data: 'first' }] })
-  t.match(await run(['vault', 'verify']), { code: 0 })
-})
+t.test(
+  'a missing permission is reported, and the vault works again once the permission is restored',
+  async (t) => {
+    const home = createHome(t)
+    // File permissions do not apply to root, so root runs the test as another user.
+    const who = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
+    if (isRoot) chownSync(home.place, NOBODY, NOBODY)
+    const run = (words: readonly string[], data?: unknown) => {
+      const options = { cwd: home.place, env: { ...home.env, PATH: process.env.PATH ?? '' }, ...who }
+      const child = startProgram(process.execPath, [PROGRAM, ...words], options)
+      child.stdin.on('error', () => {})
+      child.stdin.end(data === undefined ? '' : JSON.stringify({ type: 'token', data }))
+      return waitFor(child)
+    }
+    if ((await run(['--version'])).code !== 0)
+      return void t.pass('not tried', { skip: 'another user cannot run the program in its folder' })
+    t.match(await run(['init']), { code: 0 })
+    t.match(await run(['token', 'create'], 'first'), { code: 0 })
+    const vault = join(home.place, '.coffer')
+    home.env.COFFER_VAULT = vault
+    const journal = readdirSync(vault).find((name) => name.startsWith('journal-'))!
+    for (const [path, mode, back] of [
+      [vault, 0o500, 0o700],
+      [vault, 0o000, 0o700],
+      [join(vault, 'vault.json'), 0o000, 0o600],
+      [join(vault, 'state'), 0o000, 0o600],
+      [join(vault, journal), 0o400, 0o600],
+    ] as const) {
+      chmodSync(path, mode)
+      const { code, stdout, stderr } = await run(['token', 'create'], 'refused')
+      t.same([code, stdout], [1, ''], `${path} ${mode.toString(8)}`)
+      t.match(stderr, 'permission denied. Check who owns it and its mode.')
+      chmodSync(path, back)
+    }
+    const { stdout } = await run(['token', 'list', '--reveal', '--output', 'json'])
+    t.match(JSON.parse(stdout), { pagination: { total_items: 1 }, data: [{ data: 'first' }] })
+    t.match(await run(['vault', 'verify']), { code: 0 })
+  },
+)

@@ -44,19 +44,19 @@ const json = { ...key, 'Content-Type': 'application/json' }
 
 type Row = [status: number, name: string, ...parts: (string | Uint8Array)[]]
 
-/** Sends the bytes of a row and expects one problem. */
+/** Sends the bytes of a row and expects a single problem document. */
 async function expectProblem(t: Test, [status, name, ...parts]: Row): Promise<void> {
   const text = await sendRaw(port, parts)
   const [answer, ...others] = readAnswers(text)
-  t.same([answer?.status, others], [status, []], `${name}: one response`)
+  t.same([answer?.status, others], [status, []], `${name}: there is one response`)
   t.match(answer?.headers['content-type'], /^application\/problem\+json/, name)
   const problem = JSON.parse(answer?.body || '{}') as { instance: string }
   t.match(problem, { type: /^urn:coffer:problem:/, title: /./, status, detail: /./, instance: /./ }, name)
   t.equal(problem.instance, answer?.headers['svc-trace-id'], name)
-  t.notMatch(text, SECRET, `${name}: the response repeats nothing of the request`)
+  t.notMatch(text, SECRET, `${name}: the response repeats no part of the request`)
 }
 
-/** Tests each row on its own connection, one after another. */
+/** Tests each row on a connection of its own, one after another. */
 const refuses = (title: string, rows: Row[]) =>
   t.test(title, async (t) => {
     for (const row of rows) await expectProblem(t, row)
@@ -67,7 +67,7 @@ const postOf = (length: number) => requestText('POST /tokens', { ...json, 'Conte
 const lines = `POST /tokens HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${KEY}\r\n`
 const chunked = `${lines}Transfer-Encoding: chunked\r\n\r\n`
 
-refuses('bodies that mean nothing or two things are 400', [
+refuses('bodies that are invalid or ambiguous get 400', [
   [400, 'duplicate keys', post(`{"type":"token","data":"${SECRET}","data":1}`)],
   [400, '__proto__', post(`{"type":"token","data":1,"\\u005f\\u005fproto__":{"a":"${SECRET}"}}`)],
   [400, '10,000 levels', post(`${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`)],
@@ -85,7 +85,7 @@ const megabyte = Buffer.alloc(1_000_000, 'x')
 const chunk = `${(10_000).toString(16)}\r\n${'x'.repeat(10_000)}\r\n`
 const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`X-${at}`, 'y']))
 
-refuses('what is too large is refused, and the refusal can be read', [
+refuses('a request that is too large is refused, and the client can read the refusal', [
   [413, 'a body over the limit', post('x'.repeat(BODY_LIMIT_BYTES + 1))],
   [413, 'a chunked body over the limit', chunked, ...Array(100).fill(chunk), '0\r\n\r\n'],
   [413, '7 MB', postOf(7_000_000), ...Array(7).fill(megabyte)],
@@ -107,7 +107,7 @@ t.test('slow requests get 408, and a connection is closed after 8 MiB of an unwa
 })
 
 refuses(
-  'unknown methods get 405, also those that Node refuses itself',
+  'unknown methods get 405, even those that Node itself would refuse',
   ['PUT', 'OPTIONS', 'TRACE', 'QUERY', 'BREW', 'CONNECT'].map((method) => [
     ...([405, method, requestText(`${method} /tokens`, key)] as const),
   ]),
@@ -115,7 +115,7 @@ refuses(
 
 const smuggled = requestText('DELETE /tokens/smuggled', key)
 
-refuses('nothing is smuggled past the border of a request', [
+refuses('no second request can be hidden in the body of a request', [
   [
     400,
     'both lengths',
@@ -154,23 +154,23 @@ t.test('messages that are not HTTP/1.1 get 400, and no smuggled request was perf
   }
 })
 
-t.test('pipelined requests are answered in order, also before an invalid one', async (t) => {
+t.test('pipelined requests are answered in order, even before an invalid request', async (t) => {
   const get = (id: string) => requestText(`GET /tokens/${id}`, { 'SVC-API-KEY': KEY })
   const mixed = readAnswers(await sendRaw(port, `${get('one')}${get('none')}GARBAGE\r\n\r\n`))
   t.match(mixed, [{ status: 200 }, { status: 404 }, { status: 400 }])
   t.equal(mixed.length, 3)
 })
 
-t.test('a client that has closed its side still gets its response', async (t) => {
+t.test('a client that has closed its sending side still gets its response', async (t) => {
   const kept = { ...json, Connection: 'keep-alive' }
   const whole = requestText('POST /tokens', kept, '{"type":"token","data":"half"}')
   const [answer] = readAnswers(await sendRaw(port, whole, { halfClose: true }))
   t.equal(answer?.status, 201)
   const [refusal] = readAnswers(await sendRaw(port, [postOf(100), '{"name":'], { halfClose: true }))
-  t.equal(refusal?.status, 400, 'also if its body is cut off')
+  t.equal(refusal?.status, 400, 'a client whose body is incomplete also gets a response')
 })
 
-/** Opens clients that send one of the texts each and then disconnect. */
+/** Opens one client for each text. Each client sends its text and then disconnects. */
 async function vanish(texts: readonly string[]) {
   for (const text of texts) {
     const socket = connect(port, '127.0.0.1').on('error', () => {})
@@ -181,13 +181,13 @@ async function vanish(texts: readonly string[]) {
   }
 }
 
-t.test('clients that disconnect during a request leave nothing behind', async (t) => {
+t.test('clients that disconnect during a request leave no request unfinished', async (t) => {
   const whole = post('{"id":"gone","type":"token","data":1}')
   await vanish(Array.from({ length: whole.length / 7 }, (_, at) => whole.slice(0, at * 7 + 1)))
   await t.rejects(
     vault.ask('token get', { id: 'gone' }),
     { code: 'not_found' },
-    'an incomplete request does nothing',
+    'an incomplete request changes nothing',
   )
 })
 

@@ -2,8 +2,8 @@ import t from 'tap'
 import { runOutage } from './outage.js'
 
 for (const [signal, title, end] of [
-  ['SIGKILL', 'after a sudden death nothing that was acknowledged is missing', { signal: 'SIGKILL' }],
-  ['SIGTERM', 'after a request to stop nothing that was accepted is dropped', { code: 0 }],
+  ['SIGKILL', 'after a sudden death of the server, no acknowledged change is missing', { signal: 'SIGKILL' }],
+  ['SIGTERM', 'after a request to stop, the server drops no accepted request', { code: 0 }],
 ] as const)
   t.test(title, { timeout: 240_000 }, async (t) => {
     const { ended, wrong, missing, dropped, acknowledged, reads } = await runOutage({
@@ -12,5 +12,5 @@ for (const [signal, title, end] of [
     t.match(ended, end)
     t.same([wrong, missing], [[], []])
     if (signal === 'SIGTERM') t.equal(dropped, 0)
-    t.ok(acknowledged > 50 && reads > 50, `${acknowledged} written, ${reads} read`)
+    t.ok(acknowledged > 50 && reads > 50, `${acknowledged} tokens were written, ${reads} were read`)
   })

@@ -1,4 +1,7 @@
-/** A server under mixed load that a signal ends: the acknowledged changes and the lost requests. Uses only HTTP. */
+/**
+ * Loads a server with mixed requests and ends it with a signal. Reports the acknowledged changes and the lost requests.
+ * Uses only HTTP.
+ */
 import { once } from 'node:events'
 import { Agent, request as requestHttp } from 'node:http'
 import { type Announcement, createWorkplace, request, runCommand, startProcess } from '../http/process.js'
@@ -12,7 +15,7 @@ export interface Outage {
 
 const PAGE_SIZE = 100
 
-/** Starts a server, loads it, ends it, and starts it again. */
+/** Starts a server, sends requests to it, ends it, and starts it again. */
 export async function runOutage({ signal, connections, seconds }: Outage) {
   const place = createWorkplace()
   try {
@@ -42,14 +45,14 @@ export async function runOutage({ signal, connections, seconds }: Outage) {
 
 /** Clients that write, read and delete until the server ends. */
 class Load {
-  /** The data of each token by id, or undefined if its deletion was acknowledged. */
+  /** The data of each token by its id. The data is undefined if the deletion was acknowledged. */
   readonly acknowledged = new Map<string, string | undefined>()
   reads = 0
   /** Number of requests without a response. */
   dropped = 0
   /** Wrong responses before the signal. */
   readonly wrong: string[] = []
-  /** When the signal was sent, by `performance.now()`. */
+  /** Time of the signal, as returned by `performance.now()`. */
   signalledAt = Number.POSITIVE_INFINITY
   readonly #url: string
   readonly #key: string
@@ -71,7 +74,7 @@ class Load {
       const answer = await this.#ask(line, isRead || isDelete ? undefined : { type: 'token', data })
       if (typeof answer === 'string') {
         if (answer === 'dropped') this.dropped++
-        // This deletion may or may not have been done.
+        // This deletion may have been done or not.
         if (answer !== 'refused' && isDelete) this.acknowledged.delete(id)
         return
       }
@@ -99,7 +102,7 @@ class Load {
       return { status: response.statusCode, json: text === '' ? undefined : JSON.parse(text) }
     } catch (error) {
       if ((error as { code?: string }).code === 'ECONNREFUSED') return 'refused'
-      // A later request can meet an idle connection that the server is closing.
+      // A later request may use an idle connection that the server is closing.
       return sentAt > this.signalledAt ? 'late' : 'dropped'
     }
   }

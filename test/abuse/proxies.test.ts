@@ -1,6 +1,6 @@
 /**
- * Attacks through proxies, by a destination, a caller or the data, and slow or large destinations. Each attack is
- * limited or refused, reveals nothing, and delays no other caller.
+ * Attacks through proxies: by a destination, by a caller or by data, and by slow or large destinations. Each attack is
+ * limited or refused, reveals nothing, and does not delay other callers.
  */
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
@@ -59,7 +59,7 @@ async function open(t: Test) {
     fetch(`${own}/proxy${path}`, { ...init, headers: { ...keys, ...(init.headers as object) } })
   const create = async (input: object) =>
     (await vault.ask('proxy create', { name: 'p', destination_url: target, ...input })) as { key: string }
-  /** Starts a call. The test reads the response or disconnects. */
+  /** Starts a call. The test itself reads the response or disconnects. */
   const begin = (headers: Record<string, string> = {}) => {
     const options = { port: running.port, path: '/proxy', method: 'POST', agent: false }
     const request = httpRequest({ host: '127.0.0.1', ...options, headers: { ...keys, ...headers } })
@@ -81,7 +81,7 @@ async function open(t: Test) {
   return { ...vault, ...calls, own, port, key, heard, connections, faults, lines, servedPort: running.port }
 }
 
-/** Like `once`, but also resolves after an error. */
+/** Like `once(stream, 'close')`, but also resolves after an error. */
 const closed = (stream: { once(event: 'close', listener: () => void): unknown }) =>
   new Promise<void>((resolve) => stream.once('close', resolve))
 
@@ -120,7 +120,7 @@ t.test('a proxy survives destinations with invalid, endless or incomplete respon
   answer((socket) => void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort'))
   await t.rejects(
     call().then((each) => each.text()),
-    'an incomplete response is not passed on as a complete one',
+    'an incomplete response is not forwarded as if it were complete',
   )
   let written = 0
   answer((socket) => {
@@ -134,20 +134,20 @@ t.test('a proxy survives destinations with invalid, endless or incomplete respon
   const endless = await call()
   const reader = endless.body!.getReader()
   await reader.read()
-  t.ok(await isServed(), 'other callers are served')
+  t.ok(await isServed(), 'other callers are served meanwhile')
   let before = -1
   for (let looks = 0; looks < 40 && written !== before; looks++) {
     before = written
     await new Promise((resolve) => setTimeout(resolve, 250))
   }
-  t.equal(written, before, 'a response that nobody reads is not fetched')
+  t.equal(written, before, 'if the caller does not read, the proxy stops reading from the destination')
   await reader.cancel()
   t.ok(await isServed())
   t.same(faults, [])
   t.notOk(lines.join().includes(SECRET))
 })
 
-t.test('100 MB pass through without being buffered', async (t) => {
+t.test('a body of 100 MB passes through without being held in memory', async (t) => {
   const { call, answer } = await open(t)
   const size = 100 * 1024 * 1024
   let produced = 0
@@ -172,8 +172,8 @@ t.test('100 MB pass through without being buffered', async (t) => {
     if (bytes < 1024 * 1024) await new Promise((resolve) => setTimeout(resolve, 20))
   }
   t.equal(bytes, size)
-  // The system buffers several MiB on each of the two connections.
-  t.ok(most < 48 * 1024 * 1024, `at most ${Math.round(most / 1024 / 1024)} MiB on the way`)
+  // The operating system buffers several MiB on each of the two connections.
+  t.ok(most < 48 * 1024 * 1024, `at most ${Math.round(most / 1024 / 1024)} MiB were in transit`)
 })
 
 t.test('redirects are not followed, and a proxy never calls its own server', async (t) => {
@@ -194,7 +194,7 @@ t.test('redirects are not followed, and a proxy never calls its own server', asy
   t.equal((await fetch(`${own}/proxy`, { headers: looping })).status, 403)
 })
 
-t.test('code never calls our own server, neither of a reactor nor of a proxy', async (t) => {
+t.test('code of a reactor or of a proxy never calls its own server', async (t) => {
   const { ask, call, create, answer, servedPort, own, key } = await open(t)
   answer(answerOf('{}'))
   const urls = OWN_HOSTS.map((host) => `http://${host}:${servedPort}/healthz`)
@@ -214,7 +214,7 @@ t.test('code never calls our own server, neither of a reactor nor of a proxy', a
     for (const got of [raw, body as unknown[]]) t.match(got[index], /it is this server itself/, url)
 })
 
-t.test('token data cannot add a header, a host or a request', async (t) => {
+t.test('token data cannot add a header, change the host or add a request', async (t) => {
   const { call, heard, isServed, servedPort, key, port } = await open(t)
   t.equal((await call('', { headers: { 'x-note': '{{ smuggle }}' } })).status, 400)
   t.same(heard, [])
@@ -244,36 +244,43 @@ t.test('token data cannot add a header, a host or a request', async (t) => {
   for (const named of ['x-a', 'host', 'transfer-encoding'])
     await raw([...begin, 'host: localhost', 'connection: close, x-a', 'x-a: 1', `te: ${named}`])
   for (const each of heard)
-    t.notMatch(each, /\r\n(?:x-a|te|svc-[a-z-]+):/i, 'headers of the connection are not forwarded')
+    t.notMatch(
+      each,
+      /\r\n(?:x-a|te|svc-[a-z-]+):/i,
+      'headers that belong to the connection are not forwarded',
+    )
   t.ok(await isServed())
 })
 
-t.test('endless expressions and transforms are stopped, and other callers are served', async (t) => {
-  const { app, create, call, answer, isServed, faults } = await open(t)
-  await setSetting(app, 'reactors.time_limit_ms', '500')
-  const mask = { type: 'mask', matcher: 'regex', expression: '((a+)+)$', replacement: '*' }
-  answer(answerOf(`${'a'.repeat(5000)}!`))
-  const codeOf = (body: string) => ({ request_transforms: [{ code: `module.exports = ${body}` }] })
-  for (const [proxy, status] of [
-    [{ response_transforms: [mask] }, 408],
-    [codeOf('async () => { for (;;); }'), 408],
-    [codeOf('() => new Promise(() => {})'), 408],
-    [codeOf("async () => ({ headers: { a: 'x'.repeat(9e3) } })"), 500],
-  ] as const) {
-    const { key } = await create(proxy)
-    const calling = call('', { ...card, headers: { ...card.headers, 'svc-proxy-key': key } })
-    t.ok(await isServed())
-    const refused = await calling
-    const text = await refused.text()
-    t.match([refused.status, JSON.parse(text)], [status, { proxy_error: { status } }])
-    t.notOk(text.includes(SECRET))
-  }
-  t.same(faults, [])
-})
+t.test(
+  'endless expressions and transforms are stopped, and other callers are served meanwhile',
+  async (t) => {
+    const { app, create, call, answer, isServed, faults } = await open(t)
+    await setSetting(app, 'reactors.time_limit_ms', '500')
+    const mask = { type: 'mask', matcher: 'regex', expression: '((a+)+)$', replacement: '*' }
+    answer(answerOf(`${'a'.repeat(5000)}!`))
+    const codeOf = (body: string) => ({ request_transforms: [{ code: `module.exports = ${body}` }] })
+    for (const [proxy, status] of [
+      [{ response_transforms: [mask] }, 408],
+      [codeOf('async () => { for (;;); }'), 408],
+      [codeOf('() => new Promise(() => {})'), 408],
+      [codeOf("async () => ({ headers: { a: 'x'.repeat(9e3) } })"), 500],
+    ] as const) {
+      const { key } = await create(proxy)
+      const calling = call('', { ...card, headers: { ...card.headers, 'svc-proxy-key': key } })
+      t.ok(await isServed())
+      const refused = await calling
+      const text = await refused.text()
+      t.match([refused.status, JSON.parse(text)], [status, { proxy_error: { status } }])
+      t.notOk(text.includes(SECRET))
+    }
+    t.same(faults, [])
+  },
+)
 
 const MIB = 1024 * 1024
 
-t.test('a client that disconnects before the headers ends the call to the destination', async (t) => {
+t.test('if a client disconnects before the response headers, the call to the destination ends', async (t) => {
   const { begin, called, answer, faults, connections, create } = await open(t)
   answer(() => {})
   const reached = called()
@@ -296,7 +303,7 @@ t.test('a client that disconnects before the headers ends the call to the destin
 })
 
 t.test(
-  'a response that is complete at once has a length, and other responses are forwarded piece by piece',
+  'a response that is complete at once gets a content length, and other responses are forwarded in pieces',
   async (t) => {
     const { begin, called, answer } = await open(t)
     answer(answerOf('whole'))
@@ -310,14 +317,18 @@ t.test(
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfirst')
     const begun = await response
     const pieces = begun[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-    t.equal((await pieces.next()).value.toString(), 'first', 'before the rest arrives')
+    t.equal(
+      (await pieces.next()).value.toString(),
+      'first',
+      'the first piece arrives before the rest is sent',
+    )
     socket.write(' last')
     t.equal((await pieces.next()).value.toString(), ' last')
     t.ok((await pieces.next()).done)
   },
 )
 
-t.test('transforms take and return at most 8 MiB', async (t) => {
+t.test('transforms receive and return at most 8 MiB', async (t) => {
   const { app, begin, answer, create, faults } = await open(t)
   await setSetting(app, 'reactors.time_limit_ms', '60000')
   const code = 'module.exports = async ({ args }) => ({ body: args.body })'
@@ -332,7 +343,7 @@ t.test('transforms take and return at most 8 MiB', async (t) => {
     return { status: response.statusCode, body: await read(response) }
   }
   const most = `${'"a\\'.repeat((8 * MIB) / 3)}ab`.slice(0, 8 * MIB)
-  t.ok((await call(through.key, most)).body === most, 'unchanged, including quotes')
+  t.ok((await call(through.key, most)).body === most, 'the body is forwarded unchanged, including its quotes')
   t.match(await call(through.key, `${most}x`), { status: 502, body: /more than 8388608 bytes/ })
   const digits = '42424242,'.repeat(MIB / 9)
   t.ok((await call(masking.key, digits)).body === digits.replaceAll(/\d/g, '*'))

@@ -1,4 +1,4 @@
-/** Hostile or careless surroundings of a vault on the command line: links, pipes, other users, copies. */
+/** Hostile or careless surroundings of a vault on the command line: links, pipes, other users, and copies. */
 import {
   chmodSync,
   chownSync,
@@ -19,7 +19,7 @@ import { createVaultHome, type Home } from '../cli/home.js'
 
 const SECRET = 'a secret of this vault'
 
-/** A home with a vault that has one token. */
+/** Creates a home with a vault that has one token. */
 async function createFilledHome(t: Test): Promise<{ home: Home; vault: string; key: string }> {
   const home = await createVaultHome(t)
   await home.json(['token', 'create'], { stdin: JSON.stringify({ id: 'one', type: 'token', data: SECRET }) })
@@ -28,7 +28,7 @@ async function createFilledHome(t: Test): Promise<{ home: Home; vault: string; k
 }
 
 t.test(
-  'links, files of others and files that others can read are refused, and repairs make the vault work',
+  'links, files of other users and files that others can read are refused, and after a repair the vault works',
   async (t) => {
     const { home, vault, key } = await createFilledHome(t)
     const phrase = home.write('passphrase', 'a long enough passphrase\n')
@@ -92,29 +92,32 @@ t.test('a link in place of the lock is not followed, whether or not its target e
   t.equal((await home.run(['token', 'list'])).code, 0)
 })
 
-t.test('a process without the key on the socket learns nothing and blocks no command', async (t) => {
-  const { home, vault } = await createFilledHome(t)
-  const heard: Buffer[] = []
-  const impostor = createServer((socket) => {
-    socket.on('data', (bytes) => heard.push(bytes))
-    socket.on('error', () => {})
-    // A challenge like the owner's, and an answer that proves nothing.
-    for (const message of [{ nonce: Buffer.alloc(32).toString('base64') }, { proof: 'AAAA' }]) {
-      const body = Buffer.from(JSON.stringify(message))
-      const length = Buffer.alloc(4)
-      length.writeUInt32BE(body.length)
-      socket.write(Buffer.concat([length, body]))
-    }
-  })
-  await new Promise<void>((resolve) => impostor.listen(join(vault, 'socket'), resolve))
-  t.teardown(() => impostor.close())
-  const stdin = JSON.stringify({ id: 'two', type: 'token', data: 'said to nobody else' })
-  t.match(await home.json(['token', 'create'], { stdin }), { id: 'two' })
-  t.match(await home.json(['token', 'get', 'one', '--reveal']), { data: SECRET })
-  t.ok(heard.length > 0, 'it was asked for its identity')
-  const text = Buffer.concat(heard).toString('latin1')
-  for (const word of ['token', 'two', 'said to nobody else', SECRET]) t.notOk(text.includes(word), word)
-})
+t.test(
+  "a process without the key that listens on the vault's socket learns nothing and blocks no command",
+  async (t) => {
+    const { home, vault } = await createFilledHome(t)
+    const heard: Buffer[] = []
+    const impostor = createServer((socket) => {
+      socket.on('data', (bytes) => heard.push(bytes))
+      socket.on('error', () => {})
+      // Sends a challenge like the owner's, and then an answer that proves nothing.
+      for (const message of [{ nonce: Buffer.alloc(32).toString('base64') }, { proof: 'AAAA' }]) {
+        const body = Buffer.from(JSON.stringify(message))
+        const length = Buffer.alloc(4)
+        length.writeUInt32BE(body.length)
+        socket.write(Buffer.concat([length, body]))
+      }
+    })
+    await new Promise<void>((resolve) => impostor.listen(join(vault, 'socket'), resolve))
+    t.teardown(() => impostor.close())
+    const stdin = JSON.stringify({ id: 'two', type: 'token', data: 'said to nobody else' })
+    t.match(await home.json(['token', 'create'], { stdin }), { id: 'two' })
+    t.match(await home.json(['token', 'get', 'one', '--reveal']), { data: SECRET })
+    t.ok(heard.length > 0, 'the command asked the process for its identity')
+    const text = Buffer.concat(heard).toString('latin1')
+    for (const word of ['token', 'two', 'said to nobody else', SECRET]) t.notOk(text.includes(word), word)
+  },
+)
 
 t.test('a link or an invalid file in place of the socket blocks no command', async (t) => {
   const { home, vault } = await createFilledHome(t)
@@ -133,25 +136,28 @@ t.test('a link or an invalid file in place of the socket blocks no command', asy
   t.equal(readFileSync(target, 'utf8'), 'untouched')
 })
 
-t.test('two copies of a vault are independent, and parts of one do not fit the other', async (t) => {
-  const { home, vault } = await createFilledHome(t)
-  const copy = join(home.place, 'copy')
-  cpSync(vault, copy, { recursive: true })
-  chmodSync(copy, 0o700)
-  chmodSync(join(copy, 'segments'), 0o700)
-  const create = (id: string, ...words: string[]) =>
-    home.json(['token', 'create', ...words], { stdin: JSON.stringify({ id, type: 'token', data: id }) })
-  await create('here')
-  await create('there', '--vault', copy)
-  const list = async (...words: string[]) =>
-    (await home.json(['token', 'list', ...words])).data.map(({ id }: { id: string }) => id)
-  t.same(await list(), ['here', 'one'])
-  t.same(await list('--vault', copy), ['there', 'one'])
-  await home.json(['vault', 'compact'])
-  await home.json(['vault', 'compact', '--vault', copy])
-  for (const directory of [vault, copy])
-    t.match(await home.json(['vault', 'verify', '--vault', directory]), { ok: true })
-  cpSync(join(copy, 'state'), join(vault, 'state'))
-  const mixed = await home.run(['token', 'list'])
-  t.same([mixed.code, mixed.stdout], [7, ''], 'a state of the other copy')
-})
+t.test(
+  'two copies of a vault are independent, and a part of one copy is refused in the other copy',
+  async (t) => {
+    const { home, vault } = await createFilledHome(t)
+    const copy = join(home.place, 'copy')
+    cpSync(vault, copy, { recursive: true })
+    chmodSync(copy, 0o700)
+    chmodSync(join(copy, 'segments'), 0o700)
+    const create = (id: string, ...words: string[]) =>
+      home.json(['token', 'create', ...words], { stdin: JSON.stringify({ id, type: 'token', data: id }) })
+    await create('here')
+    await create('there', '--vault', copy)
+    const list = async (...words: string[]) =>
+      (await home.json(['token', 'list', ...words])).data.map(({ id }: { id: string }) => id)
+    t.same(await list(), ['here', 'one'])
+    t.same(await list('--vault', copy), ['there', 'one'])
+    await home.json(['vault', 'compact'])
+    await home.json(['vault', 'compact', '--vault', copy])
+    for (const directory of [vault, copy])
+      t.match(await home.json(['vault', 'verify', '--vault', directory]), { ok: true })
+    cpSync(join(copy, 'state'), join(vault, 'state'))
+    const mixed = await home.run(['token', 'list'])
+    t.same([mixed.code, mixed.stdout], [7, ''], 'the state of the other copy is refused')
+  },
+)

@@ -1,4 +1,4 @@
-/** Compares access rules with an independent reference, and checks which data the transforms show. */
+/** Compares access rules with an independent reference implementation, and checks which data each transform shows. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Rule, RuleCondition } from '../../src/domain/access/access.js'
@@ -64,7 +64,7 @@ const ofSession: fc.Arbitrary<Granted> = fc
   .map(([some, more, permissions]) => ({ rules: [...some, ...more] as Rule[], permissions }))
 const tokens = fc.array(fc.tuple(fc.constantFrom('card', 'note'), containers), { minLength: 1, maxLength: 8 })
 
-/** The reference: decides for one container after another. */
+/** The reference implementation. Decides for one container after another. */
 function decide(
   grants: Granted,
   permission: Permission,
@@ -91,12 +91,12 @@ function decide(
   return strictest(decided)
 }
 
-/** Every decision must grant access. The strictest transform is used. */
+/** Returns the strictest transform if every decision grants access. */
 function strictest(decided: readonly (Transform | undefined)[]): Transform | undefined {
   return decided.includes(undefined) ? undefined : TRANSFORMS.find((each) => decided.includes(each))
 }
 
-/** The properties that a reader gets for the data `secret` with the mask `masked`. */
+/** Returns the properties that a reader gets for the data `secret` with the mask `masked`. */
 const shownUnder = (transform: Transform) =>
   transform === 'redact' ? {} : { data: transform === 'reveal' ? 'secret' : 'masked' }
 
@@ -192,7 +192,7 @@ for (const [holder, create] of Object.entries(HOLDERS))
     t.ok(counts.denied > 100 && counts.allowed > 10, JSON.stringify(counts))
   })
 
-/** Letters that occur nowhere else in the vault, so each of them in a response is a leak. */
+/** These letters occur nowhere else in the vault, so each of them in a response is leaked data. */
 const SECRET = 'жщшюядфгцэ'
 const GRANTED: Record<Transform, string> = { redact: '', mask: SECRET.slice(-2), reveal: SECRET }
 
@@ -241,11 +241,11 @@ t.test('no response contains more of the data than the transform grants', async 
       const most = isRead ? GRANTED[transform] : transform === 'redact' ? '' : GRANTED.mask
       const text = await textOf(caller, name, input)
       const leaked = [...SECRET].filter((letter) => !most.includes(letter) && text.includes(letter))
-      t.strictSame(leaked, [], `${name} under ${transform}: ${leaked.length} letters`)
+      t.strictSame(leaked, [], `${name} with ${transform} leaks ${leaked.length} letters`)
       if (most !== '' && text.includes(most)) shown++
     }
   }
-  t.ok(shown >= 14, `granted data is shown (${shown} times)`)
+  t.ok(shown >= 14, `granted data is shown ${shown} times`)
   const logs = await textOf(() => app.owner({ reveal: true }), 'log list', { size: 1000 })
   t.notMatch(logs, /[жщшюядфгцэ]/, 'the log contains no data')
 })

@@ -1,4 +1,4 @@
-/** Lists by cursor, while tokens are created, changed and deleted between two pages. */
+/** Lists by cursor while tokens are created, changed and deleted between two pages. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'
@@ -13,7 +13,7 @@ interface Page {
 
 interface Token {
   id: string
-  /** Position in the order of creation. */
+  /** Position of the token in the order of creation. */
   at: number
   type: string
   container: string
@@ -51,11 +51,11 @@ const granted: Pick<Rule, 'priority' | 'transform' | 'permissions'> = {
   permissions: ['token:read', 'token:search'],
 }
 
-/** An access rule, with the tokens that it shows. */
+/** An access rule and the tokens that it shows. */
 interface Restriction {
   rule: Rule
   shows(token: Token): boolean
-  /** Whether the rule grants anything on the container. Otherwise a filter by the container is refused. */
+  /** Returns whether the rule grants anything on the container. If not, a filter by the container is refused. */
   takes(container: string): boolean
 }
 
@@ -88,75 +88,82 @@ const plan = fc.record({
 
 type Plan = typeof plan extends fc.Arbitrary<infer P> ? P : never
 
-t.test('each remaining token is in one page, and no page has a token created meanwhile', async (t) => {
-  const property = async (planned: Plan) => {
-    const { before, between, filter, sizes, isSearch, restriction } = planned
-    const { container } = filter.input
-    if (restriction !== undefined && container !== undefined && !restriction.takes(container)) return
-    const isWanted = (token: Token) => filter.matches(token) && restriction?.shows(token) !== false
-    const { app, ask } = await openTestVault()
-    const owner = await app.owner({ reveal: true })
-    const caller = restriction
-      ? { ...owner, ...decideBy({ rules: [restriction.rule], permissions: [] }) }
-      : owner
-    let alive: Token[] = []
-    let serial = 0
-    const create = async ({ type, container, team }: Omit<Token, 'id' | 'at'>) => {
-      const at = ++serial
-      const id = `token-${at}`
-      const data = String(10_000 + at)
-      await ask('token create', { id, type, data, metadata: { team }, containers: [container] })
-      alive.push({ id, at, type, container, team })
-    }
-    const remove = async (token: Token | undefined) => {
-      if (token === undefined) return
-      await ask('token delete', { id: token.id })
-      alive = alive.filter((each) => each !== token)
-    }
-    const rename = async (token: Token | undefined) => {
-      if (token === undefined) return
-      const team = TEAMS[(TEAMS.indexOf(token.team as 'RED') + 1) % TEAMS.length]!
-      await ask('token update', { id: token.id, metadata: { team } })
-      alive = alive.map((each) => (each === token ? { ...token, team } : each))
-    }
-    for (const one of before) await create(one)
-    const operation = requireOperation(isSearch ? 'token search-after' : 'token list-after')
-    const begin = [...alive]
-    const seen: string[] = []
-    let start: string | undefined
-    for (let round = 0; round === 0 || start !== undefined; round++) {
-      const size = sizes[round % sizes.length]!
-      const last = Number(seen.at(-1)?.slice('token-'.length) ?? Number.POSITIVE_INFINITY)
-      const next = alive.filter((token) => isWanted(token) && token.at < last && token.at <= begin.length)
-      const input = { ...(isSearch ? { query: filter.query } : filter.input), size, ...(start && { start }) }
-      const { data, pagination } = (await perform(app, caller, operation, input, 'trace')).result as Page
-      const ids = data.map(({ id }) => id)
-      t.strictSame(
-        ids,
-        next
-          .map(({ id }) => id)
-          .reverse()
-          .slice(0, size),
-        `page ${round}`,
-      )
-      t.equal(pagination.next !== undefined, next.length > size)
-      seen.push(...ids)
-      start = pagination.next
-      for (const one of between[round] ?? []) {
-        if ('team' in one) await create(one)
-        else if (one.do === 'delete') await remove(alive[one.at % alive.length])
-        else if (one.do === 'rename') await rename(alive[one.at % alive.length])
-        else await remove(alive.find(({ id }) => id === seen.at(-1)))
+t.test(
+  'each remaining token is in exactly one page, and no page has a token that was created meanwhile',
+  async (t) => {
+    const property = async (planned: Plan) => {
+      const { before, between, filter, sizes, isSearch, restriction } = planned
+      const { container } = filter.input
+      if (restriction !== undefined && container !== undefined && !restriction.takes(container)) return
+      const isWanted = (token: Token) => filter.matches(token) && restriction?.shows(token) !== false
+      const { app, ask } = await openTestVault()
+      const owner = await app.owner({ reveal: true })
+      const caller = restriction
+        ? { ...owner, ...decideBy({ rules: [restriction.rule], permissions: [] }) }
+        : owner
+      let alive: Token[] = []
+      let serial = 0
+      const create = async ({ type, container, team }: Omit<Token, 'id' | 'at'>) => {
+        const at = ++serial
+        const id = `token-${at}`
+        const data = String(10_000 + at)
+        await ask('token create', { id, type, data, metadata: { team }, containers: [container] })
+        alive.push({ id, at, type, container, team })
       }
+      const remove = async (token: Token | undefined) => {
+        if (token === undefined) return
+        await ask('token delete', { id: token.id })
+        alive = alive.filter((each) => each !== token)
+      }
+      const rename = async (token: Token | undefined) => {
+        if (token === undefined) return
+        const team = TEAMS[(TEAMS.indexOf(token.team as 'RED') + 1) % TEAMS.length]!
+        await ask('token update', { id: token.id, metadata: { team } })
+        alive = alive.map((each) => (each === token ? { ...token, team } : each))
+      }
+      for (const one of before) await create(one)
+      const operation = requireOperation(isSearch ? 'token search-after' : 'token list-after')
+      const begin = [...alive]
+      const seen: string[] = []
+      let start: string | undefined
+      for (let round = 0; round === 0 || start !== undefined; round++) {
+        const size = sizes[round % sizes.length]!
+        const last = Number(seen.at(-1)?.slice('token-'.length) ?? Number.POSITIVE_INFINITY)
+        const next = alive.filter((token) => isWanted(token) && token.at < last && token.at <= begin.length)
+        const input = {
+          ...(isSearch ? { query: filter.query } : filter.input),
+          size,
+          ...(start && { start }),
+        }
+        const { data, pagination } = (await perform(app, caller, operation, input, 'trace')).result as Page
+        const ids = data.map(({ id }) => id)
+        t.strictSame(
+          ids,
+          next
+            .map(({ id }) => id)
+            .reverse()
+            .slice(0, size),
+          `page ${round}`,
+        )
+        t.equal(pagination.next !== undefined, next.length > size)
+        seen.push(...ids)
+        start = pagination.next
+        for (const one of between[round] ?? []) {
+          if ('team' in one) await create(one)
+          else if (one.do === 'delete') await remove(alive[one.at % alive.length])
+          else if (one.do === 'rename') await rename(alive[one.at % alive.length])
+          else await remove(alive.find(({ id }) => id === seen.at(-1)))
+        }
+      }
+      const kept = begin.filter((token) => alive.includes(token) && isWanted(token))
+      t.ok(kept.every(({ id }) => seen.includes(id)) && new Set(seen).size === seen.length)
+      await app.close()
     }
-    const kept = begin.filter((token) => alive.includes(token) && isWanted(token))
-    t.ok(kept.every(({ id }) => seen.includes(id)) && new Set(seen).size === seen.length)
-    await app.close()
-  }
-  await fc.assert(fc.asyncProperty(plan, property), { numRuns: 80 })
-})
+    await fc.assert(fc.asyncProperty(plan, property), { numRuns: 80 })
+  },
+)
 
-t.test('a cursor is accepted only unchanged and only in its tenant', async (t) => {
+t.test('a cursor is accepted only if it is unchanged, and only in its tenant', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const other = await vault.createTenant('other')
@@ -178,7 +185,7 @@ t.test('a cursor is accepted only unchanged and only in its tenant', async (t) =
   const near = [cursor.slice(2), `${cursor}00`, cursor.toUpperCase(), ` ${cursor}`]
   for (const start of ['0'.repeat(cursor.length), '../x', ...near]) await refused(start)
   t.notMatch(cursor, Buffer.from('token-').toString('hex'))
-  t.not(await first(), cursor, 'two cursors of the same position differ')
+  t.not(await first(), cursor, 'two cursors of the same position have different texts')
   const { key } = await vault.createApplication('private', { permissions: ['token:read'] })
   t.match(await vault.askAs(key, 'token list-after', { start: cursor }), {
     data: [{ id: 'token-1' }, { id: 'token-0' }],

@@ -1,4 +1,4 @@
-/** The code of a card expires: reads hide it, and the sweep erases it. */
+/** The code of a card expires: reads hide it at once, and the sweep erases it later. */
 import t from 'tap'
 import { openTestVault, START, setSetting, type TestVault } from '../support/test-vault.js'
 
@@ -6,7 +6,7 @@ const HOUR_MS = 60 * 60 * 1000
 const NUMBER = '4242424242424242'
 const withCode = (cvc: string) => ({ type: 'card', data: { number: NUMBER, cvc } })
 
-/** Returns the code that the owner reads at a time, whether or not the sweep has run. */
+/** Returns the code that the owner reads at a given time, before or after the sweep. */
 async function codeAt({ ask, clock }: TestVault, id: string, ms: number): Promise<string | undefined> {
   const { now } = clock
   clock.now = ms
@@ -21,7 +21,7 @@ const listTimers = async ({ app }: TestVault) => {
   return app.store.read(async (reader) => (await reader.find('code_timer', number, query)).records)
 }
 
-t.test('a read hides an expired code, and the sweep erases the code and nothing else', async (t) => {
+t.test('a read hides an expired code, and the sweep erases only the code', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   const search_indexes = ['{{ data.number | last4 }}']
@@ -32,11 +32,11 @@ t.test('a read hides an expired code, and the sweep erases the code and nothing 
   const changed = await ask('token get', { id: 'other' })
   clock.now += HOUR_MS
   t.equal(await codeAt(vault, 'card', clock.now), undefined)
-  t.equal(await codeAt(vault, 'card', clock.now - 1), '123', 'not erased yet')
+  t.equal(await codeAt(vault, 'card', clock.now - 1), '123', 'the code is not erased yet')
   const logged = async () => (await ask('log list', { size: 1 })).pagination.total_items
   const before = await logged()
   t.equal(await app.sweep(), 2)
-  t.equal(await logged(), before, 'the sweep logs nothing for it')
+  t.equal(await logged(), before, 'the sweep logs no record for the erased code')
   t.equal(await codeAt(vault, 'card', clock.now - 1), undefined, 'erased')
   t.equal(await codeAt(vault, 'other', clock.now - 1), undefined)
   const { data: _, ...card } = await ask('token get', { id: 'card' })
@@ -60,7 +60,7 @@ t.test('a read hides an expired code, and the sweep erases the code and nothing 
   await t.rejects(
     ask('token get', { id: 'card' }),
     { code: 'not_found' },
-    'the expiry of the card has not changed',
+    'the expiry of the card itself has not changed',
   )
   t.equal(await app.sweep(), 1)
 })
@@ -104,12 +104,12 @@ t.test(
     t.equal(
       await codeAt(vault, 'kept', clock.now),
       undefined,
-      'a code uses the setting at the time when it is given',
+      'the expiry of a code depends on the setting at the time when the code is stored',
     )
   },
 )
 
-t.test('a code from an earlier version is kept until its card is written', async (t) => {
+t.test('a code from an earlier version is kept until its card is next written', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   await ask('token create', { id: 'old', ...withCode('123') })
@@ -124,7 +124,7 @@ t.test('a code from an earlier version is kept until its card is written', async
   t.equal(await codeAt(vault, 'old', clock.now + HOUR_MS), undefined)
 })
 
-t.test('the expiry of a code sends an event and does not count as an update', async (t) => {
+t.test('the expiry of a code sends an event and does not count as an update of the token', async (t) => {
   const { app, ask, clock } = await openTestVault()
   const url = 'https://example.com/events'
   const events = ['token.created', 'token.updated', 'token.property.expired']
@@ -140,13 +140,13 @@ t.test('the expiry of a code sends an event and does not count as an update', as
   t.equal(await app.sweep(), 2)
   t.equal(await app.sweep(), 0)
   const [newest, ...others] = await listed()
-  t.equal(others.length, 1, 'no event is about the token intent')
+  t.equal(others.length, 1, 'no event concerns the token intent')
   const { event } = newest!.payload as { event: { type: string; data: object } }
   t.equal(event.type, 'token.property.expired')
   t.strictSame(event.data, { token: { id: 'card', property_name: 'cvc' }, actor: { type: 'system' } })
 })
 
-t.test('the code of a token intent is erased, or deleted with its intent', async (t) => {
+t.test('the code of a token intent is erased, or is deleted together with the intent', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   const create = async () => (await ask('intent create', withCode('123'))).id
@@ -170,21 +170,24 @@ t.test('the code of a token intent is erased, or deleted with its intent', async
   await t.rejects(ask('intent get', { id: ended }), { code: 'not_found' })
 })
 
-t.test('an update or a deletion between the expiry of a code and the sweep is kept', async (t) => {
-  const vault = await openTestVault()
-  const { app, ask, clock } = vault
-  for (const id of ['again', 'changed', 'deleted']) await ask('token create', { id, ...withCode('123') })
-  clock.now += HOUR_MS
-  await ask('token update', { id: 'again', data: { cvc: '321' } })
-  await ask('token update', { id: 'changed', metadata: { a: 'b' } })
-  await ask('token delete', { id: 'deleted' })
-  t.equal(await app.sweep(), 3)
-  t.equal(await codeAt(vault, 'again', clock.now + HOUR_MS - 1), '321')
-  t.equal(await codeAt(vault, 'changed', clock.now - 1), undefined)
-  clock.now += HOUR_MS
-  t.equal(await app.sweep(), 1)
-  t.equal(await codeAt(vault, 'again', clock.now - 1), undefined)
-})
+t.test(
+  'an update or a deletion between the expiry of a code and the sweep is not undone by the sweep',
+  async (t) => {
+    const vault = await openTestVault()
+    const { app, ask, clock } = vault
+    for (const id of ['again', 'changed', 'deleted']) await ask('token create', { id, ...withCode('123') })
+    clock.now += HOUR_MS
+    await ask('token update', { id: 'again', data: { cvc: '321' } })
+    await ask('token update', { id: 'changed', metadata: { a: 'b' } })
+    await ask('token delete', { id: 'deleted' })
+    t.equal(await app.sweep(), 3)
+    t.equal(await codeAt(vault, 'again', clock.now + HOUR_MS - 1), '321')
+    t.equal(await codeAt(vault, 'changed', clock.now - 1), undefined)
+    clock.now += HOUR_MS
+    t.equal(await app.sweep(), 1)
+    t.equal(await codeAt(vault, 'again', clock.now - 1), undefined)
+  },
+)
 
 t.test('one sweep erases the codes of many cards', async (t) => {
   const vault = await openTestVault()
@@ -198,7 +201,7 @@ t.test('one sweep erases the codes of many cards', async (t) => {
       t.strictSame(data, { number: NUMBER })
 })
 
-t.test('the result of react-async stores cards without codes', async (t) => {
+t.test('the result of react-async contains cards without their codes', async (t) => {
   const { app, ask } = await openTestVault()
   t.teardown(() => app.close())
   const token = { id: 'made', ...withCode('123'), mask: { code: '{{ data.cvc }}' } }
@@ -216,39 +219,43 @@ t.test('the result of react-async stores cards without codes', async (t) => {
   t.notMatch(JSON.stringify({ raw, tokens }), /"(?:123|456)"/)
 })
 
-t.test('the result of a reactor with a code in another place is kept until the code expires', async (t) => {
-  const { app, ask, clock } = await openTestVault()
-  t.teardown(() => app.close())
-  const code = 'module.exports = async ({ args }) => ({ raw: args })'
-  const { id } = await ask('reactor create', { name: 'r', code })
-  await ask('token create', { id: 'card', ...withCode('123') })
-  const intent = await ask('intent create', withCode('456'))
-  const start = async (args: object) => {
-    const { asyncReactorRequestId } = await ask('reactor react-async', { id, args })
-    return { id, request_id: asyncReactorRequestId }
-  }
-  const react = async (args: object) => {
-    const started = await start(args)
+t.test(
+  'the result of a reactor that has a code elsewhere in its data is kept until the code expires',
+  async (t) => {
+    const { app, ask, clock } = await openTestVault()
+    t.teardown(() => app.close())
+    const code = 'module.exports = async ({ args }) => ({ raw: args })'
+    const { id } = await ask('reactor create', { name: 'r', code })
+    await ask('token create', { id: 'card', ...withCode('123') })
+    const intent = await ask('intent create', withCode('456'))
+    const start = async (args: object) => {
+      const { asyncReactorRequestId } = await ask('reactor react-async', { id, args })
+      return { id, request_id: asyncReactorRequestId }
+    }
+    const react = async (args: object) => {
+      const started = await start(args)
+      await app.background.idle()
+      return started
+    }
+    const ofToken = await react({ text: "code: {{ token: card | json: '$.data.cvc' }}" })
+    const ofIntent = await react({ code: `{{ token_intent: ${intent.id} | json: '$.data.cvc' }}` })
+    const ofNumber = await react({ number: "{{ token: card | json: '$.data.number' }}" })
+    clock.now += HOUR_MS - 1
+    t.match(await ask('reactor result', ofToken), { raw: { text: 'code: 123' } })
+    t.match(await ask('reactor result', ofIntent), { raw: { code: '456' } })
+    clock.now += 1
+    for (const each of [ofToken, ofIntent])
+      await t.rejects(ask('reactor result', each), { code: 'not_found' })
+    t.match(await ask('reactor result', ofNumber), { raw: { number: NUMBER } })
+    await ask('token update', { id: 'card', data: { cvc: '789' } })
+    const late = await start({ code: "{{ token: card | json: '$.data.cvc' }}" })
+    clock.now += HOUR_MS
     await app.background.idle()
-    return started
-  }
-  const ofToken = await react({ text: "code: {{ token: card | json: '$.data.cvc' }}" })
-  const ofIntent = await react({ code: `{{ token_intent: ${intent.id} | json: '$.data.cvc' }}` })
-  const ofNumber = await react({ number: "{{ token: card | json: '$.data.number' }}" })
-  clock.now += HOUR_MS - 1
-  t.match(await ask('reactor result', ofToken), { raw: { text: 'code: 123' } })
-  t.match(await ask('reactor result', ofIntent), { raw: { code: '456' } })
-  clock.now += 1
-  for (const each of [ofToken, ofIntent]) await t.rejects(ask('reactor result', each), { code: 'not_found' })
-  t.match(await ask('reactor result', ofNumber), { raw: { number: NUMBER } })
-  await ask('token update', { id: 'card', data: { cvc: '789' } })
-  const late = await start({ code: "{{ token: card | json: '$.data.cvc' }}" })
-  clock.now += HOUR_MS
-  await app.background.idle()
-  await t.rejects(ask('reactor result', late), { code: 'not_found' }, 'the code expired before the run')
-})
+    await t.rejects(ask('reactor result', late), { code: 'not_found' }, 'the code expired before the run')
+  },
+)
 
-t.test('an answer kept for an idempotency key with a code elsewhere expires with the code', async (t) => {
+t.test('a stored answer for an idempotency key expires with the card code that it contains', async (t) => {
   const { app, clock, ask } = await openTestVault()
   t.teardown(() => app.close())
   const code = 'module.exports = async ({ args }) => ({ raw: args })'

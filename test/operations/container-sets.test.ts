@@ -1,11 +1,11 @@
-/** The sets of containers that tokens have: how many an application may add, and when they are removed. */
+/** The sets of containers that tokens have: how many sets an application may add, and when they are removed. */
 import t from 'tap'
 import { containerSetId } from '../../src/domain/access/container.js'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault, START, type TestVault } from '../support/test-vault.js'
 
 const HOUR_MS = 60 * 60 * 1000
-/** A shared store removes a set this long after the set was found unused. */
+/** In a shared store, a set is removed this long after it was found unused. */
 const LEASE_MS = 2 * 60_000
 
 const GRANTED = '/granted/'
@@ -23,7 +23,7 @@ const setsOf = async ({ app }: TestVault) => {
   return records.map(({ containers }) => containers.join(' ')).sort()
 }
 
-/** Sweeps like a server until no more sets can be removed. */
+/** Sweeps as a server does, until no more sets can be removed. */
 async function sweepAll({ app, clock }: TestVault): Promise<void> {
   await app.sweep()
   clock.now += LEASE_MS
@@ -33,7 +33,7 @@ async function sweepAll({ app, clock }: TestVault): Promise<void> {
 const create = (vault: TestVault, id: string, containers: string[], more: object = {}) =>
   vault.ask('token create', { id, type: 'token', data: id, containers, ...more })
 
-/** Adds sets of `application` without operations, to save time. */
+/** Adds sets of `application` without performing operations, to save time. */
 const fill = ({ app }: TestVault, application: string, count: number) =>
   app.store.write(async (writer) => {
     for (let number = 0; number < count; number++) {
@@ -43,7 +43,7 @@ const fill = ({ app }: TestVault, application: string, count: number) =>
     }
   })
 
-t.test('a set is stored once, for any order and repetition of its containers', async (t) => {
+t.test('containers in any order and with any repetition are stored as one set', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const sets = [['/b/', '/a/'], ['/a/', '/b/', '/a/'], ['/a/'], ['/a/', '/b/']]
@@ -81,19 +81,19 @@ t.test('a set is removed after its last token is deleted, moved or expired', asy
 })
 
 t.test(
-  'sets of earlier versions are kept while a token has them, and are removed by vault compact',
+  'sets from earlier versions are kept while a token has them, and are removed by vault compact',
   async (t) => {
     const vault = await openTestVault()
     const { app, ask, askAs, clock, createApplication } = vault
     t.teardown(() => app.close())
     await create(vault, 'used', [`${GRANTED}used/`])
     await app.store.write(async (writer) => {
-      // Sets without the application that added them. Their tokens were deleted long ago.
+      // These sets lack the application that added them. Their tokens were deleted long ago.
       for (const containers of [['/old/1/'], ['/old/2/', '/old/3/']])
         await writer.insert('containers', 1, { id: containerSetId(containers), containers })
     })
     await app.sweep()
-    t.equal((await setsOf(vault)).length, 3, 'a sweep examines only the sets that are listed for it')
+    t.equal((await setsOf(vault)).length, 3, 'a sweep examines only sets that are listed as possibly unused')
     for (let times = 0; times < 2; times++) {
       await app.examineContainers()
       clock.now += LEASE_MS
@@ -114,11 +114,15 @@ t.test('no set is removed while the clock is in doubt', async (t) => {
   clock.now += 48 * HOUR_MS
   await ask('token delete', { id: 'other' })
   await sweepAll(vault)
-  t.strictSame(await setsOf(vault), ['/a/'], 'a token that seems expired may become valid again')
+  t.strictSame(
+    await setsOf(vault),
+    ['/a/'],
+    'the sets are kept, because a token that seems expired may become valid again',
+  )
   clock.now += 2 * HOUR_MS
   await create(vault, 'later', ['/b/'])
   await sweepAll(vault)
-  t.strictSame(await setsOf(vault), ['/b/'], 'the jump of the clock is settled')
+  t.strictSame(await setsOf(vault), ['/b/'], 'the sets are removed once the jump of the clock is settled')
 })
 
 t.test('a set that gets a token again is not removed', async (t) => {
@@ -164,7 +168,7 @@ t.test('a set that gets a token again is not removed', async (t) => {
   t.strictSame(await setsOf(vault), [`${GRANTED} ${GRANTED}shared/`])
 })
 
-t.test('an application adds sets up to its limit', async (t) => {
+t.test('an application may add sets only up to its limit', async (t) => {
   for (const [type, most] of [
     ['public', 1_000],
     ['private', 10_000],
@@ -177,7 +181,7 @@ t.test('an application adds sets up to its limit', async (t) => {
     const last = (await askAs(key, 'token create', wanted('last'))) as { id: string }
     const refusal = async (asking: Promise<unknown>, why: string) => {
       const error = await asking.then(
-        () => t.fail(`${why} is refused`),
+        () => t.fail(`the request was not refused: ${why}`),
         (reason) => reason,
       )
       t.match(error, { code: 'validation', status: 400 }, why)
@@ -204,7 +208,7 @@ t.test('an application adds sets up to its limit', async (t) => {
   }
 })
 
-t.test('a list uses the current sets, also if another server changed them', async (t) => {
+t.test('a list uses the current sets, even if another server has changed them', async (t) => {
   const vault = await openTestVault()
   const { app, ask, askAs, createApplication } = vault
   t.teardown(() => app.close())

@@ -1,4 +1,4 @@
-/** Deduplication, and when its answer reveals a token that the caller may not read. */
+/** Deduplication, and the cases in which its answer reveals a token that the caller may not read. */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -40,7 +40,7 @@ async function open() {
 
 type Opened = Awaited<ReturnType<typeof open>>
 
-/** Every way to request deduplication. Each function returns what the answer shows of the token. */
+/** All ways to request deduplication. Each function returns what the answer shows of the token. */
 const WAYS: Record<string, (vault: Opened, key: string) => Promise<Shown>> = {
   create: async ({ askAs }, key) => await askAs(key, 'token create', { ...wanted, deduplicate_token: true }),
   tokenize: async ({ askAs }, key) => {
@@ -65,13 +65,17 @@ const WAYS: Record<string, (vault: Opened, key: string) => Promise<Shown>> = {
   },
 }
 
-t.test('deduplication answers with tokens of other callers unless a setting forbids it', async (t) => {
+t.test('deduplication answers with tokens of other callers unless a setting forbids this', async (t) => {
   for (const [way, ask] of Object.entries(WAYS))
     for (const who of ['page', 'backend', 'session'] as const) {
       const vault = await open()
       const key = vault.keys[who]
       const told = await ask(vault, key)
-      t.strictSame([told.id, isDuplicate(told)], ['original', true], `${way} by ${who}: revealed by default`)
+      t.strictSame(
+        [told.id, isDuplicate(told)],
+        ['original', true],
+        `${way} by ${who}: by default the answer reveals the token`,
+      )
       const hidden = ['data', 'mask', 'metadata', 'search_indexes', 'fingerprint_expression']
       t.notOk(
         hidden.some((name) => name in told),
@@ -79,31 +83,34 @@ t.test('deduplication answers with tokens of other callers unless a setting forb
       )
       await setSetting(vault.app, 'deduplicate.reveals_existing', 'false')
       const made = await ask(vault, key)
-      t.not(made.id, 'original', `${way} by ${who}: not revealed`)
+      t.not(made.id, 'original', `${way} by ${who}: with the setting the answer does not reveal the token`)
       t.notOk(isDuplicate(made))
-      // For a caller who may read the first token, a second token must be its duplicate. Otherwise the answer reveals
-      // the original.
+      // If the caller may read the first token, the second token must be a duplicate of that token. If not, the answer
+      // would reveal the original.
       const again = await ask(vault, key)
-      t.equal(isDuplicate(again), who !== 'page', `${way} by ${who}: the caller's own token is a duplicate`)
+      t.equal(isDuplicate(again), who !== 'page', `${way} by ${who}: a token of the caller is a duplicate`)
       if (who !== 'page') t.equal(again.id, made.id)
       await vault.app.close()
     }
 })
 
-t.test('unlinking refuses linked and unlinked tokens alike if the caller may not delete them', async (t) => {
-  const { app, ask, statusOf, createApplication } = await openTestVault()
-  t.teardown(() => app.close())
-  const permissions: Permission[] = ['token:delete', 'token:read']
-  const rules = [{ priority: 1, container: OWN, transform: 'mask' as const, permissions }]
-  const { key } = await createApplication('private', { rules })
-  for (const id of ['one', 'two', 'three'])
-    await ask('token create', { id, type: 'token', data: id, containers: [FOREIGN] })
-  await ask('token link', { parent_id: 'one', child_id: 'two' })
-  for (const child_id of ['two', 'three']) {
-    const link = { parent_id: 'one', child_id }
-    t.equal(await statusOf(() => authenticate(app, key), 'token unlink', link), 403, child_id)
-  }
-})
+t.test(
+  'if the caller may not delete two tokens, unlink refuses linked and unlinked tokens in the same way',
+  async (t) => {
+    const { app, ask, statusOf, createApplication } = await openTestVault()
+    t.teardown(() => app.close())
+    const permissions: Permission[] = ['token:delete', 'token:read']
+    const rules = [{ priority: 1, container: OWN, transform: 'mask' as const, permissions }]
+    const { key } = await createApplication('private', { rules })
+    for (const id of ['one', 'two', 'three'])
+      await ask('token create', { id, type: 'token', data: id, containers: [FOREIGN] })
+    await ask('token link', { parent_id: 'one', child_id: 'two' })
+    for (const child_id of ['two', 'three']) {
+      const link = { parent_id: 'one', child_id }
+      t.equal(await statusOf(() => authenticate(app, key), 'token unlink', link), 403, child_id)
+    }
+  },
+)
 
 t.test('a duplicate becomes a child only if the caller may read it', async (t) => {
   const { app, ask, statusOf, keys } = await open()

@@ -1,6 +1,6 @@
 /**
- * All calls, the permissions that they require, and one valid and several invalid inputs of each. Written by hand, so
- * that it is independent of the registry.
+ * All calls, the permissions that they require, and for each call one valid and several invalid inputs. This table is
+ * written by hand, so that it is independent of the registry.
  */
 import { formatRequest } from '../../src/client/format-request.js'
 import type { ApplicationType, Permission } from '../../src/domain/access/permissions.js'
@@ -12,7 +12,7 @@ import { registry } from '../../src/operations/all.js'
 import { handlerOf } from '../support/service.js'
 import type { TestVault } from '../support/test-vault.js'
 
-/** The calls of a noun that can be created, listed, read, replaced and deleted. */
+/** The calls of a noun whose records can be created, listed, read, replaced and deleted. */
 const crudCalls = (path: string, noun: string) => ({
   [`${noun}:create`]: [`POST ${path}`],
   [`${noun}:read`]: [`GET ${path}`, `GET ${path}/{id}`],
@@ -23,7 +23,10 @@ const KEYS = '/applications/{application_id}/keys'
 const INVITATIONS = '/tenants/self/invitations'
 const LINK = '/tokens/{parent_id}/children/{child_id}'
 
-/** Calls by the permissions that they require, separated by spaces. A key may recur in another object. */
+/**
+ * The calls, grouped by the permissions that they require. A key has permissions separated by spaces, and may occur in
+ * several objects.
+ */
 const CALLS: Record<string, string[]>[] = [
   {
     '': [
@@ -67,7 +70,7 @@ const CALLS: Record<string, string[]>[] = [
   { 'token:use reactor:invoke': ['GET /reactors/{id}/results/{request_id}'] },
 ]
 
-/** Every call with the permissions that it requires. */
+/** The permissions that each call requires. */
 export const NEEDED: Record<string, Permission[]> = Object.fromEntries(
   CALLS.flatMap(Object.entries<string[]>).flatMap(([permissions, calls]) =>
     calls.map((call) => [call, permissions.split(' ').filter(Boolean) as Permission[]]),
@@ -87,7 +90,7 @@ export const NEEDS_ONE = [
   'GET /webhooks/event-types',
 ]
 
-/** The calls that only the key of an application of this type may make, and no session. */
+/** The calls that only the key of an application of this type may make. A session may not make them. */
 export const ONLY_FOR: Record<string, ApplicationType> = {
   'POST /sessions': 'public',
   'POST /sessions/authorize': 'private',
@@ -96,22 +99,24 @@ export const ONLY_FOR: Record<string, ApplicationType> = {
 export type Input = Record<string, unknown>
 
 /**
- * How to make a valid request of a call and how to make it invalid: inputs that are merged into the good one. `$name`
- * stands for the id of a record that `populate` (`matrix.test.ts`) has made.
+ * How to make a valid request of a call, and how to make it invalid. The other inputs are merged into `good`. `$name`
+ * stands for the id of a record that `populate` in `matrix.test.ts` has made.
  */
 export interface FaultyInputs {
   /** Default: each parameter of the path is the id of a record of the noun that `populate` has made. */
   good?: Input
-  /** Each of these is invalid, whatever is stored. */
+  /** Each of these inputs is invalid, whatever the vault contains. */
   input?: Input[]
   /** Default for a path with parameters: an unknown id as its last parameter. */
   missing?: Input
-  /** Valid, but forbidden by the containers of the caller's rules or by the caller's type. */
+  /**
+   * Valid inputs that are forbidden because of the containers of the caller's rules or because of the caller's type.
+   */
   forbidden?: Input
   conflict?: Input
 }
 
-/** Each input below violates another rule of the schema or of the check after it. */
+/** Each of the inputs below breaks a different rule of the schema, or of the check that follows the schema. */
 const PAGE = [{ size: 0 }]
 const CREATE = { type: 'token', data: 'new', containers: ['/open/'] }
 const WRONG_TOKENS = [
@@ -269,7 +274,7 @@ export function serve({ app }: TestVault): Handler {
   return handlerOf(completeService(service))
 }
 
-/** The parts of a request besides its input. `filler` follows the body, and `suffix` follows the address. */
+/** The parts of a request other than its input. `filler` is appended to the body, and `suffix` to the address. */
 export type Sent = { key: string | undefined; type?: string; filler?: string; suffix?: string }
 
 export function toRequest(

@@ -1,4 +1,4 @@
-/** A conversion of a token intent changes a duplicate only if the caller may update that token. */
+/** The conversion of a token intent changes a duplicate only if the caller may update that token. */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault } from '../support/test-vault.js'
@@ -6,7 +6,7 @@ import { openTestVault } from '../support/test-vault.js'
 const CONTAINER = '/victims/'
 const VICTIM = { name: 'Ada', ssn: '078-05-1120' }
 const FINGERPRINT = 'customer 42'
-/** Null removes the property from the token into which the data is merged. */
+/** The data is merged into a token. Null removes the property from that token. */
 const ATTACK = { name: 'Mallory', ssn: null }
 
 interface Answer {
@@ -20,7 +20,7 @@ async function open() {
   const vault = await openTestVault()
   const { ask } = vault
   const about = { data: VICTIM, containers: [CONTAINER], metadata: { owner: 'Ada' } }
-  // Both tokens have the fingerprint of the attack, through their own expressions.
+  // Both tokens have the fingerprint of the attacker's intent, each through its own expression.
   await ask('token create', {
     id: 'other-1',
     type: 'token',
@@ -29,7 +29,7 @@ async function open() {
   })
   const createIntent = async (data: unknown = ATTACK) =>
     (await ask('intent create', { type: 'token', data })) as { id: string }
-  /** A token request that makes a new intent a duplicate of the victim. */
+  /** Returns a token request for a new intent that is a duplicate of the victim's token. */
   const attack = async (data?: unknown) => ({
     token_intent_id: (await createIntent(data)).id,
     deduplicate_token: true,
@@ -42,7 +42,7 @@ async function open() {
   return { ...vault, attack, createIntent, keyWith }
 }
 
-/** Ways to request the token with the key of an application. */
+/** The ways to request the token with the key of an application. */
 const WAYS: Record<string, (vault: Vault, key: string, request: object) => Promise<Answer>> = {
   create: async ({ askAs }, key, request) => await askAs(key, 'token create', request as never),
   tokenize: async ({ askAs }, key, request) =>
@@ -64,7 +64,7 @@ async function createReactor({ ask }: Vault, application?: { id: string }) {
   return (await ask('reactor create', { name: 'r', formula: { id }, application })) as { id: string }
 }
 
-/** Reads the victim as the owner, without logging the read. */
+/** Reads the victim's token as the owner, without logging the read. */
 async function victimOf({ ask }: Vault) {
   const { data, metadata, modified_at } = await ask('token get', { id: 'other-1' })
   return { data, metadata, isModified: modified_at !== undefined }
@@ -77,15 +77,15 @@ async function logsOf({ ask }: Vault) {
   return data.map(({ operation }) => operation)
 }
 
-t.test('without token:update a conversion returns its duplicate and changes nothing', async (t) => {
+t.test('without token:update, a conversion returns the duplicate and changes nothing', async (t) => {
   for (const [way, ask] of Object.entries(WAYS)) {
     const vault = await open()
     const key = await vault.keyWith('token:create', 'token:read')
     const request = await vault.attack(VICTIM)
     const answer = await ask(vault, key, request)
-    t.match(answer, { id: 'other-1', _extras: { deduplicated: true } }, `${way}: the duplicate`)
+    t.match(answer, { id: 'other-1', _extras: { deduplicated: true } }, `${way}: the answer is the duplicate`)
     if (way !== 'import') t.equal(answer._extras?.deduplication_behavior, 'read_existing', way)
-    t.strictSame(await logsOf(vault), ['read', 'create'], `${way}: no update in the log`)
+    t.strictSame(await logsOf(vault), ['read', 'create'], `${way}: the log has no update`)
     t.strictSame(await victimOf(vault), UNCHANGED, `${way}: unchanged`)
     const intent = { id: request.token_intent_id }
     await t.rejects(vault.ask('intent get', intent), { code: 'not_found' }, `${way}: converted`)
@@ -93,7 +93,7 @@ t.test('without token:update a conversion returns its duplicate and changes noth
   }
 })
 
-t.test('with token:update a conversion updates its duplicate', async (t) => {
+t.test('with token:update, a conversion updates its duplicate', async (t) => {
   for (const [way, ask] of Object.entries(WAYS)) {
     const vault = await open()
     const key = await vault.keyWith('token:create', 'token:read', 'token:update')
@@ -140,7 +140,7 @@ t.test('a session changes only tokens that its rules include', async (t) => {
 })
 
 t.test(
-  'a reactor that tokenizes its argument updates with the rights of its application or its caller',
+  'a reactor that tokenizes its argument updates with the rights of its application, or of its caller if it has none',
   async (t) => {
     const vault = await open()
     const { app, askAs, attack, createApplication, keyWith } = vault
@@ -152,44 +152,56 @@ t.test(
     }
     const unbound = await createReactor(vault)
     const unchanged = { id: 'other-1', _extras: { deduplication_behavior: 'read_existing' } }
-    t.match(await react(unbound.id, invoking), unchanged, 'with the rights of the caller')
+    t.match(await react(unbound.id, invoking), unchanged, 'an unbound reactor has the rights of the caller')
     const maker = await createApplication('private', { permissions: ['token:create', 'token:read'] })
     const bound = await createReactor(vault, maker)
     const updating = await keyWith('reactor:invoke', 'token:update')
     t.match(
       await react(bound.id, updating),
       unchanged,
-      "with the rights of the application, whatever the caller's rights are",
+      'a bound reactor has the rights of its application, whatever the rights of the caller are',
     )
     t.strictSame(await victimOf(vault), UNCHANGED)
     const updater = await createApplication('private', { permissions: ['token:update'] })
     const changing = await createReactor(vault, updater)
     const changed = { id: 'other-1', _extras: { deduplication_behavior: 'update_existing' } }
-    t.match(await react(changing.id, invoking), changed, 'with an application that may update')
+    t.match(
+      await react(changing.id, invoking),
+      changed,
+      'a reactor whose application may update changes the token',
+    )
     t.strictSame((await victimOf(vault)).data, { ...VICTIM, name: 'Grace' })
   },
 )
 
-t.test('an expression that the caller chose makes no duplicate of a token', async (t) => {
-  const vault = await open()
-  const { app, ask, askAs, createIntent, keyWith } = vault
-  t.teardown(() => app.close())
-  const number = '4242424242424242'
-  const card = { type: 'card', data: { number, expiration_month: 1, expiration_year: 2040, cvc: '999' } }
-  await ask('token create', { id: 'card-1', ...card })
-  const key = await keyWith('token:create', 'token:update')
-  const other = { number: '5555555555554444', expiration_month: 2, expiration_year: 2041 }
-  const { id: token_intent_id } = (await ask('intent create', { type: 'card', data: other })) as Answer
-  const asked = { token_intent_id, deduplicate_token: true, fingerprint_expression: number }
-  const made = (await askAs(key, 'token create', asked)) as Answer
-  t.not(made.id, 'card-1', 'a new token')
-  t.equal(made._extras?.deduplicated, false)
-  t.strictSame((await ask('token get', { id: 'card-1' })).data, card.data)
-  // The expression of this token has no result for the data of the intent.
-  const of = { type: 'token', containers: [CONTAINER] }
-  await ask('token create', { id: 'named', ...of, data: { n: 'x' }, fingerprint_expression: '{{ data.n }}' })
-  const { id } = await createIntent({ m: 'y' })
-  const more = { ...asked, token_intent_id: id, containers: [CONTAINER], fingerprint_expression: 'x' }
-  t.not(((await askAs(key, 'token create', more)) as Answer).id, 'named')
-  t.strictSame((await ask('token get', { id: 'named' })).data, { n: 'x' })
-})
+t.test(
+  'a caller cannot choose an expression that makes a new token a duplicate of another token',
+  async (t) => {
+    const vault = await open()
+    const { app, ask, askAs, createIntent, keyWith } = vault
+    t.teardown(() => app.close())
+    const number = '4242424242424242'
+    const card = { type: 'card', data: { number, expiration_month: 1, expiration_year: 2040, cvc: '999' } }
+    await ask('token create', { id: 'card-1', ...card })
+    const key = await keyWith('token:create', 'token:update')
+    const other = { number: '5555555555554444', expiration_month: 2, expiration_year: 2041 }
+    const { id: token_intent_id } = (await ask('intent create', { type: 'card', data: other })) as Answer
+    const asked = { token_intent_id, deduplicate_token: true, fingerprint_expression: number }
+    const made = (await askAs(key, 'token create', asked)) as Answer
+    t.not(made.id, 'card-1', 'the request creates a new token')
+    t.equal(made._extras?.deduplicated, false)
+    t.strictSame((await ask('token get', { id: 'card-1' })).data, card.data)
+    // The expression of this token has no result for the data of the intent.
+    const of = { type: 'token', containers: [CONTAINER] }
+    await ask('token create', {
+      id: 'named',
+      ...of,
+      data: { n: 'x' },
+      fingerprint_expression: '{{ data.n }}',
+    })
+    const { id } = await createIntent({ m: 'y' })
+    const more = { ...asked, token_intent_id: id, containers: [CONTAINER], fingerprint_expression: 'x' }
+    t.not(((await askAs(key, 'token create', more)) as Answer).id, 'named')
+    t.strictSame((await ask('token get', { id: 'named' })).data, { n: 'x' })
+  },
+)

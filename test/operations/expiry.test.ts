@@ -1,6 +1,6 @@
 /**
- * Expired tokens disappear from reads at once and from the disk with the next sweep. The log and the usage report
- * keep them.
+ * Expired tokens disappear from reads at once, and from the disk at the next sweep. The log and the usage report keep
+ * their records of them.
  */
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
@@ -20,8 +20,8 @@ t.test('an expired token is purged with its links, and its expiry is logged', as
   }
   t.equal(await app.sweep(), 0, 'nothing has expired yet')
   clock.now += HOUR_MS
-  t.equal((await ask('token list')).pagination.total_items, 2, 'reads hide it at once')
-  t.equal((await app.store.read((reader) => reader.findExpired(9))).length, 2, 'the disk still has it')
+  t.equal((await ask('token list')).pagination.total_items, 2, 'reads hide the token at once')
+  t.equal((await app.store.read((reader) => reader.findExpired(9))).length, 2, 'the disk still has the token')
   await ask('token create', { id: 'again', type: 'token', data: 'new' })
   t.equal(await app.sweep(), 1)
   t.strictSame(await app.store.read((reader) => reader.findExpired(9)), [])
@@ -41,7 +41,7 @@ t.test('an expired token is purged with its links, and its expiry is logged', as
   })
 })
 
-t.test('a token intent expires after the time of the setting, and its expiry is logged', async (t) => {
+t.test('a token intent expires after the time in the setting, and its expiry is logged', async (t) => {
   const { app, ask, clock } = await openTestVault()
   for (const wrong of ['0h', '49h', '90m'])
     await t.rejects(setSetting(app, 'token_intents.ttl', wrong), /whole hours from 1h to 48h/, wrong)
@@ -58,7 +58,7 @@ t.test('a token intent expires after the time of the setting, and its expiry is 
   t.match(data[0], { message: 'Token intent expired', entity_type: 'token_intent', actor_type: 'system' })
 })
 
-t.test('one of two concurrent conversions of an intent succeeds', async (t) => {
+t.test('of two concurrent conversions of an intent, one succeeds', async (t) => {
   const { app, ask, settle } = await openTestVault()
   const { id } = await ask('intent create', { type: 'token', data: 'once' })
   const owner = async () => ownerCaller(1, app.createUuid(), { reveal: false })
@@ -82,7 +82,7 @@ t.test('a sweep purges expired tokens of every tenant', async (t) => {
   t.equal(first.data.filter(({ message }) => message === 'Token expired').length, 450)
 })
 
-t.test('no log record is dropped for an hour after a jump of the clock', async (t) => {
+t.test('no log record is dropped within an hour after a jump of the clock', async (t) => {
   const { app, ask, clock } = await openTestVault()
   await ask('config set', { name: 'logs.keep', value: '2d' })
   await ask('token tokenize', { payload: Array.from({ length: 100 }, (_, index) => `text ${index}`) })
@@ -94,7 +94,8 @@ t.test('no log record is dropped for an hour after a jump of the clock', async (
   await app.sweep()
   t.equal(await count(), before)
   clock.now += 1
-  // PostgreSQL puts entries into blocks, which can be dropped, shortly after their commit.
+  // Over PostgreSQL, entries can be dropped only after they were moved to blocks. This happens shortly after their
+  // commit.
   for (let tries = 0; (await count()) >= before - 50; tries++) {
     if (tries === 100) throw new Error(`${await count()} of ${before} records are left`)
     await setTimeout(20)
@@ -102,30 +103,33 @@ t.test('no log record is dropped for an hour after a jump of the clock', async (
   }
 })
 
-t.test('the usage report keeps the last creation of a type after a purge or a new creation', async (t) => {
-  const { app, ask, clock } = await openTestVault()
-  t.teardown(() => app.close())
-  const dateIn = (ms: number) => new Date(clock.now + ms).toISOString().replace('Z', '+00:00')
-  const create = (id: string, hours: number) =>
-    ask('token create', { id, type: 'token', data: id, expires_at: dateIn(hours * HOUR_MS) })
-  const pass = async (hours: number) => {
-    for (let hour = 0; hour < hours; hour++) {
-      clock.now += HOUR_MS
-      await app.sweep()
+t.test(
+  'the usage report keeps the time of the last creation of a type after a purge and after a new creation',
+  async (t) => {
+    const { app, ask, clock } = await openTestVault()
+    t.teardown(() => app.close())
+    const dateIn = (ms: number) => new Date(clock.now + ms).toISOString().replace('Z', '+00:00')
+    const create = (id: string, hours: number) =>
+      ask('token create', { id, type: 'token', data: id, expires_at: dateIn(hours * HOUR_MS) })
+    const pass = async (hours: number) => {
+      for (let hour = 0; hour < hours; hour++) {
+        clock.now += HOUR_MS
+        await app.sweep()
+      }
     }
-  }
-  const report = async () => (await ask('tenant usage')).token_report
-  await create('one', 2)
-  const first = dateIn(0)
-  await pass(4)
-  t.match(await report(), { metrics_by_type: { token: { count: 0, last_created_at: first } } })
-  await create('two', 1000)
-  clock.now += 1000
-  await create('one', 2)
-  const last = dateIn(0)
-  clock.now += 3 * HOUR_MS
-  const token = { count: 1, last_created_at: last }
-  t.match(await report(), { metrics_by_type: { token }, monthly_active_tokens: 2 })
-  await pass(1)
-  t.match(await report(), { metrics_by_type: { token }, monthly_active_tokens: 2 })
-})
+    const report = async () => (await ask('tenant usage')).token_report
+    await create('one', 2)
+    const first = dateIn(0)
+    await pass(4)
+    t.match(await report(), { metrics_by_type: { token: { count: 0, last_created_at: first } } })
+    await create('two', 1000)
+    clock.now += 1000
+    await create('one', 2)
+    const last = dateIn(0)
+    clock.now += 3 * HOUR_MS
+    const token = { count: 1, last_created_at: last }
+    t.match(await report(), { metrics_by_type: { token }, monthly_active_tokens: 2 })
+    await pass(1)
+    t.match(await report(), { metrics_by_type: { token }, monthly_active_tokens: 2 })
+  },
+)

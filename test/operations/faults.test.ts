@@ -1,24 +1,32 @@
-/** A response names all faults of an input. Faults of a patch come after the check of its containers. */
+/** A response names all faults of an input. A patch is checked for faults only after its containers were checked. */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault } from '../support/test-vault.js'
 import type { Input } from './documented.js'
 
-t.test('access to old and new containers of a token is checked before the patch is validated', async (t) => {
-  const { app, ask, askAs, createApplication } = await openTestVault()
-  t.teardown(() => app.close())
-  for (const id of ['open', 'closed'])
-    await ask('token create', { id, type: 'card_number', data: '4242424242424242', containers: [`/${id}/`] })
-  const permissions: Permission[] = ['token:update']
-  const rules = [{ priority: 1, container: '/open/', transform: 'reveal' as const, permissions }]
-  const { key } = await createApplication('private', { rules })
-  const patch = (input: Input) => askAs(key, 'token update', { data: 'no number', ...input })
-  await t.rejects(patch({ id: 'open' }), { code: 'validation' })
-  await t.rejects(patch({ id: 'open', containers: ['/closed/'] }), { code: 'forbidden' })
-  await t.rejects(patch({ id: 'closed' }), { code: 'forbidden' })
-})
+t.test(
+  'access to the old and new containers of a token is checked before the patch is validated',
+  async (t) => {
+    const { app, ask, askAs, createApplication } = await openTestVault()
+    t.teardown(() => app.close())
+    for (const id of ['open', 'closed'])
+      await ask('token create', {
+        id,
+        type: 'card_number',
+        data: '4242424242424242',
+        containers: [`/${id}/`],
+      })
+    const permissions: Permission[] = ['token:update']
+    const rules = [{ priority: 1, container: '/open/', transform: 'reveal' as const, permissions }]
+    const { key } = await createApplication('private', { rules })
+    const patch = (input: Input) => askAs(key, 'token update', { data: 'no number', ...input })
+    await t.rejects(patch({ id: 'open' }), { code: 'validation' })
+    await t.rejects(patch({ id: 'open', containers: ['/closed/'] }), { code: 'forbidden' })
+    await t.rejects(patch({ id: 'closed' }), { code: 'forbidden' })
+  },
+)
 
-/** Operation, input, and every property that the response names. */
+/** The operation, its input, and every property that the response must name. */
 const COMPLAINTS: [name: string, input: Input, paths: string][] = [
   [
     'token create',
@@ -77,7 +85,7 @@ const COMPLAINTS: [name: string, input: Input, paths: string][] = [
   ['reactor react', { id: 'unknown', args: { a: '{{', b: ['{{ x | nope }}'] } }, 'args.a args.b[0]'],
 ]
 
-t.test('a response names up to a hundred faults of an input', async (t) => {
+t.test('a response names at most a hundred faults of an input', async (t) => {
   const { app, textOf } = await openTestVault()
   t.teardown(() => app.close())
   const complaintsOf = async (name: string, input: Input) => {

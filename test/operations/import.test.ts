@@ -1,4 +1,4 @@
-/** Batches of `token import`: which rows are created or refused, and what is recorded of a run. */
+/** Batches of `token import`: which rows are created or refused, and what the vault records about a run. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { RowResult } from '../../src/operations/token/import.js'
@@ -44,7 +44,7 @@ t.test('each row of a batch is created, deduplicated or refused independently', 
   t.same(statuses(conversions), ['refused', 'created', 'refused'], 'an intent is kept if its row is refused')
 })
 
-t.test('the first refused row ends a batch in stop mode, and a dry run leaves nothing', async (t) => {
+t.test('in stop mode the first refused row ends a batch, and a dry run changes nothing', async (t) => {
   const { vault, send, count } = await open()
   t.teardown(() => vault.app.close())
   const rows = [row('a'), row('b', { id: 'x-1' }), row(null), row('c')]
@@ -82,7 +82,7 @@ t.test('a batch of a run is performed once, even if it is sent several times', a
   t.equal(await count(), 4)
 })
 
-t.test('rows need the permission for their containers', async (t) => {
+t.test('a row needs the permission for its containers', async (t) => {
   const { vault } = await open()
   t.teardown(() => vault.app.close())
   const rules = [{ priority: 1, container: '/a/', transform: 'mask', permissions: ['token:create'] }] as const

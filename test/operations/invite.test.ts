@@ -18,7 +18,7 @@ const members = async ({ ask }: TestVault, tenant?: string) => (await ask('membe
 const mailOf = ({ ask }: TestVault, id: string, tenant?: string) =>
   ask('invite outbox', { id }, tenant) as Promise<OutboxLetter>
 
-/** Returns the secret of the newest mail of the invitation. */
+/** Returns the secret in the newest mail of the invitation. */
 async function secretOf(vault: TestVault, id: string, tenant?: string): Promise<string> {
   return new URL((await mailOf(vault, id, tenant)).link ?? 'x:').searchParams.get('token') ?? ''
 }
@@ -26,7 +26,7 @@ async function secretOf(vault: TestVault, id: string, tenant?: string): Promise<
 const accept = ({ app }: TestVault, secret: string, names = {}) =>
   acceptInvitation(app, { secret, names, traceId: 'trace' })
 
-/** Returns why the link is invalid, or `accepted`. */
+/** Returns the reason why the link is invalid, or `accepted`. */
 const outcomeOf = (work: Promise<unknown>) =>
   work.then(
     () => 'accepted',
@@ -36,41 +36,44 @@ const outcomeOf = (work: Promise<unknown>) =>
     },
   )
 
-t.test('accepting makes a member, deletes the invitation and invalidates the link', async (t) => {
-  const vault = await open(t)
-  const { id } = await invite(vault)
-  const secret = await secretOf(vault, id)
-  t.same(await inspectLink(vault.app, secret), {
-    tenantName: 'default',
-    email: 'ada@example.com',
-    expiresAt: '2030-01-18T12:00:00.000+00:00',
-  })
-  const outcome = await accept(vault, secret, { first_name: 'Ada', last_name: 'Lovelace' })
-  const [member, owner] = await members(vault)
-  t.equal(owner?.role, 'OWNER')
-  t.same(outcome, member)
-  const { id: userId, ...user } = member!.user
-  t.same(user, { email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' })
-  t.match(member, { role: 'ADMIN', created_by: userId, created_at: '2030-01-15T12:00:00.000+00:00' })
-  const forged = `${secret[0] === 'A' ? 'B' : 'A'}${secret.slice(1)}`
-  for (const guess of ['', forged, secret.toLowerCase(), `${secret}=`, secret.slice(1)])
-    t.equal(await outcomeOf(accept(vault, guess)), 'unknown', guess)
-  t.equal(await outcomeOf(accept(vault, secret)), 'used')
-  await t.rejects(inspectLink(vault.app, secret), { code: 'not_found', status: 410 })
-  await t.rejects(vault.ask('invite get', { id }), { code: 'not_found' })
-  t.equal((await mailOf(vault, id)).link, undefined, 'the secret is no longer stored')
-  t.match((await vault.ask('log list', {})).data.slice(0, 2), [
-    { entity_type: 'member', operation: 'create', message: 'Member created', actor_id: userId },
-    { entity_type: 'invitation', operation: 'update', message: 'Invitation accepted', actor_type: 'user' },
-  ])
-})
+t.test(
+  'accepting an invitation creates a member, deletes the invitation and invalidates the link',
+  async (t) => {
+    const vault = await open(t)
+    const { id } = await invite(vault)
+    const secret = await secretOf(vault, id)
+    t.same(await inspectLink(vault.app, secret), {
+      tenantName: 'default',
+      email: 'ada@example.com',
+      expiresAt: '2030-01-18T12:00:00.000+00:00',
+    })
+    const outcome = await accept(vault, secret, { first_name: 'Ada', last_name: 'Lovelace' })
+    const [member, owner] = await members(vault)
+    t.equal(owner?.role, 'OWNER')
+    t.same(outcome, member)
+    const { id: userId, ...user } = member!.user
+    t.same(user, { email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' })
+    t.match(member, { role: 'ADMIN', created_by: userId, created_at: '2030-01-15T12:00:00.000+00:00' })
+    const forged = `${secret[0] === 'A' ? 'B' : 'A'}${secret.slice(1)}`
+    for (const guess of ['', forged, secret.toLowerCase(), `${secret}=`, secret.slice(1)])
+      t.equal(await outcomeOf(accept(vault, guess)), 'unknown', guess)
+    t.equal(await outcomeOf(accept(vault, secret)), 'used')
+    await t.rejects(inspectLink(vault.app, secret), { code: 'not_found', status: 410 })
+    await t.rejects(vault.ask('invite get', { id }), { code: 'not_found' })
+    t.equal((await mailOf(vault, id)).link, undefined, 'the secret is no longer stored')
+    t.match((await vault.ask('log list', {})).data.slice(0, 2), [
+      { entity_type: 'member', operation: 'create', message: 'Member created', actor_id: userId },
+      { entity_type: 'invitation', operation: 'update', message: 'Invitation accepted', actor_type: 'user' },
+    ])
+  },
+)
 
 t.test('a member gets the role of the invitation, and each change of the role is logged', async (t) => {
   const vault = await open(t)
   const { id: invited } = await vault.ask('invite create', { email: 'ada@example.com', role: 'READ_ONLY' })
   await vault.ask('invite resend', { id: invited })
   const { id, role } = await accept(vault, await secretOf(vault, invited))
-  t.equal(role, 'READ_ONLY', 'also after the invitation was sent again')
+  t.equal(role, 'READ_ONLY', 'the role is the same after the invitation was sent again')
   const editor = await vault.createApplication('management', { permissions: ['tenant:member:update'] })
   const handle = createHandler(vault.app)
   const put = async (type: string | undefined, body: unknown) => {
@@ -88,23 +91,30 @@ t.test('a member gets the role of the invitation, and each change of the role is
   t.match(logs.data[0], { operation: 'update', message: 'Member updated', actor_id: editor.id })
 })
 
-t.test('a present member cannot be invited again in any spelling, and a removed member can', async (t) => {
-  const vault = await open(t)
-  const [first, second] = [await invite(vault), await invite(vault)]
-  const spare = await secretOf(vault, second.id)
-  await accept(vault, await secretOf(vault, first.id))
-  await t.rejects(invite(vault, 'ADA@example.com'), { code: 'conflict', status: 409 })
-  await t.rejects(vault.ask('invite resend', { id: second.id }), { code: 'conflict' })
-  t.equal(await outcomeOf(accept(vault, spare)), 'member', 'another link of the member changes nothing')
-  const [member] = await members(vault)
-  await vault.ask('member delete', { id: member!.id })
-  t.equal((await members(vault)).length, 1)
-  t.equal(await outcomeOf(accept(vault, spare)), 'accepted', 'the second invitation was not used before')
-  const [again] = await members(vault)
-  t.not(again!.id, member!.id)
-})
+t.test(
+  'a current member cannot be invited again in any spelling of the address, and a former member can',
+  async (t) => {
+    const vault = await open(t)
+    const [first, second] = [await invite(vault), await invite(vault)]
+    const spare = await secretOf(vault, second.id)
+    await accept(vault, await secretOf(vault, first.id))
+    await t.rejects(invite(vault, 'ADA@example.com'), { code: 'conflict', status: 409 })
+    await t.rejects(vault.ask('invite resend', { id: second.id }), { code: 'conflict' })
+    t.equal(await outcomeOf(accept(vault, spare)), 'member', 'another link for the member changes nothing')
+    const [member] = await members(vault)
+    await vault.ask('member delete', { id: member!.id })
+    t.equal((await members(vault)).length, 1)
+    t.equal(
+      await outcomeOf(accept(vault, spare)),
+      'accepted',
+      'the second invitation can still be accepted, because it was not used',
+    )
+    const [again] = await members(vault)
+    t.not(again!.id, member!.id)
+  },
+)
 
-t.test('a person is one user in all tenants, and is deleted with the last membership', async (t) => {
+t.test('a person is one user in all tenants, and is deleted with their last membership', async (t) => {
   const vault = await open(t)
   const other = await vault.createTenant('other')
   await accept(vault, await secretOf(vault, (await invite(vault)).id), { first_name: 'Ada' })
@@ -116,7 +126,7 @@ t.test('a person is one user in all tenants, and is deleted with the last member
   t.match(
     there!.user,
     { email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' },
-    'known names are kept',
+    'the known name of the user is kept',
   )
   t.equal(there!.tenant_id, other)
   const userOf = () => vault.app.store.read((reader) => reader.get('user', 0, here!.user.id))
@@ -142,7 +152,7 @@ t.test('deleting a tenant deletes its members, mail and links', async (t) => {
   })
 })
 
-t.test('the secret of a link is only in the mail, and its hash is stored', async (t) => {
+t.test('the secret of a link is only in the mail, and the vault stores only its hash', async (t) => {
   const vault = await open(t)
   const invitation = await invite(vault)
   const secret = await secretOf(vault, invitation.id)
@@ -156,7 +166,7 @@ t.test('the secret of a link is only in the mail, and its hash is stored', async
   t.match(JSON.stringify(stored[0]), /"link":"[0-9a-f]{64}"/)
 })
 
-t.test('the secret of a link cannot begin like an option', (t) => {
+t.test('the secret of a link never begins like a command-line option', (t) => {
   const draws = [0xfb, 0xf8, 0x00]
   const secret = randomSecret({ bytes: (count) => new Uint8Array(count).fill(draws.shift()!) })
   t.equal(secret, 'A'.repeat(43))

@@ -1,6 +1,6 @@
 /**
- * Performs every operation as every kind of caller, with every fault, every pair of faults and ids of another tenant.
- * The requests are generated from the registry, and the expected statuses from `documented.ts`.
+ * Performs every operation as every kind of caller, with every fault, with every pair of faults, and with ids of
+ * another tenant. The requests are generated from the registry. The expected statuses come from `documented.ts`.
  */
 
 import t, { type Test } from 'tap'
@@ -35,7 +35,7 @@ const TYPES: ApplicationType[] = ['public', 'private', 'management']
 
 // ---------------------------------------------------------------- callers
 
-/** A key and its rights. Without `permissions` the key is invalid. */
+/** A key and its rights. A key without `permissions` is invalid. */
 interface Holder {
   name: string
   key?: string
@@ -66,13 +66,13 @@ async function createHolders(vault: TestVault): Promise<Holder[]> {
       })
     const all = permissionsOf(type)
     const idle = allPermissionsOf(type).filter((each) => !all.includes(each))
-    t.ok(idle.length >= 31, `${idle.length} permissions without effect`)
+    t.ok(idle.length >= 31, `${idle.length} permissions have no effect`)
     await create([], { permissions: idle })
     await create(all)
     for (const permission of all) {
       const permissions = [permission]
       await create(permissions)
-      // A rule grants what a plain permission grants; applications of type management have no rules.
+      // A rule grants what a plain permission grants. Applications of the type `management` cannot have rules.
       const rules = [{ priority: 1, container: '/', transform: 'mask', permissions }]
       if (type !== 'management') await create(permissions, { rules })
     }
@@ -80,7 +80,10 @@ async function createHolders(vault: TestVault): Promise<Holder[]> {
   return [...holders, ...(await createSessions(vault))]
 }
 
-/** Sessions of a public application, authorized by a private one. Both have all permissions of their types. */
+/**
+ * Sessions of a public application that a private application authorizes. Both applications have all permissions of
+ * their types.
+ */
 async function createSessions({ createApplication, askAs }: TestVault): Promise<Holder[]> {
   const page = await createApplication('public', { permissions: permissionsOf('public') })
   const backend = await createApplication('private', { permissions: permissionsOf('private') })
@@ -98,7 +101,7 @@ async function createSessions({ createApplication, askAs }: TestVault): Promise<
   return [await create('session, not authorized', []), ...sessions]
 }
 
-/** Whether the documentation allows the holder to call `route`. */
+/** Returns whether the documentation allows the holder to call `route`. */
 function mayCall(route: string, { permissions = [], type }: Holder): boolean {
   const needed = NEEDED[route] ?? []
   const held = needed.filter((permission) => permissions.includes(permission))
@@ -113,7 +116,7 @@ interface Side {
   keys: Record<'tokens' | 'rest', { all: string; none: string }> & { public: string }
   /** The ids that replace `$name` in inputs. */
   ids: Record<string, string>
-  /** Texts that only this tenant has: random ids, keys, fingerprints. */
+  /** Texts that only this tenant has: random ids, keys and fingerprints. */
   own: string[]
 }
 
@@ -194,7 +197,7 @@ async function openTwo(t: Test) {
   return { vault, handler: serve(vault), ours, theirs }
 }
 
-/** Everything that the owner can read of a tenant, except its log, because reading adds to it. */
+/** Returns everything that the owner can read of a tenant. The log is left out, because reading adds to the log. */
 async function describe({ ask }: TestVault, { name: tenant }: Side): Promise<string> {
   const seen: unknown[] = [await ask('token children', { parent_id: 'open' }, tenant)]
   for (const { name, endpoint } of registry.routed)
@@ -205,7 +208,10 @@ async function describe({ ask }: TestVault, { name: tenant }: Side): Promise<str
 
 // ---------------------------------------------------------------- the rows
 
-/** The status of each fault. If a request has several faults, the first one in this order is answered. */
+/**
+ * The status of each fault. If a request has several faults, the response has the status of the first of them in this
+ * order.
+ */
 const STATUSES = {
   key: 401,
   permission: 403,
@@ -227,16 +233,19 @@ interface World {
   holders: Holder[]
 }
 
-/** A request, its description and its expected status. `passes`: neither 401 nor 403. */
+/** A request, its description and its expected status. `passes` means any status except 401 and 403. */
 interface Row {
   about: string
   input: Input
-  /** `owner`: the owner of the vault, without HTTP. */
+  /** `owner`: the owner of the vault performs the operation, without HTTP. */
   sent: Sent | 'owner'
   status: number | 'passes' | 'any'
 }
 
-/** Makes the path invalid if it ends in an id, and otherwise the query. */
+/**
+ * Returns a suffix that makes the request unreadable: in its path if the path ends in an id, and otherwise in its
+ * query.
+ */
 const unreadableIn = ({ endpoint }: RoutedOperation) => (endpoint.path.endsWith('}') ? '%zz' : '?%zz')
 
 const isRouted = (definition: RegisteredOperation): definition is RoutedOperation =>
@@ -251,7 +260,7 @@ function keysOf({ access: { permissions, keyOf } }: RoutedOperation, { keys }: S
 const fill = (input: Input, { ids }: Side): Input =>
   JSON.parse(JSON.stringify(input).replaceAll(/\$([a-z]+)/g, (_, name) => ids[name]!))
 
-/** An input that fits the schema and names nothing that exists. */
+/** Returns an input that fits the schema and refers to no existing record. */
 function sampleFor({ input, endpoint }: RegisteredOperation, id = 'unknown'): Input {
   const path = (endpoint?.parameters ?? []).map((name) => [name, id])
   return { ...(sampleOf(input) as Input), ...Object.fromEntries(path) }
@@ -259,7 +268,7 @@ function sampleFor({ input, endpoint }: RegisteredOperation, id = 'unknown'): In
 
 function* rowsOfHolders(definition: RegisteredOperation, { holders }: World): Generator<Row> {
   const input = sampleFor(definition)
-  // A request that succeeded would delete the tenant with the keys of the next holders.
+  // If this request succeeded, it would delete the tenant with the keys of the next holders.
   const suffix = definition.name === 'tenant delete' ? '?%zz' : ''
   for (const holder of holders) {
     const { key, permissions, name: about } = holder
@@ -281,7 +290,7 @@ function faultsOf(definition: RoutedOperation): Fault[] {
   })
 }
 
-/** A request with `faults`. `wrong` is its input fault, if it has one. */
+/** Returns a request with these faults. `wrong` is its input fault, if it has one. */
 function rowOf(
   definition: RoutedOperation,
   side: Side,
@@ -306,7 +315,7 @@ function rowOf(
   }
 }
 
-/** If a request has two faults, the earlier one is answered. */
+/** Requests with two faults. The response must be that of the earlier fault. */
 function* rowsOfFaults(definition: RoutedOperation, { ours }: World): Generator<Row> {
   const faults = faultsOf(definition)
   for (const [at, first] of faults.entries())
@@ -318,7 +327,7 @@ function* rowsOfFaults(definition: RoutedOperation, { ours }: World): Generator<
 }
 
 /**
- * Requests with the id of each record of the other tenant in each place, and lists that are filtered by these ids.
+ * Requests that have the id of each record of the other tenant in each place, and lists that are filtered by these ids.
  */
 function* rowsOfOthers(definition: RoutedOperation, { ours, theirs }: World): Generator<Row> {
   const {
@@ -330,7 +339,7 @@ function* rowsOfOthers(definition: RoutedOperation, { ours, theirs }: World): Ge
   const own = fill(good, ours)
   const all: Sent = { key: keysOf(definition, ours).all }
   const places = new Set([...endpoint.parameters, ...Object.keys(missing ?? {})])
-  // The rest of the input is valid, so only the foreign id can be refused.
+  // The rest of the input is valid, so only the id of the other tenant can be the reason for a refusal.
   for (const place of places)
     for (const [what, id] of Object.entries(theirs.ids))
       for (const sent of keyOf === undefined ? [all, 'owner' as const] : [all])
@@ -385,7 +394,7 @@ t.test('every operation is documented and requires the documented permissions', 
   t.ok(types.every((type) => TYPES.includes(type)))
 })
 
-/** Reading these is not logged. Deleting a tenant deletes its log. */
+/** These operations are not logged. The deletion of a tenant deletes the log too. */
 const UNLOGGED = [
   ...['app key list', 'app list', 'app permissions', 'app whoami', 'formula list', 'invite list'],
   ...['log entity-types', 'log list', 'member list', 'member roles', 'proxy list', 'reactor list'],
@@ -398,51 +407,54 @@ t.test('operations on entities and lists of tokens are logged, and other lists a
   t.same([...unlogged, 'reactor logs'].sort(), UNLOGGED)
 })
 
-t.test('each request is answered as documented, and reveals nothing of another tenant', async (t) => {
-  const two = await openTwo(t)
-  const world: World = { ...two, holders: await createHolders(two.vault) }
-  const { vault, ours, theirs } = world
-  t.notOk(
-    ours.own.some((text) => theirs.own.includes(text)),
-    'fingerprints of equal data differ between tenants',
-  )
-  await describe(vault, theirs)
-  const before = await describe(vault, theirs)
-  let count = 0
-  for (const definition of registry.operations.filter(
-    ({ access, endpoint }) => access.owner || endpoint !== undefined,
-  )) {
-    const wrong: string[] = []
-    const expected = new Set<Row['status']>()
-    for (const row of rowsOf(definition, world)) {
-      count++
-      expected.add(row.status)
-      const { status, text } = await ask(world, definition, row)
-      const passes = status !== 401 && status !== 403
-      const isRight = row.status === 'passes' ? passes : row.status === 'any' || row.status === status
-      if (!isRight || status >= 500 || theirs.own.some((own) => text.includes(own)))
-        wrong.push(`${row.about}: ${status}, not ${row.status}`)
-    }
-    t.strictSame(wrong, [], definition.name)
-    const some = isRouted(definition) ? [401, 403, 'passes'] : [401, 403]
-    t.ok(
-      some.every((status) => expected.has(status as Row['status'])),
-      `${definition.name}: ${[...expected]}`,
+t.test(
+  'each request is answered as documented, and the answer reveals nothing of another tenant',
+  async (t) => {
+    const two = await openTwo(t)
+    const world: World = { ...two, holders: await createHolders(two.vault) }
+    const { vault, ours, theirs } = world
+    t.notOk(
+      ours.own.some((text) => theirs.own.includes(text)),
+      'fingerprints of equal data differ between tenants',
     )
-  }
-  t.ok(count > 10_000, `${count} rows`)
-  for (const [method, path, status] of [
-    ['GET', '/nowhere/%zz?x=%zz', 404],
-    ['PUT', '/tokens/%zz?x=%zz', 405],
-  ] as const)
-    t.match(await world.handler(new Request(`http://localhost${path}`, { method })), { status })
-  t.equal(await describe(vault, theirs), before, 'nothing of the other tenant has changed')
-  for (const definition of registry.routed.filter(({ cli }) => cli?.confirmation === undefined)) {
-    if (definition.name === 'app whoami') continue
-    const { status } = await ask(world, definition, rowOf(definition, ours, [], ''))
-    t.ok(status < 300, `${definition.name} without any fault is ${status}`)
-  }
-})
+    await describe(vault, theirs)
+    const before = await describe(vault, theirs)
+    let count = 0
+    for (const definition of registry.operations.filter(
+      ({ access, endpoint }) => access.owner || endpoint !== undefined,
+    )) {
+      const wrong: string[] = []
+      const expected = new Set<Row['status']>()
+      for (const row of rowsOf(definition, world)) {
+        count++
+        expected.add(row.status)
+        const { status, text } = await ask(world, definition, row)
+        const passes = status !== 401 && status !== 403
+        const isRight = row.status === 'passes' ? passes : row.status === 'any' || row.status === status
+        if (!isRight || status >= 500 || theirs.own.some((own) => text.includes(own)))
+          wrong.push(`${row.about}: ${status}, not ${row.status}`)
+      }
+      t.strictSame(wrong, [], definition.name)
+      const some = isRouted(definition) ? [401, 403, 'passes'] : [401, 403]
+      t.ok(
+        some.every((status) => expected.has(status as Row['status'])),
+        `${definition.name}: ${[...expected]}`,
+      )
+    }
+    t.ok(count > 10_000, `${count} rows`)
+    for (const [method, path, status] of [
+      ['GET', '/nowhere/%zz?x=%zz', 404],
+      ['PUT', '/tokens/%zz?x=%zz', 405],
+    ] as const)
+      t.match(await world.handler(new Request(`http://localhost${path}`, { method })), { status })
+    t.equal(await describe(vault, theirs), before, 'the data of the other tenant has not changed')
+    for (const definition of registry.routed.filter(({ cli }) => cli?.confirmation === undefined)) {
+      if (definition.name === 'app whoami') continue
+      const { status } = await ask(world, definition, rowOf(definition, ours, [], ''))
+      t.ok(status < 300, `${definition.name} without any fault gets ${status}`)
+    }
+  },
+)
 
 t.test('creating records does not reveal what another tenant has', async (t) => {
   const { vault, ours, theirs } = await openTwo(t)
@@ -454,7 +466,7 @@ t.test('creating records does not reveal what another tenant has', async (t) => 
   t.match(await vault.askAs(ours.keys.rest.all, 'tenant update', { name: 'other' }), { name: 'other' })
 })
 
-t.test('deleting a tenant deletes all its records and no records of another tenant', async (t) => {
+t.test('deleting a tenant deletes all its records and no record of another tenant', async (t) => {
   const { vault, ours, theirs } = await openTwo(t)
   const before = await describe(vault, ours)
   const [reader, manager] = [theirs.keys.tokens.all, theirs.keys.rest.all]

@@ -7,7 +7,7 @@ import { registry } from '../../src/operations/all.js'
 import { createVaultHome } from '../cli/home.js'
 import { checkOutput, openTestVault } from '../support/test-vault.js'
 
-t.test('an operation of the owner that an application reaches by mistake is forbidden', async (t) => {
+t.test('if an application reaches an operation of the owner by mistake, it is forbidden', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const { key } = await vault.createApplication('management', { permissions: ['tenant:read'] })
@@ -17,7 +17,7 @@ t.test('an operation of the owner that an application reaches by mistake is forb
   await t.rejects(perform(vault.app, caller, open as any, {}, 'trace'), { code: 'forbidden' })
 })
 
-t.test('changes are logged in their tenant; reads and failures are not', async (t) => {
+t.test('changes are logged in their tenant, and reads and failures are not logged', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const other = await vault.createTenant('other')
@@ -43,7 +43,7 @@ t.test('changes are logged in their tenant; reads and failures are not', async (
   ])
 })
 
-t.test('operations on the vault work if the chosen tenant or all tenants are deleted', async (t) => {
+t.test('operations on the vault work even if the chosen tenant or all tenants are deleted', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const ask = (operation: string, input = {}) =>
@@ -52,7 +52,7 @@ t.test('operations on the vault work if the chosen tenant or all tenants are del
   t.match(
     (await vault.ask('log list')).data[0],
     { message: 'Vault setting changed' },
-    'the oldest tenant has the record',
+    'the record is in the log of the oldest tenant',
   )
   await t.rejects(ask('log verify'), { code: 'not_found' })
   await vault.ask('tenant delete')

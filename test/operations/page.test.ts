@@ -8,7 +8,7 @@ import { openTestVault, permissionsOf, requireOperation } from '../support/test-
 const MIB = 1024 * 1024
 const TOKENS = 18
 const isOverPostgres = process.env.COFFER_TEST_ENGINE === 'postgres'
-/** The usual limits, but smaller, so that the tests need little data. */
+/** The usual limits, but smaller, so that the tests need less data. */
 const SMALL: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MIB }
 
 const vault = await openTestVault()
@@ -46,21 +46,24 @@ const LARGE_LISTS: [string, Record<string, unknown>][] = [
   ['token children', { parent_id: 'parent' }],
 ]
 
-t.test('a page whose UTF-8 exceeds the limit is refused and not logged; a smaller one is sent', async (t) => {
-  t.equal(LOCAL_LIMITS.maxBytes, 16 * MIB, 'the default limit')
-  for (const [name, input] of LARGE_LISTS) {
-    const before = await countLogs()
-    const { code, status, errors } = await refusalOf(ask(name, { ...input, size: TOKENS }))
-    t.same([code, status], ['validation', 400], name)
-    t.same(errors, { size: ['ask for a smaller size; this page exceeds the limit of 1 MiB'] })
-    t.equal(await countLogs(), before, 'a refused page logs no read')
-    const list = (await ask(name, { ...input, size: 15 })) as List
-    t.equal(list.pagination.total_items, TOKENS)
-    t.equal(list.data.length, 15)
-    t.equal(list.data[0]?.data, data)
-    t.equal(await countLogs(), before + 15, 'every returned token is logged')
-  }
-})
+t.test(
+  'a page that exceeds the limit in UTF-8 is refused and not logged, and a smaller page is sent',
+  async (t) => {
+    t.equal(LOCAL_LIMITS.maxBytes, 16 * MIB, 'the default limit is 16 MiB')
+    for (const [name, input] of LARGE_LISTS) {
+      const before = await countLogs()
+      const { code, status, errors } = await refusalOf(ask(name, { ...input, size: TOKENS }))
+      t.same([code, status], ['validation', 400], name)
+      t.same(errors, { size: ['ask for a smaller size; this page exceeds the limit of 1 MiB'] })
+      t.equal(await countLogs(), before, 'a refused page logs no read')
+      const list = (await ask(name, { ...input, size: 15 })) as List
+      t.equal(list.pagination.total_items, TOKENS)
+      t.equal(list.data.length, 15)
+      t.equal(list.data[0]?.data, data)
+      t.equal(await countLogs(), before + 15, 'every returned token is logged')
+    }
+  },
+)
 
 t.test('the limit applies to the returned data and not to the stored data', async (t) => {
   const before = await countLogs()
@@ -72,7 +75,7 @@ t.test('the limit applies to the returned data and not to the stored data', asyn
   t.equal(search.data.length, TOKENS + 1)
 })
 
-t.test('a page with one record is returned, whatever its size', async (t) => {
+t.test('a page with a single record is returned, whatever its size', async (t) => {
   await ask('token create', { id: 'huge', type: 'token', data: 'x'.repeat(2 * MIB) })
   for (const input of [{ size: 1 }, { id: ['huge'], size: 100 }]) {
     const list = (await ask('token list', input)) as List
@@ -83,19 +86,22 @@ t.test('a page with one record is returned, whatever its size', async (t) => {
   await ask('token delete', { id: 'huge' })
 })
 
-t.test('a record that is deleted while a large page is read is left out without an error', async (t) => {
-  const listing = askAs(masked.key, 'token list', { size: 100 }) as Promise<List>
-  await ask('token delete', { id: 'large-1' })
-  const { data: items, pagination } = await listing
-  // Over PostgreSQL both have their own connections, so either may come first.
-  const totals = isOverPostgres ? [TOKENS, TOKENS + 1] : [TOKENS + 1]
-  t.ok(totals.includes(pagination.total_items), 'the total is that of the moment of the request')
-  t.ok([TOKENS, TOKENS + 1].includes(items.length))
-  const again = (await askAs(masked.key, 'token list', { size: 100 })) as List
-  t.same([again.data.length, again.pagination.total_items], [TOKENS, TOKENS])
-})
+t.test(
+  'a record that is deleted while a large page is read is left out of the page without an error',
+  async (t) => {
+    const listing = askAs(masked.key, 'token list', { size: 100 }) as Promise<List>
+    await ask('token delete', { id: 'large-1' })
+    const { data: items, pagination } = await listing
+    // Over PostgreSQL the two requests use different connections, so either may be executed first.
+    const totals = isOverPostgres ? [TOKENS, TOKENS + 1] : [TOKENS + 1]
+    t.ok(totals.includes(pagination.total_items), 'the total is that at the moment of the request')
+    t.ok([TOKENS, TOKENS + 1].includes(items.length))
+    const again = (await askAs(masked.key, 'token list', { size: 100 })) as List
+    t.same([again.data.length, again.pagination.total_items], [TOKENS, TOKENS])
+  },
+)
 
-t.test('the limit applies to lists of formulas, reactors and log records too', async (t) => {
+t.test('the limit also applies to lists of formulas, reactors and log records', async (t) => {
   const tooLarge = { code: 'validation', errors: { size: [/^ask for a smaller size/] } }
   const code = `module.exports = async () => ({}) //${'x'.repeat(255 * 1024)}`
   for (let count = 0; count < 10; count++) {

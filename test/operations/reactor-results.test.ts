@@ -1,6 +1,6 @@
 /**
- * Results of asynchronous runs, across stops, kills and power cuts, and beyond the limits. The test decides when the
- * runs end.
+ * Results of asynchronous runs after stops, kills and power cuts, and beyond the limits. The test decides when each run
+ * ends.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -25,14 +25,14 @@ interface PendingRun {
   end(run: ReactorRun | Error): void
 }
 
-/** A vault on a disk in memory. The test can kill its process, and ends its runs. */
+/** A vault on an in-memory disk. The test can kill the process of the vault, and decides how its runs end. */
 class World {
   readonly #root = random.bytes(32)
   #files = new FakeFiles()
   #disk: 'new' | 'used' = 'new'
   now = START
   app!: App
-  /** Runs in the runtime that have not ended. */
+  /** The runs in the runtime that have not ended yet. */
   runs: PendingRun[] = []
 
   async open(): Promise<void> {
@@ -75,7 +75,7 @@ class World {
     await this.open()
   }
 
-  /** Loses the pending work of the process. Its later writes go to a disk that nobody reads. */
+  /** Loses the pending work of the process. Later writes of the process go to a disk that nobody reads. */
   async kill(isPowerCut: boolean): Promise<void> {
     const dead = this.app
     const { runs } = this
@@ -110,7 +110,7 @@ class World {
 const runOf = (outcome: ReactorOutcome): ReactorRun => ({ outcome, console: [], durationMs: 1, memoryMiB: 1 })
 const failure = new CofferError('reactor_failed', 'failed', { status: 418 })
 
-/** The ways in which a run ends, each with its result. */
+/** The ways in which a run ends, each with the result that must be stored. */
 const ENDINGS: [ReactorRun | Error, { status: number; body: unknown }][] = [
   [runOf({ kind: 'result', raw: { a: 1 } }), { status: 200, body: { raw: { a: 1 } } }],
   [
@@ -143,104 +143,113 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   wait,
 )
 
-/** An acknowledged run, as far as the test knows it. */
+/** What the test knows about an acknowledged run. */
 interface Known {
   at: number
   ended?: { status: number; body: unknown }
 }
 
-t.test('a result is the complete answer of react or interrupted, and does not change', async (t) => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+t.test(
+  'a result is either the complete answer of react or says that the run was interrupted, and it does not change',
+  async (t) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+        const world = new World()
+        await world.open()
+        const reactor = await world.create()
+        const known = new Map<string, Known>()
+        /** The runs of the process, in the order in which they started. */
+        let waiting: string[] = []
+        const interrupt = () => {
+          for (const id of waiting) known.get(id)!.ended = INTERRUPTED
+          waiting = []
+        }
+        for (const each of steps) {
+          if (each.do === 'start') {
+            const id = await world.start(reactor, { n: known.size })
+            known.set(id, { at: world.now })
+            waiting.push(id)
+          } else if (each.do === 'end' && waiting.length > 0) {
+            while (world.runs.length < Math.min(4, waiting.length)) await new Promise(setImmediate)
+            const run = world.runs[each.which % world.runs.length]!
+            const id = [...known.keys()][Number(run.invocation.args?.n)]!
+            const [outcome, expected] = ENDINGS[each.how]!
+            run.end(outcome)
+            while (world.app.background.has(id)) await new Promise(setImmediate)
+            waiting = waiting.filter((one) => one !== id)
+            known.set(id, { at: world.now, ended: expected })
+          } else if (each.do === 'kill') {
+            await world.kill(each.isPowerCut)
+            interrupt()
+          } else if (each.do === 'stop') {
+            await world.stop()
+            interrupt()
+          } else if (each.do === 'wait') {
+            // A run never takes two days.
+            const oldest = Math.min(...waiting.map((id) => known.get(id)!.at))
+            if (!(world.now + each.hours * HOUR - oldest > 47 * HOUR)) world.now += each.hours * HOUR
+          }
+          for (const [id, { at, ended }] of known) {
+            const isKept = world.now < at + 24 * HOUR
+            const expected = ended !== undefined && isKept ? ended : NOT_FOUND
+            t.strictSame(await world.ask('reactor result', { id: reactor, request_id: id }), expected)
+          }
+        }
+        await world.stop()
+        await world.app.close()
+      }),
+      { numRuns: 40 },
+    )
+  },
+)
+
+t.test(
+  'a run that is interrupted while it ends has either its complete result or an interrupted result',
+  async (t) => {
+    for (let delay = 0; delay < 40; delay++) {
       const world = new World()
       await world.open()
       const reactor = await world.create()
-      const known = new Map<string, Known>()
-      /** Runs of the process, in the order of their start. */
-      let waiting: string[] = []
-      const interrupt = () => {
-        for (const id of waiting) known.get(id)!.ended = INTERRUPTED
-        waiting = []
-      }
-      for (const each of steps) {
-        if (each.do === 'start') {
-          const id = await world.start(reactor, { n: known.size })
-          known.set(id, { at: world.now })
-          waiting.push(id)
-        } else if (each.do === 'end' && waiting.length > 0) {
-          while (world.runs.length < Math.min(4, waiting.length)) await new Promise(setImmediate)
-          const run = world.runs[each.which % world.runs.length]!
-          const id = [...known.keys()][Number(run.invocation.args?.n)]!
-          const [outcome, expected] = ENDINGS[each.how]!
-          run.end(outcome)
-          while (world.app.background.has(id)) await new Promise(setImmediate)
-          waiting = waiting.filter((one) => one !== id)
-          known.set(id, { at: world.now, ended: expected })
-        } else if (each.do === 'kill') {
-          await world.kill(each.isPowerCut)
-          interrupt()
-        } else if (each.do === 'stop') {
-          await world.stop()
-          interrupt()
-        } else if (each.do === 'wait') {
-          // A run never takes two days.
-          const oldest = Math.min(...waiting.map((id) => known.get(id)!.at))
-          if (!(world.now + each.hours * HOUR - oldest > 47 * HOUR)) world.now += each.hours * HOUR
-        }
-        for (const [id, { at, ended }] of known) {
-          const isKept = world.now < at + 24 * HOUR
-          const expected = ended !== undefined && isKept ? ended : NOT_FOUND
-          t.strictSame(await world.ask('reactor result', { id: reactor, request_id: id }), expected)
-        }
-      }
-      await world.stop()
+      const id = await world.start(reactor)
+      while (world.runs.length === 0) await new Promise(setImmediate)
+      world.runs[0]!.end(DONE[0])
+      for (let at = 0; at < delay; at++) await (at % 3 === 0 ? new Promise(setImmediate) : Promise.resolve())
+      const seen = await world.ask('reactor result', { id: reactor, request_id: id })
+      await world.kill(true)
+      const after = await world.ask('reactor result', { id: reactor, request_id: id })
+      if (seen.status === 404) t.ok([DONE[1].status, 500].includes(after.status), `${delay}: ${after.status}`)
+      else t.strictSame(after, seen, `${delay}: a result does not change after it was read`)
       await world.app.close()
-    }),
-    { numRuns: 40 },
-  )
-})
+    }
+  },
+)
 
-t.test('a run that is interrupted while it ends has a complete result or is interrupted', async (t) => {
-  for (let delay = 0; delay < 40; delay++) {
+t.test(
+  'an application can have 1,000 waiting runs and then gets 429, and only a few runs run at once',
+  async (t) => {
     const world = new World()
     await world.open()
     const reactor = await world.create()
-    const id = await world.start(reactor)
-    while (world.runs.length === 0) await new Promise(setImmediate)
+    const ids: string[] = []
+    for (let count = 0; count < 1000; count++) ids.push(await world.start(reactor, { n: count }))
+    t.equal(world.runs.length, 4)
+    t.match(await world.ask('reactor react-async', { id: reactor }), { status: 429 })
+    const application = { name: 'a', type: 'private', permissions: ['token:use'] }
+    const { body: other } = await world.ask('app create', application)
+    const as = { key: (other as { key: string }).key }
+    const asked = await world.app.ask({ operation: 'reactor react-async', input: { id: reactor }, as })
+    t.equal(asked.status, 202, 'the limit of one application does not apply to another application')
     world.runs[0]!.end(DONE[0])
-    for (let at = 0; at < delay; at++) await (at % 3 === 0 ? new Promise(setImmediate) : Promise.resolve())
-    const seen = await world.ask('reactor result', { id: reactor, request_id: id })
-    await world.kill(true)
-    const after = await world.ask('reactor result', { id: reactor, request_id: id })
-    if (seen.status === 404) t.ok([DONE[1].status, 500].includes(after.status), `${delay}: ${after.status}`)
-    else t.strictSame(after, seen, `${delay}: a result that was read does not change`)
+    while (world.app.background.has(ids[0]!)) await new Promise(setImmediate)
+    t.match(await world.ask('reactor react-async', { id: reactor }), { status: 202 })
+    await world.ask('reactor delete', { id: reactor })
+    for (const { end } of [...world.runs]) end(DONE[0])
+    await world.stop()
+    const left = await world.app.store.read((store) => store.find('reactor_result', 1, { page: 1, size: 9 }))
+    t.same(left.records, [], 'a deleted reactor leaves no result')
     await world.app.close()
-  }
-})
-
-t.test('an application can have 1,000 waiting runs and then gets 429; a few run at once', async (t) => {
-  const world = new World()
-  await world.open()
-  const reactor = await world.create()
-  const ids: string[] = []
-  for (let count = 0; count < 1000; count++) ids.push(await world.start(reactor, { n: count }))
-  t.equal(world.runs.length, 4)
-  t.match(await world.ask('reactor react-async', { id: reactor }), { status: 429 })
-  const application = { name: 'a', type: 'private', permissions: ['token:use'] }
-  const { body: other } = await world.ask('app create', application)
-  const as = { key: (other as { key: string }).key }
-  const asked = await world.app.ask({ operation: 'reactor react-async', input: { id: reactor }, as })
-  t.equal(asked.status, 202, 'another application is not limited by it')
-  world.runs[0]!.end(DONE[0])
-  while (world.app.background.has(ids[0]!)) await new Promise(setImmediate)
-  t.match(await world.ask('reactor react-async', { id: reactor }), { status: 202 })
-  await world.ask('reactor delete', { id: reactor })
-  for (const { end } of [...world.runs]) end(DONE[0])
-  await world.stop()
-  const left = await world.app.store.read((store) => store.find('reactor_result', 1, { page: 1, size: 9 }))
-  t.same(left.records, [], 'a deleted reactor leaves no result')
-  await world.app.close()
-})
+  },
+)
 
 t.test('a refused run leaves no claim', async (t) => {
   const world = new World()
@@ -258,7 +267,7 @@ t.test('a refused run leaves no claim', async (t) => {
   await world.app.close()
 })
 
-t.test('waiting runs keep a limited amount of data in memory', async (t) => {
+t.test('waiting runs keep only a limited amount of data in memory', async (t) => {
   const world = new World()
   await world.open()
   const reactor = await world.create()

@@ -21,7 +21,7 @@ async function createFormula(code: string, more: Json = {}): Promise<Json & { id
   return await ask('formula create', formulaBody(code, more))
 }
 
-/** Creates a reactor with a new formula of this code. */
+/** Creates a reactor with a new formula that has this code. */
 async function createReactor(code: string, formulaMore: Json = {}, more: Json = {}): Promise<string> {
   const { id } = await createFormula(code, formulaMore)
   const reactor = await ask('reactor create', { name: 'a reactor', formula: { id }, ...more })
@@ -36,25 +36,32 @@ const logsOf = async (entity_id: string) => (await ask('log list', { entity_id }
 const ECHO =
   'module.exports = async ({ args, configuration, svc }) => ({ raw: { args, configuration, svc } })'
 
-t.test('every tenant can read and use official formulas, and they stay official', async (t) => {
-  const official = await createFormula(ECHO, { type: 'official', name: 'Official echo' })
-  const other = await createTenant('other')
-  t.match(await ask('formula list', {}, other), { data: [{ id: official.id, type: 'official' }] })
-  const mine = await createFormula(ECHO)
-  await t.rejects(
-    ask('formula get', { id: mine.id }, other),
-    { code: 'not_found' },
-    'private formulas are visible only in their tenant',
-  )
-  const reactor = await ask('reactor create', { name: 'r', formula: { id: official.id } }, other)
-  await t.rejects(ask('formula delete', { id: official.id }), { code: 'conflict' }, 'another tenant uses it')
-  await ask('reactor delete', { id: reactor.id }, other)
-  const error = await refusalOf(ask('formula update', { id: official.id, ...formulaBody('y') }))
-  t.match(error.errors, { type: ['must stay official'] })
-  await ask('formula delete', { id: official.id })
-})
+t.test(
+  'every tenant can read and use official formulas, and an official formula cannot become private',
+  async (t) => {
+    const official = await createFormula(ECHO, { type: 'official', name: 'Official echo' })
+    const other = await createTenant('other')
+    t.match(await ask('formula list', {}, other), { data: [{ id: official.id, type: 'official' }] })
+    const mine = await createFormula(ECHO)
+    await t.rejects(
+      ask('formula get', { id: mine.id }, other),
+      { code: 'not_found' },
+      'private formulas are visible only in their tenant',
+    )
+    const reactor = await ask('reactor create', { name: 'r', formula: { id: official.id } }, other)
+    await t.rejects(
+      ask('formula delete', { id: official.id }),
+      { code: 'conflict' },
+      'the formula cannot be deleted, because another tenant uses it',
+    )
+    await ask('reactor delete', { id: reactor.id }, other)
+    const error = await refusalOf(ask('formula update', { id: official.id, ...formulaBody('y') }))
+    t.match(error.errors, { type: ['must stay official'] })
+    await ask('formula delete', { id: official.id })
+  },
+)
 
-t.test('undeclared arguments are removed if the setting says so', async (t) => {
+t.test('undeclared arguments are removed if the setting requires it', async (t) => {
   const id = await createReactor(ECHO, { request_parameters: [{ name: 'a.b', type: 'string' }] })
   const args = { a: { b: 'x', c: 1 }, d: 2 }
   t.match(await react(id, args), { raw: { args } })
@@ -63,8 +70,10 @@ t.test('undeclared arguments are removed if the setting says so', async (t) => {
   await setSetting(app, 'reactors.undeclared_args', undefined)
 })
 
-t.test('the client has every method and acts for the bound application until that is deleted', async (t) => {
-  const code = `module.exports = async ({ svc }) => {
+t.test(
+  'the client has every method and acts as the bound application until that application is deleted',
+  async (t) => {
+    const code = `module.exports = async ({ svc }) => {
     const made = await svc.tokens.create({ type: 'token', data: { ssn: '123456789' }, searchIndexes: ['{{ data.ssn }}'], mask: { ssn: '{{ data.ssn | reveal_last: 4 }}' }, containers: ['/pii/'] })
     const child = await svc.tokens.createChild(made.id, { type: 'token', data: 'child', containers: ['/pii/'] })
     const found = await svc.tokens.search({ query: 'data:123456789' })
@@ -82,28 +91,29 @@ t.test('the client has every method and acts for the bound application until tha
     const gone = await svc.tokens.retrieve(child.id).catch((e) => [e.status, e.data.title])
     return { raw: { made, counts: [found, listed, children].map(({ data }) => data.length), patched: patched.metadata, read: read.data, refused, ids, gone } }
   }`
-  const permissions = permissionsOf('private')
-  const rules = [{ priority: 1, container: '/pii/', transform: 'mask' as const, permissions }]
-  const bound = await createApplication('private', { rules })
-  const id = await createReactor(code, {}, { application: { id: bound.id } })
-  const { raw } = (await react(id)) as { raw: Json & { made: Json & { id: string } } }
-  t.match(raw, {
-    made: { data: { ssn: 'XXXXX6789' }, created_by: bound.id },
-    counts: [1, 1, 1],
-    patched: { a: 'b' },
-    read: { ssn: 'XXXXX6789' },
-    refused: [400, 400, 400, 400, 400],
-    ids: 403,
-    gone: [404, 'Not Found'],
-  })
-  t.match((await logsOf(raw.made.id)).at(-1), { operation: 'create', actor_id: bound.id })
-  await ask('app delete', { id: bound.id })
-  await t.rejects(
-    react(id),
-    { code: 'reactor_failed', errors: { error: [/null/] } },
-    'the reactor is no longer bound',
-  )
-})
+    const permissions = permissionsOf('private')
+    const rules = [{ priority: 1, container: '/pii/', transform: 'mask' as const, permissions }]
+    const bound = await createApplication('private', { rules })
+    const id = await createReactor(code, {}, { application: { id: bound.id } })
+    const { raw } = (await react(id)) as { raw: Json & { made: Json & { id: string } } }
+    t.match(raw, {
+      made: { data: { ssn: 'XXXXX6789' }, created_by: bound.id },
+      counts: [1, 1, 1],
+      patched: { a: 'b' },
+      read: { ssn: 'XXXXX6789' },
+      refused: [400, 400, 400, 400, 400],
+      ids: 403,
+      gone: [404, 'Not Found'],
+    })
+    t.match((await logsOf(raw.made.id)).at(-1), { operation: 'create', actor_id: bound.id })
+    await ask('app delete', { id: bound.id })
+    await t.rejects(
+      react(id),
+      { code: 'reactor_failed', errors: { error: [/null/] } },
+      'the reactor is no longer bound to an application',
+    )
+  },
+)
 
 t.test('an expired application has no rights in a reactor', async (t) => {
   const expires_at = '2030-01-15T12:00:01Z'
@@ -116,7 +126,7 @@ t.test('an expired application has no rights in a reactor', async (t) => {
   t.same(await react(id), { raw: 403 })
 })
 
-t.test('a limited number of runs is kept for the owner and deleted with the reactor', async (t) => {
+t.test('a limited number of runs is kept for the owner, and deleted with the reactor', async (t) => {
   const code = `module.exports = async ({ args }) => {
     console.log("got", args.n)
     if (args.n % 2) throw new Error("odd")
@@ -143,7 +153,7 @@ t.test('a limited number of runs is kept for the owner and deleted with the reac
   t.equal(left.total, 0)
 })
 
-t.test('the client is named after the prefix of the server, and the settings limit runs', async (t) => {
+t.test('the client is named after the prefix of the server, and settings limit the runs', async (t) => {
   const other = await openTestVault()
   t.teardown(() => other.app.close())
   await setSetting(other.app, 'reactors.time_limit_ms', '700')
@@ -174,7 +184,7 @@ t.test('the client is named after the prefix of the server, and the settings lim
   await t.rejects(
     run('module.exports = async () => { for (;;); }'),
     { message: /100 ms/ },
-    'from the next run',
+    'a changed setting applies from the next run',
   )
 })
 
@@ -185,7 +195,7 @@ const limited = await openTestVault()
 t.teardown(() => limited.app.close())
 const revealed = await limited.createApplication('private', { rules: [{ ...rule, container: '/' }] })
 
-/** Returns the `raw` of the code, run for an application that sees all data. */
+/** Runs the code for an application that sees all data. Returns the `raw` of the result. */
 async function run(body: string): Promise<unknown> {
   const code = `module.exports = async ({ svc }) => { ${body} }`
   const reactor = { name: 'r', code, application: { id: revealed.id } }
@@ -193,7 +203,7 @@ async function run(body: string): Promise<unknown> {
   return (await limited.askAs(revealed.key, 'reactor react', { id })).raw
 }
 
-t.test('an answer to the client has at most 4 MiB of UTF-8; a refused read is not logged', async (t) => {
+t.test('an answer to the client has at most 4 MiB of UTF-8, and a refused read is not logged', async (t) => {
   const readsOf = async (entity_id: string) =>
     (await limited.ask('log list', { entity_id })).data.filter(({ operation }) => operation === 'read').length
   const data = '漢'.repeat(MIB / 2)
@@ -215,7 +225,7 @@ t.test('an answer to the client has at most 4 MiB of UTF-8; a refused read is no
   t.equal(await readsOf('beyond'), 0)
 })
 
-t.test('arguments of the client and results of the code are measured in UTF-8', async (t) => {
+t.test('the sizes of client arguments and of code results are measured in UTF-8', async (t) => {
   const created = await run(`
     const create = (length) => svc.tokens.create({ type: 'token', data: '漢'.repeat(length) })
     return { raw: [(await create(${Math.floor(MIB / 3) - 50})).type, await create(${MIB} - 100).catch(String)] }`)
@@ -231,11 +241,11 @@ t.test('arguments of the client and results of the code are measured in UTF-8', 
   t.equal(
     await run(`return { raw: '"'.repeat(${MIB / 2 - 1}) }`),
     quotes,
-    'also for text that is escaped twice',
+    'the size is also correct for text that is escaped twice',
   )
 })
 
-t.test('the limit of arguments includes the data of their tokens', async (t) => {
+t.test('the limit of arguments includes the data of the tokens in them', async (t) => {
   const code = 'module.exports = async ({ args }) => ({ raw: args.a.length })'
   const { id } = await limited.ask('reactor create', { name: 'r', code })
   const payload = Array.from({ length: 6 }, (_, at) => `{{ part-${at} }}`)

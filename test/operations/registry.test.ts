@@ -1,5 +1,5 @@
 /**
- * Checks of the declarations of operations that the compiler cannot make, and of what is derived from their schemas.
+ * Checks of operation declarations that the compiler cannot make. Also checks what is derived from the schemas.
  */
 import t from 'tap'
 import { isControl } from '../../src/framework/declaration.js'
@@ -11,7 +11,7 @@ import { ALL_SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { loadNounOf, loadOperation } from '../../src/operations/load.js'
 
-/** The only operations without a route that callers with permissions can perform. */
+/** The only operations without a route that callers with permissions may perform. */
 const COMMANDS_ALONE = [
   'token find',
   'token import',
@@ -24,7 +24,7 @@ const COMMANDS_ALONE = [
 const GLOBAL_FLAGS = ALL_SETTINGS.map(({ word }) => word)
 const NAME = /^[a-z]+( [a-z]+)?( [a-z]+(-[a-z]+)*)$/
 
-/** Names are shown in tables, prompts, mails and logs. */
+/** Returns whether the schema allows only one line of text. Names are shown in tables, prompts, mails and logs. */
 function isLine(name: Schema | undefined): boolean {
   return name?.type !== 'string' || name.pattern !== undefined
 }
@@ -65,7 +65,7 @@ function findFaults(definition: RegisteredOperation): string[] {
   return [...Object.keys(checks).filter((fault) => !checks[fault]), ...findSchemaFaults(input, 'input')]
 }
 
-/** Returns the limits that a schema lacks, and required properties that it does not declare. */
+/** Returns the limits that a schema lacks, and the required properties that it does not declare. */
 function findSchemaFaults(schema: Schema, where: string): string[] {
   if (schema.type === 'array') {
     const bound = Number.isInteger(schema.maxItems) ? [] : [`${where} has no maxItems`]

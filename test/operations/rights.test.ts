@@ -1,5 +1,5 @@
 /**
- * Rights are checked when they are used: at each call of code, and before code starts. The test decides what the runs
+ * Rights are checked at the moment of use: at each call of code, and before code starts. The test decides what the runs
  * call and when they end.
  */
 import t, { type Test } from 'tap'
@@ -42,8 +42,8 @@ async function cast(t: Test, of: object = {}): Promise<Cast> {
 const update = (app: Application, grants: object) => ({ id: app.id, name: 'changed', ...grants })
 
 /**
- * A change during a run, with the status of a later call of the client and the status of the answer. Before the
- * change, both are 200.
+ * A change during a run, the status of a later call of the client, and the status of the answer. Before the change,
+ * both statuses are 200.
  */
 const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: number][] = [
   ['nothing', async () => undefined, 200, 200],
@@ -110,7 +110,7 @@ const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: 
   ],
 ]
 
-t.test('a call of code and the answer have the rights of their moment', async (t) => {
+t.test('each call of code, and the answer, has the rights of the moment when it is made', async (t) => {
   for (const [name, change, call, answer] of CHANGES)
     await t.test(name, async (t) => {
       const played = await cast(t)
@@ -125,7 +125,7 @@ t.test('a call of code and the answer have the rights of their moment', async (t
     })
 })
 
-t.test('permissions of the reactor itself can be removed from a run too', async (t) => {
+t.test('the permissions of the reactor itself can also be removed during a run', async (t) => {
   const runtime = { permissions: ['token:read', 'token:search'] }
   const { vault, invoker, reactor } = await cast(t, { application: undefined, runtime })
   const answering = vault.askAs(invoker.key, 'reactor react', { id: reactor })
@@ -139,7 +139,7 @@ t.test('permissions of the reactor itself can be removed from a run too', async 
   await t.rejects(answering, { code: 'unauthenticated' })
 })
 
-t.test('code of a run of the owner cannot call as a deleted application', async (t) => {
+t.test('code that the owner runs cannot make calls once its application is deleted', async (t) => {
   const { vault, bound, reactor } = await cast(t)
   const answering = vault.ask('reactor react', { id: reactor })
   const run = await vault.runs.next()
@@ -165,7 +165,7 @@ t.test('the result of a run is tokenized only if its caller still exists', async
   }
 })
 
-t.test('the end of a session ends the rights of its runs', async (t) => {
+t.test('the end of a session also ends the rights of its runs', async (t) => {
   const { vault, reactor } = await cast(t)
   const front = await vault.createApplication('public', { permissions: ['token:create'] })
   const back = await vault.createApplication('private', INVOKE)
@@ -212,7 +212,7 @@ const LATER: [string, (cast: Cast) => Promise<unknown>, stored: number | undefin
   ['the reactor is deleted', ({ vault, reactor }) => vault.ask('reactor delete', { id: reactor }), undefined],
 ]
 
-t.test('a waiting run does not start after its caller has lost the right to invoke it', async (t) => {
+t.test('a waiting run does not start if its caller has lost the right to invoke the reactor', async (t) => {
   for (const [name, change, stored] of LATER)
     await t.test(name, async (t) => {
       const played = await cast(t)
@@ -222,7 +222,7 @@ t.test('a waiting run does not start after its caller has lost the right to invo
         const given = await vault.askAs(invoker.key, 'reactor react-async', { id: reactor, args })
         return (given as { asyncReactorRequestId: string }).asyncReactorRequestId
       }
-      // A caller has four runs at once, so the fifth waits.
+      // A caller may have four runs at once, so the fifth run waits.
       for (let count = 0; count < 4; count++) await start()
       const last = await start()
       const runs = await Promise.all([1, 2, 3, 4].map(() => vault.runs.next()))
@@ -235,11 +235,11 @@ t.test('a waiting run does not start after its caller has lost the right to invo
       if (stored !== 403) return
       await vault.ask('app update', update(invoker, INVOKE))
       const asking = vault.askAs(invoker.key, 'reactor result', { id: reactor, request_id: last })
-      t.equal(await statusOf(asking), 403, 'the result says why')
+      t.equal(await statusOf(asking), 403, 'the result says why the run did not start')
     })
 })
 
-t.test('a list that is being read is refused if its caller is deleted', async (t) => {
+t.test('a list that is being read is refused if its caller is deleted meanwhile', async (t) => {
   const { vault, bound } = await cast(t)
   const data = 'x'.repeat(200 * 1024)
   for (let count = 0; count < 3; count++) await vault.ask('token create', { type: 'token', data })

@@ -1,4 +1,7 @@
-/** The body of GET is a valid body of PUT, and a part of it is a valid body of PATCH. Neither changes anything. */
+/**
+ * The body of a GET is a valid body of PUT, and a part of it is a valid body of PATCH. Sending these bodies back
+ * changes nothing.
+ */
 import t, { type Test } from 'tap'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Handler } from '../../src/http/handler.js'
@@ -28,7 +31,7 @@ const withApplication = async (vault: TestVault) => ({
   application: { id: (await vault.createApplication('private', { permissions: ['token:read'] })).id },
 })
 
-/** Records of each noun that together have each attribute. Every noun with PUT or PATCH must be here. */
+/** For each noun, records that together have every attribute. Every noun with PUT or PATCH must be in this list. */
 const MAKE: Record<string, Make[]> = {
   app: [
     made('app create', { name: 'a', type: 'private', permissions: ['token:read', 'token:create'] }),
@@ -105,11 +108,11 @@ const MAKE: Record<string, Make[]> = {
   ],
 }
 
-/** Attributes that responses name differently, and attributes that a PUT of a response therefore removes. */
+/** Attributes that have another name in responses, and attributes that a PUT of a response therefore removes. */
 const RENAMED: Record<string, { given: string[]; lost: string[] }> = {
   proxy: { given: ['application'], lost: ['application_id'] },
 }
-/** Attributes that only request bodies have. */
+/** Attributes that exist only in request bodies. */
 const NOT_SHOWN: Record<string, string[]> = { token: ['deduplicate_token'] }
 
 interface World {
@@ -117,7 +120,7 @@ interface World {
   ask(line: string, body?: unknown, type?: string): Promise<{ status: number; body: Json }>
 }
 
-/** The caller has all permissions and sees data unmasked. */
+/** Opens a vault with a caller that has all permissions and sees unmasked data. */
 async function open(t: Test): Promise<World> {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
@@ -145,7 +148,7 @@ async function open(t: Test): Promise<World> {
   }
 }
 
-/** Returns the record as GET answers it. A member has no GET, so it is read from the list. */
+/** Returns the record as GET answers it. Members have no GET, so a member is read from the list. */
 async function read({ ask }: World, { endpoint }: RoutedOperation, id: string): Promise<Json> {
   const path = endpoint.path.replace('{id}', id)
   const hasOwn = registry.routed.some(
@@ -177,11 +180,11 @@ t.test('a PUT of the body of GET changes nothing', async (t) => {
       for (const property of Object.keys(before)) shown.add(property)
       const { status, body } = await world.ask(`PUT ${endpoint.path.replace('{id}', id)}`, before)
       t.equal(status, 200, `${name}: ${JSON.stringify(body)}`)
-      t.strictSame(without(body), without(before, lost), `${name} has the same response`)
+      t.strictSame(without(body), without(before, lost), `${name} has the same response as before`)
       t.strictSame(
         without(await read(world, operation, id)),
         without(before, lost),
-        `${name} stores the same record`,
+        `${name} stores the same record as before`,
       )
     }
     const missing = Object.keys(endpoint.body).filter((property) => !shown.has(property))
@@ -209,10 +212,10 @@ t.test('a PATCH with the patchable part of the body of GET changes nothing', asy
       t.strictSame(
         without(await read(world, operation, id)),
         without(before),
-        `${name} stores the same record`,
+        `${name} stores the same record as before`,
       )
     }
     const missing = Object.keys(endpoint.body).filter((property) => !shown.has(property))
-    t.strictSame(missing, [], `${name}: each attribute occurred`)
+    t.strictSame(missing, [], `${name}: each attribute occurred in a sample`)
   }
 })

@@ -37,7 +37,7 @@ const FULL: Seed = {
   tenants: [{ name: 'second', tokens: [{ id: 'card-1', type: 'token', data: 1 }] }],
 }
 
-t.test('a seed creates everything in it, and logs it like manual creation', async (t) => {
+t.test('a seed creates everything in it, and logs it as if it were created one by one', async (t) => {
   const vault = await openLibraryVault({ seed: FULL })
   t.teardown(() => vault.stop())
   t.same(vault.keys, { backend: KEY })
@@ -48,7 +48,11 @@ t.test('a seed creates everything in it, and logs it like manual creation', asyn
   const { data: members } = await vault.ask('member list')
   t.match(members, [{ user: { email: 'ada@example.com' } }, { role: 'OWNER' }])
   t.match(await vault.ask('invite list'), { data: [{ role: 'READ_ONLY' }] })
-  t.match(await vault.ask('invite outbox'), { pagination: { total_items: 1 } }, 'its mail is in the outbox')
+  t.match(
+    await vault.ask('invite outbox'),
+    { pagination: { total_items: 1 } },
+    'the mail of the invitation is in the outbox',
+  )
   const [proxy] = (await vault.ask('proxy list')).data
   t.match(proxy, { name: 'bank', request_reactor_id: /./, response_transform: { type: 'mask' } })
   const messages = async (tenant: string) =>
@@ -107,12 +111,16 @@ t.test('all errors of a seed are reported with their places, and nothing is writ
   for (const [part, place] of late) {
     const refused = await ask('seed apply', { seed: part }).catch((thrown: object) => thrown)
     t.match(refused, { errors: { [place]: [/./] } }, place)
-    t.match(await ask('token list'), { pagination: { total_items: 0 } }, 'all or nothing')
+    t.match(
+      await ask('token list'),
+      { pagination: { total_items: 0 } },
+      'a seed with an error creates nothing',
+    )
     t.match(await ask('tenant list'), { length: 1 })
   }
 })
 
-t.test('chosen keys are accepted only in memory and on this machine', async (t) => {
+t.test('chosen keys are accepted only by a vault in memory and only on this machine', async (t) => {
   await t.rejects(startServer({ seed: FULL, addresses: ['0.0.0.0'] }), { code: 'usage', message: /loopback/ })
   const open = await startServer({ addresses: ['0.0.0.0'] })
   const message = /seed\.applications\[0\]\.key: .*only in a vault in memory/
@@ -124,7 +132,7 @@ t.test('chosen keys are accepted only in memory and on this machine', async (t) 
   await near.stop()
 })
 
-t.test('the three seeds of the package have no key, and are equal to their export', async (t) => {
+t.test('the three seeds of the package have no key, and each is equal to its export', async (t) => {
   for (const name of ['empty', 'payments', 'people']) {
     t.notMatch(JSON.stringify(fixture(name)), /key_/)
     const vault = await openLibraryVault({ seed: fixture(name) })
@@ -139,7 +147,7 @@ t.test('the three seeds of the package have no key, and are equal to their expor
   }
 })
 
-t.test('an export has masked, synthetic or plain data, and never keys', async (t) => {
+t.test('an export has masked, synthetic or plain data, and never contains keys', async (t) => {
   const vault = await openLibraryVault({ seed: FULL })
   t.teardown(() => vault.stop())
   const exported = async (input: object, reveal: boolean) => {
@@ -153,14 +161,18 @@ t.test('an export has masked, synthetic or plain data, and never keys', async (t
   t.notOk('data' in masked.tokens![1]!)
   const made = JSON.stringify(await exported({ synthesize: true }, false))
   t.notMatch(made, /4242424242424242|Ring 7/)
-  t.equal(JSON.stringify(await exported({ synthesize: true }, true)), made, 'a second export is equal')
+  t.equal(
+    JSON.stringify(await exported({ synthesize: true }, true)),
+    made,
+    'a second export is equal to the first',
+  )
   const { tenants: _, applications, ...rest } = FULL
   const clear = await exported({}, true)
   t.match(clear, rest)
   t.match(clear.applications, [{ name: applications![0]!.name }])
 })
 
-t.test('generated tokens are equal for equal seeds', async (t) => {
+t.test('equal seeds generate equal tokens', async (t) => {
   const vault = await openLibraryVault()
   t.teardown(() => vault.stop())
   const dataOf = async (seed: number) => {

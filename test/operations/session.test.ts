@@ -1,6 +1,6 @@
 /**
- * Properties of keys and sessions beyond the cases of `fixtures/operations`: what is stored, purged, limited and
- * explained.
+ * Properties of keys and sessions that the cases in `fixtures/operations` do not cover: what is stored, purged, limited
+ * and explained.
  */
 import t from 'tap'
 import type { SessionRecord } from '../../src/domain/records/records.js'
@@ -30,7 +30,7 @@ async function readSessions({ app }: TestVault): Promise<SessionRecord[]> {
   return app.store.read(async (store) => (await store.find('session', 0, { page: 1, size: 10 })).records)
 }
 
-t.test('keys and nonces are stored as keyed hashes, and an expired session leaves none', async (t) => {
+t.test('keys and nonces are stored as keyed hashes, and an expired session leaves no hash', async (t) => {
   const vault = await open()
   const { app, clock, backend, askAs, create } = vault
   const { session_key, nonce } = await create()
@@ -46,7 +46,7 @@ t.test('keys and nonces are stored as keyed hashes, and an expired session leave
   t.equal(await app.sweep(), 0)
 })
 
-t.test('an application has live sessions up to the limit', async (t) => {
+t.test('an application may have live sessions up to its limit', async (t) => {
   const vault = await open()
   const { app, clock, page, backend, askAs, create } = vault
   const { nonce } = await create()
@@ -74,7 +74,7 @@ t.test('an application has live sessions up to the limit', async (t) => {
   await askAs(backend.key, 'session authorize', authorize)
 })
 
-t.test('keys, nonces and links are compared by the vault, in constant time', async (t) => {
+t.test('keys, nonces and links are compared in constant time', async (t) => {
   const { app, ask, backend, create } = await open()
   const { session_key, nonce } = await create()
   const { id } = await ask('invite create', { email: 'ada@example.com' })
@@ -88,7 +88,7 @@ t.test('keys, nonces and links are compared by the vault, in constant time', asy
   const counting = async <T>(what: string, count: number, work: () => Promise<T>) => {
     compared = 0
     const result = await work()
-    // Over PostgreSQL a unit of work may run again.
+    // There may be more comparisons, because a unit of work over PostgreSQL may run again.
     t.ok(compared >= count, `${what}: ${compared} comparisons`)
     return result
   }
@@ -108,39 +108,45 @@ t.test('deleting a tenant ends its sessions at once', async (t) => {
   await t.rejects(authenticate(app, session_key), { code: 'unauthenticated' })
 })
 
-t.test('an explanation names the failed condition of the session and of its authorizer', async (t) => {
-  const { app, ask, askAs, backend, create } = await open()
-  await ask('token create', { id: 'card-1', type: 'token', data: 'x', containers: ['/a/'] })
-  const { session_key, nonce } = await create()
-  const condition = { attribute: 'id', operator: 'equals', value: 'card-2' }
-  const rule = { transform: 'reveal', permissions: ['token:read'] }
-  const rules = [
-    { ...rule, priority: 1, conditions: [condition] },
-    { ...rule, priority: 2, container: '/a/' },
-  ]
-  await askAs(backend.key, 'session authorize', { nonce, rules })
-  const operation = requireOperation('token get')
-  const about = { id: 'card-1' }
-  const { decisions } = await explain(app, { key: session_key }, operation, about)
-  const reason = 'condition does not hold'
-  t.match(decisions, [
-    { of: 'session', decided_by: { priority: 2 }, passed_over: [{ priority: 1, reason, condition }] },
-    { of: 'authorizer', decided_by: 'permissions', transform: 'mask', passed_over: [] },
-  ])
-})
+t.test(
+  'an explanation names the failed condition of the session and the decision about its authorizer',
+  async (t) => {
+    const { app, ask, askAs, backend, create } = await open()
+    await ask('token create', { id: 'card-1', type: 'token', data: 'x', containers: ['/a/'] })
+    const { session_key, nonce } = await create()
+    const condition = { attribute: 'id', operator: 'equals', value: 'card-2' }
+    const rule = { transform: 'reveal', permissions: ['token:read'] }
+    const rules = [
+      { ...rule, priority: 1, conditions: [condition] },
+      { ...rule, priority: 2, container: '/a/' },
+    ]
+    await askAs(backend.key, 'session authorize', { nonce, rules })
+    const operation = requireOperation('token get')
+    const about = { id: 'card-1' }
+    const { decisions } = await explain(app, { key: session_key }, operation, about)
+    const reason = 'condition does not hold'
+    t.match(decisions, [
+      { of: 'session', decided_by: { priority: 2 }, passed_over: [{ priority: 1, reason, condition }] },
+      { of: 'authorizer', decided_by: 'permissions', transform: 'mask', passed_over: [] },
+    ])
+  },
+)
 
-t.test('trial servers start with sessions beyond their authorizer unless the setting is set', async (t) => {
-  const { app, ask } = await openTestVault()
-  const read = async () => (await ask('config get', { name: 'sessions.beyond_authorizer' })).value
-  t.equal(await read(), false, 'the default of a vault')
-  await beginBeyondAuthorizer(app)
-  t.equal(await read(), true)
-  await setSetting(app, 'sessions.beyond_authorizer', 'false')
-  await beginBeyondAuthorizer(app)
-  t.equal(await read(), false)
-})
+t.test(
+  'trial servers allow sessions more rights than their authorizer has, unless the setting is already set',
+  async (t) => {
+    const { app, ask } = await openTestVault()
+    const read = async () => (await ask('config get', { name: 'sessions.beyond_authorizer' })).value
+    t.equal(await read(), false, 'a vault does not allow this by default')
+    await beginBeyondAuthorizer(app)
+    t.equal(await read(), true)
+    await setSetting(app, 'sessions.beyond_authorizer', 'false')
+    await beginBeyondAuthorizer(app)
+    t.equal(await read(), false)
+  },
+)
 
-t.test('a checked key is not looked up again, and a similar key is refused', async (t) => {
+t.test('a key that was checked is not looked up again, and a similar key is refused', async (t) => {
   const { app, page, createApplication, createTenant } = await open()
   const refused = { code: 'unauthenticated' }
   const first = await authenticate(app, page.key)
@@ -158,15 +164,18 @@ t.test('a checked key is not looked up again, and a similar key is refused', asy
   const theirs = await createApplication('public', { permissions: ['token:create'] }, 'second')
   await authenticate(app, theirs.key)
   await app.store.write((writer) => writer.removeTenant(tenant.number))
-  await t.rejects(authenticate(app, theirs.key), refused, 'a deleted tenant')
+  await t.rejects(authenticate(app, theirs.key), refused, 'a key of a deleted tenant is refused')
 })
 
-/** Authenticates twice like HTTP requests: the remembered key is used if no record that it depends on has changed. */
+/**
+ * Authenticates twice, as two HTTP requests would. The second time, the cached key is used if no record that it depends
+ * on has changed.
+ */
 const authenticateTwice = async (app: TestVault['app'], key: string) => {
   for (let round = 0; round < 2; round++) await authenticate(app, key, { allowsCached: true })
 }
 
-t.test('after the grace time an old key is refused, even if it was remembered', async (t) => {
+t.test('after the grace time an old key is refused, even if it was cached', async (t) => {
   const { app, clock, ask, askAs, backend } = await open()
   const { id, key: old } = backend
   const refused = { code: 'unauthenticated' }
@@ -202,7 +211,7 @@ t.test('after the grace time an old key is refused, even if it was remembered', 
   await authenticateTwice(app, renewed.key!)
 })
 
-t.test('a key without an expiry of its own expires at the time in its application', async (t) => {
+t.test('a key without an expiry of its own expires at the time that its application sets', async (t) => {
   const { app, clock, ask, backend } = await open()
   const { id, key } = backend
   await ask('app regenerate-with-grace', { id, grace: '1h' })
@@ -217,7 +226,7 @@ t.test('a key without an expiry of its own expires at the time in its applicatio
 })
 
 t.test(
-  'a key in its grace time can be revoked earlier by deleting it, by regenerating, and with its application',
+  'a key in its grace time is revoked earlier by deleting it, by regenerating again, and with its application',
   async (t) => {
     const { app, clock, ask, backend, createApplication } = await open()
     const refused = { code: 'unauthenticated' }
@@ -241,29 +250,39 @@ t.test(
     await ask('app delete', { id: other.id })
     await t.rejects(authenticate(app, other.key), refused)
     clock.now += 8 * 24 * 3_600_000
-    t.equal(await app.sweep(), 0, 'nothing is left of them')
+    t.equal(await app.sweep(), 0, 'no record of these keys is left')
   },
 )
 
-t.test('a grace time is at most 7 days, and keys in their grace time count', async (t) => {
-  const { ask, clock, createApplication } = await open()
-  const { id } = await createApplication('private', { permissions: ['token:read'] })
-  for (const grace of ['8d', '169h', '0h', '1', '', '2030-01-16', '-1h'])
-    await t.rejects(
-      ask('app regenerate-with-grace', { id, grace }),
-      { code: 'validation', errors: { grace: ['must be a duration such as 15m, 1h or 7d, at most 7d'] } },
-      grace,
+t.test(
+  'a grace time is at most 7 days, and keys in their grace time count towards the limit of keys',
+  async (t) => {
+    const { ask, clock, createApplication } = await open()
+    const { id } = await createApplication('private', { permissions: ['token:read'] })
+    for (const grace of ['8d', '169h', '0h', '1', '', '2030-01-16', '-1h'])
+      await t.rejects(
+        ask('app regenerate-with-grace', { id, grace }),
+        { code: 'validation', errors: { grace: ['must be a duration such as 15m, 1h or 7d, at most 7d'] } },
+        grace,
+      )
+    for (let count = 1; count < 20; count++) await ask('app regenerate-with-grace', { id, grace: '168h' })
+    const full = {
+      code: 'conflict',
+      message: /has 20 keys already\. Delete one first, or leave out --grace\./,
+    }
+    await t.rejects(ask('app regenerate-with-grace', { id, grace: '1h' }), full)
+    await t.rejects(ask('app key create', { application_id: id }), { code: 'conflict' })
+    clock.now += 7 * 24 * 3_600_000
+    await ask('app key create', { application_id: id })
+    t.match(
+      await ask('app key list', { application_id: id }),
+      { length: 2 },
+      'expired keys do not count towards the limit',
     )
-  for (let count = 1; count < 20; count++) await ask('app regenerate-with-grace', { id, grace: '168h' })
-  const full = { code: 'conflict', message: /has 20 keys already\. Delete one first, or leave out --grace\./ }
-  await t.rejects(ask('app regenerate-with-grace', { id, grace: '1h' }), full)
-  await t.rejects(ask('app key create', { application_id: id }), { code: 'conflict' })
-  clock.now += 7 * 24 * 3_600_000
-  await ask('app key create', { application_id: id })
-  t.match(await ask('app key list', { application_id: id }), { length: 2 }, 'expired keys do not count')
-})
+  },
+)
 
-t.test('a log record names the trace of its request, and callers of deleted tenants get 401', async (t) => {
+t.test('a log record has the trace id of its request, and callers of deleted tenants get 401', async (t) => {
   const { app, ask } = await open()
   const owner = await app.owner({ reveal: false })
   await perform(

@@ -1,4 +1,4 @@
-/** The work limit of a request's expressions, and the turns of other requests meanwhile. */
+/** The work limit for the expressions of a request, and the turns that other requests get meanwhile. */
 import t from 'tap'
 import { Budget } from '../../src/domain/expression/budget.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -34,31 +34,34 @@ async function eachTurn(work: Promise<unknown>, seen: () => void): Promise<void>
 await ask('token create', { id: 'abc', type: 'token', data: 'x' })
 await ask('token create', { id: 'long', type: 'token', data: 'x'.repeat(990_000) })
 
-t.test("a request whose expressions exceed a limit together is refused with the limit's name", async (t) => {
-  const list = <T>(length: number, make: (at: number) => T) => Array.from({ length }, (_, at) => make(at))
-  const ofToken = (token: number) => {
-    return { type: 'token', data: 'x', search_indexes: list(6, (at) => `${token}-${at}{{ data }}`) }
-  }
-  const over = (at: number) => `${at}{{ long${chain('reveal: 1,1', 14)} }}`
-  const masks = list(50, () => `{{ data${chain('reveal', 39)} }}`)
-  const refused: [title: string, operation: string, input: Record<string, unknown>, limit: RegExp][] = [
-    ['masks of many tokens', 'token tokenize', { payload: tokens(50, costly) }, STEPS],
-    ['filters over long tokens', 'token detokenize', { payload: list(15, over) }, STEPS],
-    ['one text often', 'token detokenize', { payload: list(60_000, () => '{{ long | upcase }}') }, STEPS],
-    ['the mask of an update', 'token update', { id: 'long', mask: masks }, STEPS],
-    ['many expressions', 'token detokenize', { payload: list(60_000, (at) => `${at}{{abc}}`) }, TEXTS],
-    ['many search indexes', 'token tokenize', { payload: list(900, ofToken) }, TEXTS],
-    ['many filters', 'token detokenize', { payload: [`{{abc${'|size'.repeat(100_000)}}}`] }, /256 KiB/],
-  ]
-  for (const [title, operation, input, detail] of refused)
-    await t.rejects(ask(operation, input), { code: 'too_much_work', status: 400, message: detail }, title)
-  await t.rejects(ask('token detokenize', { payload: [`{{abc${'|size'.repeat(1000)}}}`] }), {
-    code: 'validation',
-    message: /an expression has at most 2000 characters/,
-  })
-})
+t.test(
+  'if the expressions of a request together exceed a limit, the request is refused, and the error names the limit',
+  async (t) => {
+    const list = <T>(length: number, make: (at: number) => T) => Array.from({ length }, (_, at) => make(at))
+    const ofToken = (token: number) => {
+      return { type: 'token', data: 'x', search_indexes: list(6, (at) => `${token}-${at}{{ data }}`) }
+    }
+    const over = (at: number) => `${at}{{ long${chain('reveal: 1,1', 14)} }}`
+    const masks = list(50, () => `{{ data${chain('reveal', 39)} }}`)
+    const refused: [title: string, operation: string, input: Record<string, unknown>, limit: RegExp][] = [
+      ['masks of many tokens', 'token tokenize', { payload: tokens(50, costly) }, STEPS],
+      ['filters over long tokens', 'token detokenize', { payload: list(15, over) }, STEPS],
+      ['one text often', 'token detokenize', { payload: list(60_000, () => '{{ long | upcase }}') }, STEPS],
+      ['the mask of an update', 'token update', { id: 'long', mask: masks }, STEPS],
+      ['many expressions', 'token detokenize', { payload: list(60_000, (at) => `${at}{{abc}}`) }, TEXTS],
+      ['many search indexes', 'token tokenize', { payload: list(900, ofToken) }, TEXTS],
+      ['many filters', 'token detokenize', { payload: [`{{abc${'|size'.repeat(100_000)}}}`] }, /256 KiB/],
+    ]
+    for (const [title, operation, input, detail] of refused)
+      await t.rejects(ask(operation, input), { code: 'too_much_work', status: 400, message: detail }, title)
+    await t.rejects(ask('token detokenize', { payload: [`{{abc${'|size'.repeat(1000)}}}`] }), {
+      code: 'validation',
+      message: /an expression has at most 2000 characters/,
+    })
+  },
+)
 
-t.test('concurrent requests share one turn of the event loop', async (t) => {
+t.test('concurrent requests share the work limit of one turn of the event loop', async (t) => {
   const stepsByTurn = [0]
   const request = async () => {
     const budget = new Budget(app.turns)
@@ -70,11 +73,11 @@ t.test('concurrent requests share one turn of the event loop', async (t) => {
   }
   const all = Promise.all(Array.from({ length: 50 }, request))
   await eachTurn(all, () => stepsByTurn.push(0))
-  // The counter may see the turns of two iterations as one.
+  // The counter may count two turns of the event loop as one.
   t.ok(Math.max(...stepsByTurn) <= 2 * 1_300_000, `${Math.max(...stepsByTurn)} steps`)
 })
 
-t.test('patches cannot let a token grow beyond the values of one request', async (t) => {
+t.test('patches cannot give a token more values than one request may have', async (t) => {
   const members = (from: number) =>
     Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`${from + index}`, 0]))
   const { id } = (await ask('token create', { type: 'token', data: members(0) })) as { id: string }
@@ -85,7 +88,7 @@ t.test('patches cannot let a token grow beyond the values of one request', async
   await ask('token update', { id, metadata: { a: 'b' } })
 })
 
-t.test('a usual request is below the limit', async (t) => {
+t.test('a usual request stays below the limit', async (t) => {
   const usual = tokens(1000, "{{ data | reveal_last: 4 }} of {{ data | split: '-' | first }}")
   t.equal(((await ask('token tokenize', { payload: usual })) as unknown[]).length, 1000)
   const copies = Array.from({ length: 15 }, () => '{{ long }}')
@@ -94,7 +97,7 @@ t.test('a usual request is below the limit', async (t) => {
   await t.resolves(ask('token create', { type: 'token', data: text, mask: '{{ data | reveal_last: 4 }}' }))
 })
 
-t.test('other requests get turns between tokens and between expressions', async (t) => {
+t.test('other requests get turns between two tokens and between two expressions', async (t) => {
   const turnsDuring = async (work: Promise<unknown>) => {
     let turns = 0
     await eachTurn(work, () => turns++)
@@ -104,10 +107,13 @@ t.test('other requests get turns between tokens and between expressions', async 
   t.ok((await turnsDuring(ask('token tokenize', { payload: some }))) >= 3, 'between tokens')
   const mask = some.map((each) => each.mask)
   const one = { type: 'token', data: 'x', mask }
-  t.ok((await turnsDuring(ask('token create', one))) >= 3, 'between the expressions of a mask')
+  t.ok(
+    (await turnsDuring(ask('token create', one))) >= 3,
+    'there are turns between the expressions of a mask',
+  )
 })
 
-t.test('the cost of a list grows with the number of container sets and not its square', async (t) => {
+t.test('the cost of a list grows with the number of container sets, not with its square', async (t) => {
   const rules = [
     { priority: 1, container: '/sets/', transform: 'mask' as const, permissions: ['token:read' as const] },
   ]

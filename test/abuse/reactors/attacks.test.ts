@@ -37,7 +37,7 @@ function run(pool: ReactorRuntime, reactor: string, code: string, more = {}): Pr
   })
 }
 
-/** How a run ended, in the words of `attacks.ts`. */
+/** Returns how a run ended, with a word of `End` in `attacks.ts`. */
 function describeEnd({ outcome }: ReactorRun): string {
   if (outcome.kind === 'result')
     return outcome.raw === 'undefined' || outcome.raw === 'refused'
@@ -64,7 +64,7 @@ async function inTurns<T>(items: readonly T[], work: (item: T) => Promise<void>)
   await Promise.all(Array.from({ length: AT_ONCE }, walk))
 }
 
-/** Processes of guests, of the given parent or of any. */
+/** Returns the guest processes of the given parent, or of any parent. */
 function findGuests(parent?: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -90,27 +90,29 @@ t.test('every attack ends as documented and in time, and the next honest run suc
   let peak = before
   const attack = async ({ name, code, ends }: Attack) => {
     let attacked = await run(pool, name, code)
-    // On a busy machine, an attack that ends by itself may be late.
+    // On a busy machine, an attack that usually ends by itself may reach the time limit first.
     if (describeEnd(attacked) === 'time' && !ends.includes('time')) attacked = await run(pool, name, code)
     const found = describeEnd(attacked)
-    t.ok(ends.includes(found as End), `${name}: ${ends.join(' or ')}`, { found })
-    t.ok(attacked.durationMs <= LIMIT_MS + GRACE_MS, `${name}: in time`, { durationMs: attacked.durationMs })
+    t.ok(ends.includes(found as End), `${name}: the run ended with ${ends.join(' or ')}`, { found })
+    t.ok(attacked.durationMs <= LIMIT_MS + GRACE_MS, `${name}: the run ended in time`, {
+      durationMs: attacked.durationMs,
+    })
     const honest = await run(pool, 'honest', HONEST)
-    t.match(honest.outcome, { kind: 'result', raw: { sum: 3 } }, `${name}: the next honest run`)
+    t.match(honest.outcome, { kind: 'result', raw: { sum: 3 } }, `${name}: the next honest run succeeds`)
     peak = Math.max(peak, process.memoryUsage.rss())
   }
   await inTurns(ATTACKS, attack)
   await pool.close()
   const growthMiB = (peak - before) / 2 ** 20
   t.ok(growthMiB < 96, 'the memory of the host does not grow', { growthMiB })
-  t.same(isLinux ? findGuests(process.pid) : [], [], 'no child is left')
+  t.same(isLinux ? findGuests(process.pid) : [], [], 'no child process is left')
 })
 
-t.test('a run finds nothing that an earlier run in the same child left behind', async (t) => {
+t.test('a run finds nothing that an earlier run in the same child process left behind', async (t) => {
   const pool = createPool()
   const child = () => (isLinux ? findGuests(process.pid).join() : '')
   for (const { name, first, second, endsChild = false } of LEAKS) {
-    // One program, because a child runs only one.
+    // Both runs are in one program, because a child runs only one program.
     const both = `const turns = { first(module) { ${first} }, second(module) { ${second} } }
       module.exports = async (req) => {
         const module = { exports: {} }
@@ -118,16 +120,16 @@ t.test('a run finds nothing that an earlier run in the same child left behind', 
         return module.exports(req)
       }`
     let isSame = false
-    // On a busy machine, a child may become idle too late to be used again.
+    // On a busy machine, the child may become idle too late for the second run to use it.
     for (let turn = 0; turn < 5 && !isSame; turn++) {
       const left = await run(pool, 'leaking', both, { turn: 'first' })
       t.match(left.outcome, { kind: 'result', raw: true }, `${name}: left`)
       const before = child()
       const found = await run(pool, 'leaking', both, { turn: 'second' })
-      t.same(found.outcome, { kind: 'result', raw: [] }, `${name}: not found`)
+      t.same(found.outcome, { kind: 'result', raw: [] }, `${name}: the second run finds nothing`)
       isSame = endsChild || before === child()
     }
-    t.ok(isSame, `${name}: in the same child`)
+    t.ok(isSame, `${name}: both runs used the same child`)
   }
   await pool.close()
 })

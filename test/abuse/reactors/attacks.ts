@@ -1,4 +1,4 @@
-/** A table of known attacks by reactor code. Each entry says how it must end. */
+/** A table of known attacks by reactor code. Each entry says how the attack must end. */
 
 /**
  * `time`: 408. `memory`, `log`, `calls`, `call size`: 500, because the host ended the run at the limit. `thrown`: 500
@@ -10,16 +10,16 @@ export type End = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'thrown' |
 export interface Attack {
   name: string
   code: string
-  /** Several ends if the speed of the machine decides which limit is reached first. */
+  /** Has several ends if the speed of the machine decides which limit is reached first. */
   ends: readonly End[]
 }
 
-/** Two runs of one reactor. The second must not find what the first leaves behind. */
+/** Two runs of one reactor. The second run must not find what the first run leaves behind. */
 interface Leak {
   name: string
   first: string
   second: string
-  /** The first run makes its child unusable, so the second runs in another child. */
+  /** The first run makes its child unusable, so the second run gets another child. */
   endsChild?: true
 }
 
@@ -76,8 +76,8 @@ const devouring = [
   ...rows(
     ['memory', 'time'],
     [
-      // Each promise waits for the next, and all are kept. The limit that is reached first depends on the version of
-      // Node.
+      // Each promise waits for the next, and all promises are kept. Which limit is reached first depends on the version
+      // of Node.
       'const again = () => Promise.resolve().then(again); await again()',
       'const a = []; for (;;) a.push(new Array(1e5).fill(0))',
       'const m = new Map(); for (let i = 0; ; i++) m.set(i, { i })',
@@ -228,8 +228,8 @@ const escaping = rows(
 const reaching = rows(
   ['contained'],
   [
-    // A decoder of Node kept its native handle in a property. Its constructor, called without a receiver, returned
-    // the global object.
+    // In some versions of Node, a decoder kept its native handle in a property. The constructor of the handle, called
+    // without a receiver, returned the global object.
     ...of(
       'utf-16be gbk utf-8',
       (label) =>
@@ -280,7 +280,7 @@ const leaks: readonly Leak[] = [
     second: 'return { raw: typeof secret === "undefined" ? [] : ["secret"] }',
   },
   {
-    name: 'what a regular expression matched last',
+    name: 'the last match of a regular expression',
     first: '/4242\\d+/.exec("4242424242424242"); return { raw: true }',
     second: 'return { raw: [RegExp.$_, RegExp.lastMatch, RegExp["$&"], RegExp.input].filter(Boolean) }',
   },
@@ -303,7 +303,7 @@ const leaks: readonly Leak[] = [
       'const found = []; for (let i = 0; i < 100; i++) { const b = Buffer.allocUnsafe(160); if (b.includes("4242")) found.push(i); const p = Buffer.from("x"); if (p.buffer.byteLength > 1) found.push("pool") } return { raw: found }',
   },
   {
-    name: 'a symbol, a limit and a formatter of stacks',
+    name: 'a symbol, a stack trace limit and a formatter of stack traces',
     first:
       'Symbol.for("left"); try { Error.stackTraceLimit = 7 } catch {} try { Error.prepareStackTrace = () => "left" } catch {} return { raw: true }',
     second:
@@ -317,14 +317,14 @@ const leaks: readonly Leak[] = [
       'await new Promise((r) => setTimeout(r, 40)); await crypto.subtle.digest("SHA-256", new Uint8Array(1)); return { raw: [] }',
   },
   {
-    name: 'memory that Node still fills',
+    name: 'memory that Node is still writing to',
     endsChild: true,
     first:
       'require("crypto").scrypt("a", "b", 64, { N: 2 ** 21, r: 8, maxmem: 2 ** 32 }, () => {}); return { raw: true }',
     second: 'return { raw: await new Promise((r) => require("crypto").randomBytes(1, () => r([]))) }',
   },
   {
-    name: 'state of a locale, a decoder and a generator of numbers',
+    name: 'the state of a locale, a decoder and a random number generator',
     first:
       'new Intl.DateTimeFormat("de", { timeZone: "Asia/Tokyo" }).format(); new TextDecoder("gbk").decode(new Uint8Array([0x81]), { stream: true }); require("util").inspect.defaultOptions; try { Math.seed = 1 } catch {} try { Intl.left = 1 } catch {} return { raw: true }',
     second:

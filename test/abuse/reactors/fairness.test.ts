@@ -1,4 +1,4 @@
-/** The effect on other applications when one application starts many runs that hang. */
+/** Measures the effect on other applications when one application starts many runs that hang. */
 import t from 'tap'
 import { openEphemeral } from '../../support/ephemeral.js'
 import { createHandler } from '../../support/service.js'
@@ -37,7 +37,7 @@ async function openServer() {
 
 type React = (key: string, id: string) => Promise<Response>
 
-/** Durations of some runs in ms, shortest first. The runs are sequential. */
+/** Returns the durations of sequential runs in ms, shortest first. */
 async function measure(react: React, key: string, id: string): Promise<number[]> {
   const times: number[] = []
   for (let run = 0; run < RUNS; run++) {
@@ -52,7 +52,7 @@ async function measure(react: React, key: string, id: string): Promise<number[]>
 const median = (times: number[]) => times[times.length >> 1]!
 
 for (const [kind, code] of Object.entries(HANGING))
-  t.test(`runs that hang ${kind} delay no other application`, async (t) => {
+  t.test(`hanging runs (${kind}) of one application do not delay other applications`, async (t) => {
     const { createReactor, createKey, react, close } = await openServer()
     t.teardown(close)
     const [flooder, other, third] = [
@@ -68,11 +68,11 @@ for (const [kind, code] of Object.entries(HANGING))
     const refused = (await Promise.all(flood.slice(2 * FLOOD - 6))).map(
       ({ status, headers }) => `${status} ${headers.get('retry-after')}`,
     )
-    t.same(refused, Array(6).fill('429 10'), 'the flooding application is told when to retry')
+    t.same(refused, Array(6).fill('429 10'), 'the response tells the flooding application when to retry')
     const flooded = await measure(react, other, honest)
     const figures = { alone: median(alone), flooded: median(flooded), worst: flooded.at(-1) }
     t.comment(`ms: ${JSON.stringify(figures)}`)
-    // On an idle machine the ratio was 2. The limit leaves room for busy machines.
+    // On an idle machine the ratio was 2. The limit is higher to allow for busy machines.
     t.ok(median(flooded) <= 2 * median(alone) + 150, 'the median', figures)
     t.ok(flooded.at(-1)! < TIME_LIMIT_MS / 2, 'the slowest run does not wait for hanging runs', figures)
     t.equal((await react(third, honest)).status, 200, 'a third application is not delayed either')

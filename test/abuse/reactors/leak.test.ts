@@ -1,4 +1,4 @@
-/** Plaintext that a reactor received is afterwards only in the vault, encrypted, however the run ended. */
+/** However a run ends, the plaintext that its reactor received is afterwards only in the vault, encrypted. */
 import { mkdirSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,26 +8,29 @@ import { findLeaks, readTree } from '../../support/leak.js'
 
 const SECRET = 'PLAINTEXT-4242424242424242-PLAINTEXT'
 
-/** Endings with texts of Node and the host. No text of the code contains the secret. */
+/**
+ * Ways in which a run ends. Some produce messages of Node or of the host. The code itself does not contain the secret.
+ */
 const ENDINGS: Record<string, string> = {
   'a result': 'return { raw: args.secret.length }',
   'a console line': 'console.log(args.secret); return {}',
   'an error of the code': 'const kept = args.secret; throw new Error("failed")',
   'an error of the engine': 'args.secret.nothing.more',
-  'a call of what is no function': 'args.secret()',
+  'a call of a value that is no function': 'args.secret()',
   'an error of a facade': 'Buffer.alloc(args.secret.length, 1).writeInt8(1, 1e9)',
-  'a result in circles': 'const a = { secret: args.secret }; a.a = a; return { raw: a }',
+  'a result that contains itself': 'const a = { secret: args.secret }; a.a = a; return { raw: a }',
   'memory that runs out': 'const all = []; for (;;) all.push(args.secret.repeat(1000) + all.length)',
   'memory outside the heap that runs out':
     'const all = []; for (;;) all.push(Buffer.alloc(1e7, args.secret))',
   'time that runs out': 'for (;;) args.secret.toLowerCase()',
   'a fetch that is refused': 'await fetch("http://localhost:1/" + args.secret)',
-  'a module that is not there': 'try { require("none") } finally { globalThis.kept = args.secret }',
+  'a missing module': 'try { require("none") } finally { globalThis.kept = args.secret }',
 }
 
 t.test('plaintext is in no output, file, core dump or directory', async (t) => {
   const home = await createVaultHome(t)
-  // An own directory for temporary files, because other tests use the usual one at the same time.
+  // The test uses a directory of its own for temporary files, because other tests use the usual directory at the same
+  // time.
   const { TMPDIR } = process.env
   process.env.TMPDIR = join(home.place, 'temporary')
   mkdirSync(process.env.TMPDIR)
@@ -49,11 +52,7 @@ t.test('plaintext is in no output, file, core dump or directory', async (t) => {
     t.notMatch(stdout + stderr, SECRET, name)
     const [kept] = await home.json(['reactor', 'logs', id])
     const isShown = JSON.stringify(kept).includes(SECRET)
-    t.equal(
-      isShown,
-      name === 'a console line',
-      `${name}: the owner sees what the code printed, and nothing else`,
-    )
+    t.equal(isShown, name === 'a console line', `${name}: the owner sees only what the code printed`)
   }
   const files = await readTree(home.place)
   t.ok(files.some(({ name }) => name.includes('.coffer')))

@@ -1,4 +1,4 @@
-/** The processes of a run: the measured process, its limits, and that no process is left after a kill. */
+/** The processes of a run: which process is measured, its limits, and that no process is left after a kill. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ const options = { skip: !isLinux && 'needs /proc' }
 const SPIN = 'module.exports = () => { for (;;); }'
 const SOON_MS = 3_000
 
-/** Processes below `pid`, each with its start, because a pid can be reused. */
+/** Returns the processes below `pid`. Each has its start time, because a pid can be reused. */
 function below(pid: number): { pid: number; parent: number; start: string }[] {
   const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   const known = all.flatMap((name) => readProcess(Number(name)) ?? [])
@@ -73,7 +73,7 @@ const run = (pool: ReactorRuntime, reactor: string, code: string, client: Client
   pool.run({ tenant: 1, reactor, code, args: {}, configuration: {}, client })
 
 t.test(
-  'limits of memory outside of the heap and of time apply to the code and not to its wrapper',
+  'the limits of time and of memory outside the heap apply to the code and not to its wrapper',
   options,
   async (t) => {
     const limits = { ...DEFAULT_LIMITS, timeMs: 1_000, memoryMiB: 64 }
@@ -89,41 +89,49 @@ t.test(
   },
 )
 
-t.test('limits of time and memory apply while the event loop of the host is blocked', options, async (t) => {
-  const limits = { ...DEFAULT_LIMITS, timeMs: 2_000, memoryMiB: 64 }
-  const pool = createReactorPool({ confinement: found, settings: { limits } })
-  const clock = new Int32Array(new SharedArrayBuffer(4))
-  for (const [name, body, code] of [
-    ['memory', 'const all = []; for (;;) all.push(new Uint8Array(4e6).fill(1))', 'reactor_failed'],
-    ['time', 'for (;;);', 'reactor_timeout'],
-  ] as const) {
-    let seenMiB = 0
-    let isLeft = true
-    // The code calls its client when it starts. From then on the loop is blocked.
-    const client = async () => {
-      setImmediate(() => {
-        const guests = below(process.pid).filter(({ pid }) => readMiB(pid) > 30)
-        for (const endMs = performance.now() + 3_000; performance.now() < endMs; Atomics.wait(clock, 0, 0, 5))
-          for (const { pid } of guests) seenMiB = Math.max(seenMiB, readMiB(pid))
-        isLeft = guests.some(({ pid }) => readMiB(pid) > 0)
-      })
-      return {}
+t.test(
+  'the limits of time and memory apply even while the event loop of the host is blocked',
+  options,
+  async (t) => {
+    const limits = { ...DEFAULT_LIMITS, timeMs: 2_000, memoryMiB: 64 }
+    const pool = createReactorPool({ confinement: found, settings: { limits } })
+    const clock = new Int32Array(new SharedArrayBuffer(4))
+    for (const [name, body, code] of [
+      ['memory', 'const all = []; for (;;) all.push(new Uint8Array(4e6).fill(1))', 'reactor_failed'],
+      ['time', 'for (;;);', 'reactor_timeout'],
+    ] as const) {
+      let seenMiB = 0
+      let isLeft = true
+      // The code calls its client when it starts. From then on this function blocks the event loop.
+      const client = async () => {
+        setImmediate(() => {
+          const guests = below(process.pid).filter(({ pid }) => readMiB(pid) > 30)
+          for (
+            const endMs = performance.now() + 3_000;
+            performance.now() < endMs;
+            Atomics.wait(clock, 0, 0, 5)
+          )
+            for (const { pid } of guests) seenMiB = Math.max(seenMiB, readMiB(pid))
+          isLeft = guests.some(({ pid }) => readMiB(pid) > 0)
+        })
+        return {}
+      }
+      const begin = 'await svc.tokens.list({}); await new Promise((resolve) => setTimeout(resolve, 50))'
+      const { outcome } = await run(
+        pool,
+        name,
+        `module.exports = async ({ svc }) => { ${begin}; ${body} }`,
+        client,
+      )
+      t.match(outcome, { error: { code } }, name)
+      t.notOk(isLeft, `${name}: the child ended while the event loop was blocked`)
+      t.ok(seenMiB > 0 && seenMiB < 350, `${name}: the child's memory was limited`, { seenMiB })
     }
-    const begin = 'await svc.tokens.list({}); await new Promise((resolve) => setTimeout(resolve, 50))'
-    const { outcome } = await run(
-      pool,
-      name,
-      `module.exports = async ({ svc }) => { ${begin}; ${body} }`,
-      client,
-    )
-    t.match(outcome, { error: { code } }, name)
-    t.notOk(isLeft, `${name}: the child ended while the loop was blocked`)
-    t.ok(seenMiB > 0 && seenMiB < 350, `${name}: its memory was limited`, { seenMiB })
-  }
-  await pool.close()
-})
+    await pool.close()
+  },
+)
 
-/** Starts a host with two runs that spin, as user `uid`. */
+/** Starts a host with two runs that loop forever. `uid` is the user of the host. */
 async function startHost(t: Test, uid?: number): Promise<ChildProcess> {
   const program = join(fileURLToPath(new URL('.', import.meta.url)), 'spinning-host.js')
   const user = uid === undefined ? {} : { uid, gid: uid }
@@ -133,21 +141,24 @@ async function startHost(t: Test, uid?: number): Promise<ChildProcess> {
   return host
 }
 
-/** If the system cannot end a child with its parent, the limit of processor time ends it: 14 s for this host. */
+/**
+ * If the system cannot end a child together with its parent, the limit of CPU time ends the child. For this host the
+ * limit is 14 s.
+ */
 const killMs = describeSandbox(found, node).ends_with_host ? SOON_MS : 30_000
 
-t.test('a host that is killed with SIGKILL during loops leaves no process behind', options, async (t) => {
+t.test('if a host is killed with SIGKILL while its runs loop, no process is left', options, async (t) => {
   for (const uid of node.isRoot ? [undefined, 65_534] : [undefined]) {
     const host = await startHost(t, uid)
     const processes = below(host.pid!)
-    t.ok(processes.length >= 2, `${processes.length} processes of two runs`)
+    t.ok(processes.length >= 2, `two runs have ${processes.length} processes`)
     host.kill('SIGKILL')
     t.ok(await until(() => areGone(processes), killMs), 'all processes end soon', { uid })
   }
 })
 
 t.test(
-  'every confinement that this system offers runs a guest, measures it, and ends it',
+  'every confinement that this system supports can run a guest, measure it and end it',
   options,
   async (t) => {
     const tried: string[] = []
@@ -160,7 +171,7 @@ t.test(
       t.equal(
         readlinkSync(`/proc/${guest.pid}/exe`),
         realpathSync(execPath),
-        'the measured process runs the code',
+        'the measured process is the process that runs the code',
       )
       const limits = readFileSync(`/proc/${guest.pid}/limits`, 'latin1')
       t.match(limits, /^Max cpu time +50 +50 /m)
@@ -175,12 +186,12 @@ t.test(
       await guest.ended
       t.ok(await until(() => areGone(processes)), 'no process is left')
     }
-    t.ok(tried.includes(''), 'the list includes no confinement')
+    t.ok(tried.includes(''), 'the list also contains the case without confinement')
   },
 )
 
 t.test(
-  'a change of version, configuration or application starts another child and ends the old one',
+  'a change of version, configuration or application starts another child and ends the old child',
   options,
   async (t) => {
     const vault = await openEphemeral({ tenantName: 'test' })
@@ -210,9 +221,9 @@ t.test(
     for (const [at, change] of changes.entries()) {
       await change()
       const pid = await react()
-      t.notOk(seen.has(pid), `change ${at}: another child`)
+      t.notOk(seen.has(pid), `change ${at} starts another child`)
       seen.add(pid)
-      t.equal(await react(), pid, 'the child stays until the next change')
+      t.equal(await react(), pid, 'the child is kept until the next change')
     }
   },
 )

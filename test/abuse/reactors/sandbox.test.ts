@@ -1,4 +1,4 @@
-/** The walls around code that escaped from the realm, and the walls that remain if one of them fails. */
+/** The walls around code that has escaped from its realm, and the walls that remain if one of them fails. */
 import { createSocket } from 'node:dgram'
 import { chmodSync, copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -24,7 +24,7 @@ const node: NodeProgram = {
   isRoot: process.getuid?.() === 0,
 }
 
-/** All users can read the folder, because the guest may run as nobody. */
+/** All users may read the folder, because the guest may run as the user `nobody`. */
 const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
 chmodSync(folder, 0o755)
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -34,7 +34,7 @@ const found = await findConfinement(node, guestFile, listWrappers(node, false))
 const sandbox = describeSandbox(found, node)
 t.comment(JSON.stringify(sandbox))
 
-/** A program that runs Node without its permission model. */
+/** Returns a program that runs Node without its permission model. */
 function withoutPermissions(): NodeProgram {
   const path = join(folder, 'node-without-permissions')
   const keep = 'case $word in *permission | --allow-*) ;; *) set -- "$@" "$word" ;; esac'
@@ -43,7 +43,7 @@ function withoutPermissions(): NodeProgram {
   return { ...node, path }
 }
 
-/** The targets of the host that code may try to reach. Records who reached them. */
+/** Opens targets on the host that code may try to reach. Records which attempts reached them. */
 async function openHost() {
   const visits: string[] = []
   const socketPath = join(folder, 'host.socket')
@@ -78,7 +78,7 @@ async function openHost() {
   return { given, visits, close }
 }
 
-/** Returns what the escaped guest could do, and who reached the host. */
+/** Returns what the escaped guest could do, and which attempts reached the host. */
 async function breakOut(confinement: Confinement, program = node) {
   const { given, visits, close } = await openHost()
   const guest = new GuestProcess({ node: program, guestFile, limits: DEFAULT_LIMITS, confinement })
@@ -108,10 +108,10 @@ async function breakOut(confinement: Confinement, program = node) {
 }
 
 const isWhole = sandbox.network_namespace && sandbox.process_namespace && sandbox.no_new_descriptors
-const whole = { skip: !isWhole && 'this system does not give all walls' }
+const whole = { skip: !isWhole && 'this system does not support all walls' }
 const sealed = { skip: !sandbox.no_new_descriptors && 'this system has no prlimit' }
 
-/** Expects at least `attempts` attempts, and that only `allowed` ones succeed or reach the host. */
+/** Expects at least `attempts` attempts. Only the `allowed` attempts may succeed or reach the host. */
 const holds = (
   [title, options]: [string, object],
   [attempts, confinement, program]: [number, Confinement, (NodeProgram | undefined)?],
@@ -128,8 +128,8 @@ const holds = (
 
 const { descriptorLimiter } = await findConfinement(node, guestFile, [''])
 const noNamespaces = { wrapper: [], ...(descriptorLimiter && { descriptorLimiter }) }
-// The guest's own loopback, and sockets in the file system. Other sockets cannot be reached, and Node 25 refuses
-// these too.
+// The guest can reach its own loopback network and sockets in the file system. It cannot reach other sockets. Node 25
+// refuses even these.
 const INSIDE = [
   'network: listen',
   'socket: unix',
@@ -138,9 +138,12 @@ const INSIDE = [
 ]
 const fallen = isWhole ? withoutPermissions() : undefined
 
-holds(['code with all the power of Node reaches nothing', whole], [26, found])
-holds(['with Node’s permission model fallen it still reaches nothing', whole], [22, found, fallen])
+holds(['code that can use all of Node reaches nothing outside its process', whole], [26, found])
+holds(
+  ['without Node’s permission model, code still reaches nothing outside its process', whole],
+  [22, found, fallen],
+)
 const ofOthers = ['signal', 'process: another user']
-holds(['without namespaces no socket and no file opens', sealed], [26, noNamespaces], ofOthers)
-const network = 'with descriptors to be had, there is no network and nobody to signal'
+holds(['without namespaces, code can open no socket and no file', sealed], [26, noNamespaces], ofOthers)
+const network = 'even if code can open descriptors, it has no network and can signal no process'
 holds([network, whole], [26, { wrapper: found.wrapper }], INSIDE)

@@ -1,4 +1,4 @@
-/** A host whose reactors spin for a minute, until the test that started it kills it. */
+/** A host whose reactors loop forever, until the test that started the host kills it, or for a minute at most. */
 
 import { confineThisNode } from '../../../src/reactor/confinement.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'

@@ -1,21 +1,21 @@
 /**
- * The walk: reactor code that visits every object it can reach, and reports objects that belong neither to the
- * language nor to the program of children. It is sent to a child as text, so its functions must not use anything
+ * The walk: reactor code that visits every object it can reach. It reports objects that belong neither to the language
+ * nor to the program of child processes. The walk is sent to a child as text, so its functions must not use anything
  * outside of them.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: everything there is.
 type Any = any
 
-/** The arguments of the code. */
+/** The arguments of the walk. */
 export interface WalkArgs {
-  /** Texts of the program of children, which contain its functions. */
+  /** Source texts of the program that child processes run. A function of that program is part of one of these texts. */
   sources: string[]
-  /** The texts of the language's functions, from a realm without Node. */
+  /** The source texts of the language's own functions, taken from a realm without Node. */
   natives: string[]
-  /** `leave`: leaves marks on all objects at the end. `find`: looks for them. */
+  /** `leave`: at the end, the walk leaves marks on all objects. `find`: the walk looks for such marks. */
   marks: 'leave' | 'find'
-  /** Reversed, so that the walk does not find its own argument. */
+  /** The text of the marks, reversed, so that the walk does not find its own argument. */
   mark: string
   maxObjects: number
   maxCalls: number
@@ -24,16 +24,16 @@ export interface WalkArgs {
 export interface WalkReport {
   objects: number
   calls: number
-  /** Number of results that were skipped, because they have the prototype, keys and texts of earlier ones. */
+  /** Number of results that were skipped because they have the prototype, keys and source texts of earlier results. */
   alike: number
   marked: number
-  /** Each problem with the path to its object. */
+  /** One entry for each problem, with the path to its object. */
   findings: string[]
-  /** Number of objects that the budget left out. */
+  /** Number of objects that were not visited, because the budget was used up. */
   left: number
 }
 
-/** Collects all objects that the names and syntax of the language reach, without calling them. */
+/** Collects all objects that can be reached through the names and the syntax of the language. Calls none of them. */
 export function collectLanguage(global: Any): Map<object, string> {
   const names =
     `Object Function Array Number Boolean String Symbol Date Promise RegExp Error AggregateError EvalError RangeError
@@ -84,7 +84,7 @@ export function collectLanguage(global: Any): Map<object, string> {
   return found
 }
 
-/** The program: the body of a handler. It does not call `itself`. */
+/** The walk itself: the body of a handler. It does not call the function `itself`. */
 export async function walk(
   req: Any,
   roots: Any[],
@@ -104,9 +104,9 @@ export async function walk(
   const known = new Map<string, boolean>()
   const open: [object, string, object | undefined][] = []
   let pending = 0
-  /** After an escape, a call may end the process, so the walk stops and reports. */
+  /** Set after an escape. Then a call may end the process, so the walk stops and reports. */
   let isOut = false
-  /** Set while the walk looks for marks, because traps of a proxy then receive the mark itself. */
+  /** Set while the walk looks for marks. During this time the traps of a proxy may receive the mark itself. */
   let isSearching = false
   const ownGlobal = globalThis as Any
   const textOf = (work: unknown) => Function.prototype.toString.call(work)
@@ -160,7 +160,7 @@ export async function walk(
     open.push([value, path, holder])
   }
 
-  /** Subscribes immediately, because an unhandled rejection would end the walk. */
+  /** Subscribes to the promise at once, because an unhandled rejection would end the walk. */
   function follow(promise: Promise<unknown>, path: string): void {
     pending += 1
     const settled = (value: unknown) => {
@@ -170,7 +170,7 @@ export async function walk(
     attempt(() => Reflect.apply(Promise.prototype.then, promise, [settled, settled]))
   }
 
-  /** Whether enough similar objects were visited. */
+  /** Returns whether enough similar objects were visited. */
   function isAlike(value: object): boolean {
     if (language.has(value) || Object.isFrozen(value)) return false
     const keys = attempt(() => Reflect.ownKeys(value)) ?? []
@@ -192,11 +192,12 @@ export async function walk(
     if (typeof value === 'function') {
       const text = textOf(value)
       const isNative = /\{ \[native code\] \}$/.test(text)
-      // Bound functions, resolvers of promises, and proxies of the walk. They are called like all others.
+      // Bound functions, resolver functions of promises, and proxies of the walk have this text. They are called like
+      // all other functions.
       const isNameless = /^function \(\) \{/.test(text)
       if (isNative && !(language.has(value) && nativeTexts.has(text)) && !isNameless)
         complain(`a native function that is not the language's (${text.slice(0, 60)})`, path)
-      // Functions that were created from a text have this name.
+      // Functions that were created from a text have the name `anonymous`.
       if (!isNative && !/^(?:async )?function\*? anonymous\(/.test(text) && !isOurText(text))
         complain('a function that is not ours', path)
       return
@@ -255,7 +256,7 @@ export async function walk(
       return spy
     }
   }
-  // Creates a new array for each call, because a call may detach its memory.
+  // Creates a new array for each call, because a call may detach the memory of its argument.
   const createBytes = () => new Uint8Array([0xd8, 0, 0xff, 65])
   for (const each of [spied, hostile, spy, traps, Species, Species.prototype, ...Object.values(traps)])
     own.add(each as object)
@@ -303,10 +304,10 @@ export async function walk(
 
   function callAll(work: Any, path: string, holder: object | undefined): void {
     if (work === itself) return
-    // The behaviour of the language's own functions is known, but their arguments are not.
+    // The behaviour of the language's own functions is known. The arguments that they pass to callbacks are not.
     const isOurs = !language.has(work)
     for (const args of argumentLists(isOurs)) {
-      // A plain call without a receiver.
+      // Calls the function without a receiver.
       settle(() => work(...args), `${path}()`)
       for (const self of receivers(holder, isOurs)) settle(() => Reflect.apply(work, self, args), `${path}()`)
       settle(() => new work(...args), `new ${path}`)
@@ -329,9 +330,9 @@ export async function walk(
     else callMethods(value, path)
   }
 
-  /** Calls methods of non-language classes with the instance as the receiver. */
+  /** Calls the methods of classes that are not part of the language, with the instance as the receiver. */
   function callMethods(value: Any, path: string): void {
-    // A few instances of each class are enough, because they have the same methods.
+    // A few instances of each class are enough, because all instances have the same methods.
     const prototype = Object.getPrototypeOf(value)
     const count = (instances.get(prototype) ?? 0) + 1
     instances.set(prototype, count)
@@ -380,14 +381,14 @@ export async function walk(
     if (isMarked === true) report.marked += 1
   }
 
-  /** Also changes objects that accept no new property. */
+  /** Also changes objects to which no property can be added. */
   function changeAll(value: Any): void {
     for (const key of attempt(() => Reflect.ownKeys(value)) ?? [])
       if (Object.getOwnPropertyDescriptor(value, key)?.writable) attempt(() => Reflect.set(value, key, mark))
   }
 
   for (const [value, path] of roots) take(value, path, undefined, true)
-  // The walk waits at most this long for promises that never settle.
+  // Waits at most this long, because some promises never settle.
   for (let idle = 0; idle < 40; ) {
     const next = open.pop()
     if (isOut || report.objects > maxObjects || report.calls > maxCalls) break
