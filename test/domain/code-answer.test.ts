@@ -4,7 +4,7 @@ import t from 'tap'
 import { passAnswerHeaders, passHeaders, readCodeAnswer } from '../../src/domain/proxy/code-answer.js'
 import { collectBytes } from '../../src/domain/proxy/collect-bytes.js'
 
-/** Returns the response, or the error. */
+/** Returns the response, or the error if there is one. */
 function read(given: unknown): unknown {
   try {
     return readCodeAnswer(given, 'SVC')
@@ -56,7 +56,7 @@ const OF_SERVER = [
   ...'Access-Control-Allow-Origin Access-Control-Expose-Headers'.split(' '),
 ]
 
-t.test('headers that code may not set are removed, in any spelling', async (t) => {
+t.test('headers that code may not set are removed, however they are spelled', async (t) => {
   const lower = (names: string[]) => names.map((name) => name.toLowerCase())
   const mapOf = (names: string[]) => Object.fromEntries(names.map((name) => [name, 'x']))
   const names = [...DROPPED, ...OF_SERVER]
@@ -65,7 +65,11 @@ t.test('headers that code may not set are removed, in any spelling', async (t) =
   t.strictSame(passAnswerHeaders(mapOf(lower(names)), 'svc'), {})
   t.strictSame(Object.keys(passHeaders(mapOf(lower(names)), 'svc')).sort(), lower(OF_SERVER).sort())
   t.strictSame(passHeaders({ connection: 'close, X-Hop', 'x-hop': '1', other: '2' }, 'svc'), { other: '2' })
-  t.strictSame(passHeaders({ 'svc-key': '1', 'bt-key': '2' }, 'BT'), { 'svc-key': '1' }, 'the prefix decides')
+  t.strictSame(
+    passHeaders({ 'svc-key': '1', 'bt-key': '2' }, 'BT'),
+    { 'svc-key': '1' },
+    'the prefix decides which headers are removed',
+  )
 })
 
 t.test('every accepted response of code can be sent', async (t) => {
@@ -95,7 +99,7 @@ t.test('every accepted response of code can be sent', async (t) => {
   )
 })
 
-t.test('bytes are collected up to the limit, and a longer body is not read to its end', async (t) => {
+t.test('a body is read up to the limit, and a longer body is not read to its end', async (t) => {
   const pieces = [Buffer.from('ab'), Buffer.from('c'), Buffer.from('d')]
   const read: string[] = []
   async function* give() {

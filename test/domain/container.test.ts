@@ -12,7 +12,7 @@ function check(value: unknown): { containers: string[]; errors: PropertyErrors }
   return { containers: checkContainers(value, 'containers', errors), errors }
 }
 
-t.test('a token has at most 20 containers, and 100 together with their ancestors', async (t) => {
+t.test('a token may have at most 20 containers, and at most 100 together with their ancestors', async (t) => {
   const some = (count: number, below = '') =>
     Array.from({ length: count }, (_, index) => `/c${index}/${below}`)
   t.strictSame(check(some(20)).errors, {})
@@ -24,12 +24,15 @@ t.test('a token has at most 20 containers, and 100 together with their ancestors
   t.strictSame(check(some(20, 'a/b/c/d/')).errors, { containers: [message] })
 })
 
-t.test('the ancestors of a path are itself and all above, the root last', async (t) => {
-  t.strictSame(containerAncestors('/a/b/c/'), ['/a/b/c/', '/a/b/', '/a/', '/'])
-  t.strictSame(containerAncestors('/'), ['/'])
-})
+t.test(
+  'the ancestors of a path are the path itself and all paths above it, with the root last',
+  async (t) => {
+    t.strictSame(containerAncestors('/a/b/c/'), ['/a/b/c/', '/a/b/', '/a/', '/'])
+    t.strictSame(containerAncestors('/'), ['/'])
+  },
+)
 
-t.test('sets are equal in any order and with repetitions', async (t) => {
+t.test('container sets are equal in any order and with any repetition', async (t) => {
   t.strictSame(containerSet(['/b/', '/a/', '/b/']), ['/a/', '/b/'])
   t.equal(containerSetId(['/b/', '/a/', '/b/']), '["/a/","/b/"]')
   t.not(containerSetId(['/a/']), containerSetId(['/a/', '/b/']))

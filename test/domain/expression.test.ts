@@ -25,7 +25,7 @@ const table: { scope: NonNullable<Row['scope']>; rows: Row[] } = JSON.parse(
   readFileSync(new URL('../../../fixtures/expressions.json', import.meta.url), 'utf8'),
 )
 
-/** Counts up, so that random bytes differ from each other and are repeatable. */
+/** Returns a counter as random bytes, so that the bytes differ from each other and are the same in every run. */
 function countingRandom() {
   let next = 0
   return { bytes: (count: number) => Uint8Array.from({ length: count }, () => next++ % 256) }
@@ -33,7 +33,7 @@ function countingRandom() {
 
 function scopeOf({ scope = table.scope }: Row): Scope {
   const { tokens, ...rest } = scope
-  // The table names tokens by their ids.
+  // The table refers to tokens by their ids.
   const referenceOf = (id: string) => (id.startsWith('token_intent:') ? id : `token:${id}`) as Reference
   const named = Object.entries(tokens ?? {}).map(([id, token]) => [referenceOf(id), token] as const)
   return tokens === undefined ? rest : { ...rest, tokens: new Map(named) }
@@ -51,7 +51,7 @@ async function refusal(work: () => unknown): Promise<string> {
 
 t.test('every row of the expression table is correct', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
-  t.ok(table.rows.length > 130, 'the table was read')
+  t.ok(table.rows.length > 130, 'the table has been read')
   for (const row of table.rows) {
     const title = `${row.use}: ${row.expression}`
     const render = async () => (await expressions.compile(row.expression, row.use)).render(scopeOf(row))
@@ -88,28 +88,31 @@ t.test('rendering does not change the data and shares no object with it', async 
   t.strictSame(data, { list: [{ n: 2 }, { n: 1 }] })
 })
 
-t.test('reveal_last shows at most the given number of characters, and keeps length and hyphens', async () => {
-  const expressions = new Expressions(countingRandom(), computeHmac)
-  const text = fc.string({ unit: fc.constantFrom('-', '1', 'a', 'é', '😀'), maxLength: 30 })
-  await fc.assert(
-    fc.asyncProperty(text, fc.integer({ min: 0, max: 12 }), async (data, count) => {
-      const expression = await expressions.compile(`{{ data | reveal_last: ${count}, '#' }}`, 'mask')
-      const before = [...data]
-      const after = [...(expression.render({ data }) as string)]
-      const shown = after.filter((character) => character !== '#' && character !== '-')
-      const tail = Math.max(0, before.length - count)
-      return (
-        after.length === before.length &&
-        shown.length <= count &&
-        before.every((character, at) => character !== '-' || after[at] === '-') &&
-        after.slice(tail).join() === before.slice(tail).join()
-      )
-    }),
-    { numRuns: 100 },
-  )
-})
+t.test(
+  'reveal_last shows at most the requested number of characters, and keeps the length and the hyphens',
+  async () => {
+    const expressions = new Expressions(countingRandom(), computeHmac)
+    const text = fc.string({ unit: fc.constantFrom('-', '1', 'a', 'é', '😀'), maxLength: 30 })
+    await fc.assert(
+      fc.asyncProperty(text, fc.integer({ min: 0, max: 12 }), async (data, count) => {
+        const expression = await expressions.compile(`{{ data | reveal_last: ${count}, '#' }}`, 'mask')
+        const before = [...data]
+        const after = [...(expression.render({ data }) as string)]
+        const shown = after.filter((character) => character !== '#' && character !== '-')
+        const tail = Math.max(0, before.length - count)
+        return (
+          after.length === before.length &&
+          shown.length <= count &&
+          before.every((character, at) => character !== '-' || after[at] === '-') &&
+          after.slice(tail).join() === before.slice(tail).join()
+        )
+      }),
+      { numRuns: 100 },
+    )
+  },
+)
 
-t.test('card_mask and alias_card show the requested digits and no others', async () => {
+t.test('card_mask and alias_card show the requested digits and no other digits of the number', async () => {
   const expressions = new Expressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)
   const number = fc.string({ unit: fc.constantFrom('-', ' ', ...'123456789'), minLength: 1, maxLength: 30 })
   const digitsIn = (text: string) => text.replaceAll(/[^1-9]/g, '')
@@ -124,7 +127,7 @@ t.test('card_mask and alias_card show the requested digits and no others', async
           data,
         }) as string
       const masked = await render('card_mask', 'mask')
-      // Random digits are always 0 here, so every other digit comes from the number.
+      // The random digits are always 0 here, so every digit that is not 0 comes from the number.
       const alias = await render('alias_card', 'id').catch(() => undefined)
       const isRefused = digits.length < Math.max(1, first + last)
       const expected = digits.length > first + last ? shown : ''
@@ -137,16 +140,17 @@ t.test('card_mask and alias_card show the requested digits and no others', async
   )
 })
 
-t.test('aliases are drawn uniformly: bytes that would favour some characters are skipped', async (t) => {
+t.test('random bytes that would make some characters of an alias more likely are skipped', async (t) => {
   const drawn = [255, 254, 252, 234, 233, 0]
   const random = { bytes: (count: number) => Uint8Array.from({ length: count }, () => drawn.shift() ?? 1) }
   const expressions = new Expressions(random, computeHmac)
   const length = await expressions.compile('{{ data | alias_preserve_length }}', 'id')
-  // 252 is the largest multiple of 36 in a byte; 234 % 36 = 18 (s), 233 % 36 = 17 (r), then 0 (a).
+  // 252 is the largest multiple of 36 that fits into a byte, so larger bytes are skipped. 234 % 36 = 18 (s), 233 % 36 =
+  // 17 (r), and then 0 (a).
   t.equal(length.render({ data: '###' }), 'sra')
 })
 
-t.test('work is limited by counting and not by the clock', async (t) => {
+t.test('the work of an expression is limited by counting steps and not by time', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
   const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1), b: [1, 2, 3] })
   const data = {
@@ -183,10 +187,10 @@ t.test('work is limited by counting and not by the clock', async (t) => {
   const shared = new Budget()
   const cheap = await expressions.compile('{{ data.text | upcase | size }}', 'mask')
   const renderAgain = () => Array.from({ length: 200 }, () => cheap.render({ data }, shared))
-  t.match(await refusal(renderAgain), /^too_much_work/, 'renderings share a budget')
+  t.match(await refusal(renderAgain), /^too_much_work/, 'several renderings share one budget')
 })
 
-t.test('a refusal shows none of the data', async (t) => {
+t.test('a refusal shows no part of the data', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
   for (const { expression, use, error } of table.rows.filter((row) => row.error !== undefined)) {
     t.notMatch(error, /Sensitive|123-45|4242424242424242|3622/, expression)

@@ -4,8 +4,8 @@ import { base58 } from '../../src/domain/text/base58.js'
 
 const hex = (text: string) => Uint8Array.from(Buffer.from(text, 'hex'))
 
-t.test('base58 gives the published known answers', async (t) => {
-  // The vectors of draft-msporny-base58 and of Bitcoin Core's base58_encode_decode.json.
+t.test('base58 gives the results of published examples', async (t) => {
+  // The examples are from draft-msporny-base58 and from Bitcoin Core's base58_encode_decode.json.
   const table: [bytes: Uint8Array, text: string][] = [
     [
       new TextEncoder().encode('The quick brown fox jumps over the lazy dog.'),
@@ -18,7 +18,7 @@ t.test('base58 gives the published known answers', async (t) => {
   for (const [bytes, text] of table) t.equal(base58(bytes), text)
 })
 
-t.test('padded, 32 bytes are 43 or 44 characters and 16 bytes are 22', async (t) => {
+t.test('with padding, 32 bytes become 43 or 44 characters, and 16 bytes become 22', async (t) => {
   t.equal(base58(new Uint8Array(32), 43), '1'.repeat(43))
   t.equal(base58(new Uint8Array(32).fill(255), 43).length, 44)
   t.equal(base58(hex(`00${'01'.repeat(31)}`), 43).length, 43)

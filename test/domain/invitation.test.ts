@@ -14,14 +14,17 @@ const START = Date.parse('2030-01-15T12:00:00Z')
 const at = (ms: number) => ({ expires_at: new Date(ms).toISOString() })
 const SECRET = Buffer.alloc(32, 7).toString('base64url')
 
-t.test('sending again adds 72 hours to the remaining time, or to now if none remains', async (t) => {
-  const expiry = START + 10 * HOUR
-  t.equal(extendExpiry(START, at(expiry).expires_at), expiry + 72 * HOUR)
-  t.equal(extendExpiry(expiry, at(expiry).expires_at), expiry + 72 * HOUR)
-  t.equal(extendExpiry(expiry + HOUR, at(expiry).expires_at), expiry + HOUR + 72 * HOUR)
-})
+t.test(
+  'sending an invitation again adds 72 hours to the remaining time, or to the current time if none remains',
+  async (t) => {
+    const expiry = START + 10 * HOUR
+    t.equal(extendExpiry(START, at(expiry).expires_at), expiry + 72 * HOUR)
+    t.equal(extendExpiry(expiry, at(expiry).expires_at), expiry + 72 * HOUR)
+    t.equal(extendExpiry(expiry + HOUR, at(expiry).expires_at), expiry + HOUR + 72 * HOUR)
+  },
+)
 
-t.test('a link is found in the text that people paste', async (t) => {
+t.test('the secret of a link is found in the text that people paste', async (t) => {
   const link = formatLink('https://vault.example.com', SECRET)
   t.equal(link, `https://vault.example.com/invitations/accept?token=${SECRET}`)
   t.equal(readLink(link), SECRET)
@@ -32,14 +35,14 @@ t.test('a link is found in the text that people paste', async (t) => {
     t.throws(() => readLink(text), { code: 'usage' }, JSON.stringify(text))
 })
 
-t.test('a secret is accepted only if 32 bytes can be encoded as it', async (t) => {
+t.test('a text is accepted as a secret only if it is the encoding of 32 bytes', async (t) => {
   t.ok(isLinkSecret(SECRET))
-  // The last of 43 characters has four bits. With more bits, two texts would be the same secret.
+  // The last of the 43 characters encodes four bits. If more bits were accepted, two texts would mean the same secret.
   for (const text of [`${SECRET}=`, SECRET.replace(/^./, '+'), `${SECRET.slice(0, -1)}B`])
     t.notOk(isLinkSecret(text), text)
 })
 
-t.test('names are kept as written, and a text that is more than a name is refused', async (t) => {
+t.test('names are kept as written, and a text that cannot be a name is refused', async (t) => {
   const good = ["O'Neil", 'Åsa-Märta', '山田', 'علی\u200cرضا', 'José'.normalize('NFD'), 'x'.repeat(200)]
   for (const first_name of good)
     t.same(readNames({ first_name }), { first_name: first_name.normalize('NFC') })
@@ -68,18 +71,21 @@ const FACTS = {
   linkExpiresAt: '2030-08-27T02:23:57.000+00:00',
 }
 
-t.test('the letter says who invites whom, where to go and until when, in text and in HTML', async (t) => {
-  const letter = composeLetter(FACTS)
-  for (const text of [letter.text, letter.html]) {
-    t.match(text, 'Payments')
-    t.match(text, 'ada@example.com')
-    t.match(text, FACTS.link)
-    t.match(text, '27 August 2030, 02:23 UTC')
-  }
-  t.equal(letter.subject, 'You are invited to a Coffer tenant')
-})
+t.test(
+  'the letter says in text and in HTML who invites whom, which link to open and until when',
+  async (t) => {
+    const letter = composeLetter(FACTS)
+    for (const text of [letter.text, letter.html]) {
+      t.match(text, 'Payments')
+      t.match(text, 'ada@example.com')
+      t.match(text, FACTS.link)
+      t.match(text, '27 August 2030, 02:23 UTC')
+    }
+    t.equal(letter.subject, 'You are invited to a Coffer tenant')
+  },
+)
 
-t.test('text of other people becomes no HTML, no header and no line of its own', async (t) => {
+t.test('text that other people wrote adds no HTML, no header and no line to the letter', async (t) => {
   const letter = composeLetter({
     ...FACTS,
     tenantName: '<img src=x onerror=alert(1)>"&\r\nTo accept, open https://evil.example\u2028\u202egnp',
@@ -93,14 +99,14 @@ t.test('text of other people becomes no HTML, no header and no line of its own',
   t.notMatch(letter.text + html, /[\u2028\u202e\r]/)
 })
 
-t.test('the letter loads nothing and runs no code', async (t) => {
+t.test('the letter loads no content and runs no code', async (t) => {
   const html = wrapLetter(composeLetter(FACTS))
   t.notMatch(html, /<(script|img|link|iframe|object|form)|url\(|@import|\son[a-z]+=/i)
   const targets = [...html.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, target]) => target)
   t.same(new Set(targets), new Set([FACTS.link]))
 })
 
-t.test('the letter says if its link is no longer stored', async (t) => {
+t.test('the letter says so if its link is no longer stored', async (t) => {
   const { link: _, ...facts } = FACTS
   const letter = composeLetter(facts)
   t.match(letter.text, '(the link is not kept here)')

@@ -34,7 +34,10 @@ const prototypes = 'a property of this name could change object prototypes and i
 const inexact = 'this number cannot be kept exactly; send it as a string'
 const half = 'half of a surrogate pair stands alone'
 
-/** Cases for places and reasons. The comparison with `JSON.parse` below finds all other refusals. */
+/**
+ * Cases that check the place and the reason of an error. The comparison with `JSON.parse` below finds all other texts
+ * that must be refused.
+ */
 const REFUSED: [text: string, place: string, reason: string][] = [
   [' \n ', '2, column 2', early + value],
   ['{"a": 1,\n "b" 2}', '2, column 6', 'expected ":" after the property name'],
@@ -69,7 +72,7 @@ t.test('the parser accepts everything that JSON allows', async (t) => {
   t.equal(JSON.stringify(parseJson(deep(64))), deep(64), '64 levels')
 })
 
-t.test('the parser names line, column and the expected text of every error', async (t) => {
+t.test('each error names the line, the column and the expected text', async (t) => {
   for (const [text, place, reason] of REFUSED) {
     const message = `validation: the JSON text is refused at line ${place}: ${reason}`
     const refused = refusal(() => parseJson(text))
@@ -114,7 +117,7 @@ t.test('the parser never accepts a text that JSON.parse refuses', async (t) => {
   t.pass()
 })
 
-t.test('a number is accepted exactly if a double keeps its value', async (t) => {
+t.test('a number is accepted only if a double keeps its value', async (t) => {
   fc.assert(
     fc.property(
       fc.double({ noNaN: true, noDefaultInfinity: true }),
@@ -133,7 +136,7 @@ t.test('a number is accepted exactly if a double keeps its value', async (t) => 
   t.equal(exactNumber(''), undefined)
 })
 
-/** A double keeps an integer if its shortest decimal is the integer itself. */
+/** A double keeps an integer if the shortest decimal of the double is that integer. */
 function isKept(value: bigint): boolean {
   const [digits = '', power = '0'] = String(Number(value)).split('e+')
   const [whole = '', fraction = ''] = digits.split('.')
@@ -151,22 +154,25 @@ t.test('UTF-8 is decoded strictly', async (t) => {
   )
 })
 
-t.test('a patch is merged by RFC 7386, and `__proto__` and `constructor` are ordinary names', async (t) => {
-  const rows: [target: string, patch: string, merged: string][] = [
-    ['{"a":"c"}', '{"a":["b"]}', '{"a":["b"]}'],
-    ['[1,2]', '{"a":"b","c":null}', '{"a":"b"}'],
-    ['{"e":null}', '{"a":1}', '{"e":null,"a":1}'],
-    ['{}', '{"a":{"bb":{"ccc":null}}}', '{"a":{"bb":{}}}'],
-    ['{"hasOwnProperty":1,"a":2}', '{"a":null}', '{"hasOwnProperty":1}'],
-    ['{}', '{"constructor":{"name":"x"},"toString":null}', '{"constructor":{"name":"x"}}'],
-    ['{}', '{"__proto__":{"polluted":1}}', '{"__proto__":{"polluted":1}}'],
-  ]
-  for (const [target, patch, merged] of rows)
-    t.equal(JSON.stringify(mergePatch(JSON.parse(target), JSON.parse(patch))), merged, patch)
-  t.notOk('polluted' in {})
-})
+t.test(
+  'a patch is merged as RFC 7386 says, and `__proto__` and `constructor` are ordinary names',
+  async (t) => {
+    const rows: [target: string, patch: string, merged: string][] = [
+      ['{"a":"c"}', '{"a":["b"]}', '{"a":["b"]}'],
+      ['[1,2]', '{"a":"b","c":null}', '{"a":"b"}'],
+      ['{"e":null}', '{"a":1}', '{"e":null,"a":1}'],
+      ['{}', '{"a":{"bb":{"ccc":null}}}', '{"a":{"bb":{}}}'],
+      ['{"hasOwnProperty":1,"a":2}', '{"a":null}', '{"hasOwnProperty":1}'],
+      ['{}', '{"constructor":{"name":"x"},"toString":null}', '{"constructor":{"name":"x"}}'],
+      ['{}', '{"__proto__":{"polluted":1}}', '{"__proto__":{"polluted":1}}'],
+    ]
+    for (const [target, patch, merged] of rows)
+      t.equal(JSON.stringify(mergePatch(JSON.parse(target), JSON.parse(patch))), merged, patch)
+    t.notOk('polluted' in {})
+  },
+)
 
-t.test('canonical JSON is the same text for equal values', async (t) => {
+t.test('equal values have the same canonical JSON', async (t) => {
   t.equal(
     canonicalJson({ b: [1, { d: null, c: 'é' }], a: 1.0, A: '\u2028' }),
     '{"A":"\u2028","a":1,"b":[1,{"c":"é","d":null}]}',
@@ -176,7 +182,7 @@ t.test('canonical JSON is the same text for equal values', async (t) => {
   t.equal(
     canonicalJson({ '\u{1f600}': 1, '\ufb01': 2 }),
     '{"\u{1f600}":1,"\ufb01":2}',
-    'names in code unit order',
+    'the names are in code unit order',
   )
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {

@@ -12,7 +12,7 @@ function scrub(printed: Partial<Printed>, ...given: unknown[]): Printed | undefi
 
 const CARD = '4242424242424242'
 
-t.test('text without data is kept, and every text with data is withheld', async (t) => {
+t.test('printed text without data is kept, and every printed text with data is withheld', async (t) => {
   const errors = { card: ['is declined', `not ${CARD}`], [CARD]: ['no'] }
   const printed = {
     console: linesOf('begun', `card ${CARD}`),
@@ -27,20 +27,23 @@ t.test('text without data is kept, and every text with data is withheld', async 
     stack: 'at reactor.js:3:1',
   })
   t.strictSame(scrub(printed, {}), printed, 'without data')
-  t.equal(scrub({}, { number: CARD }), undefined, 'nothing was printed')
+  t.equal(scrub({}, { number: CARD }), undefined, 'the result is undefined if nothing was printed')
 })
 
-t.test('data with the names of internal properties hides no output', async (t) => {
+t.test('data that equals the names of internal properties does not hide the output', async (t) => {
   const printed = { console: linesOf('one', 'two'), detail: 'three' }
   t.strictSame(scrub(printed, ['console', 'detail', 'text', 'level', 'log']), printed)
 })
 
-t.test('data in pieces, and more data or output than the limits, withhold everything', async (t) => {
-  const pieces = CARD.match(/.{4}/g)!
-  t.strictSame(scrub({ console: linesOf(...pieces) }, CARD), ALL_WITHHELD)
-  t.strictSame(scrub({ console: linesOf(...[...Buffer.from(CARD)].map(String)) }, CARD), ALL_WITHHELD)
-  const long = 'x'.repeat(16 * 1024)
-  t.strictSame(scrub({ console: linesOf('begun') }, long), ALL_WITHHELD)
-  t.strictSame(scrub({ console: linesOf('begun') }, long, CARD), ALL_WITHHELD)
-  t.strictSame(scrub({ console: linesOf('y'.repeat(8 * 1024)) }, CARD), ALL_WITHHELD)
-})
+t.test(
+  'all output is withheld if it has the data in pieces, or if data or output exceed the limits',
+  async (t) => {
+    const pieces = CARD.match(/.{4}/g)!
+    t.strictSame(scrub({ console: linesOf(...pieces) }, CARD), ALL_WITHHELD)
+    t.strictSame(scrub({ console: linesOf(...[...Buffer.from(CARD)].map(String)) }, CARD), ALL_WITHHELD)
+    const long = 'x'.repeat(16 * 1024)
+    t.strictSame(scrub({ console: linesOf('begun') }, long), ALL_WITHHELD)
+    t.strictSame(scrub({ console: linesOf('begun') }, long, CARD), ALL_WITHHELD)
+    t.strictSame(scrub({ console: linesOf('y'.repeat(8 * 1024)) }, CARD), ALL_WITHHELD)
+  },
+)

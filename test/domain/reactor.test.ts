@@ -1,4 +1,4 @@
-/** Behaviour of formulas and reactors beyond the cases of `fixtures/operations`. */
+/** Behaviour of formulas and reactors that the cases in `fixtures/operations` do not cover. */
 import fc from 'fast-check'
 import t from 'tap'
 import {
@@ -29,7 +29,7 @@ const checkBody = (change: Partial<FormulaBody>) =>
     }),
   )
 
-t.test('values are cast if their text is JSON of the type, and only then', async (t) => {
+t.test('a value is converted to the declared type only if its text is JSON of that type', async (t) => {
   t.same(
     ['-0.5e2', 7].map((value) => castValue(value, 'number')),
     [-50, 7],
@@ -71,30 +71,33 @@ t.test('arguments are found by their exact names, with dots for nested objects',
   t.same(castArguments(parameters, { ...args, test: 'true' }, 'strip'), { card: declared, test: true })
 })
 
-t.test('the names of a contract have valid characters, are unique, and none is inside another', async (t) => {
-  const check = (configuration: string[], parameters: string[]) => {
-    const errors: PropertyErrors = {}
-    const element = (name: string) => ({ name, type: 'string' as const })
-    checkContract(errors, configuration.map(element), parameters.map(element))
-    return errors
-  }
-  t.same(check(['A-b_9', 'constructor'], ['a.b.c', 'a.b.d', 'ab', 'x']), {})
-  const spelling = 'must be letters, digits, _ and -'
-  t.same(check(['a.b', 'ä', '__proto__'], []), {
-    'configuration[0].name': [spelling],
-    'configuration[1].name': [spelling],
-    'configuration[2].name': ['cannot be __proto__'],
-  })
-  const inside = 'is inside another parameter'
-  t.same(check([], ['a.b', 'a', 'a..b', 'x', 'x', 'y.__proto__']), {
-    'request_parameters[0].name': [inside],
-    'request_parameters[2].name': [`${spelling}, with dots between levels`, inside],
-    'request_parameters[4].name': ['occurs twice'],
-    'request_parameters[5].name': ['cannot be __proto__'],
-  })
-})
+t.test(
+  'the names of a contract have valid characters, are unique, and no name lies inside another name',
+  async (t) => {
+    const check = (configuration: string[], parameters: string[]) => {
+      const errors: PropertyErrors = {}
+      const element = (name: string) => ({ name, type: 'string' as const })
+      checkContract(errors, configuration.map(element), parameters.map(element))
+      return errors
+    }
+    t.same(check(['A-b_9', 'constructor'], ['a.b.c', 'a.b.d', 'ab', 'x']), {})
+    const spelling = 'must be letters, digits, _ and -'
+    t.same(check(['a.b', 'ä', '__proto__'], []), {
+      'configuration[0].name': [spelling],
+      'configuration[1].name': [spelling],
+      'configuration[2].name': ['cannot be __proto__'],
+    })
+    const inside = 'is inside another parameter'
+    t.same(check([], ['a.b', 'a', 'a..b', 'x', 'x', 'y.__proto__']), {
+      'request_parameters[0].name': [inside],
+      'request_parameters[2].name': [`${spelling}, with dots between levels`, inside],
+      'request_parameters[4].name': ['occurs twice'],
+      'request_parameters[5].name': ['cannot be __proto__'],
+    })
+  },
+)
 
-t.test('an icon is base64 of an image of the named type', async (t) => {
+t.test('an icon is the base64 of an image, and the image has the type that the icon names', async (t) => {
   for (const icon of [`png;base64,${PNG}`, `jpg;base64,${JPEG}`, `jpeg; base64 , ${JPEG}`])
     t.equal(checkBody({ icon: `data:image/${icon}` }), undefined, icon.slice(0, 12))
   const bad = [
@@ -111,7 +114,7 @@ t.test('an icon is base64 of an image of the named type', async (t) => {
   for (const icon of bad) t.ok(checkBody({ icon })?.icon, icon.slice(0, 30))
 })
 
-t.test('code is measured in bytes, and a patch counts together with the existing code', async (t) => {
+t.test('code is measured in bytes, and a patch is measured together with the existing code', async (t) => {
   const code = 'é'.repeat(128 * 1024)
   const tooLarge = { code: ['must have at most 262144 bytes'] }
   t.same([checkBody({ code }), errorsOf(() => checkReactor({ code }))], [undefined, undefined])
@@ -133,7 +136,7 @@ t.test('code is measured in bytes, and a patch counts together with the existing
   )
 })
 
-t.test('a configuration without a contract is text, under names that code can use', async (t) => {
+t.test('without a contract, the configuration is text, and code can use each of its names', async (t) => {
   const given = { a: 1, b: true, c: 'x', d: null, e: undefined }
   t.strictSame(readConfiguration(given), { a: '1', b: 'true', c: 'x' })
   for (const name of ['a b', '', '__proto__', 'é'])
@@ -144,21 +147,24 @@ t.test('a configuration without a contract is text, under names that code can us
     )
 })
 
-t.test('names are found by a term with or without stars, without a regular expression', async (t) => {
-  const found = [
-    'Card Alias ALIAS',
-    'Card Alias c*d*s',
-    'abab ab*ab',
-    'a **',
-    'aa a*a',
-    'a.b a.b',
-    '(x) (x*',
-    'a\\ \\',
-  ]
-  const others = ['Card Alias cardalias', 'Card Alias alias*', 'ab ab*ab', 'a a*a', 'axb a.b', 'x [x]']
-  const matches = (row: string) =>
-    matchesName(row.slice(0, row.lastIndexOf(' ')), row.slice(row.lastIndexOf(' ') + 1))
-  for (const row of found) t.ok(matches(row), row)
-  for (const row of others) t.notOk(matches(row), row)
-  t.notOk(matchesName('a'.repeat(200), `${'a*'.repeat(100)}b`), 'with any number of stars')
-})
+t.test(
+  'names are found by a search term with or without stars, and no regular expression is used',
+  async (t) => {
+    const found = [
+      'Card Alias ALIAS',
+      'Card Alias c*d*s',
+      'abab ab*ab',
+      'a **',
+      'aa a*a',
+      'a.b a.b',
+      '(x) (x*',
+      'a\\ \\',
+    ]
+    const others = ['Card Alias cardalias', 'Card Alias alias*', 'ab ab*ab', 'a a*a', 'axb a.b', 'x [x]']
+    const matches = (row: string) =>
+      matchesName(row.slice(0, row.lastIndexOf(' ')), row.slice(row.lastIndexOf(' ') + 1))
+    for (const row of found) t.ok(matches(row), row)
+    for (const row of others) t.notOk(matches(row), row)
+    t.notOk(matchesName('a'.repeat(200), `${'a*'.repeat(100)}b`), 'a term may have any number of stars')
+  },
+)

@@ -1,4 +1,4 @@
-/** The short form of access rules: parsing, errors, and printing that is parsed to the same rule. */
+/** The short form of access rules: parsing, errors, and printing. A printed rule is parsed to the same rule. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
@@ -12,7 +12,7 @@ const MASKED = { transform: 'mask', permissions: ['token:read'] } as const
 
 const condition = (attribute: string, operator: string, value: string) => ({ attribute, operator, value })
 
-t.test('a rule is a container, a transform and permissions', (t) => {
+t.test('a rule consists of a container, a transform and permissions', (t) => {
   for (const [text, rules] of [
     ['/pci/ mask token:read', [{ priority: 1, container: '/pci/', ...MASKED }]],
     ['  /   mask\ttoken:read  ', [{ priority: 1, container: '/', ...MASKED }]],
@@ -91,7 +91,7 @@ t.test('rules without a number are numbered in their order', (t) => {
 
 const literally = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-t.test('an error names the wrong part and says what to write', (t) => {
+t.test('an error names the wrong part and says what to write instead', (t) => {
   for (const [text, message] of [
     ['', 'is empty. Write a rule such as: /pci/ mask token:read'],
     ['/pci mask token:read', '"/pci" is not a container; did you mean /pci/?'],
@@ -182,19 +182,19 @@ t.test('a printed rule is parsed to the same rule', async (t) => {
     fc.property(rule, (rule) => {
       const text = formatRule(rule)
       assert.deepEqual(parseRules(text), [rule], text)
-      assert.equal(display(text), text, 'no character of it is escaped')
+      assert.equal(display(text), text, 'no character of the rule is escaped')
     }),
     { numRuns: 500 },
   )
   t.same(
     formatRule({ priority: 1, transform: 'mask', permissions: ['token:read'] }),
     '{"priority":1,"transform":"mask","permissions":["token:read"]}',
-    'a rule without a short form is printed as JSON',
+    'a rule that has no short form is printed as JSON',
   )
 })
 
 t.test(
-  'the help describes every transform, attribute and operator, each with an example that is parsed correctly',
+  'the help describes every transform, attribute and operator, and each example in it is parsed correctly',
   (t) => {
     const help = readFileSync(new URL('../../../fixtures/help/access-rules.txt', import.meta.url), 'utf8')
     for (const transform of TRANSFORMS) t.match(help, new RegExp(`^  ${transform} {2,}\\S`, 'm'))

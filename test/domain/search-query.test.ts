@@ -2,7 +2,7 @@ import t from 'tap'
 import { parseSearchQuery, type SearchQuery } from '../../src/domain/token/search-query.js'
 import { refusal } from '../support/refusals.js'
 
-/** Prints the tree in prefix form, which shows the precedence. */
+/** Prints the tree of a query in prefix form, so that the precedence is visible. */
 function format(query: SearchQuery | undefined): string {
   if (query === undefined) return 'everything'
   if (query.kind === 'equals') return `${query.field}=${query.value}`
@@ -51,7 +51,7 @@ const REFUSED: [string, string][] = [
   [`data:${'x'.repeat(1996)}`, 'must have at most 2000 characters'],
 ]
 
-t.test('queries are parsed with the precedence NOT, AND, OR', async (t) => {
+t.test('queries are parsed with the precedence NOT, then AND, then OR', async (t) => {
   for (const [text, expected] of PARSED) t.equal(format(parseSearchQuery(text)), expected, text)
   t.ok(parseSearchQuery(Array.from({ length: 50 }, () => '(type:a)').join(' OR ')), '50 terms')
   t.ok(parseSearchQuery(`data:${'x'.repeat(1995)}`), '2,000 characters')

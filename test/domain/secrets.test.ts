@@ -1,4 +1,4 @@
-/** Responses must not contain the data of their call: complete, in parts, in pieces or encoded. */
+/** Responses must not contain the data of their call, neither complete nor in parts, in pieces or encoded. */
 import { deflateSync, gzipSync } from 'node:zlib'
 import t from 'tap'
 import { Secrets, WITHHELD } from '../../src/domain/text/secrets.js'
@@ -84,12 +84,12 @@ for (const [how, encode] of Object.entries(ENCODED))
     }
   })
 
-t.test('names of properties reveal no value in pieces', async (t) => {
+t.test('names of properties cannot reveal a value in pieces', async (t) => {
   const pieces = KEY.match(/.{1,7}/g)!.map((piece, at) => [piece, at])
   t.equal(secretsOf(KEY).scrub(Object.fromEntries(pieces)), WITHHELD)
 })
 
-t.test('a response without data is unchanged', async (t) => {
+t.test('a response without data is not changed', async (t) => {
   const answer = {
     id: 'ch_3MmlLrLkdIwHu7ix0snN0B15',
     uuid: '550e8400-e29b-41d4-a716-446655440000',
@@ -102,13 +102,13 @@ t.test('a response without data is unchanged', async (t) => {
   t.same(new Secrets().scrub({ number: NUMBER }), { number: NUMBER })
 })
 
-t.test('a response that is nested deeper than the limit of JSON is withheld at once', async (t) => {
+t.test('a response that is nested deeper than JSON may be is withheld at once', async (t) => {
   const nested = (depth: number) => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
   t.same(secretsOf(KEY).scrub(nested(64)), nested(64))
   for (const depth of [65, 16_000]) t.equal(secretsOf(KEY).scrub(nested(depth)), WITHHELD)
 })
 
-t.test('text that a mask shows is not secret', async (t) => {
+t.test('text that a mask shows does not count as secret', async (t) => {
   const secrets = new Secrets()
   const data = { number: NUMBER, expiration_year: 2030, tags: ['a', 'b'] }
   secrets.add(data, { number: 'XXXXXXXXXXXX4242', expiration_year: 2030, tags: ['a', 'X'] })
@@ -119,7 +119,7 @@ t.test('text that a mask shows is not secret', async (t) => {
   })
 })
 
-t.test('short values match only as words, and numbers only by their length', async (t) => {
+t.test('short values are found only as whole words, and numbers only with the same length', async (t) => {
   const secrets = secretsOf('123', 'Ada')
   t.same(secrets.scrub(['cvc=123', 'x123', 'ADA', 'Adam', base64('cvc: 123')]), [
     WITHHELD,
@@ -136,7 +136,7 @@ t.test('short values match only as words, and numbers only by their length', asy
   t.equal(secretsOf(NUMBER).scrubStatus(423), 423)
 })
 
-t.test('a response that is too large or not text is withheld without being searched', async (t) => {
+t.test('a response that is too large or that is not text is withheld without a search', async (t) => {
   const secrets = secretsOf(NUMBER)
   t.equal(secrets.scrub('a '.repeat(40_000)), WITHHELD)
   t.equal(secrets.scrub(gzipSync('x'.repeat(5000) + Math.random()).toString('base64')), WITHHELD)
@@ -145,7 +145,7 @@ t.test('a response that is too large or not text is withheld without being searc
   t.equal(secrets.scrub(blob), WITHHELD)
 })
 
-t.test('a long value is found by any part of 48 characters', async (t) => {
+t.test('a long value is found if any 48 characters of it occur', async (t) => {
   const letters = Array.from({ length: 3000 }, (_, at) => String.fromCharCode(97 + ((at * at * 7) % 26)))
   const text = letters.map((letter, at) => letter + (at % 97)).join('')
   const secrets = secretsOf(text)
@@ -157,6 +157,6 @@ t.test('the time to search a response is limited by its size', async (t) => {
   const text = Array.from({ length: 1000 }, (_, at) => base64(`row ${at} of a list`)).join(' ')
   const began = performance.now()
   secretsOf(NUMBER, KEY).scrub({ text })
-  t.ok(performance.now() - began < 2000, `${Math.round(performance.now() - began)} ms`)
+  t.ok(performance.now() - began < 2000, `the search took ${Math.round(performance.now() - began)} ms`)
   t.comment(`${text.length} characters in ${Math.round(performance.now() - began)} ms`)
 })

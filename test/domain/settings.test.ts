@@ -3,7 +3,7 @@ import { defaultSender, readMailServer, readSender } from '../../src/domain/invi
 import { requireSettingName, showSetting, VAULT_SETTINGS } from '../../src/domain/settings.js'
 import { refusal } from '../support/refusals.js'
 
-t.test('a setting accepts its values and refuses others', async (t) => {
+t.test('a setting accepts its valid values and refuses all others', async (t) => {
   const cases: [keyof typeof VAULT_SETTINGS, string, unknown][] = [
     ['public_url', 'https://vault.example.com/', 'https://vault.example.com'],
     ['public_url', 'http://localhost:4010/base/', 'http://localhost:4010/base'],
@@ -59,7 +59,7 @@ t.test('a mail server is named by a URL', async (t) => {
     t.throws(() => readMailServer(text), { code: 'validation' }, text)
 })
 
-t.test('a sender is an address, with or without a name', async (t) => {
+t.test('a sender is an address with or without a name', async (t) => {
   t.same(readSender('ada@example.com'), { name: '', address: 'ada@example.com' })
   t.same(readSender('"Ada L." <ada@example.com>'), { name: 'Ada L.', address: 'ada@example.com' })
   t.same(defaultSender('https://vault.example.com:8443'), {

@@ -5,7 +5,7 @@ import { findTokenType, TOKEN_TYPE_NAMES, validateData } from '../../src/domain/
 
 const type = fc.constantFrom(...TOKEN_TYPE_NAMES)
 
-t.test('generated data is valid, and equal for equal seeds', async (t) => {
+t.test('generated data is valid, and equal seeds give equal data', async (t) => {
   fc.assert(
     fc.property(type, fc.string(), (name, seed) => {
       const data = generateData(name, createDraw(seed))
@@ -19,7 +19,7 @@ t.test('generated data is valid, and equal for equal seeds', async (t) => {
   t.ok(new Set(many.map((card) => JSON.stringify(card))).size > 190, 'cards differ')
 })
 
-t.test('generated numbers belong to nobody', async (t) => {
+t.test('generated numbers cannot belong to a person', async (t) => {
   const draw = createDraw('x')
   for (let run = 0; run < 100; run++) {
     t.match(generateData('card_number', draw), /^(4242|4111|5555|2223|6011|3782)/)
@@ -30,7 +30,7 @@ t.test('generated numbers belong to nobody', async (t) => {
   }
 })
 
-t.test('a replacement has the shape of the data and depends on nothing else of it', async (t) => {
+t.test('replacement data has the shape of the data and depends on nothing else', async (t) => {
   fc.assert(
     fc.property(fc.json(), fc.string(), (text, seed) => {
       const data = JSON.parse(text) as unknown
@@ -39,7 +39,7 @@ t.test('a replacement has the shape of the data and depends on nothing else of i
     }),
   )
   const twins = ['Ada 1815', 'Bob 2042'].map((data) => replaceData('token', data, createDraw('s')))
-  t.equal(twins[0], twins[1], 'equal shapes have equal replacements')
+  t.equal(twins[0], twins[1], 'data of equal shape has equal replacements')
   const card = { number: '4242424242424242', expiration_year: 2030 }
   const made = replaceData('card', card, createDraw('s'))
   t.same(Object.keys(made as object).sort(), ['expiration_year', 'number'], 'no property is added')

@@ -1,10 +1,10 @@
-/** Behaviour of types beyond the cases of `fixtures/operations/token-types.json`. */
+/** Behaviour of token types that the cases in `fixtures/operations/token-types.json` do not cover. */
 import fc from 'fast-check'
 import t from 'tap'
 import { binLength, brandOf } from '../../src/domain/token/card-number.js'
 import { findTokenType, isAbaValid, isLuhnValid, validateData } from '../../src/domain/token/token-types.js'
 
-t.test('digits are ASCII, and an error does not repeat a name that may be a value', async (t) => {
+t.test('digits must be ASCII, and an error does not repeat a name that may be a value', async (t) => {
   const number = '4242424242424242'
   const errorsOf = (data: unknown) => Object.keys(validateData(findTokenType('card'), data))
   for (const each of ['٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢', `${number}\n`, '4242 4242 4242 4242', 4242424242424242])
@@ -15,7 +15,7 @@ t.test('digits are ASCII, and an error does not repeat a name that may be a valu
     t.throws(() => findTokenType(name), /must be one of/)
 })
 
-t.test('the checksums accept published numbers and refuse others', async (t) => {
+t.test('the checksums accept published numbers and refuse other numbers', async (t) => {
   const cards = [
     '4242424242424242',
     '4000056655665556',
@@ -28,14 +28,14 @@ t.test('the checksums accept published numbers and refuse others', async (t) => 
   t.notOk(isAbaValid('000000000'))
 })
 
-t.test('the checksums notice every single wrong digit', async () => {
+t.test('the checksums detect every change of a single digit', async () => {
   const digit = fc.integer({ min: 0, max: 9 })
   const withLuhn = fc.array(digit, { minLength: 11, maxLength: 18 }).map((start) => {
     const last = [...Array(10).keys()].find((check) => isLuhnValid([...start, check].join('')))
     return [...start, last!]
   })
   const withAba = fc.array(digit, { minLength: 8, maxLength: 8 }).map((start) => {
-    // The ninth digit has weight 1.
+    // The ninth digit has the weight 1.
     const sum = start.reduce((total, value, index) => total + value * [3, 7, 1][index % 3]!, 0)
     return [...start, (10 - (sum % 10)) % 10]
   })
@@ -54,22 +54,25 @@ t.test('the checksums notice every single wrong digit', async () => {
   }
 })
 
-t.test('the brand is correct at the first and last prefix of every range, and just outside', async (t) => {
-  const rows: [brand: string | undefined, ...digits: string[]][] = [
-    ['visa', '4000', '4999'],
-    ['mastercard', '5100', '5599', '2221', '2229', '2230', '2299', '2300', '2699', '2700', '2719', '2720'],
-    ['american-express', '3400', '3499', '3700', '3799'],
-    ['discover', '6011', '6440', '6499', '6500', '6599'],
-    ['diners-club', '3000', '3059', '3095', '3600', '3699', '3800', '3999'],
-    ['jcb', '3088', '3528', '3529', '3530', '3589'],
-    ['unionpay', '6200', '6299', '8100', '8199'],
-    [undefined, ...'2220 2721 5000 5600 3060 3094 3096 3500 3527 3590 6010 6012'.split(' ')],
-    [undefined, '6100', '6439', '6300', '6600', '8200', '0000', '1000', '7000', '9000', ''],
-  ]
-  for (const [brand, ...leading] of rows)
-    for (const digits of leading) t.equal(brandOf(digits), brand, digits)
-})
+t.test(
+  'the brand is correct for the first and the last prefix of every range, and for the prefixes next to them',
+  async (t) => {
+    const rows: [brand: string | undefined, ...digits: string[]][] = [
+      ['visa', '4000', '4999'],
+      ['mastercard', '5100', '5599', '2221', '2229', '2230', '2299', '2300', '2699', '2700', '2719', '2720'],
+      ['american-express', '3400', '3499', '3700', '3799'],
+      ['discover', '6011', '6440', '6499', '6500', '6599'],
+      ['diners-club', '3000', '3059', '3095', '3600', '3699', '3800', '3999'],
+      ['jcb', '3088', '3528', '3529', '3530', '3589'],
+      ['unionpay', '6200', '6299', '8100', '8199'],
+      [undefined, ...'2220 2721 5000 5600 3060 3094 3096 3500 3527 3590 6010 6012'.split(' ')],
+      [undefined, '6100', '6439', '6300', '6600', '8200', '0000', '1000', '7000', '9000', ''],
+    ]
+    for (const [brand, ...leading] of rows)
+      for (const digits of leading) t.equal(brandOf(digits), brand, digits)
+  },
+)
 
-t.test('a BIN has 8 digits, or 6 if the number has fewer than 16', async (t) => {
+t.test('a BIN has 8 digits, or 6 digits if the number has fewer than 16', async (t) => {
   t.strictSame([12, 15, 16, 19].map(binLength), [6, 6, 8, 8])
 })

@@ -1,4 +1,4 @@
-/** Behaviour of tokens beyond the cases of `fixtures/operations` (token-*.json). */
+/** Behaviour of tokens that the cases in `fixtures/operations` (token-*.json) do not cover. */
 import t from 'tap'
 import { computeHmac } from '../../src/crypto/native.js'
 import { Budget } from '../../src/domain/expression/budget.js'
@@ -28,7 +28,7 @@ const CARD = {
   type: 'card',
   data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2030, cvc: '123' },
 }
-t.test('a refusal counts the errors beyond the first', async (t) => {
+t.test('a refusal shows the first error and counts the others', async (t) => {
   const message = await prepare({ ...CARD, data: { number: '1', cvc: '1' } }).catch((error) => error.message)
   t.equal(
     message,
@@ -36,7 +36,7 @@ t.test('a refusal counts the errors beyond the first', async (t) => {
   )
 })
 
-t.test('the length of an id is counted in code points, and an id has no half of a character', async (t) => {
+t.test('the length of an id is counted in code points, and an id has no lone surrogate', async (t) => {
   for (const id of ['abc', 'a'.repeat(400), '😀'.repeat(400), 'it\'s (a) :;,.!$*@~`"-_ é']) requireTokenId(id)
   for (const id of ['😀'.repeat(401), 'a'.repeat(1_000_000), 'ab\ud800c'])
     t.match(await errorsOf(prepare({ type: 'token', data: 1, id })), {
@@ -56,7 +56,10 @@ t.test('the size of a mask and the work of its expressions are limited', async (
     mask: many.map(() => '{{ data | reveal }}'),
   })
   await t.rejects(costly, { code: 'too_much_work' })
-  await t.resolves(prepare({ type: 'token', data: 'x'.repeat(100_000), mask: many }), 'copying is no work')
+  await t.resolves(
+    prepare({ type: 'token', data: 'x'.repeat(100_000), mask: many }),
+    'copying data does not count as work',
+  )
 })
 
 t.test('a token has its properties in the documented order', async (t) => {
@@ -83,7 +86,7 @@ t.test('a token has its properties in the documented order', async (t) => {
   t.equal(Object.keys(viewToken(full, 'reveal')).join(' '), order)
 })
 
-t.test('no error shows a value', async (t) => {
+t.test('no error message shows a value', async (t) => {
   const secret = 'S3CRET-4242424242424242'
   const inputs = [
     { type: secret, data: secret },

@@ -13,7 +13,7 @@ const entry: AccessEntry = {
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-t.test('an entry is one line of text or JSON', async (t) => {
+t.test('a log entry is one line of text or of JSON', async (t) => {
   const text = '2030-01-15T12:00:00.000Z GET /tokens/{id} 200 1.23 ms trace'
   t.equal(formatEntry(entry, TIME, 'text'), `${text} app\n`)
   t.equal(formatEntry({ ...entry, applicationId: undefined }, TIME, 'text'), `${text} -\n`)
@@ -25,7 +25,7 @@ t.test('an entry is one line of text or JSON', async (t) => {
 })
 
 t.test(
-  'lines of one turn are written together, and a slow reader gets the number of dropped lines',
+  'lines of one turn are written together, and a slow reader is told how many lines were dropped',
   async (t) => {
     const writes: string[] = []
     const sink = { writableLength: 0, write: (text: string) => writes.push(text) }
@@ -47,16 +47,16 @@ t.test(
     t.equal(writes[1], `{"dropped_lines":2}\n${formatEntry(entry, TIME, 'text')}`)
     for (let count = 0; count < 10_000; count++) log(entry)
     await turn()
-    t.ok((writes[2] ?? '').length < 66_000, 'the pending lines of one turn are limited too')
+    t.ok((writes[2] ?? '').length < 66_000, 'the number of pending lines in one turn is limited too')
   },
 )
 
-t.test('a rate limit remembers a limited number of callers, and forgets the oldest', async (t) => {
+t.test('a rate limit remembers a limited number of callers, and forgets the oldest callers', async (t) => {
   const limit = createRateLimit({ count: 1, periodMs: 1_000 }, () => 0)
   t.equal(limit.take('first'), 0)
   t.equal(limit.take('first'), 1)
   for (let count = 0; count < 9_999; count++) limit.take(`other ${count}`)
   t.equal(limit.take('first'), 1, 'still known')
   for (let count = 0; count < 10_000; count++) limit.take(`another ${count}`)
-  t.equal(limit.take('first'), 0, 'forgotten, so its bucket is full')
+  t.equal(limit.take('first'), 0, 'the caller was forgotten, so its bucket is full again')
 })

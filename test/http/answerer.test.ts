@@ -1,4 +1,4 @@
-/** The steps that every request passes before its operation, and the headers of every response. */
+/** The steps that every request passes before its operation runs, and the headers of every response. */
 import t, { type Test } from 'tap'
 import { CofferError, ERRORS } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -37,7 +37,7 @@ async function open(t: Test, changes: Partial<AnswererOptions> = {}) {
   const all = await vault.createApplication('private', { permissions: permissionsOf('private') })
   const reader = await vault.createApplication('private', { permissions: ['token:read'] })
   const names = { key: `${changes.prefix?.toLowerCase() ?? 'svc'}-api-key` }
-  /** `line`: the method and the target. An empty key is not sent. */
+  /** `line` has the method and the target. An empty key is not sent. */
   const ask = async (line: string, { headers = {}, body = '', key = all.key }: Asked = {}) => {
     const at = line.indexOf(' ')
     const answer = await answerer({
@@ -72,7 +72,11 @@ t.test('a response has its status, its type and the trace id of its request', as
   for (const traceId of ['x'.repeat(128), '!~', '', 'x'.repeat(129), 'a b', 'é', 'a\tb']) {
     const { json, headers } = await ask('GET /tokens/none', { headers: { 'svc-trace-id': traceId } })
     const isFit = /^[!-~]{1,128}$/.test(traceId)
-    t.equal(headers['svc-trace-id'] === traceId, isFit, 'the given id is used if it may be logged')
+    t.equal(
+      headers['svc-trace-id'] === traceId,
+      isFit,
+      'the trace id of the client is used if it may be logged',
+    )
     t.equal(json.instance, headers['svc-trace-id'])
   }
 })
@@ -101,7 +105,7 @@ t.test('a key that is deleted while the body arrives is refused', async (t) => {
   t.equal((await ask('GET /tokens')).json.data.length, 0)
 })
 
-t.test('a known path answers 405 to other methods', async (t) => {
+t.test('a known path answers 405 to methods that it does not have', async (t) => {
   const { ask } = await open(t)
   const cases: [string, string][] = [
     ['PUT /tokens', 'GET, HEAD, POST'],
@@ -114,7 +118,7 @@ t.test('a known path answers 405 to other methods', async (t) => {
   for (const [line, allow] of cases) t.match(await ask(line), { status: 405, headers: { allow } }, line)
 })
 
-t.test('paths are split before they are decoded, and one final slash is ignored', async (t) => {
+t.test('paths are split before they are decoded, and a single slash at the end is ignored', async (t) => {
   const { ask } = await open(t)
   t.equal((await ask('GET http://elsewhere:1/healthz?x=1')).status, 200)
   const router = createRouter(registry)
@@ -134,7 +138,7 @@ t.test('paths are split before they are decoded, and one final slash is ignored'
   ]
   for (const [path, id] of ids) t.same(read(`/tokens/${path}`), { id }, path)
   t.same(read('/%74okens/a'), { id: 'a' })
-  t.same(read('/tokens/'), {}, 'a list and not an empty id')
+  t.same(read('/tokens/'), {}, 'the path is that of the list and not of a token with an empty id')
   t.same(read('/tokens/a%20b/children'), { parent_id: 'a b' })
   const unknown = '/tokens// /tokens/a// //tokens /tokens/a/b /nothing/../tokens /tokens/a/../b /Tokens *'
   for (const path of unknown.split(' '))
@@ -151,7 +155,7 @@ t.test('paths are split before they are decoded, and one final slash is ignored'
     )
 })
 
-/** The parameters of a list, and of a list by cursor. */
+/** The query parameters of a list, and of a list by cursor. */
 const QUERY: Endpoint['query'] = {
   id: { type: 'array', items: { type: 'string' } },
   metadata: { type: 'object', additionalProperties: { type: 'string' } },
@@ -160,7 +164,7 @@ const QUERY: Endpoint['query'] = {
   page: { type: 'integer' },
 }
 
-t.test('the query is parsed by the schema', async (t) => {
+t.test('the query is parsed as its schema says', async (t) => {
   const read = (search: string) => readQuery({ query: QUERY, path: '/things' } as Endpoint, search)
   const cases: [string, object][] = [
     ['', {}],
@@ -221,7 +225,7 @@ t.test('a body is parsed by its content type or refused', async (t) => {
   t.equal((await ask('PATCH /tokens/a', { body: '{}' })).status, 415)
 })
 
-t.test('a body has at most 50,000 values and names', async (t) => {
+t.test('a body may have at most 50,000 values and property names', async (t) => {
   const { ask } = await open(t)
   const post = (values: string) => ask('POST /tokens', { body: `{"type":"token","data":${values}}` })
   const list = (one: string, count: number) => `[${Array(count).fill(one).join(',')}]`
@@ -253,7 +257,7 @@ t.test('a caller that accepts only plain JSON gets problems as plain JSON', asyn
   }
 })
 
-t.test('a filter value that nothing can have finds nothing', async (t) => {
+t.test('a filter for a value that no record can have finds no record', async (t) => {
   const { ask, vault } = await open(t)
   await ask('POST /tokens', { body: TOKEN })
   const auditor = await vault.createApplication('management', { permissions: ['log:read'] })
@@ -265,7 +269,7 @@ t.test('a filter value that nothing can have finds nothing', async (t) => {
   t.equal(await count('GET /tokens?type=token'), 1)
 })
 
-t.test('only the operator learns what failed', async (t) => {
+t.test('only the operator learns the details of an internal failure', async (t) => {
   const message = 'Cannot write /var/lib/acme/vault/journal-1: no space is left on the disk.'
   const errors = (['storage_failed', 'vault_damaged', 'vault_missing'] as const).map(
     (code) => new CofferError(code, message),
@@ -297,14 +301,18 @@ t.test('every request is logged with its route, without ids, keys, queries or bo
   ])
 })
 
-t.test('each application has its own rate limit, and 429 says when to repeat', async (t) => {
+t.test('each application has its own rate limit, and 429 says when to try again', async (t) => {
   let now = 0
   const clock = () => now
   const { ask, reader } = await open(t, { clock, rateLimit: createRateLimit(parseRate('2/m'), clock) })
   const get = (key = reader.key) => ask('GET /tokens', { key })
   for (const status of [200, 200]) t.equal((await get()).status, status)
   t.match(await get(), { status: 429, headers: { 'retry-after': '30' } })
-  t.equal((await ask('GET /tokens')).status, 200, 'another application is not limited')
+  t.equal(
+    (await ask('GET /tokens')).status,
+    200,
+    'the rate limit of one application does not apply to another application',
+  )
   now = 29_999
   t.equal((await get()).headers['retry-after'], '1')
   now = 30_000

@@ -1,10 +1,10 @@
-/** An invitation from its creation to the new member, in a real browser with the built program. */
+/** An invitation in a real browser with the built program, from its creation until the person is a member. */
 import t, { type Test } from 'tap'
 import { checkPage, launchChromium, needsChromium } from './chromium.js'
 import { createWorkplace, runCommand, serveFor, type Workplace } from './process.js'
 
 t.test(
-  'an invitation can be created, read in the outbox and accepted in a browser, and its link then refuses',
+  'an invitation can be created, read in the outbox and accepted in a browser, and afterwards its link is refused',
   needsChromium,
   async (t) => {
     const { place, server, page } = await start(t)
@@ -17,7 +17,7 @@ t.test(
       await page.getByRole('link', { name: 'Open the link' }).waitFor()
     }
     await openOutbox(server.announcement.page_url!)
-    t.notMatch(page.url(), 'login', 'the address no longer contains the login')
+    t.notMatch(page.url(), 'login', 'the address in the browser no longer contains the sign-in secret')
     await checkPage(t, page, 'outbox')
     const link = (await page.getByRole('link', { name: 'Open the link' }).getAttribute('href'))!
     await page.goto(link)
@@ -56,7 +56,7 @@ t.test(
   },
 )
 
-/** Starts a server on a vault, and a browser. */
+/** Starts a server with a vault, and a browser. */
 async function start(t: Test) {
   const place = createWorkplace()
   await run(place, ['init', '--quiet'])

@@ -1,4 +1,4 @@
-/** The limit of bytes that all requests hold together. */
+/** The limit on the bytes that all requests together hold in memory. */
 import t from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { createAnswerer } from '../../src/http/answerer.js'
@@ -26,7 +26,7 @@ const isRefused = (work: () => void): boolean => {
 }
 
 t.test(
-  'all requests, and those of one application, hold limited bytes, and small requests have a reserve of their own',
+  'the bytes of all requests and of each application are limited, and small requests have a reserve of their own',
   async (t) => {
     const load = new ByteBudget()
     const [a, b] = [createLease(load, 'a'), createLease(load, 'b')]
@@ -40,7 +40,7 @@ t.test(
     t.throws(() => createLease(load, 'c').reserve(MIB), { code: 'unavailable' }, 'the whole budget is used')
     const small = Array.from({ length: 96 * 16 + 1 }, () => createLease(load, 'c'))
     const refused = small.filter((lease) => isRefused(() => lease.reserve(64 * 1024)))
-    t.equal(refused.length, 1, 'the reserve of small requests is as large as the budget')
+    t.equal(refused.length, 1, 'the reserve for small requests is as large as the budget')
     for (const lease of small) lease.end()
     b.reserve(10 * MIB)
     createLease(load, 'c').reserve(26 * MIB)
@@ -50,22 +50,25 @@ t.test(
   },
 )
 
-t.test('a single holder may exceed the budget, and bytes that exist already are only counted', async (t) => {
-  const load = new ByteBudget()
-  const alone = createLease(load, 'a')
-  alone.take(MIB)
-  alone.reserve(300 * MIB)
-  t.throws(() => createLease(load, 'b').reserve(MIB), { code: 'unavailable' })
-  alone.end()
-  const settled = createLease(load, 'b')
-  settled.settle(200 * MIB)
-  t.throws(() => createLease(load, 'c').take(MIB), { code: 'unavailable' })
-  const wide = new ByteBudget(256 * MIB)
-  createLease(wide, 'a').take(256 * MIB)
-  createLease(wide, 'b').take(256 * MIB)
-})
+t.test(
+  'a single request may exceed the budget, and bytes that are in memory already are always accepted',
+  async (t) => {
+    const load = new ByteBudget()
+    const alone = createLease(load, 'a')
+    alone.take(MIB)
+    alone.reserve(300 * MIB)
+    t.throws(() => createLease(load, 'b').reserve(MIB), { code: 'unavailable' })
+    alone.end()
+    const settled = createLease(load, 'b')
+    settled.settle(200 * MIB)
+    t.throws(() => createLease(load, 'c').take(MIB), { code: 'unavailable' })
+    const wide = new ByteBudget(256 * MIB)
+    createLease(wide, 'a').take(256 * MIB)
+    createLease(wide, 'b').take(256 * MIB)
+  },
+)
 
-t.test('a request without room gets 503, writes nothing and logs nothing', async (t) => {
+t.test('if there is no room for a request, it gets 503, writes nothing and logs nothing', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const { key } = await vault.createApplication('private', { rules: [REVEALS_ALL] })
@@ -98,8 +101,8 @@ t.test('a request without room gets 503, writes nothing and logs nothing', async
     t.equal(answer.status, 503, `${method} ${target}`)
     t.equal(answer.headers['retry-after'], '1')
   }
-  t.equal(await countOf('log list'), logs, 'nothing was logged')
-  t.equal((await ask('GET', '/tokens?type=card')).status, 200, 'a small response is sent')
+  t.equal(await countOf('log list'), logs, 'no read was logged')
+  t.equal((await ask('GET', '/tokens?type=card')).status, 200, 'a small response is still sent')
   full.end()
   t.equal((await ask('HEAD', '/tokens/large')).status, 200)
   t.equal(await countOf('log list'), logs + 1)

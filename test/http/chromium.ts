@@ -1,4 +1,4 @@
-/** A real browser, and the checks of every page. */
+/** A real browser, and the checks that every page must pass. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
@@ -9,7 +9,7 @@ const WIDTHS = [320, 390, 1400]
 
 /** Options for tests that need Chromium. */
 export const needsChromium =
-  CHROMIUM === undefined ? { skip: 'there is no chromium: apt-get install chromium' } : {}
+  CHROMIUM === undefined ? { skip: 'there is no Chromium here. Install it: apt-get install chromium' } : {}
 
 export async function launchChromium(): Promise<Browser> {
   const { chromium } = await import('playwright-core')
@@ -20,9 +20,9 @@ export async function launchChromium(): Promise<Browser> {
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8')
 
-/** Checks accessibility with axe-core, and that the page fits narrow windows, in both themes. */
+/** Checks in both themes that axe-core finds no accessibility problem and that the page fits narrow windows. */
 export async function checkPage(t: Test, page: Page, name: string): Promise<void> {
-  // The page's policy does not apply to code that a debugger evaluates.
+  // The page's content security policy does not apply to code that a debugger evaluates.
   if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(axe)
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 900 })
@@ -30,11 +30,15 @@ export async function checkPage(t: Test, page: Page, name: string): Promise<void
     t.ok(Number(overflow) <= 0, `${name} fits ${width} pixels`)
     for (const colorScheme of ['dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme })
-      // Checks no hidden elements, because they need no check and take a long time.
+      // Leaves hidden elements out. They need no check, and checking them takes a long time.
       const violations = await page.evaluate(
         `axe.run({ exclude: '[hidden]' }).then(({ violations }) => violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]))`,
       )
-      t.same(violations, [], `${name} is accessible, ${colorScheme}, ${width} pixels wide`)
+      t.same(
+        violations,
+        [],
+        `${name} is accessible in the ${colorScheme} theme at a width of ${width} pixels`,
+      )
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Compares responses with the OpenAPI document. */
+/** Checks that responses match the OpenAPI document. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import type { Registry } from '../../src/framework/registry.js'
@@ -8,20 +8,20 @@ import { createDocument, type OpenApiDocument } from '../../src/http/openapi/ope
 type Shown = Pick<HttpResponse, 'status' | 'headers' | 'body'>
 
 export interface Contract {
-  /** Returns how `answer` differs from the document for `method` on `path`, or undefined. */
+  /** Returns how `answer` differs from the document for `method` on `path`, or undefined if it does not differ. */
   findBreach(method: string, path: string, answer: Shown): string | undefined
-  /** Returns how `answer` differs from the document if the request matches no operation, or undefined. */
+  /** For a request that matches no operation. Returns how `answer` differs from the document, or undefined. */
   findProblemBreach(answer: Shown): string | undefined
 }
 
 const PROBLEM_TYPES = ['application/problem+json', 'application/json']
 
-/** Whether reactor or proxy code made the response. No other response has this header. */
+/** Returns whether the code of a reactor or proxy made the response. No other response has this header. */
 export function isGiven({ headers }: Shown): boolean {
   return headers['content-security-policy'] === 'sandbox'
 }
 
-/** The contract of the document of `registry`. */
+/** Returns the OpenAPI document of `registry`. */
 export const documentOf = (registry: Registry): OpenApiDocument =>
   createDocument(registry, { version: '0.0.0', prefix: 'svc', bodyLimitBytes: 1024 * 1024 })
 

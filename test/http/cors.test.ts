@@ -25,7 +25,7 @@ function send(handle: Handler, line: string, headers = {}, body?: string): Promi
   return handle(new Request(`http://localhost${path}`, { method, headers: sent, ...(body ? { body } : {}) }))
 }
 
-/** The CORS headers of a response. */
+/** Returns the CORS headers of a response. */
 function corsOf({ headers }: Response): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')))
 }
@@ -34,7 +34,7 @@ const OPEN = { 'access-control-allow-origin': '*', 'access-control-expose-header
 
 const PREFLIGHT = { 'access-control-request-method': 'GET' }
 
-t.test('a preflight is answered without a key on every known path, and on no other path', async (t) => {
+t.test('a preflight is answered without a key on every known path and on no other path', async (t) => {
   const { ask } = await start(t)
   const asked = { ...PREFLIGHT, 'access-control-request-headers': 'content-type,svc-api-key,x-mine' }
   for (const { endpoint } of registry.routed) {
@@ -70,7 +70,7 @@ t.test('a preflight is answered without a key on every known path, and on no oth
   t.equal((await ask('OPTIONS /tokens')).status, 405)
 })
 
-t.test('pages can read responses and errors, except responses to server keys', async (t) => {
+t.test('pages can read responses and errors, but not responses to requests with a server key', async (t) => {
   const { vault, ask } = await start(t)
   const keyed = async (type: 'public' | 'private' | 'management') => {
     const { key } = await vault.createApplication(type, { permissions: permissionsOf(type) })
@@ -95,7 +95,7 @@ t.test('pages can read responses and errors, except responses to server keys', a
       t.same(corsOf(await ask(line, await keyed(type))), {}, `${line} with a ${type} key`)
 })
 
-t.test('header names have the prefix, and without CORS no response allows pages', async (t) => {
+t.test('the header names have the prefix, and without CORS no response allows pages', async (t) => {
   const { ask: askBt } = await start(t, { prefix: 'bt' })
   const exposed = (await askBt('GET /healthz')).headers.get('access-control-expose-headers')
   t.equal(exposed, EXPOSED.replaceAll('SVC', 'BT'))
@@ -109,7 +109,7 @@ t.test('header names have the prefix, and without CORS no response allows pages'
     const server = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
     t.teardown(() => server.stop())
     const text = await sendRaw(server.port, requestText('GET /', { X: 'x'.repeat(20_000) }))
-    t.match(text, /^HTTP\/1\.1 431 /, 'a response to an invalid request')
+    t.match(text, /^HTTP\/1\.1 431 /, 'a response to an invalid request allows pages too')
     t.equal(/access-control-allow-origin: \*/i.test(text), cors)
   }
 })

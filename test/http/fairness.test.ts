@@ -1,4 +1,4 @@
-/** Requests are answered about in the order in which they were sent, under load and while many clients connect. */
+/** Requests are answered roughly in the order in which they were sent, under load and while many clients connect. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t from 'tap'
@@ -8,11 +8,11 @@ import { openTestVault } from '../support/test-vault.js'
 const CONNECTIONS = 50
 const REQUESTS_OF_EACH = 30
 const BURST = 60
-/** The number of later requests that may be answered before a request. */
+/** At most this many later requests may be answered before an earlier request. */
 const MAX_OVERTAKEN = 100
 const HEAVY_MASK = `{{ data ${'| reveal_last: 4 '.repeat(10)}}}`
 
-/** Numbers requests in the order in which they are sent, and answers in the order in which they arrive. */
+/** Numbers the requests in the order in which they are sent, and the answers in the order in which they arrive. */
 class Trace {
   readonly #requests: { sent: number; answered: number }[] = []
   #events = 0
@@ -31,7 +31,7 @@ class Trace {
     return this.#requests.length
   }
 
-  /** For each request, the number of requests that were sent later and answered earlier. */
+  /** The largest number of requests that were sent after a request and answered before it. */
   get worstOvertaken(): number {
     const overtaken = this.#requests.map(
       ({ sent, answered }) =>
@@ -55,32 +55,35 @@ async function open(port: number): Promise<Socket> {
   return socket
 }
 
-t.test('a burst of connections and heavy expressions overtake no request by far', async (t) => {
-  const vault = await openTestVault()
-  const { app } = vault
-  const { key } = await vault.createApplication('private', { permissions: ['token:create'] })
-  const server = await startServer(app, { port: 0, addresses: ['127.0.0.1'] })
-  t.teardown(async () => {
-    await server.stop()
-    await app.close()
-  })
-  const body = JSON.stringify({ type: 'token', data: '4242424242424242', mask: HEAVY_MASK })
-  const head = `POST /tokens HTTP/1.1\r\nhost: localhost\r\nsvc-api-key: ${key}\r\ncontent-type: application/json\r\n`
-  const text = `${head}content-length: ${body.length}\r\n\r\n${body}`
-  const trace = new Trace()
-  const sockets: Socket[] = []
-  const sendMany = async (count: number) => {
-    const socket = await open(server.port)
-    sockets.push(socket)
-    for (let sent = 0; sent < count; sent++) await sendOne(socket, text, trace)
-  }
-  const steady = Array.from({ length: CONNECTIONS }, () => sendMany(REQUESTS_OF_EACH))
-  while (trace.count < 300) await new Promise(setImmediate)
-  const burst = Array.from({ length: BURST }, () => sendMany(1))
-  await Promise.all([...steady, ...burst])
-  for (const socket of sockets) socket.destroy()
-  t.equal(trace.count, CONNECTIONS * REQUESTS_OF_EACH + BURST)
-  const { worstOvertaken } = trace
-  t.ok(worstOvertaken <= MAX_OVERTAKEN, `one request was overtaken by ${worstOvertaken}`)
-  t.comment(`overtaken by at most ${worstOvertaken}`)
-})
+t.test(
+  'a burst of connections with heavy expressions delays no request behind many later requests',
+  async (t) => {
+    const vault = await openTestVault()
+    const { app } = vault
+    const { key } = await vault.createApplication('private', { permissions: ['token:create'] })
+    const server = await startServer(app, { port: 0, addresses: ['127.0.0.1'] })
+    t.teardown(async () => {
+      await server.stop()
+      await app.close()
+    })
+    const body = JSON.stringify({ type: 'token', data: '4242424242424242', mask: HEAVY_MASK })
+    const head = `POST /tokens HTTP/1.1\r\nhost: localhost\r\nsvc-api-key: ${key}\r\ncontent-type: application/json\r\n`
+    const text = `${head}content-length: ${body.length}\r\n\r\n${body}`
+    const trace = new Trace()
+    const sockets: Socket[] = []
+    const sendMany = async (count: number) => {
+      const socket = await open(server.port)
+      sockets.push(socket)
+      for (let sent = 0; sent < count; sent++) await sendOne(socket, text, trace)
+    }
+    const steady = Array.from({ length: CONNECTIONS }, () => sendMany(REQUESTS_OF_EACH))
+    while (trace.count < 300) await new Promise(setImmediate)
+    const burst = Array.from({ length: BURST }, () => sendMany(1))
+    await Promise.all([...steady, ...burst])
+    for (const socket of sockets) socket.destroy()
+    t.equal(trace.count, CONNECTIONS * REQUESTS_OF_EACH + BURST)
+    const { worstOvertaken } = trace
+    t.ok(worstOvertaken <= MAX_OVERTAKEN, `one request was overtaken by ${worstOvertaken} later requests`)
+    t.comment(`a request was overtaken by at most ${worstOvertaken} later requests`)
+  },
+)

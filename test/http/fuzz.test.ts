@@ -4,7 +4,7 @@ import { runFuzz } from './fuzz.js'
 const REQUESTS = 20_000
 
 t.test(
-  'random requests get responses that match the document, and never a fault of the server',
+  'random requests get responses that match the document, and never an internal error',
   { timeout: 400_000 },
   async (t) => {
     const { statuses } = await runFuzz(REQUESTS)

@@ -1,6 +1,6 @@
 /**
- * Sends random requests, both valid and invalid by their schemas, to a whole product in memory. Every response must
- * match the OpenAPI document and must not be a fault of the server.
+ * Sends random requests to a complete product in memory. Some are valid by their schemas, some are not. Every response
+ * must match the OpenAPI document, and no response may be an internal error.
  */
 import fc from 'fast-check'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -14,10 +14,10 @@ import { ensureSampleApplications } from '../../src/vault/sample-applications.js
 import { openEphemeral } from '../support/ephemeral.js'
 import { createContract, documentOf } from './contract.js'
 
-/** A random request. Ids of existing records are inserted when it is sent. */
+/** A random request. The ids of existing records are inserted when it is sent. */
 interface Draw {
   operation: RoutedOperation
-  /** For each path parameter, the number of a known id, or a text. */
+  /** For each path parameter: the number of a known id, or a text. */
   ids: (number | string)[]
   search: string
   headers: Record<string, string>
@@ -58,7 +58,7 @@ const anyJson = fc.oneof(
 
 type ObjectSchema = Extract<Schema, { type: 'object' }>
 
-/** Usually a valid value of the schema, sometimes any value. */
+/** Draws a valid value of the schema in most cases, and any value in the others. */
 function drawValue(schema: Schema): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 12, arbitrary: drawValid(schema) }, { weight: 1, arbitrary: anyJson })
 }
@@ -87,8 +87,8 @@ function drawObject(
 }
 
 /**
- * Plausible values by property name, for rules that the schema cannot express. Without them, few requests would pass
- * the validation.
+ * Plausible values by property name, for rules that a schema cannot express. Without these values, few requests would
+ * pass validation.
  */
 const SENSIBLE: Readonly<Record<string, readonly unknown[]>> = {
   id: ['my-id-1', 'my-id-2', '{{ data | alias_preserve_length: 0, 2 }}'],
@@ -113,7 +113,7 @@ function drawNamed(name: string, drawn: fc.Arbitrary<unknown>): fc.Arbitrary<unk
   return fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...sensible) }, { weight: 1, arbitrary: drawn })
 }
 
-/** Data that is valid for its type. */
+/** Data that is valid for the type of the token. */
 const TYPED_DATA = [
   { type: 'card', data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2099 } },
   { type: 'bank', data: { routing_number: '021000021', account_number: '1234567' } },
@@ -187,7 +187,8 @@ function isForManagement({ access }: RoutedOperation): boolean {
 }
 
 /**
- * A product under test. Requests change it: sooner or later one deletes its tenant, its keys or their permissions.
+ * A product under test. Requests change it. Sooner or later a request deletes its tenant, its keys or their
+ * permissions, so it is replaced from time to time.
  */
 interface World {
   app: App
@@ -197,7 +198,7 @@ interface World {
 }
 
 const MAX_IDS = 200
-/** A new world replaces the old one after this number of requests. */
+/** After this number of requests, a new world replaces the old one. */
 const WORLD_REQUESTS = 200
 
 async function createWorld(faults: unknown[]): Promise<World> {
@@ -221,8 +222,8 @@ async function createWorld(faults: unknown[]): Promise<World> {
 }
 
 /**
- * Sends `count` requests and counts the responses by status. @throws Error with the seed and the smallest request
- * that fails
+ * Sends `count` requests and counts the responses by status. @throws Error with the seed and the smallest request that
+ * fails
  */
 export async function runFuzz(count: number) {
   const faults: unknown[] = []
@@ -260,7 +261,7 @@ function send({ answerer, keys, ids }: World, { operation, ids: chosen, search, 
   const target = path.replaceAll(/\{[a-z_]+\}/g, () => {
     const id = chosen[at++] ?? ''
     const spelled = typeof id === 'number' ? ids[id % ids.length]! : id
-    // An empty id would make another path.
+    // An empty id would change the path.
     return encodeURIComponent(spelled || '-')
   })
   const bytes = Buffer.from(body as string)
@@ -276,7 +277,7 @@ function send({ answerer, keys, ids }: World, { operation, ids: chosen, search, 
   })
 }
 
-/** Collects ids of responses, so that later requests find existing records. */
+/** Collects the ids in responses, so that later requests find existing records. */
 function remember({ ids }: World, body: string): void {
   for (const [, id] of body.matchAll(/"id":"([^"\\]+)"/g)) {
     if (ids.length < MAX_IDS) ids.push(id!)

@@ -13,7 +13,7 @@ const root = new URL('../../../', import.meta.url).pathname
 const run = promisify(execFile)
 
 const CLIENTS = readClients().map((client) => ({ ...client, code: client.code.join('\n') }))
-/** Placeholders of the snippets, with their values in the test. */
+/** Placeholders in the snippets, each with the text that the test puts in its place. */
 const PLACEHOLDERS = { url: 'http://localhost:4010', key: 'key_…' }
 
 /** Returns the text of a section without its heading. */
@@ -24,7 +24,7 @@ function readSection(heading: string, document = 'docs/emulation.md'): string {
 
 const areas = readAreas()
 
-/** Splits `GET PUT /path` into `GET /path` and `PUT /path`, with uniform parameter names. */
+/** Splits `GET PUT /path` into `GET /path` and `PUT /path`, and gives their parameters uniform names. */
 function eachPart(part: string): string[] {
   const [, methods, path] = /^([A-Z ]+) (\/.*)$/.exec(part) ?? []
   if (methods === undefined || path === undefined) return [part]
@@ -35,7 +35,7 @@ function nameCall(call: string): string {
   return call.replaceAll(/\{[^}]*\}/g, '{}')
 }
 
-/** All calls of the program, with their attributes and filters. */
+/** Returns all calls of the program, with their attributes and filters. */
 function listParts(): Set<string> {
   const filters = [...FILTERS.keys()].map((name) => `| ${name}`)
   const calls = registry.operations.flatMap((operation) => {
@@ -51,7 +51,7 @@ function listParts(): Set<string> {
   return new Set([...calls, ...filters])
 }
 
-t.test('the tables of documents are equal to the tables of fixtures/emulation.json', async (t) => {
+t.test('the tables in the documents are equal to the tables of fixtures/emulation.json', async (t) => {
   const rows = areas.map((each) => `| ${[each.area, ...rateArea(each)].join(' | ')} |`)
   const table = ['| Area | January 2023 | Today |', '| --- | --- | --- |', ...rows].join('\n')
   const [shown] = /\|[\s\S]*\|/.exec(readSection('What is emulated')) ?? ['']
@@ -65,7 +65,7 @@ t.test('the tables of documents are equal to the tables of fixtures/emulation.js
   t.equal(short, ['| Status | Areas |', '| --- | --- |', ...summary].join('\n'), 'copy it into README')
 })
 
-t.test('every rated part exists, and every call is rated', async (t) => {
+t.test('every rated part exists in the program, and every call is rated', async (t) => {
   const parts = listParts()
   const rated = areas.flatMap(({ in_2023 = [], since_2023 = [] }) =>
     [...in_2023, ...since_2023].flatMap(eachPart),
@@ -103,7 +103,7 @@ t.test('docs/emulation.md has the snippets of this version', async (t) => {
   t.equal(
     section.split('```').length,
     2 * CLIENTS.length + 1 + 2,
-    'it has no other snippets except those of the start',
+    'the section has no other snippets except those that start the server',
   )
 })
 

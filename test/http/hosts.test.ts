@@ -26,15 +26,18 @@ const askOf = (host: string | undefined, target = '/healthz'): HttpRequest => ({
   readBody: async () => undefined,
 })
 
-t.test('only addresses and configured names are accepted, in any case and with any port', async (t) => {
-  const check = createHostCheck(app, ['vault.TEST'])
-  for (const host of OURS.split('|')) t.equal(check(askOf(host)), undefined, host)
-  for (const host of NOT_OURS.split('|'))
-    await t.rejects(Promise.resolve(check(askOf(host))), { code: 'misdirected', status: 421 }, host)
-  t.equal(check(askOf(undefined)), undefined, 'HTTP/1.0 needs no host')
-})
+t.test(
+  'only addresses and configured names are accepted as hosts, in any case and with any port',
+  async (t) => {
+    const check = createHostCheck(app, ['vault.TEST'])
+    for (const host of OURS.split('|')) t.equal(check(askOf(host)), undefined, host)
+    for (const host of NOT_OURS.split('|'))
+      await t.rejects(Promise.resolve(check(askOf(host))), { code: 'misdirected', status: 421 }, host)
+    t.equal(check(askOf(undefined)), undefined, 'a request of HTTP/1.0 needs no host')
+  },
+)
 
-t.test('the host of an absolute URL is checked besides the header', async (t) => {
+t.test('the host of an absolute URL is checked in addition to the header', async (t) => {
   const check = createHostCheck(app, [])
   t.equal(check(askOf('localhost', 'http://127.0.0.1:1/tokens?a=http://evil.example')), undefined)
   t.equal(check(askOf('localhost', '/http://evil.example')), undefined)
@@ -48,7 +51,7 @@ t.test('the host of an absolute URL is checked besides the header', async (t) =>
     await t.rejects(Promise.resolve(check(askOf(host, url))), { code: 'misdirected' }, `${host}, ${url}`)
 })
 
-t.test('the name in public_url is accepted while it is set', async (t) => {
+t.test('the name in public_url is accepted as long as the setting has it', async (t) => {
   const check = createHostCheck(app, [])
   const verdict = (host: string) =>
     Promise.resolve(check(askOf(host))).then(
@@ -64,29 +67,33 @@ t.test('the name in public_url is accepted while it is set', async (t) => {
   t.notOk(await verdict('vault.example'))
 })
 
-t.test('a server checks the host first, and a handler leaves the check to its caller', async (t) => {
-  const server = await startServer(app, { port: 0, addresses: ['127.0.0.1'], allowHosts: ['vault.test'] })
-  t.teardown(() => server.stop())
-  const send = async (text: string) => readAnswers(await sendRaw(server.port, text, { deadlineMs: 2_000 }))[0]
-  const close = 'Connection: close\r\n\r\n'
-  for (const line of ['GET /', 'GET /openapi.json', 'POST /tokens', 'GET /nothing', 'GET /%zz', 'GET *']) {
-    const answer = await send(`${line} HTTP/1.1\r\nHost: evil.example\r\n${close}`)
-    t.match(answer, { status: 421, headers: { 'content-type': /^application\/problem\+json/ } }, line)
-    t.match(JSON.parse(answer!.body), { title: 'Misdirected Request', status: 421 })
-  }
-  const cases: [number, string][] = [
-    [200, `GET /healthz HTTP/1.1\r\nHost: vault.test\r\n${close}`],
-    [200, 'GET /healthz HTTP/1.0\r\n\r\n'],
-    [421, 'GET /healthz HTTP/1.0\r\nHost: evil.example\r\n\r\n'],
-    [421, `GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n${close}`],
-    [400, 'GET /healthz HTTP/1.0\r\nHost: localhost\r\nhost: evil.example\r\n\r\n'],
-  ]
-  for (const [status, text] of cases) t.equal((await send(text))?.status, status, text)
-  const handle = createHandler(app)
-  t.equal((await handle(new Request('http://anything.example/healthz'))).status, 200)
-})
+t.test(
+  'a server checks the host before anything else, and a handler leaves this check to its caller',
+  async (t) => {
+    const server = await startServer(app, { port: 0, addresses: ['127.0.0.1'], allowHosts: ['vault.test'] })
+    t.teardown(() => server.stop())
+    const send = async (text: string) =>
+      readAnswers(await sendRaw(server.port, text, { deadlineMs: 2_000 }))[0]
+    const close = 'Connection: close\r\n\r\n'
+    for (const line of ['GET /', 'GET /openapi.json', 'POST /tokens', 'GET /nothing', 'GET /%zz', 'GET *']) {
+      const answer = await send(`${line} HTTP/1.1\r\nHost: evil.example\r\n${close}`)
+      t.match(answer, { status: 421, headers: { 'content-type': /^application\/problem\+json/ } }, line)
+      t.match(JSON.parse(answer!.body), { title: 'Misdirected Request', status: 421 })
+    }
+    const cases: [number, string][] = [
+      [200, `GET /healthz HTTP/1.1\r\nHost: vault.test\r\n${close}`],
+      [200, 'GET /healthz HTTP/1.0\r\n\r\n'],
+      [421, 'GET /healthz HTTP/1.0\r\nHost: evil.example\r\n\r\n'],
+      [421, `GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n${close}`],
+      [400, 'GET /healthz HTTP/1.0\r\nHost: localhost\r\nhost: evil.example\r\n\r\n'],
+    ]
+    for (const [status, text] of cases) t.equal((await send(text))?.status, status, text)
+    const handle = createHandler(app)
+    t.equal((await handle(new Request('http://anything.example/healthz'))).status, 200)
+  },
+)
 
-t.test('coffer serve takes names from its flag and its variable', async (t) => {
+t.test('coffer serve takes host names from its flag and its variable', async (t) => {
   const place = createWorkplace()
   const statusOf = async (url: string, host: string) => {
     const text = requestText('GET /healthz', { Host: host, Connection: 'close' })

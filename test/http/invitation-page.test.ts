@@ -32,7 +32,7 @@ async function open(t: Test) {
         )!,
       }
     },
-    /** The fields of the form on the page of the link. */
+    /** Returns the fields of the form on the page of the link. */
     formOf: async (secret: string) => ({ token: fieldOf(await (await show(secret)).text(), 'token') }),
     count: async () => ((await vault.ask('member list')) as List<MemberView>).pagination.total_items,
   }
@@ -42,40 +42,47 @@ function fieldOf(html: string, name: string): string {
   return new RegExp(`<input[^>]* name="${name}" value="([^"]*)"`).exec(html)?.[1] ?? ''
 }
 
-t.test('each invalid link shows its reason and status, and showing a link changes nothing', async (t) => {
-  const vault = await open(t)
-  const replaced = await vault.invite()
-  await vault.ask('invite resend', { id: replaced.id })
-  const withdrawn = await vault.invite()
-  await vault.ask('invite delete', { id: withdrawn.id })
-  const expired = await vault.invite('late@example.com')
-  const [joined, again] = [await vault.invite('grace@example.com'), await vault.invite('grace@example.com')]
-  for (let looks = 0; looks < 3; looks++) t.equal((await vault.show(joined.secret)).status, 200)
-  t.equal(await vault.count(), 1)
-  const fields = await vault.formOf(joined.secret)
-  const clicks = await Promise.all([fields, fields, fields].map((each) => vault.send(each)))
-  t.same(clicks.map(({ status }) => status).sort(), [200, 410, 410], 'one of several clicks creates a member')
-  vault.clock.now += 72 * 3_600_000 - 1
-  t.match(await (await vault.show(again.secret)).text(), 'You are already a member')
-  t.equal((await vault.show(again.secret)).status, 409)
-  vault.clock.now += 1
-  const cases: [string, number, string][] = [
-    [replaced.secret, 410, 'There is a newer link'],
-    [withdrawn.secret, 410, 'This invitation was withdrawn'],
-    [expired.secret, 410, 'This invitation has expired'],
-    [joined.secret, 410, 'This link has been used'],
-    ['', 404, 'This link is unknown'],
-    ['<script>alert(1)</script>', 404, 'This link is unknown'],
-  ]
-  for (const [secret, status, title] of cases) {
-    const shown = await vault.show(secret)
-    const html = await shown.text()
-    t.match([shown.status, html], [status, `<h1>${title}</h1>`], title)
-    t.notMatch(html, /<form|<script/)
-    t.equal((await vault.send({ token: secret })).status, status, `${title}, sent`)
-  }
-  t.equal(await vault.count(), 2)
-})
+t.test(
+  'the page of an invalid link shows the reason and its status, and showing a link changes nothing',
+  async (t) => {
+    const vault = await open(t)
+    const replaced = await vault.invite()
+    await vault.ask('invite resend', { id: replaced.id })
+    const withdrawn = await vault.invite()
+    await vault.ask('invite delete', { id: withdrawn.id })
+    const expired = await vault.invite('late@example.com')
+    const [joined, again] = [await vault.invite('grace@example.com'), await vault.invite('grace@example.com')]
+    for (let looks = 0; looks < 3; looks++) t.equal((await vault.show(joined.secret)).status, 200)
+    t.equal(await vault.count(), 1)
+    const fields = await vault.formOf(joined.secret)
+    const clicks = await Promise.all([fields, fields, fields].map((each) => vault.send(each)))
+    t.same(
+      clicks.map(({ status }) => status).sort(),
+      [200, 410, 410],
+      'if the form is sent several times at once, one request creates a member',
+    )
+    vault.clock.now += 72 * 3_600_000 - 1
+    t.match(await (await vault.show(again.secret)).text(), 'You are already a member')
+    t.equal((await vault.show(again.secret)).status, 409)
+    vault.clock.now += 1
+    const cases: [string, number, string][] = [
+      [replaced.secret, 410, 'There is a newer link'],
+      [withdrawn.secret, 410, 'This invitation was withdrawn'],
+      [expired.secret, 410, 'This invitation has expired'],
+      [joined.secret, 410, 'This link has been used'],
+      ['', 404, 'This link is unknown'],
+      ['<script>alert(1)</script>', 404, 'This link is unknown'],
+    ]
+    for (const [secret, status, title] of cases) {
+      const shown = await vault.show(secret)
+      const html = await shown.text()
+      t.match([shown.status, html], [status, `<h1>${title}</h1>`], title)
+      t.notMatch(html, /<form|<script/)
+      t.equal((await vault.send({ token: secret })).status, status, `${title}, sent`)
+    }
+    t.equal(await vault.count(), 2)
+  },
+)
 
 t.test('a form that another site sends is refused', async (t) => {
   const vault = await open(t)
@@ -87,7 +94,7 @@ t.test('a form that another site sends is refused', async (t) => {
   t.equal(own.status, 200)
 })
 
-t.test('the page leaks nothing and runs no code', async (t) => {
+t.test('the page reveals no secret to other sites and runs no code', async (t) => {
   const vault = await open(t)
   await vault.ask('tenant update', { name: '"><script>alert(1)</script>\u202e' })
   const { secret } = await vault.invite('"<script>alert(1)</script>"@example.com')
@@ -110,7 +117,7 @@ t.test('the page leaks nothing and runs no code', async (t) => {
   t.notMatch(await wrong.text(), /<script/i)
 })
 
-t.test('invalid forms are refused with an explanation', async (t) => {
+t.test('an invalid form is refused with an explanation', async (t) => {
   const vault = await open(t)
   const { secret } = await vault.invite()
   const long = await vault.send({ ...(await vault.formOf(secret)), first_name: 'x'.repeat(5000) })
@@ -149,5 +156,5 @@ t.test('only a client that guesses links must wait', async (t) => {
   now += 1000
   t.equal(await statusOf(secret, '192.0.2.1'), 200)
   for (let look = 0; look < 200; look++) await statusOf(secret, '192.0.2.3')
-  t.equal(await statusOf(secret, '192.0.2.3'), 200, 'a valid link can be shown')
+  t.equal(await statusOf(secret, '192.0.2.3'), 200, 'other clients can still open a valid link')
 })

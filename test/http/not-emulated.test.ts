@@ -1,10 +1,13 @@
-/** Paths of areas that are not emulated, and paths and parameters of older versions. */
+/** Paths of areas that are not emulated, and paths and parameters of older API versions. */
 import t, { type Test } from 'tap'
 import { registry } from '../../src/operations/all.js'
 import { createHandler } from '../support/service.js'
 import { openTestVault, permissionsOf } from '../support/test-vault.js'
 
-/** Paths, with the area that the problem names. Written by hand and independent of the table in the program. */
+/**
+ * Paths, each with the area that the problem must name. The list is written by hand, so that it is independent of the
+ * table in the program.
+ */
 const OUT: Record<string, string> = {
   '/3ds': '3-D Secure',
   '/apple-pay': 'Apple Pay',
@@ -39,7 +42,7 @@ async function start(t: Test) {
   return { ask, keys: { private: await keyOf('private'), management: await keyOf('management') } }
 }
 
-t.test('a path of an area that is not emulated says so, with and without a key', async (t) => {
+t.test('the answer to a path of an area that is not emulated says so, with and without a key', async (t) => {
   const { ask, keys } = await start(t)
   const problem = { status: 501, title: 'Not Emulated', type: 'urn:coffer:problem:not-emulated' }
   for (const [paths, area] of Object.entries(OUT))
@@ -56,7 +59,7 @@ t.test('a path of an area that is not emulated says so, with and without a key',
     t.match(await ask(`GET ${path}`), { status: 404, json: { title: 'Not Found' } }, path)
 })
 
-t.test('lists ignore a start beside the page, and end with an empty page', async (t) => {
+t.test('lists ignore the parameter start next to page, and a page beyond the end is empty', async (t) => {
   const { ask, keys } = await start(t)
   const lists = registry.routed.filter(
     ({ endpoint: { method, query, parameters } }) =>
@@ -73,7 +76,7 @@ t.test('lists ignore a start beside the page, and end with an empty page', async
   }
 })
 
-t.test('old paths still work: a ping without a key, and a report under its other name', async (t) => {
+t.test('old paths still work: /ping needs no key, and the usage report has a second name', async (t) => {
   const { ask, keys } = await start(t)
   for (const key of ['', 'key_unknown', keys.private])
     t.same(await ask('GET /ping', key), { status: 200, json: undefined })

@@ -6,7 +6,7 @@ import { createContract, documentOf } from './contract.js'
 
 const document = documentOf(registry)
 
-/** Every `$ref` in `value`. */
+/** Returns every `$ref` in `value`. */
 function listReferences(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return []
   const own = '$ref' in value && typeof value.$ref === 'string' ? [value.$ref] : []
@@ -14,7 +14,7 @@ function listReferences(value: unknown): string[] {
 }
 
 t.test(
-  'every operation is in the document, with its permissions, its errors and all of its responses',
+  'the document has every operation with its permissions, its errors and all of its responses',
   async (t) => {
     for (const definition of registry.routed) {
       const { method, path, takesBody } = definition.endpoint
@@ -36,7 +36,7 @@ t.test(
   },
 )
 
-t.test('every reference of the document exists', async (t) => {
+t.test('every reference in the document points to something that exists', async (t) => {
   const references = [...new Set(listReferences(document))]
   t.ok(references.length > 10)
   for (const reference of references) {
@@ -49,7 +49,7 @@ t.test('every reference of the document exists', async (t) => {
   }
 })
 
-t.test('a component is always the same schema', async (t) => {
+t.test('all schemas with the same component name are equal', async (t) => {
   const seen = new Map<string, Schema>()
   const visit = (schema: Schema): void => {
     const { component } = schema
@@ -89,7 +89,7 @@ t.test('the document says where each part of an input is sent', async (t) => {
   t.match(components.securitySchemes, { apiKey: { name: 'BT-API-KEY' } })
 })
 
-t.test('a response that differs from the document is found', async (t) => {
+t.test('a response that differs from the document is detected', async (t) => {
   const contract = createContract(document)
   const schemas = document.components.schemas as Record<string, { examples?: { instance: string }[] }>
   const problem = schemas.Problem!.examples![0]!
@@ -98,7 +98,7 @@ t.test('a response that differs from the document is found', async (t) => {
   t.equal(
     contract.findBreach('GET', '/tokens/{id}', answer),
     undefined,
-    'the example of the document is valid',
+    'the example in the document is valid',
   )
   t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, status: 404 }), /status 404/)
   t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, status: 202 }), /status 202/)

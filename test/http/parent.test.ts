@@ -14,7 +14,7 @@ const SERVE = [bin, 'serve', '--ephemeral', '--port', '0', '--output', 'json', '
 const place = createWorkplace()
 t.teardown(() => place.remove())
 
-t.test('the server stops when standard input ends, also when its parent was killed', async (t) => {
+t.test('the server stops when its standard input ends, even if its parent was killed', async (t) => {
   const child = startProgram(process.execPath, SERVE, { env: place.env, stdio: ['pipe', 'pipe', 'ignore'] })
   await once(child.stdout, 'data')
   child.stdin.write('ignored')
@@ -22,7 +22,7 @@ t.test('the server stops when standard input ends, also when its parent was kill
   child.stdin.end()
   t.same(await once(child, 'exit'), [0, null])
 
-  // A parent process that is killed without a chance to end its child.
+  // The parent process. It is killed, so it cannot end its child.
   const script = `const { spawn } = require('node:child_process')
     const child = spawn(process.execPath, ${JSON.stringify(SERVE)}, { stdio: ['pipe', 'inherit', 'ignore'] })
     console.error(child.pid)`
@@ -38,10 +38,10 @@ t.test('the server stops when standard input ends, also when its parent was kill
   t.notOk(isThere(pid))
 })
 
-/** Starts the server through a shell that waits for it, as npm and npx do. Returns the address. */
+/** Starts the server through a shell that waits for it, as npm and npx do. Returns the address of the server. */
 async function startByShell(t: Test, words: readonly string[], more: Record<string, string> = {}) {
   const quoted = words.map((word) => `'${word}'`).join(' ')
-  // The command after it keeps the shell from replacing itself with the server.
+  // The command `true` after the server keeps the shell from replacing itself with the server.
   const shell = startProgram('sh', ['-c', `'${process.execPath}' ${quoted}; true`], {
     env: { ...place.env, ...more },
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -64,7 +64,7 @@ async function waitUntilDown(url: string): Promise<void> {
 
 const WITHOUT = SERVE.filter((word) => word !== '--exit-with-parent')
 
-t.test('a server that npx or a script of npm started stops when its shell ends', async (t) => {
+t.test('a server that npx or an npm script started stops when its shell ends', async (t) => {
   for (const script of ["'coffer'", 'coffer serve --ephemeral']) {
     const { shell, url } = await startByShell(t, WITHOUT, { npm_lifecycle_script: script })
     t.ok(await isUp(url), script)
@@ -73,7 +73,7 @@ t.test('a server that npx or a script of npm started stops when its shell ends',
   }
 })
 
-t.test('--exit-with-parent watches the parent if standard input is no pipe', async (t) => {
+t.test('--exit-with-parent watches the parent process if standard input is no pipe', async (t) => {
   const { shell, url } = await startByShell(t, SERVE)
   shell.kill('SIGTERM')
   await waitUntilDown(url)
@@ -82,49 +82,52 @@ t.test('--exit-with-parent watches the parent if standard input is no pipe', asy
   t.throws(() => signalOfParent(orphan as never, true), { code: 'usage', message })
 })
 
-t.test('without the option, a shell is watched only if it runs nothing but the server', async (t) => {
-  for (const script of [
-    'coffer',
-    "'coffer'",
-    'coffer serve --port 4010',
-    'node bin/coffer.js serve --demo',
-    './node_modules/.bin/coffer serve',
-    `coffer serve --run 'npm test; true' --port "40 10"`,
-  ])
-    t.ok(isWrapped({ npm_lifecycle_script: script }), script)
-  for (const script of [
-    undefined,
-    '',
-    'coffer serve & sleep 1',
-    'coffer serve --port 4010 && node test.js',
-    'coffer serve | tee log',
-    'node start.js coffer serve',
-    'NODE_ENV=test coffer serve',
-    'vitest',
-    'coffering',
-    'coffer serve $(flags)',
-  ])
-    t.notOk(isWrapped({ npm_lifecycle_script: script }), script ?? 'no script')
-})
+t.test(
+  'without --exit-with-parent, a shell is watched only if it runs nothing except the server',
+  async (t) => {
+    for (const script of [
+      'coffer',
+      "'coffer'",
+      'coffer serve --port 4010',
+      'node bin/coffer.js serve --demo',
+      './node_modules/.bin/coffer serve',
+      `coffer serve --run 'npm test; true' --port "40 10"`,
+    ])
+      t.ok(isWrapped({ npm_lifecycle_script: script }), script)
+    for (const script of [
+      undefined,
+      '',
+      'coffer serve & sleep 1',
+      'coffer serve --port 4010 && node test.js',
+      'coffer serve | tee log',
+      'node start.js coffer serve',
+      'NODE_ENV=test coffer serve',
+      'vitest',
+      'coffering',
+      'coffer serve $(flags)',
+    ])
+      t.notOk(isWrapped({ npm_lifecycle_script: script }), script ?? 'no script')
+  },
+)
 
-t.test('closing a terminal ends the shell and not the server', async (t) => {
+t.test('closing a terminal ends the shell, and the server continues', async (t) => {
   let parent = 4711
   const stop = new AbortController()
   const start = (more: object) => {
     const context = { env: { npm_lifecycle_script: 'coffer' }, signal: stop.signal, parentPid: () => parent }
     return signalOfParent({ ...context, hangUp: new AbortController().signal, ...more } as never, false)
   }
-  // The timers of a server do not keep its process running.
+  // Keeps the process of this test running, because the timers of the server do not.
   const alive = setInterval(() => undefined, 1000)
   t.teardown(() => clearInterval(alive))
   const kept = start({ hangUp: AbortSignal.abort() })!
   const ended = start({})!
   parent = 1
   await once(ended, 'abort')
-  t.notOk(kept.aborted, 'it has checked before the other one')
-  t.equal(start({}), undefined, 'a server whose parent ended before is a daemon')
+  t.notOk(kept.aborted, 'the first server has checked its parent before the second, and continues')
+  t.equal(start({}), undefined, 'a server whose parent had already ended is a daemon, so nothing is watched')
   parent = 4711
-  t.equal(start({ env: {} }), undefined, 'a server that another program started is not watched')
+  t.equal(start({ env: {} }), undefined, 'the parent is not watched if another program started the server')
   stop.abort()
 })
 

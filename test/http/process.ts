@@ -1,4 +1,4 @@
-/** Runs the built `coffer` in its own process. Needs `npm run build`. */
+/** Runs the built `coffer` in a process of its own. Needs `npm run build`. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -40,7 +40,7 @@ export function runCommand(place: Workplace, words: readonly string[]): Promise<
   return startCommand(place, words).ended
 }
 
-/** Starts a command that the test may end. */
+/** Starts a command that the test may end before it ends on its own. */
 export function startCommand(
   { directory, env }: Workplace,
   words: readonly string[],
@@ -56,13 +56,13 @@ export function startCommand(
 export interface ServerProcess {
   child: ChildProcess
   announcement: Announcement
-  /** The printed text until now. */
+  /** The text that was printed so far. */
   printed: { stdout: string; stderr: string }
   /** Resolves when the process has ended. */
   ended: Promise<Ended>
 }
 
-/** Starts `coffer serve` on any free port. `errorsTo` is a descriptor for its standard error. */
+/** Starts `coffer serve` on a free port. `errorsTo` is a file descriptor that receives its standard error. */
 export async function startProcess(
   { directory, env }: Workplace,
   words: readonly string[] = [],
@@ -82,7 +82,7 @@ export async function startProcess(
   return { child, announcement: JSON.parse(first) as Announcement, printed, ended }
 }
 
-/** Like {@link startProcess}, in its own directory, until the test ends. */
+/** Like {@link startProcess}, but in a directory of its own. The server is ended when the test ends. */
 export async function serveFor(t: Test, words: readonly string[], place = createWorkplace()) {
   const server = await startProcess(place, words)
   t.teardown(async () => {

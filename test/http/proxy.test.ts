@@ -92,19 +92,19 @@ t.test('bodies without an expression pass unchanged in both directions', async (
   t.equal(stub.received.pop()?.body, odd, 'JSON without an expression is not parsed')
 })
 
-t.test('the target is a proxy with its key in a header or the query, or a URL', async (t) => {
+t.test('the target of a call is a URL, or a proxy whose key is in a header or in the query', async (t) => {
   const { stub, call, create, createApplication, createTenant } = await open(t)
   const { key } = await create({})
   const ofKey = { headers: { 'svc-proxy-key': key, 'svc-proxy-url': 'http://elsewhere.example' } }
   await call('/x?a=1', ofKey)
-  t.equal(stub.received.pop()?.url, '/base/x?a=1', 'the URL is ignored beside a key')
+  t.equal(stub.received.pop()?.url, '/base/x?a=1', 'the URL is ignored if there is a proxy key')
   await call(`/x?a=1&svc-proxy-key=${key}&b=%20`)
-  t.equal(stub.received.pop()?.url, '/base/x?a=1&b=%20', 'the key is removed')
+  t.equal(stub.received.pop()?.url, '/base/x?a=1&b=%20', 'the proxy key is removed from the query')
   for (const url of ['', 'ftp://a', `${stub.url}/?x`, `${stub.url}/#x`, '/x'])
     t.equal((await call('', { headers: { 'svc-proxy-url': url } })).status, 400, url)
   await createTenant('second')
   const theirs = await createApplication('private', { permissions: ['proxy:invoke'] }, 'second')
-  t.equal((await call('', ofKey, theirs.key)).status, 404, 'a key of another tenant')
+  t.equal((await call('', ofKey, theirs.key)).status, 404, 'the proxy key of another tenant is refused')
 })
 
 t.test('a proxy without authentication has exactly the rights of its application', async (t) => {
@@ -118,12 +118,12 @@ t.test('a proxy without authentication has exactly the rights of its application
     call('', { ...init, headers: { ...init.headers, 'svc-proxy-key': key } }, '')
   const general = json({ a: '{{ general }}' })
   await ask('token create', { id: 'general', type: 'token', data: 1, containers: ['/general/'] })
-  t.equal((await keyed()).status, 200, 'without a key')
-  t.equal((await keyed(general)).status, 403, 'without an application it has no access to data')
+  t.equal((await keyed()).status, 200, 'the call succeeds without an API key')
+  t.equal((await keyed(general)).status, 403, 'a proxy without an application has no access to data')
   const tokenize = { type: 'tokenize', options: { token: { type: 'token', data: '{{ req.a }}' } } }
   await ask('proxy patch', { id, request_transform: tokenize })
   t.match(await keyed(json({ a: 1 })), { status: 403, json: { proxy_error: { status: 403 } } })
-  t.equal(stub.received.length, 1, 'nothing is sent')
+  t.equal(stub.received.length, 1, 'no further request is sent to the destination')
   await ask('proxy patch', { id, application: { id: user.id } })
   t.equal((await keyed(general)).status, 200)
   t.match(await ask('token list', { size: 1 }), { data: [{ created_by: user.id }] })
@@ -142,7 +142,7 @@ t.test('bodies, methods and hosts beyond the limits are refused', async (t) => {
   t.match(await call('', { method: 'HEAD' }), { status: 405 })
   t.equal((await call('', { method: 'OPTIONS' })).headers.get('allow'), 'GET, POST, PUT, PATCH, DELETE')
   const elsewhere = { ...long, body: '{{ card-1 }}', headers: { 'svc-proxy-url': 'http://a.example' } }
-  t.match(await call('', elsewhere), { status: 403 }, 'a host that is not allowed')
+  t.match(await call('', elsewhere), { status: 403 }, 'the host of the URL must be allowed')
   t.same(
     await ask('log reveals', { token: 'card-1' }),
     { count: 0, seen_by: [], use_count: 0, used_by: [] },
@@ -150,7 +150,7 @@ t.test('bodies, methods and hosts beyond the limits are refused', async (t) => {
   )
 })
 
-t.test('code cannot set headers of the connection, and its errors reveal nothing', async (t) => {
+t.test('code cannot set headers of the connection, and errors of code reveal no data', async (t) => {
   const { ask, call, create, stub } = await open(t)
   const code = `module.exports = async ({ args }) => ({ body: JSON.stringify(args.body) + ' ', headers: {
     ...args.headers, 'x-code': 'yes', host: 'evil.example', 'content-length': '1', 'svc-x': '1' } })`
@@ -205,7 +205,7 @@ t.test('the server does not parse responses of more than 1 MiB', async (t) => {
   t.equal((await through(transform('append_text', '!'))).text.at(-1), '!')
 })
 
-t.test('other requests get turns between transforms of a large body', async (t) => {
+t.test('other requests get turns while a large body is transformed', async (t) => {
   const { call, create, stub } = await open(t)
   const list = Array.from({ length: 16_000 }, (_, at) => ({ at, text: `value ${at}` }))
   stub.answer = (_, response) =>
@@ -226,7 +226,7 @@ t.test('other requests get turns between transforms of a large body', async (t) 
   t.match(await call('', { headers: { 'svc-proxy-key': key } }), { status: 200, json: { a0: 'x', a9: 'x' } })
   clearInterval(timer)
   const all = performance.now() - began
-  t.ok(longest < all / 2, `${Math.round(longest)} of ${Math.round(all)} ms`)
+  t.ok(longest < all / 2, `the longest turn took ${Math.round(longest)} of ${Math.round(all)} ms`)
 })
 
 t.test('a dry run shows no value of the configuration', async (t) => {
@@ -270,10 +270,10 @@ t.test('in no-reveal mode neither the configuration nor an error of code reveals
   t.match((await hide(json({ a: 1 }), key)).json, { print: null })
 })
 
-t.test('rights that are lost during a call are lost for the rest of the call', async (t) => {
+t.test('rights that are lost during a call are missing for the rest of the call', async (t) => {
   const { ask, call, create, createApplication, stub } = await open(t)
   const during = `await fetch('${stub.url}/during')`
-  /** Returns the status of a call. `change` runs while the call is at a path of the stub. */
+  /** Returns the status of a call. `change` runs while the call is at this path of the stub. */
   const lose = async (proxy: { key: string }, key: string, path: string, change: () => Promise<unknown>) => {
     stub.received.length = 0
     stub.answer = async ({ url }, response) => {
@@ -291,15 +291,15 @@ t.test('rights that are lost during a call are lost for the rest of the call', a
   })
   const first = await invoker()
   t.equal(await lose(waiting, first.key, '/during', remove(first)), 401)
-  t.same(reach(), ['/during'], 'nothing is sent after the transform')
+  t.same(reach(), ['/during'], 'no request is sent to the destination after the transform')
 
   const plain = await create({})
   const second = await invoker()
-  t.equal(await lose(plain, second.key, '/base', remove(second)), 401, 'the response is not passed on')
+  t.equal(await lose(plain, second.key, '/base', remove(second)), 401, 'the response is not forwarded')
   t.match(
     await ask('log list', { entity_id: plain.id }),
     { data: [{ operation: 'use' }, {}] },
-    'the use is logged',
+    'the use of the token is logged',
   )
 
   const third = await invoker()

@@ -13,7 +13,7 @@ import { readAnswers, requestText, sendRaw } from './socket.js'
 const LOOPBACK = ['127.0.0.1', '::1']
 const answerOk: Answerer = async () => answerResult(200, { done: true })
 
-/** An answerer whose answers wait for a call of `release`. */
+/** Creates an answerer that holds back its answers until `release` is called. */
 function createSlow(): { answerer: Answerer; started: () => number; release(): void } {
   let started = 0
   let release = () => {}
@@ -32,22 +32,25 @@ async function until(isTrue: () => boolean): Promise<void> {
   for (let tries = 0; tries < 500 && !isTrue(); tries++) await wait(5)
 }
 
-t.test('one port is opened on both loopback addresses, and a second server cannot use it', async (t) => {
-  const server = await serve(answerOk, { addresses: LOOPBACK })
-  t.teardown(() => server.stop())
-  for (const host of ['127.0.0.1', '[::1]']) {
-    const response = await fetch(`http://${host}:${server.port}/healthz`).catch(() => undefined)
-    // A machine without IPv6 has only one address.
-    if (response === undefined) t.equal(host, '[::1]')
-    else t.equal(response.status, 200, host)
-  }
-  await t.rejects(serve(answerOk, { port: server.port }), {
-    code: 'unavailable',
-    message: new RegExp(`Port ${server.port} is in use`),
-  })
-})
+t.test(
+  'a server listens on one port of both loopback addresses, and a second server cannot use the port',
+  async (t) => {
+    const server = await serve(answerOk, { addresses: LOOPBACK })
+    t.teardown(() => server.stop())
+    for (const host of ['127.0.0.1', '[::1]']) {
+      const response = await fetch(`http://${host}:${server.port}/healthz`).catch(() => undefined)
+      // A machine without IPv6 has only one loopback address.
+      if (response === undefined) t.equal(host, '[::1]')
+      else t.equal(response.status, 200, host)
+    }
+    await t.rejects(serve(answerOk, { port: server.port }), {
+      code: 'unavailable',
+      message: new RegExp(`Port ${server.port} is in use`),
+    })
+  },
+)
 
-t.test('a connection stays open by the rules of HTTP, and a response to HEAD has no body', async (t) => {
+t.test('a connection stays open as HTTP requires, and a response to HEAD has no body', async (t) => {
   const injecting: Answerer = async ({ target }) => {
     const answer = answerResult(200, { done: true })
     if (target === '/split') answer.headers['svc-trace-id'] = 'one\r\nset-cookie: two'
@@ -64,37 +67,40 @@ t.test('a connection stays open by the rules of HTTP, and a response to HEAD has
     t.match(head, /^HTTP\/1\.1 200 OK\r\n/)
     t.match(head, /\r\ndate: [^\r]+ GMT\r\nconnection: keep-alive\r\nkeep-alive: timeout=30$/)
     t.match(body, /^{"done":true}HTTP\/1\.1 200 OK.*content-length: 13/s)
-    t.match(third, /^HTTP\/1\.1 200 OK.*\r\nConnection: close/s, 'nothing between two responses')
-    t.same(others, ['{"done":true}'], 'nothing after the last response')
+    t.match(third, /^HTTP\/1\.1 200 OK.*\r\nConnection: close/s, 'there are no bytes between two responses')
+    t.same(others, ['{"done":true}'], 'there are no bytes after the last response')
   }
   t.notMatch(
     await sendRaw(server.port, requestText('GET /split')),
     /set-cookie/,
-    'a value cannot add a header',
+    'a header value cannot add another header',
   )
 })
 
-t.test('requests that arrive before the answerer is created wait, and it is created once', async (t) => {
-  let made = 0
-  let make = () => {}
-  const { answerer, begin } = answerLater(async () => {
-    made++
-    await new Promise<void>((resolve) => {
-      make = resolve
+t.test(
+  'requests that arrive before the answerer exists wait, and the answerer is created only once',
+  async (t) => {
+    let made = 0
+    let make = () => {}
+    const { answerer, begin } = answerLater(async () => {
+      made++
+      await new Promise<void>((resolve) => {
+        make = resolve
+      })
+      return answerOk
     })
-    return answerOk
-  })
-  const server = await serve(answerer)
-  t.teardown(() => server.stop())
-  const answers = [1, 2].map(() => fetch(`http://127.0.0.1:${server.port}/`))
-  await until(() => made > 0)
-  const begun = begin()
-  make()
-  await begun
-  for (const answer of [...answers, fetch(`http://127.0.0.1:${server.port}/`)])
-    t.equal((await answer).status, 200)
-  t.equal(made, 1)
-})
+    const server = await serve(answerer)
+    t.teardown(() => server.stop())
+    const answers = [1, 2].map(() => fetch(`http://127.0.0.1:${server.port}/`))
+    await until(() => made > 0)
+    const begun = begin()
+    make()
+    await begun
+    for (const answer of [...answers, fetch(`http://127.0.0.1:${server.port}/`)])
+      t.equal((await answer).status, 200)
+    t.equal(made, 1)
+  },
+)
 
 t.test('chunked bodies, bodies in small pieces and 100-continue are accepted', async (t) => {
   const server = await serve(async (request) => {
@@ -110,35 +116,38 @@ t.test('chunked bodies, bodies in small pieces and 100-continue are accepted', a
   const text = await sendRaw(server.port, [`${expecting}\r\n`, '{"name":"b"}'])
   t.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /)
   const unwanted = await sendRaw(server.port, `${expecting}Reads: no\r\n\r\n`)
-  t.match(unwanted, /^HTTP\/1\.1 401 /, 'a body that is not needed is not requested')
+  t.match(unwanted, /^HTTP\/1\.1 401 /, 'the server does not ask for a body that it does not need')
   const other = `${head}Expect: coffee\r\nContent-Length: 12\r\n\r\n{"name":"c"}`
   t.match(await sendRaw(server.port, other), /^HTTP\/1\.1 201 /)
 })
 
-t.test('a stop answers accepted requests, closes idle connections and refuses new ones', async (t) => {
-  const slow = createSlow()
-  const server = await serve(slow.answerer)
-  const busy = sendRaw(server.port, requestText('GET /a'))
-  const idle = connect(server.port, '127.0.0.1')
-  await once(idle, 'connect')
-  await until(() => slow.started() === 1)
-  let isStopped = false
-  const stopped = server.stop().then(() => {
-    isStopped = true
-  })
-  await once(idle, 'close')
-  t.notOk(isStopped, 'it waits for the request in progress')
-  const refused = connect(server.port, '127.0.0.1')
-  const [error] = await once(refused, 'error')
-  t.equal((error as { code?: string }).code, 'ECONNREFUSED')
-  slow.release()
-  await stopped
-  const [answer] = readAnswers(await busy)
-  t.equal(answer?.status, 200)
-  t.equal(answer?.headers.connection, 'close')
-})
+t.test(
+  'a server that stops answers accepted requests, closes idle connections and refuses new connections',
+  async (t) => {
+    const slow = createSlow()
+    const server = await serve(slow.answerer)
+    const busy = sendRaw(server.port, requestText('GET /a'))
+    const idle = connect(server.port, '127.0.0.1')
+    await once(idle, 'connect')
+    await until(() => slow.started() === 1)
+    let isStopped = false
+    const stopped = server.stop().then(() => {
+      isStopped = true
+    })
+    await once(idle, 'close')
+    t.notOk(isStopped, 'the stop waits for the request in progress')
+    const refused = connect(server.port, '127.0.0.1')
+    const [error] = await once(refused, 'error')
+    t.equal((error as { code?: string }).code, 'ECONNREFUSED')
+    slow.release()
+    await stopped
+    const [answer] = readAnswers(await busy)
+    t.equal(answer?.status, 200)
+    t.equal(answer?.headers.connection, 'close')
+  },
+)
 
-t.test('a request that was on its way when the stop began is answered', async (t) => {
+t.test('a request that was already sent when the stop began is answered', async (t) => {
   const server = await serve(answerOk)
   const client = connect(server.port, '127.0.0.1')
   const chunks: Buffer[] = []
@@ -155,7 +164,7 @@ t.test('a request that was on its way when the stop began is answered', async (t
   t.same(kept, ['200 keep-alive', '200 close'])
 })
 
-t.test('a stop has a time limit', async (t) => {
+t.test('the stop has a time limit', async (t) => {
   const slow = createSlow()
   const server = await serve(slow.answerer, { limits: { ...SERVER_LIMITS, stopMs: 150 } })
   const cut = sendRaw(server.port, requestText('GET /a'))
@@ -165,7 +174,7 @@ t.test('a stop has a time limit', async (t) => {
   slow.release()
 })
 
-t.test('a response that cannot be sent closes its connection only', async (t) => {
+t.test('if a response cannot be sent, only its connection is closed', async (t) => {
   const faults: unknown[] = []
   const broken: Answerer = async ({ target }) => {
     const answer = answerResult(200, { done: true })
@@ -179,49 +188,55 @@ t.test('a response that cannot be sent closes its connection only', async (t) =>
   t.equal(answer?.status, 200)
 })
 
-t.test('a server reads few pipelined requests before it has answered the earlier ones', async (t) => {
-  const slow = createSlow()
-  const server = await serve(async (ask) => {
-    // Node continues reading after a body, and after an answer that the client has read.
-    await ask.readBody(10)
-    return slow.answerer(ask)
-  })
-  t.teardown(() => server.stop())
-  const flood = connect(server.port, '127.0.0.1')
-  flood.on('error', () => {})
-  let sent = 0
-  const piece = requestText('GET /').repeat(1_000)
-  const write = () => {
-    sent++
-    flood.write(piece, (error) => error ?? write())
-  }
-  write()
-  await until(() => slow.started() === 1)
-  let before = 0
-  while (sent > before && sent < 200) {
-    before = sent
-    await wait(2_000)
-  }
-  t.ok(sent < 200, 'the client must wait once the buffers of the sockets are full')
-  flood.destroy()
-  slow.release()
-  const last = requestText('POST /', { Connection: 'close' }, 'a')
-  const few = requestText('POST /', {}, 'a').repeat(2_999) + last
-  t.equal(readAnswers(await sendRaw(server.port, few)).length, 3_000, 'every request is answered')
-})
+t.test(
+  'a server reads only a few pipelined requests before it has answered the earlier requests',
+  async (t) => {
+    const slow = createSlow()
+    const server = await serve(async (ask) => {
+      // Node continues reading after a body, and after the client has read an answer.
+      await ask.readBody(10)
+      return slow.answerer(ask)
+    })
+    t.teardown(() => server.stop())
+    const flood = connect(server.port, '127.0.0.1')
+    flood.on('error', () => {})
+    let sent = 0
+    const piece = requestText('GET /').repeat(1_000)
+    const write = () => {
+      sent++
+      flood.write(piece, (error) => error ?? write())
+    }
+    write()
+    await until(() => slow.started() === 1)
+    let before = 0
+    while (sent > before && sent < 200) {
+      before = sent
+      await wait(2_000)
+    }
+    t.ok(sent < 200, 'the client must wait once the buffers of the sockets are full')
+    flood.destroy()
+    slow.release()
+    const last = requestText('POST /', { Connection: 'close' }, 'a')
+    const few = requestText('POST /', {}, 'a').repeat(2_999) + last
+    t.equal(readAnswers(await sendRaw(server.port, few)).length, 3_000, 'every request is answered')
+  },
+)
 
-t.test('a chunked request behind another one is refused, because Node keeps every chunk', async (t) => {
-  const slow = createSlow()
-  const server = await serve(slow.answerer)
-  t.teardown(() => server.stop())
-  const chunked = `${requestText('POST /', { 'Transfer-Encoding': 'chunked' })}1\r\nx\r\n0\r\n\r\n`
-  const both = sendRaw(server.port, requestText('GET /') + chunked)
-  await until(() => slow.started() === 1)
-  slow.release()
-  t.match(readAnswers(await both), [{ status: 200 }, { status: 503 }])
-})
+t.test(
+  'a chunked request that follows another request is refused, because Node keeps every chunk in memory',
+  async (t) => {
+    const slow = createSlow()
+    const server = await serve(slow.answerer)
+    t.teardown(() => server.stop())
+    const chunked = `${requestText('POST /', { 'Transfer-Encoding': 'chunked' })}1\r\nx\r\n0\r\n\r\n`
+    const both = sendRaw(server.port, requestText('GET /') + chunked)
+    await until(() => slow.started() === 1)
+    slow.release()
+    t.match(readAnswers(await both), [{ status: 200 }, { status: 503 }])
+  },
+)
 
-t.test('thousands of pipelined requests leave turns of the event loop to others', async (t) => {
+t.test('thousands of pipelined requests leave turns of the event loop to other work', async (t) => {
   const turns = new Set<number>()
   let turn = 0
   let isOver = false
@@ -238,7 +253,7 @@ t.test('thousands of pipelined requests leave turns of the event loop to others'
   const all = requestText('GET /').repeat(999) + requestText('GET /', { Connection: 'close' })
   t.equal(readAnswers(await sendRaw(server.port, all)).length, 1_000)
   isOver = true
-  t.equal(turns.size, 1_000, 'one request in each turn')
+  t.equal(turns.size, 1_000, 'one request is answered in each turn')
 })
 
 t.test('a server with a certificate accepts only TLS', async (t) => {
@@ -251,11 +266,11 @@ t.test('a server with a certificate accepts only TLS', async (t) => {
   })
 })
 
-t.test('a free port is free on every address', async (t) => {
+t.test('a free port is free on every address of the server', async (t) => {
   let made = 0
   const create = () => {
     const server = createNetServer()
-    // The second server of the first attempt finds its port in use.
+    // At the first attempt, the second address finds the port in use.
     if (++made === 2)
       server.listen = (() => {
         const error = Object.assign(new Error('taken'), { code: 'EADDRINUSE' })
@@ -265,7 +280,7 @@ t.test('a free port is free on every address', async (t) => {
     return server
   }
   const { servers } = await listen(create, LOOPBACK, 0)
-  t.ok(made > 2, 'it tried again')
+  t.ok(made > 2, 'the server tried another port')
   for (const server of servers) server.close()
   await t.rejects(listen(createNetServer, ['192.0.2.1'], 0), { code: 'unavailable' })
 })

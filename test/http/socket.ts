@@ -1,4 +1,4 @@
-/** A client that sends any bytes, valid HTTP or not. It is independent of the server. */
+/** A client that sends any bytes, whether they are valid HTTP or not. It does not use code of the server. */
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 
@@ -9,7 +9,7 @@ export interface RawAnswer {
 }
 
 export interface RawOptions {
-  /** Sends FIN after the last byte and continues reading. */
+  /** Sends FIN after the last byte, and continues reading. */
   halfClose?: boolean
   /** Stops reading after this time. */
   deadlineMs?: number
@@ -18,8 +18,8 @@ export interface RawOptions {
 const DEADLINE_MS = 8_000
 
 /**
- * Sends `parts` in order. Resolves to everything that the server sent until it closed the connection, or until the
- * deadline.
+ * Sends `parts` in order. Resolves with everything that the server sent until the server closed the connection or the
+ * deadline passed.
  */
 export async function sendRaw(
   port: number,
@@ -29,7 +29,7 @@ export async function sendRaw(
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const chunks: Buffer[] = []
   socket.on('data', (chunk) => chunks.push(chunk))
-  // After a reset, the bytes before it still count.
+  // If the connection is reset, the bytes that arrived before still count.
   socket.on('error', () => {})
   const over = Promise.race([
     new Promise<void>((resolve) => {
@@ -50,7 +50,7 @@ function write(socket: Socket, part: string | Uint8Array): Promise<void> {
   return new Promise((resolve) => socket.write(part, () => resolve()))
 }
 
-/** Parses `text`, which must consist of responses with a length. */
+/** Parses `text`, which must be a sequence of responses with a content length. */
 export function readAnswers(text: string): RawAnswer[] {
   const answers: RawAnswer[] = []
   let rest = Buffer.from(text)
@@ -74,7 +74,7 @@ export function readAnswers(text: string): RawAnswer[] {
   return answers
 }
 
-/** The text of a request, with the length of its body. */
+/** Returns the text of a request, with the content length of its body. */
 export function requestText(
   line: string,
   headers: Record<string, string> = {},

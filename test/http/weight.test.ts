@@ -4,8 +4,8 @@ import { request } from './process.js'
 import { askAtOnce, askUnread, repeat, startHeavy, weigh } from './weight.js'
 
 /**
- * Limits for the largest time and memory. Without limits of responses, both were several times larger, and clients
- * that do not read ended the process (GB).
+ * Limits for the longest time and the highest memory. Before responses had limits, both values were several times
+ * larger, and clients that do not read brought the process down with gigabytes of memory.
  */
 const MAX_HEALTH_MS = 1_500
 const MAX_MB = 800
@@ -19,7 +19,7 @@ t.teardown(() => heavy.stop())
 
 function checkWeight(t: Test, { worstHealthMs, peakMB }: Awaited<ReturnType<typeof weigh>>) {
   t.ok(worstHealthMs < MAX_HEALTH_MS, `/healthz took ${worstHealthMs} ms`)
-  t.ok(peakMB < MAX_MB, `the process had ${peakMB} MB`)
+  t.ok(peakMB < MAX_MB, `the process used ${peakMB} MB`)
 }
 
 async function countLogs(): Promise<number> {
@@ -27,7 +27,7 @@ async function countLogs(): Promise<number> {
   return (await request(announcement, manager, 'GET /logs?size=1')).json.pagination.total_items
 }
 
-t.test('twenty large pages at once delay no other response', async (t) => {
+t.test('twenty large pages at once do not delay other responses', async (t) => {
   for (const size of [100, 16]) {
     const before = await countLogs()
     const work = () => askAtOnce(announcement, repeat(`GET /tokens?size=${size}`, 20), key)
@@ -35,13 +35,13 @@ t.test('twenty large pages at once delay no other response', async (t) => {
     const { 200: answered = 0, 400: refused = 0, 503: postponed = 0 } = weighed.statuses
     t.equal(answered + refused + postponed, 20, JSON.stringify(weighed.statuses))
     if (size === 100) t.equal(answered, 0)
-    else t.ok(answered > 0 && refused === 0, 'as many as there is room for')
+    else t.ok(answered > 0 && refused === 0, 'the server answers as many pages as it has room for')
     checkWeight(t, weighed)
-    t.equal(await countLogs(), before + answered * size, 'only returned pages are logged')
+    t.equal(await countLogs(), before + answered * size, 'only pages that were returned are logged')
   }
 })
 
-t.test('a reactor whose client reads many pages at once delays no other response', async (t) => {
+t.test('a reactor whose client reads many pages at once does not delay other responses', async (t) => {
   const manager = announcement.applications.management!.key
   const make = async (line: string, body: object) =>
     (await request(announcement, manager, line, body)).json.id
@@ -71,13 +71,17 @@ t.test('clients that do not read use no more memory than the limit', async (t) =
     await wait(2_000)
     return {}
   })
-  // There may be room for one more, but not for all of these.
+  // There may be room for one of these responses, but not for all of them.
   const lines = repeat('GET /tokens?size=16', 3)
   const late = await Promise.all(lines.map((line) => request(announcement, key, line)))
   const postponed = late.find(({ status }) => status === 503)
   t.equal(postponed?.headers.get('retry-after'), '1')
   t.match(postponed?.json, { type: 'urn:coffer:problem:unavailable' })
-  t.equal((await request(announcement, key, 'GET /permissions')).status, 200, 'small responses continue')
+  t.equal(
+    (await request(announcement, key, 'GET /permissions')).status,
+    200,
+    'small responses are still sent',
+  )
   for (const socket of sockets) socket.destroy()
   checkWeight(t, weighed)
 })

@@ -1,6 +1,6 @@
 /**
- * Measures a server in its own process under many large responses at once, read or not read: the time that `/healthz`
- * takes, and the memory of the process.
+ * Starts a server in a process of its own and sends many requests with large responses at once, whether the client
+ * reads them or not. Measures the time of `/healthz` and the memory of the process.
  */
 import { readFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
@@ -9,7 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Announcement, createWorkplace, request, startProcess } from './process.js'
 import { requestText } from './socket.js'
 
-/** The size of the data of one token, whose body is just below the limit. */
+/** The size of a token's data. A request body with such a token is just below the limit. */
 const TOKEN_BYTES = 1_000_000
 
 export type Heavy = Awaited<ReturnType<typeof startHeavy>>
@@ -36,9 +36,9 @@ export async function startHeavy(tokens: number) {
 }
 
 /**
- * Measures during `work`, and at least three times. Returns the longest times of `/healthz` and of a small request to
- * the vault in ms (Infinity: no response), and the highest memory of the process. `work` returns the number of
- * responses by status, of the responses that were read.
+ * Measures while `work` runs, and at least three times. Returns the longest times in ms of `/healthz` and of a small
+ * request to the vault (Infinity if there was no response), and the highest memory of the process. `work` returns, for
+ * the responses that were read, their number by status.
  */
 export async function weigh(
   { server, key }: Pick<Heavy, 'server' | 'key'>,
@@ -48,7 +48,7 @@ export async function weigh(
   let isOver = false
   const watch = async (path: string): Promise<number> => {
     let worst = 0
-    // An own connection, because fetch would wait behind the measured requests.
+    // A connection of its own, because fetch would put this request behind the measured requests.
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     for (let looks = 0; !isOver || looks < 3; looks++) {
       const began = performance.now()
@@ -79,13 +79,13 @@ function isAnswered(url: string, key: string, agent: Agent): Promise<boolean> {
   })
 }
 
-/** The highest resident memory, as Linux reports it. */
+/** Returns the highest resident memory of the process, as Linux reports it. */
 function readPeakMB(pid: number): number {
   const [, kib] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return (Number(kib) * 1024) / 1e6
 }
 
-/** Sends all `lines` at once, each on its own connection, and reads each response to its end. */
+/** Sends all `lines` at once, each on a connection of its own, and reads each response to its end. */
 export async function askAtOnce(
   { url }: Announcement,
   lines: readonly string[],
@@ -120,7 +120,7 @@ function readStatus(port: number, text: string): Promise<string> {
   })
 }
 
-/** Opens clients that send requests and never read, with `times` requests on each connection. */
+/** Opens clients that send requests and never read. Each connection sends `times` requests. */
 export function askUnread(
   { url }: Announcement,
   { line, key, connections, times = 1 }: { line: string; key: string; connections: number; times?: number },

@@ -1,5 +1,6 @@
 /**
- * Child processes for reactor code: their start, their messages, the measured memory, and the walls below the realm.
+ * Child processes for reactor code: how they start, their messages, the measured memory, and the walls outside the
+ * realm.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -37,7 +38,7 @@ t.test('each version of Node gets the flags that it supports', async (t) => {
 })
 
 t.test(
-  'the guest may read only its own file and the bundles, and if there is a shell, the shell limits its resources',
+  'the guest may read only its own file and the bundles, and a shell, if there is one, limits its resources',
   async (t) => {
     const { command, args } = launchOf('20.19.0', 'linux', undefined, ['unshare', '--net'])
     t.equal(command, '/bin/sh')
@@ -53,7 +54,7 @@ t.test(
   },
 )
 
-t.test('a message that cannot be written ends its guest, and no other guest', async (t) => {
+t.test('if a message cannot be written, its guest is ended and no other guest', async (t) => {
   const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
   const guest = new GuestProcess({
     node,
@@ -61,7 +62,7 @@ t.test('a message that cannot be written ends its guest, and no other guest', as
     limits: DEFAULT_LIMITS,
     confinement: { wrapper: [] },
   })
-  // JSON of this value would exceed the longest text of JavaScript.
+  // The JSON of this value would exceed the longest string that JavaScript allows.
   await guest.send({ kind: 'check', code: 1n as unknown as string })
   await guest.ended
   t.equal(await guest.ready, false)
@@ -81,7 +82,7 @@ t.test(
   },
 )
 
-t.test('messages are read as they were written, for any split of the stream', async (_t) => {
+t.test('messages are read as they were written, however the stream is split', async (_t) => {
   const cut = fc.integer({ min: 1, max: 40 })
   const cuts = fc.array(cut, { minLength: 1, maxLength: 20 })
   await fc.assert(
@@ -99,7 +100,7 @@ t.test('messages are read as they were written, for any split of the stream', as
   )
 })
 
-t.test('a frame with an excessive length ends the stream before the frame is stored', async (t) => {
+t.test('a frame with an excessive length ends the stream before the frame is kept in memory', async (t) => {
   const reader = new FrameReader()
   reader.add(encodeFrame('short'))
   t.equal(reader.next(100)?.toString(), '"short"')
@@ -113,7 +114,7 @@ const plain = { maxBytes: 1000, maxBodyBytes: 0 }
 const transform = { maxBytes: 1000, maxBodyBytes: 3 }
 const read = (text: string, most = plain) => readGuestMessage(Buffer.from(text), most)
 
-t.test('a body follows its message if the message may have one', async (t) => {
+t.test('a body follows its message if a message of this kind may have a body', async (t) => {
   const frame = encodeFrame({ kind: 'done' }, Buffer.from('\n{}')).subarray(4)
   t.same(readGuestMessage(frame, transform), { kind: 'done', body: Buffer.from('\n{}') })
   t.equal(readGuestMessage(frame, { maxBytes: 1000, maxBodyBytes: 2 }), undefined)
@@ -149,7 +150,7 @@ t.test('a message of an unknown shape is refused', async (t) => {
   for (const text of bad) t.equal(read(text), undefined, text)
 })
 
-/** Runs in the guest's own script with the guest's variables, and writes its findings to standard error. */
+/** Runs in the guest's own script, where the guest's variables are visible. Writes what it finds to standard error. */
 const PROBE = `
 const kept = { process, evaluate: globalThis.eval, Function: globalThis.Function, writeSync: fromNode$('node:fs').writeSync }
 START
@@ -189,16 +190,16 @@ type Found = Record<
 t.test('behind the realm there is a second wall: the process itself has no powers left', (t) => {
   const program = readFileSync(findGuestFile(), 'utf8')
   const starts = program.match(/[\w$]+\(process\);/g) ?? []
-  t.equal(starts.length, 1, 'the guest is started in one place')
+  t.equal(starts.length, 1, 'the source has one place where the guest starts')
   const probe = JSON.stringify(PROBE.replace('START', () => starts[0]!)).slice(1, -1)
   const file = join(t.testdir({ 'guest.mjs': program.replace(starts[0]!, () => probe) }), 'guest.mjs')
-  // A tool that watches child processes sets options for Node in their environment. `env` removes them.
+  // A tool that watches child processes may set options for Node in their environment. `env` removes these options.
   const words = ['-i', process.execPath, '--no-warnings', file]
   const { stderr, stdout, status } = spawnSync('/usr/bin/env', words, { input: '', encoding: 'utf8' })
   t.match(stdout, /"kind":"ready"/, stderr.slice(0, 500))
   t.equal(status, 0)
   const found = JSON.parse(stderr) as Found
-  // ECMA-262, edition 16, without the globals that the second wall removes.
+  // The globals of ECMA-262, edition 16, except those that the second wall removes.
   const language =
     `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
     Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number
@@ -206,7 +207,7 @@ t.test('behind the realm there is a second wall: the process itself has no power
     Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI encodeURIComponent escape
     globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
   const more = found.global.filter((name) => !language.includes(name))
-  t.same(more, [], 'the global object has only the language')
+  t.same(more, [], 'the global object has only the globals of the language')
   t.notOk(found.intl.includes('v8BreakIterator'))
   t.same(found.evaluators, ['undefined', 'undefined', 'undefined'])
   t.same(found.imports, Array(5).fill('refused'), 'no evaluator can import a module')

@@ -30,7 +30,7 @@ async function start(t: Test, server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** A server that calls `talk` for each connection after a request has started. */
+/** Starts a server. For each connection it calls `talk` once a request has started. */
 const listen = (t: Test, talk: (socket: Socket) => void) =>
   start(
     t,
@@ -59,7 +59,7 @@ const send = async (to: HttpOutbound, url: string, sent = () => {}) =>
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi'
 const NO_CONTENT = 'HTTP/1.1 204 No Content\r\n\r\n'
 
-t.test('an entry names a host, with one port or with any', async (t) => {
+t.test('an entry of the list names a host, with a single port or with all ports', async (t) => {
   const entries = ['api.example.com:443', 'Any.Example.com.', '[::1]:8080', '10.0.0.1', '2001:db8::1']
   const list = createAllowList(entries)
   const mayReach = (at: string) => {
@@ -81,13 +81,13 @@ t.test('an entry names a host, with one port or with any', async (t) => {
     t.equal(
       list.mayConnect('any.example.com', address, port),
       may,
-      `a private address that is named: ${address}`,
+      `a private address may be called if it is named: ${address}`,
     )
   for (const entry of ['', 'a b', 'http://a', 'a:0', 'a:65536', 'a:x', 'a/b', 'u@a', '[a]'])
     t.throws(() => createAllowList([entry]), { code: 'usage' }, entry)
 })
 
-t.test('an address that is not public unicast is private, in every spelling', async (t) => {
+t.test('an address that is not public unicast counts as private, in every spelling', async (t) => {
   const special = `0.0.0.0 10.1.2.3 100.64.0.1 127.0.0.1 169.254.169.254 172.16.0.1 172.31.255.255 192.168.1.1
     198.18.0.1 224.0.0.1 255.255.255.255 :: ::1 ::ffff:127.0.0.1 ::ffff:7f00:1 ::127.0.0.1 64:ff9b::7f00:1 fc00::1
     fd12::1 fe80::1 ff02::1 2001:db8::1 2002:7f00:1:: nonsense`
@@ -96,7 +96,7 @@ t.test('an address that is not public unicast is private, in every spelling', as
   for (const address of ordinary.split(' ')) t.notOk(isPrivateAddress(address), address)
 })
 
-t.test('a host is called only if it is allowed, by its name and its address', async (t) => {
+t.test('a host is called only if both its name and its address are allowed', async (t) => {
   const port = await listen(t, (socket) => socket.end(OK))
   const resolve = async (host: string): Promise<LookupAddress[]> =>
     host === 'public.example' ? [{ address: '93.184.216.34', family: 4 }] : [LOOPBACK]
@@ -127,7 +127,7 @@ t.test('a host is called only if it is allowed, by its name and its address', as
 })
 
 t.test(
-  'a name is resolved once and checked for each connection, which goes to the checked address',
+  'for each connection a name is resolved once, and the connection goes to the address that was checked',
   async (t) => {
     const port = await listen(t, (socket) => socket.write(NO_CONTENT))
     const answers: LookupAddress[][] = [[LOOPBACK], [{ address: '10.0.0.1', family: 4 }]]
@@ -145,7 +145,7 @@ t.test(
     await t.rejects(
       send(begun, url),
       itself,
-      "a port that became the server's own, also for a kept connection",
+      'a port that the server itself now uses is refused, even on a connection that is still open',
     )
   },
 )
@@ -168,12 +168,12 @@ t.test('a destination that is late or missing is reported', async (t) => {
     await t.rejects(called, { code: 'request_timeout', status: 408 }, text)
     t.same(sent, ['sent'])
   }
-  const unsent = () => t.fail('nothing was sent')
+  const unsent = () => t.fail('a request was sent although the connection was refused')
   const refused = { code: 'bad_gateway', message: /ECONNREFUSED/ }
   await t.rejects(send(open(1), 'http://127.0.0.1:1', unsent), refused)
 })
 
-t.test('a body that stops, is too slow or is too large is refused', async (t) => {
+t.test('a body that stops, that is too slow or that is too large is refused', async (t) => {
   const begin = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n'
   const stops = await listen(t, (socket) => socket.write(`${begin}x`))
   const drips = await listen(t, (socket) => {
@@ -193,7 +193,7 @@ t.test('a body that stops, is too slow or is too large is refused', async (t) =>
   t.equal((await (await send(wide, `http://127.0.0.1:${large}`)).collect(1_000_000)).length, 1_000_000)
 })
 
-t.test('a certificate is verified by name, also with added authorities', async (t) => {
+t.test('the name in a certificate is verified, also if authorities were added', async (t) => {
   const server = createHttpsServer({ cert, key }, (_, response) => response.end('secure'))
   const port = await start(t, server)
   const options = { allowNet: ['localhost', 'other.example', `127.0.0.1:${port}`], resolve }
@@ -204,14 +204,18 @@ t.test('a certificate is verified by name, also with added authorities', async (
     if (kept === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
   })
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
-  await t.rejects(call('localhost'), { code: 'bad_gateway' }, 'whatever the environment says')
+  await t.rejects(
+    call('localhost'),
+    { code: 'bad_gateway' },
+    'the certificate is refused, whatever the environment says',
+  )
   const answer = await call('localhost', { ca: cert })
   t.equal(Buffer.from(await answer.collect(10)).toString(), 'secure')
   await t.rejects(call('other.example', { ca: cert }), { code: 'bad_gateway' }, 'another name')
 })
 
 type Fetched = Partial<FetchRequest>
-/** Fetches like reactor code, until the run ends. */
+/** Fetches as reactor code does, until the run ends. */
 const fetchFrom =
   (t: Test, allowNet = ['localhost'], options: Partial<OutboundOptions> = { resolve }) =>
   (url: string, more: Fetched = {}, left: (listener: () => void) => void = () => undefined) =>
@@ -221,7 +225,7 @@ const fetchFrom =
     )
 const text = (body: string) => Buffer.from(body, 'base64').toString()
 
-t.test('a request of fetch is sent as the code describes it, without connection headers', async (t) => {
+t.test('fetch sends a request as the code describes it, without headers of the connection', async (t) => {
   const port = await serve(t, (request, response) =>
     response.writeHead(418, { 'x-two': ['a', 'b'] }).end(JSON.stringify(request)),
   )
@@ -245,7 +249,7 @@ t.test('fetch refuses a host that is not on the list before it resolves the name
     await t.rejects(fetch(url), { code: 'validation' }, url)
 })
 
-t.test('fetch follows at most five redirects, and only within the list', async (t) => {
+t.test('fetch follows at most five redirects, and only to hosts on the list', async (t) => {
   const other = await serve(t, (request, response) => response.end(JSON.stringify(request)))
   let asked = 0
   const port = await serve(t, ({ url }, response) => {
@@ -277,7 +281,7 @@ t.test('fetch follows at most five redirects, and only within the list', async (
   t.equal(asked, 6)
 })
 
-t.test('bodies and responses of fetch have a limit', async (t) => {
+t.test('the bodies and responses of fetch have a size limit', async (t) => {
   const most = 4 * 1024 * 1024
   const port = await serve(t, (request, response) =>
     response.end(Buffer.alloc(most + (request.url === '/more' ? 1 : 0), 'x')),
@@ -311,5 +315,9 @@ t.test('a request that fetch cannot make is refused', async (t) => {
   ])
     await t.rejects(fetch('http://localhost/', more as Fetched), { code: 'validation' }, JSON.stringify(more))
   const refused = fetch('http://localhost:1/', { headers: [['x', 'a\r\nb: c']] })
-  await t.rejects(refused, { code: 'bad_gateway' }, 'a header that would become two')
+  await t.rejects(
+    refused,
+    { code: 'bad_gateway' },
+    'a header whose value would add a second header is refused',
+  )
 })

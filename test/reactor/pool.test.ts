@@ -6,7 +6,7 @@ import type { GuestMessage, HostMessage } from '../../src/reactor/messages.js'
 import { ReactorPool } from '../../src/reactor/pool.js'
 import { DEFAULT_SETTINGS, type PoolClock, type PoolSettings } from '../../src/reactor/settings.js'
 
-/** A clock that stands still until the test turns it. */
+/** A clock that stands still until the test advances it. */
 class HandClock implements PoolClock {
   #nowMs = 0
   readonly #works = new Map<object, { atMs: number; work: () => void }>()
@@ -19,7 +19,7 @@ class HandClock implements PoolClock {
     this.#works.set(key, { atMs: this.#nowMs + delayMs, work })
     return () => this.#works.delete(key)
   }
-  /** Runs all timers within `byMs`, in order. */
+  /** Runs all timers that are due within `byMs`, in order. */
   async turn(byMs: number): Promise<void> {
     const endMs = this.#nowMs + byMs
     for (;;) {
@@ -36,7 +36,7 @@ class HandClock implements PoolClock {
   }
 }
 
-/** A guest that sends the messages of the test. */
+/** A fake guest that sends the messages that the test gives it. */
 class FakeGuest implements Guest {
   messageLimits = { maxBytes: 0, maxBodyBytes: 0 }
   readonly wrapperPid = 0
@@ -44,7 +44,7 @@ class FakeGuest implements Guest {
   readonly sent: HostMessage[] = []
   isKilled = false
   isLow = false
-  /** Whether the guest reads its messages. */
+  /** If false, the guest does not read its messages. */
   isReading = true
   #end: () => void = () => undefined
   #start: (isReady: boolean) => void = () => undefined
@@ -130,7 +130,7 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
   )
   const run = (reactor: string, more: Partial<Invocation> = {}): Promise<ReactorRun> =>
     pool.run({ tenant: 1, reactor, code: 'code', args: {}, configuration: {}, client: null, ...more })
-  /** A run that the child with this number answers. */
+  /** Starts a run that the child with this number answers. */
   const complete = async (at: number, reactor: string, more: Partial<Invocation> = {}, raw?: unknown) => {
     const running = run(reactor, more)
     await settle()
@@ -167,11 +167,11 @@ t.test(
     }
     await t.rejects(run('a', { mayStart: refuse }), refused)
     t.same(guests[0]!.sent, [])
-    t.same(killed(), [true], 'the child has no code, so it cannot serve the reactor')
+    t.same(killed(), [true], 'the child has no code yet, so it cannot serve the reactor and is killed')
     await complete(1, 'a')
     await t.rejects(run('a', { mayStart: refuse }), refused)
     await complete(1, 'a')
-    t.same(killed(), [true, false], 'a warm child is kept')
+    t.same(killed(), [true, false], 'a child that already has the code is kept')
     let allow: () => void = () => undefined
     const mayStart = () => new Promise<void>((resolve) => (allow = resolve))
     const ended = run('a', { mayStart })
@@ -179,16 +179,19 @@ t.test(
     guests[1]!.kill()
     await settle()
     allow()
-    await t.rejects(ended, { code: 'unavailable' }, 'its child ended in the meantime')
+    await t.rejects(ended, { code: 'unavailable' }, 'the run fails, because its child ended in the meantime')
   },
 )
 
-t.test('a child that is kept for its caller is replaced for another caller of the reactor', async (t) => {
-  const { killed, complete } = setUp({ maxPerReactor: 2 })
-  for (const [at, caller] of ['x', 'y', 'z'].entries())
-    t.match(await complete(at, 'a', { caller }), { outcome: { kind: 'result' } })
-  t.same(killed(), [true, false, false])
-})
+t.test(
+  'an idle child that is kept for one caller makes room for another caller of the reactor',
+  async (t) => {
+    const { killed, complete } = setUp({ maxPerReactor: 2 })
+    for (const [at, caller] of ['x', 'y', 'z'].entries())
+      t.match(await complete(at, 'a', { caller }), { outcome: { kind: 'result' } })
+    t.same(killed(), [true, false, false])
+  },
+)
 
 t.test('a child that has grown by more than 16 MiB since its start serves no further run', async (t) => {
   const { guests, memory, run, killed } = setUp()
@@ -215,7 +218,7 @@ t.test('a busy child with an old version of a reactor is ended after its run', a
   t.same(killed(), [true, false])
 })
 
-t.test('an idle child is ended after its time and its runs, or after each run', async (t) => {
+t.test('an idle child is ended after its time, after its number of runs, or after each run', async (t) => {
   const { clock, guests, complete } = setUp({ warmMs: 60_000, maxRuns: 2 })
   await complete(0, 'a')
   await clock.turn(59_999)
@@ -230,7 +233,7 @@ t.test('an idle child is ended after its time and its runs, or after each run', 
   t.same(single.killed(), [true, true])
 })
 
-/** A queue of hanging runs. Reports which runs were started. */
+/** Sets up a queue of runs that hang. Reports which runs were started. */
 function setUpLine(settings: Partial<PoolSettings>) {
   const set = setUp({ maxPerReactor: 99, ...settings })
   const ended: string[] = []
@@ -256,7 +259,7 @@ function setUpLine(settings: Partial<PoolSettings>) {
   return { ...set, ask, answer, ended, errors, running }
 }
 
-t.test('callers are served in turn, and the runs of a caller in their order', async (t) => {
+t.test('callers are served in turn, and the runs of one caller in their order', async (t) => {
   const line = setUpLine({ maxChildren: 1, reservedChildren: 0, isolation: 'process' })
   for (const [caller, name] of ['A1', 'A2', 'A3', 'A4', 'B1', 'B2', 'C1'].map((name) => [name[0]!, name]))
     await line.ask(caller!, name)
@@ -264,7 +267,7 @@ t.test('callers are served in turn, and the runs of a caller in their order', as
   t.same(line.ended, ['A1', 'A2', 'B1', 'C1', 'A3', 'B2', 'A4'])
 })
 
-t.test('one caller never gets the last child, for any number of children', async (t) => {
+t.test('one caller never gets the last child, whatever the number of children', async (t) => {
   for (const maxChildren of [1, 2, 3, 8]) {
     const line = setUpLine({ maxChildren, reservedChildren: 2 })
     for (let at = 0; at < 20; at++) await line.ask('A', `A${at}`)
@@ -279,43 +282,49 @@ t.test('one caller never gets the last child, for any number of children', async
   }
 })
 
-t.test("a run that waits too long is refused with the reason: its caller's runs, or all runs", async (t) => {
-  const line = setUpLine({ maxChildren: 1, reservedChildren: 1, waitMs: 3_500 })
-  await line.ask('A', 'A0')
-  await line.ask('B', 'B0')
-  await line.ask('A', 'A1')
-  await line.ask('C', 'C0')
-  await line.clock.turn(3_499)
-  t.same(line.errors, {})
-  await line.clock.turn(1)
-  t.match(line.errors.A1, { code: 'rate_limited', status: 429, retryAfterSeconds: 4 })
-  t.match(line.errors.C0, { code: 'unavailable', status: 503, retryAfterSeconds: 4 })
-  await line.answer('A0')
-  t.same(line.ended, ['A0'], 'a started run is not affected')
-  t.equal(line.guests.flatMap(({ sent }) => sent).length, 2, 'a refused run is not started')
-  await line.pool.close()
-})
-
-t.test('the number of waiting runs of each caller is limited, so others have room', async (t) => {
-  const line = setUpLine({ maxChildren: 1, reservedChildren: 0, maxWaitingOfCaller: 3, maxWaiting: 5 })
-  for (let at = 0; at < 5; at++) await line.ask('A', `A${at}`)
-  t.match(line.errors, { A4: { code: 'rate_limited', retryAfterSeconds: 10 } })
-  for (let at = 0; at < 3; at++) await line.ask('B', `B${at}`)
-  t.match(line.errors.B2, { code: 'unavailable', retryAfterSeconds: 10 })
-  t.same(Object.keys(line.errors), ['A4', 'B2'])
-  await line.pool.close()
-  t.equal(Object.keys(line.errors).length, 7, 'the other runs are refused when the pool closes')
-})
+t.test(
+  'a run that waits too long is refused, and the error says whether its caller or all callers have too many runs',
+  async (t) => {
+    const line = setUpLine({ maxChildren: 1, reservedChildren: 1, waitMs: 3_500 })
+    await line.ask('A', 'A0')
+    await line.ask('B', 'B0')
+    await line.ask('A', 'A1')
+    await line.ask('C', 'C0')
+    await line.clock.turn(3_499)
+    t.same(line.errors, {})
+    await line.clock.turn(1)
+    t.match(line.errors.A1, { code: 'rate_limited', status: 429, retryAfterSeconds: 4 })
+    t.match(line.errors.C0, { code: 'unavailable', status: 503, retryAfterSeconds: 4 })
+    await line.answer('A0')
+    t.same(line.ended, ['A0'], 'a run that has started is not affected')
+    t.equal(line.guests.flatMap(({ sent }) => sent).length, 2, 'a refused run is not started')
+    await line.pool.close()
+  },
+)
 
 t.test(
-  'idle children are replaced if room is needed, first the ones of the same caller, and warm ones are kept',
+  'the number of waiting runs of each caller is limited, so there is room for other callers',
+  async (t) => {
+    const line = setUpLine({ maxChildren: 1, reservedChildren: 0, maxWaitingOfCaller: 3, maxWaiting: 5 })
+    for (let at = 0; at < 5; at++) await line.ask('A', `A${at}`)
+    t.match(line.errors, { A4: { code: 'rate_limited', retryAfterSeconds: 10 } })
+    for (let at = 0; at < 3; at++) await line.ask('B', `B${at}`)
+    t.match(line.errors.B2, { code: 'unavailable', retryAfterSeconds: 10 })
+    t.same(Object.keys(line.errors), ['A4', 'B2'])
+    await line.pool.close()
+    t.equal(Object.keys(line.errors).length, 7, 'the runs that still wait are refused when the pool closes')
+  },
+)
+
+t.test(
+  'if room is needed, idle children of the same caller are replaced first, and otherwise warm children are kept',
   async (t) => {
     const line = setUpLine({ maxChildren: 1, reservedChildren: 1 })
     for (const name of ['B', 'A']) {
       await line.ask(name)
       await line.answer(name)
     }
-    t.same(line.running(), ['B', 'A'], 'both are warm')
+    t.same(line.running(), ['B', 'A'], 'both children are warm')
     await line.ask('A', 'other')
     t.same(line.running(), ['B', 'other'])
     await line.ask('C')
@@ -338,7 +347,7 @@ t.test('a reactor has no more children than its share', async (t) => {
 })
 
 t.test(
-  'a child that exceeds its output or calls, or that ends, is killed, and its run fails with the reason',
+  'a child that exceeds its limits of output or calls, or that ends, is killed, and its run fails with the reason',
   async (t) => {
     const limits = { ...DEFAULT_SETTINGS.limits, logBytes: 300, calls: 2, callBytes: 100 }
     const call = (args = '[]'): GuestMessage => ({ kind: 'call', call: 1, name: 'tokenize', args })
@@ -370,9 +379,9 @@ t.test('a caller with several long runs gets a lower priority if other callers a
   await line.ask('A', 'A1')
   await line.clock.turn(150)
   const low = () => line.guests.map(({ isLow }) => isLow)
-  t.same(low(), [false, false, false], 'no other caller is waiting')
+  t.same(low(), [false, false, false], 'the caller keeps its priority, because no other caller is waiting')
   await line.ask('B', 'B0')
-  t.same(low(), [true, false, false, false], 'a single run keeps its priority, and so does a short one')
+  t.same(low(), [true, false, false, false], 'a caller with a single run or a short run keeps its priority')
   await line.pool.close()
 })
 
@@ -395,7 +404,7 @@ t.test('a run just below its limits succeeds', async (t) => {
   })
 })
 
-t.test('at most four calls are performed at once, and refused calls get their problem', async (t) => {
+t.test('at most four calls are performed at once, and a refused call gets a problem document', async (t) => {
   const { guests, run } = setUp()
   const open: (() => void)[] = []
   const client = (name: string) =>
@@ -419,7 +428,7 @@ t.test('at most four calls are performed at once, and refused calls get their pr
   t.same(replyTo(1), { kind: 'reply', call: 1, value: { id: 1 } })
   t.match(replyTo(2), { kind: 'reply', error: { status: 404 } })
   t.match(replyTo(3), { kind: 'reply', error: { status: 500, message: /Something went wrong/ } })
-  t.notMatch(JSON.stringify(replyTo(3)), /secret/, 'an internal error is not shown')
+  t.notMatch(JSON.stringify(replyTo(3)), /secret/, 'the text of an internal error is not shown')
   t.match(replyTo(11), { kind: 'reply', error: { status: 400 } })
   guests[0]!.answer()
   await running
@@ -444,7 +453,7 @@ t.test('a child that does not read gets at most four answers', async (t) => {
   t.match(await running, { outcome: { kind: 'failure', error: { code: 'reactor_timeout' } } })
 })
 
-t.test('a child that does not start within its time is unavailable', async (t) => {
+t.test('if a child does not start in time, the run fails as unavailable', async (t) => {
   const { clock, guests, run } = setUp({}, { isReady: false })
   const dead = run('a')
   await settle()
@@ -458,7 +467,7 @@ t.test('a child that does not start within its time is unavailable', async (t) =
   t.ok(guests[1]!.isKilled)
 })
 
-t.test('after a change of settings each old child ends, at once or after its run', async (t) => {
+t.test('after a change of settings each old child ends, either at once or after its run', async (t) => {
   const { guests, pool, run, complete, killed } = setUp({ maxChildren: 3, spares: 1 })
   await complete(0, 'a')
   const [running, waiting] = [run('b'), run('c')]
@@ -475,7 +484,7 @@ t.test('after a change of settings each old child ends, at once or after its run
   t.equal(guests.length, 4)
 })
 
-t.test('a spare child is started after the first run, for any caller', async (t) => {
+t.test('a spare child for any caller is started after the first run', async (t) => {
   const { guests, complete } = setUp({ spares: 1 })
   await complete(0, 'a')
   t.equal(guests.length, 2)

@@ -27,7 +27,7 @@ const rsa = crypto.generateKeyPairSync('rsa', { modulusLength: 2048, ...encoding
 const ec = crypto.generateKeyPairSync('ec', { namedCurve: 'P-256', ...encodings })
 let failures = 2
 
-/** The fake services of the programs. Each checks its requests like the real service. */
+/** Fake services that the programs call. Each checks its requests as the real service does. */
 const SERVICES: Record<string, (request: Seen) => Answer | undefined> = {
   '/v1/charges': ({ headers, body }) => {
     if (headers.authorization !== `Basic ${Buffer.from('sk_test:').toString('base64')}`)
@@ -157,7 +157,7 @@ const alias = { ALIAS_KEY: 'a key of sixteen' }
 const text = 'what do ya want for nothing?'
 const inBase64 = Buffer.from(RFC_4231, 'hex').toString('base64')
 
-/** A program, its arguments and configuration, and its `raw` or its error. */
+/** The name of a program, its arguments and configuration, and the `raw` of its result or its error. */
 type Row = [name: string, args: Record<string, unknown>, configuration: Record<string, unknown>, end: object]
 const good = (raw: unknown) => ({ raw })
 const bad = (status: number, errors: object = {}, more = {}) => ({ error: { status, errors, ...more } })
@@ -169,7 +169,7 @@ const ROWS: Row[] = [
   ['signed-request', { account_number: '1' }, aws, good({ status: 201, answer: 'stored' })],
   ['rsa-signature', { transfer: { cents: 5 } }, rsaKeys, good({ id: 'tr_1' })],
   ['rsa-signature', { transfer: { cents: 5000 } }, rsaKeys, bad(400, { cents: ['too much'] }, refused)],
-  // The first token is refused, so the program requests another one.
+  // The service refuses the first access token, so the program requests another.
   ['oauth-client', { account: 'a/b' }, oauth, good({ attempt: 1, balance: 7 })],
   ['oauth-client', { account: 'a/b' }, { ...oauth, CLIENT_SECRET: 'x' }, bad(401, { error: ['client'] })],
   ['bin-lookup', { number: CARD.number }, {}, good({ bank: 'First', retries: 2 })],
@@ -177,7 +177,7 @@ const ROWS: Row[] = [
   ['bin-lookup', { number: '4242424242424241' }, {}, bad(402, { number: [/Luhn/] })],
   ['graphql-query', { person: { ssn: '', name: 'A' } }, {}, bad(422, { error: ['ssn'] })],
   ['digest-login', { password: 'pw' }, { USER: 'ada' }, good({ first: 401, second: 200 })],
-  // RFC 6238, appendix B: the last six digits of the SHA-1 rows.
+  // From RFC 6238, appendix B: the last six digits of the rows for SHA-1.
   ['totp', { secret: totpSecret, at: 59 }, {}, good({ code: '287082' })],
   ['timeout-fallback', { zip: '1' }, {}, good({ tried: ['AbortError'], score: 9, zip: '1' })],
   ['compiled-from-typescript', { name: 'Ada' }, {}, good({ outcome: 'Declined' })],
@@ -200,7 +200,7 @@ t.test(
   },
 )
 
-t.test('tokens are listed page by page and shared, with the bound client', async (t) => {
+t.test('code can list tokens page by page and share them through the bound client', async (t) => {
   const all = ['FR', 'DE', 'FR', undefined, 'FR'].map((country) => (country ? { metadata: { country } } : {}))
   const client: ClientCall = async (_name, [query]) => {
     const { page, size } = query as { page: number; size: number }
@@ -227,7 +227,7 @@ t.test('tokens are listed page by page and shared, with the bound client', async
   t.same(await rawOf(program('share-token'), given), { refused: 'Forbidden' })
 })
 
-t.test('JSON Web Tokens can be verified', async (t) => {
+t.test('code can verify JSON Web Tokens', async (t) => {
   const { token } = (await rawOf(program('create-jwt'), {
     args: { subject: 'ada', claims: { x: 1 } },
     configuration: { ISSUER: 'i', SECRET: 's' },
@@ -244,7 +244,7 @@ t.test('JSON Web Tokens can be verified', async (t) => {
   t.ok(crypto.verify('sha256', Buffer.from(signed), key, Buffer.from(sign, 'base64url')))
 })
 
-t.test('encrypted payloads can be decrypted by their recipients', async (t) => {
+t.test('recipients can decrypt encrypted payloads', async (t) => {
   const { payload } = (await rawOf(program('encrypt-payload'), {
     args: { ssn: '1' },
     configuration: { PASSPHRASE: 'p' },
@@ -264,14 +264,14 @@ t.test('encrypted payloads can be decrypted by their recipients', async (t) => {
   t.equal(cipher.update(sealed.data, 'base64', 'utf8') + cipher.final('utf8'), '4242')
 })
 
-t.test('a card alias keeps the format of the number, and is always equal', async (t) => {
+t.test('a card alias keeps the format of the number, and one number always has the same alias', async (t) => {
   const alias = async (number: string, ALIAS_KEY = 'a key of sixteen') =>
     ((await rawOf('card-alias.js', { args: { number }, configuration: { ALIAS_KEY } })) as { alias: string })
       .alias
   for (const number of ['4242424242424242', '378282246310005', '123456789015', '6304000000000000000']) {
     const first = await alias(number)
     t.match(first, new RegExp(`^${number.slice(0, 6)}\\d{${number.length - 10}}${number.slice(-4)}$`))
-    t.ok(isLuhnValid(first), 'it passes the Luhn check')
+    t.ok(isLuhnValid(first), 'the alias passes the Luhn check')
     t.not(first, number)
     t.equal(await alias(number), first)
     if (number.length > 12) t.not(await alias(number, 'another key, of more'), first)

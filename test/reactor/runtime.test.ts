@@ -33,7 +33,7 @@ t.teardown(async () => {
 const invoke = (code: string, more = {}) =>
   pool.run({ tenant: 1, reactor: 'r', code, args: {}, configuration: {}, client: null, ...more })
 
-/** Returns the result of `body` in the realm. */
+/** Runs `body` in the realm and returns its result. */
 async function evaluate(body: string, more = {}): Promise<unknown> {
   const { outcome } = await invoke(
     `module.exports = async (req) => ({ raw: await (async () => { ${body} })() })`,
@@ -43,14 +43,14 @@ async function evaluate(body: string, more = {}): Promise<unknown> {
   return outcome.raw
 }
 
-/** Returns the outcome of each of `bodies`. They are one program, because a child runs only one. */
+/** Yields the outcome of each of `bodies`. All bodies are in one program, because a child runs only one program. */
 async function* invokeEach(bodies: readonly string[]) {
   const functions = bodies.map((body) => `async (req) => { ${body} }`)
   const code = `const all = [${functions.join(',\n')}]; module.exports = async (req) => ({ raw: await all[req.args.at](req) })`
   for (const at of bodies.keys()) yield [at, await invoke(code, { args: { at } })] as const
 }
 
-/** Checks that each body returns the value beside it. */
+/** Checks that each body returns the value next to it. */
 async function checkEach(t: Test, cases: readonly (readonly [body: string, expected: unknown])[]) {
   for await (const [at, { outcome }] of invokeEach(cases.map(([body]) => body)))
     t.same(outcome, { kind: 'result', raw: cases[at]![1] }, cases[at]![0].slice(0, 90))
@@ -73,7 +73,7 @@ t.test('the code gets its client under the configured name', async (t) => {
   t.same(calls, [...names.map((name) => [`tokens.${name}`, ['a', { name }]]), ['tokenize', [{ a: 1 }]]])
 })
 
-t.test('code can catch a refused call, with its status and its problem', async (t) => {
+t.test('code can catch the error of a refused call, with its status and its problem', async (t) => {
   const client = () => Promise.reject(new CofferError('not_found', 'There is no such token.'))
   const caught = await evaluate(
     'try { await req.bt.tokens.retrieve("x") } catch (e) { return [e instanceof Error, e.message, e.status, e.data.status, e.data.type] }',
@@ -100,7 +100,7 @@ t.test('functions of every kind can be handlers, and their results are returned 
     t.same((await invoke(code)).outcome, { kind: 'result', ...result }, code)
 })
 
-t.test('an error with a status gets this status, and every other error is 500', async (t) => {
+t.test('an error with a valid status gets this status, and every other error gets 500', async (t) => {
   const THROWN: [body: string, status: number][] = [
     ['undefined', 500],
     ['{ message: "m", status: 402 }', 402],
@@ -137,22 +137,25 @@ t.test('every error class of the module has its status', async (t) => {
   t.ok(await evaluate(`return require('${OTHER_NAME}').RateLimitError.name`))
 })
 
-t.test('code that does not start fails with its place, and its check does too', async (t) => {
-  for (const [code, text] of [
-    ['let x = ;', 'line 1, column 9: Unexpected token'],
-    ['\n\nmodule.exports = 5', 'line 1, column 1: The code exports no function; set module.exports to one'],
-  ] as const) {
-    const error = { code: 'formula_invalid', status: 422, errors: { code: [text] } }
-    for (const time of ['', 'in the same child']) t.match((await invoke(code)).outcome, { error }, time)
-    await t.rejects(pool.check(code), error)
-  }
-  await t.resolves(pool.check('module.exports = async () => { throw new Error("not called") }'))
-  const missing = { code: 'reactor_failed', errors: { error: [/Cannot find module 'nothing'/] } }
-  await t.rejects(pool.check('require("nothing")'), missing)
-})
+t.test(
+  'code that does not start fails with the place of the error, both when it runs and when it is checked',
+  async (t) => {
+    for (const [code, text] of [
+      ['let x = ;', 'line 1, column 9: Unexpected token'],
+      ['\n\nmodule.exports = 5', 'line 1, column 1: The code exports no function; set module.exports to one'],
+    ] as const) {
+      const error = { code: 'formula_invalid', status: 422, errors: { code: [text] } }
+      for (const time of ['', 'in the same child']) t.match((await invoke(code)).outcome, { error }, time)
+      await t.rejects(pool.check(code), error)
+    }
+    await t.resolves(pool.check('module.exports = async () => { throw new Error("not called") }'))
+    const missing = { code: 'reactor_failed', errors: { error: [/Cannot find module 'nothing'/] } }
+    await t.rejects(pool.check('require("nothing")'), missing)
+  },
+)
 
 t.test(
-  'the owner sees lines of the console and the stack of an error, and no path of this machine',
+  'the owner sees the console lines and the stack of an error, and no path of this machine',
   async (t) => {
     const { console, stack, durationMs, memoryMiB } = await invoke(`module.exports = async (req) => {
     console.log('a %s %d', 'b', 3, { c: [1] }); console.warn('%j', [1, { x: 1 }]); console.error(new Error('e %s')); console.info(); console.debug(null)
@@ -171,7 +174,7 @@ t.test(
   },
 )
 
-t.test('globals exist and reveal nothing of the machine', async (t) => {
+t.test('globals exist and reveal nothing about the machine', async (t) => {
   await checkEach(t, [
     [
       'return [globalThis === global, self === global, typeof require, typeof module]',
@@ -191,7 +194,7 @@ t.test('globals exist and reveal nothing of the machine', async (t) => {
   ])
 })
 
-t.test('formats of dates use the time of the vault and not of the machine', async (t) => {
+t.test('date formats use the time of the vault and not that of the machine', async (t) => {
   const formats = `
     const format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'short', timeStyle: 'short' })
     return [format.format(), format.format(0), [0].map(format.format)[0], format.format === format.format,
@@ -227,7 +230,7 @@ const CRYPTO = [
   `crypto.subtle.digest('SHA-256', Buffer.from('ab')).then((d) => Buffer.from(d).toString('hex'))`,
 ]
 
-/** Expressions that must have the same JSON in Node and in the realm. */
+/** Expressions whose results must have the same JSON in Node and in the realm. */
 const ALIKE = [
   ...CRYPTO,
   '[(1234.5).toLocaleString("de-DE"), new Intl.NumberFormat("en", { style: "currency", currency: "EUR" }).format(2)]',
@@ -298,7 +301,7 @@ const ALIKE = [
   'require("querystring").stringify({ a: [1, "b c"], d: true, e: null }) + JSON.stringify(require("querystring").parse("a=1&a=2&b", "&", "="))',
 ]
 
-t.test("replacements of Node's own modules have the same results", async (t) => {
+t.test("replacements of Node's own modules give the same results as Node", async (t) => {
   const { createRequire } = await import('node:module')
   const list = `Promise.all([${ALIKE.map((text) => `() => (${text})`).join(',\n')}].map(async (work) => { try { return JSON.stringify(await work() ?? null) } catch (e) { return 'threw ' + e.message } }))`
   const program = new Function('require', 'c', `'use strict'; return ${list}`)
@@ -309,7 +312,7 @@ t.test("replacements of Node's own modules have the same results", async (t) => 
   for (const [at, text] of ALIKE.entries()) t.equal(found[at], expected[at], text.slice(0, 120))
 })
 
-t.test('bundles of the owner are evaluated in the realm, once for each run', async (t) => {
+t.test("the owner's bundles are evaluated in the realm, once for each run", async (t) => {
   const codeOf = (name: string) => `try { require('${name}') } catch (e) { return e.code }`
   const unknown = ['../greet', './greet', '@acme/../greet', 'axios']
   await checkEach(t, [

@@ -16,41 +16,47 @@ import { readAnswers, requestText, sendRaw } from '../socket.js'
 
 const MIB = 1024 * 1024
 
-t.test('a client that does not read is disconnected, and a slow one gets the whole response', async (t) => {
-  const large = 'x'.repeat(24 * MIB)
-  const limits = { ...SERVER_LIMITS, stallMs: 1_200 }
-  const server = await serve(async () => answerText(200, 'text/plain', large), { limits })
-  t.teardown(() => server.stop())
-  const open = () => {
-    const socket = connect(server.port, '127.0.0.1').on('error', () => {})
-    socket.pause()
-    socket.write(requestText('GET /', { Connection: 'close' }))
-    return { socket, closed: new Promise((resolve) => socket.once('close', resolve)) }
-  }
-  const [idle, slow] = [open(), open()]
-  const take = ({ socket }: typeof idle) => {
-    const taken = { bytes: 0 }
-    socket.on('data', ({ length }: Buffer) => {
-      taken.bytes += length
-    })
-    return taken
-  }
-  const whole = take(slow)
-  for (let count = 0; count < 12; count++) {
-    slow.socket.pause()
-    await wait(100)
-    slow.socket.resume()
-    await wait(3)
-  }
-  await slow.closed
-  t.ok(whole.bytes > large.length, 'the slow client got the whole response')
-  const part = take(idle)
-  idle.socket.pause()
-  await wait(2 * limits.stallMs)
-  idle.socket.resume()
-  await idle.closed
-  t.ok(part.bytes < large.length, `disconnected after ${part.bytes} bytes that the system had buffered`)
-})
+t.test(
+  'a client that does not read is disconnected, and a slow client gets the whole response',
+  async (t) => {
+    const large = 'x'.repeat(24 * MIB)
+    const limits = { ...SERVER_LIMITS, stallMs: 1_200 }
+    const server = await serve(async () => answerText(200, 'text/plain', large), { limits })
+    t.teardown(() => server.stop())
+    const open = () => {
+      const socket = connect(server.port, '127.0.0.1').on('error', () => {})
+      socket.pause()
+      socket.write(requestText('GET /', { Connection: 'close' }))
+      return { socket, closed: new Promise((resolve) => socket.once('close', resolve)) }
+    }
+    const [idle, slow] = [open(), open()]
+    const take = ({ socket }: typeof idle) => {
+      const taken = { bytes: 0 }
+      socket.on('data', ({ length }: Buffer) => {
+        taken.bytes += length
+      })
+      return taken
+    }
+    const whole = take(slow)
+    for (let count = 0; count < 12; count++) {
+      slow.socket.pause()
+      await wait(100)
+      slow.socket.resume()
+      await wait(3)
+    }
+    await slow.closed
+    t.ok(whole.bytes > large.length, 'the slow client got the whole response')
+    const part = take(idle)
+    idle.socket.pause()
+    await wait(2 * limits.stallMs)
+    idle.socket.resume()
+    await idle.closed
+    t.ok(
+      part.bytes < large.length,
+      `the client was disconnected after ${part.bytes} bytes that the operating system had buffered`,
+    )
+  },
+)
 
 t.test('pipelined requests are answered one after another', async (t) => {
   let under = 0
@@ -73,63 +79,66 @@ t.test('pipelined requests are answered one after another', async (t) => {
   t.equal(most, 1)
 })
 
-t.test('requests and bodies of many connections are spread over turns of the event loop', async (t) => {
-  let turn = 0
-  let isOver = false
-  const count = () => {
-    turn++
-    if (!isOver) setImmediate(count)
-  }
-  const turns = new Map<string, number[]>()
-  const note = (what: string) => turns.set(what, [...(turns.get(what) ?? []), turn])
-  const server = await serve(async (request) => {
-    const { method, target, lease } = request
-    note(target)
-    if (method === 'POST') await request.readBody(MIB)
-    await lease?.arrive()
-    note(`${target} read`)
-    return answerText(200, 'text/plain', target)
-  })
-  t.teardown(() => server.stop())
-  const ask = async (texts: readonly string[]) => {
-    const sockets: Socket[] = []
-    // Connects one after another, because a full backlog would delay the last ones.
-    for (const _ of texts) {
-      const socket = connect(server.port, '127.0.0.1')
-      await new Promise((resolve) => socket.once('connect', resolve))
-      sockets.push(socket)
+t.test(
+  'requests and bodies of many connections are spread over several turns of the event loop',
+  async (t) => {
+    let turn = 0
+    let isOver = false
+    const count = () => {
+      turn++
+      if (!isOver) setImmediate(count)
     }
-    await wait(20)
-    isOver = false
-    count()
-    const ends = sockets.map((socket) => new Promise((resolve) => socket.resume().once('close', resolve)))
-    for (const [at, socket] of sockets.entries()) socket.write(texts[at]!)
-    await Promise.all(ends)
-    isOver = true
-  }
-  const maxInATurn = (what: string) => {
-    const all = turns.get(what) ?? []
-    return Math.max(...[...new Set(all)].map((one) => all.filter((each) => each === one).length))
-  }
-  const close = { Connection: 'close' }
-  const plain = Array.from({ length: 200 }, () => requestText('GET /plain', close))
-  await ask([...plain, requestText('GET /healthz', close)])
-  t.equal(turns.get('/plain')?.length, 200)
-  t.ok(maxInATurn('/plain') <= 50, `${maxInATurn('/plain')} in one turn`)
-  // One request in each turn would give each its own sync of the disk.
-  const taken = new Set(turns.get('/plain')).size
-  t.ok(taken <= 60, `${taken} turns for 200`)
-  t.ok(
-    turns.get('/healthz')![0]! < turns.get('/plain')!.at(-1)!,
-    '/healthz is answered before waiting requests',
-  )
-  const body = 'x'.repeat(60_000)
-  await ask(Array.from({ length: 40 }, () => requestText('POST /body', close, body)))
-  t.equal(turns.get('/body read')?.length, 40)
-  t.ok(maxInATurn('/body read') <= 4, `${maxInATurn('/body read')} bodies in one turn`)
-})
+    const turns = new Map<string, number[]>()
+    const note = (what: string) => turns.set(what, [...(turns.get(what) ?? []), turn])
+    const server = await serve(async (request) => {
+      const { method, target, lease } = request
+      note(target)
+      if (method === 'POST') await request.readBody(MIB)
+      await lease?.arrive()
+      note(`${target} read`)
+      return answerText(200, 'text/plain', target)
+    })
+    t.teardown(() => server.stop())
+    const ask = async (texts: readonly string[]) => {
+      const sockets: Socket[] = []
+      // Connects one after another. If the backlog of the server were full, the last connections would be delayed.
+      for (const _ of texts) {
+        const socket = connect(server.port, '127.0.0.1')
+        await new Promise((resolve) => socket.once('connect', resolve))
+        sockets.push(socket)
+      }
+      await wait(20)
+      isOver = false
+      count()
+      const ends = sockets.map((socket) => new Promise((resolve) => socket.resume().once('close', resolve)))
+      for (const [at, socket] of sockets.entries()) socket.write(texts[at]!)
+      await Promise.all(ends)
+      isOver = true
+    }
+    const maxInATurn = (what: string) => {
+      const all = turns.get(what) ?? []
+      return Math.max(...[...new Set(all)].map((one) => all.filter((each) => each === one).length))
+    }
+    const close = { Connection: 'close' }
+    const plain = Array.from({ length: 200 }, () => requestText('GET /plain', close))
+    await ask([...plain, requestText('GET /healthz', close)])
+    t.equal(turns.get('/plain')?.length, 200)
+    t.ok(maxInATurn('/plain') <= 50, `at most ${maxInATurn('/plain')} requests were answered in one turn`)
+    // If each request had a turn of its own, each would need a sync of the disk of its own.
+    const taken = new Set(turns.get('/plain')).size
+    t.ok(taken <= 60, `200 requests took ${taken} turns`)
+    t.ok(
+      turns.get('/healthz')![0]! < turns.get('/plain')!.at(-1)!,
+      '/healthz is answered before the requests that wait',
+    )
+    const body = 'x'.repeat(60_000)
+    await ask(Array.from({ length: 40 }, () => requestText('POST /body', close, body)))
+    t.equal(turns.get('/body read')?.length, 40)
+    t.ok(maxInATurn('/body read') <= 4, `at most ${maxInATurn('/body read')} bodies were read in one turn`)
+  },
+)
 
-t.test('a body in chunks of one byte takes memory of about its size', async (t) => {
+t.test('a body in chunks of one byte takes about as much memory as its size', async (t) => {
   const count = 400_000
   let length = 0
   const server = await serve(async (request) => {
@@ -154,13 +163,13 @@ t.test('a body in chunks of one byte takes memory of about its size', async (t) 
     await wait(100)
     grown = Math.max(grown, measure() - before)
   }
-  t.ok(grown < 40, `${grown.toFixed(0)} MiB more`)
+  t.ok(grown < 40, `the memory grew by ${grown.toFixed(0)} MiB`)
   socket.write('0\r\n\r\n')
   await closed
   t.equal(length, count)
 })
 
-t.test('a response to HEAD has the headers of GET and no body', async (t) => {
+t.test('a response to HEAD has the headers of the response to GET and no body', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const { key } = await vault.createApplication('private', { rules: [REVEALS_ALL] })
@@ -173,16 +182,23 @@ t.test('a response to HEAD has the headers of GET and no body', async (t) => {
   for (const target of ['/tokens/small', '/tokens/large', '/tokens', '/tokens/none', '/tokens?size=0', '/']) {
     const [get] = readAnswers(await sendRaw(server.port, requestText(`GET ${target}`, headers)))
     const head = await sendRaw(server.port, requestText(`HEAD ${target}`, headers))
-    t.ok(head.endsWith('\r\n\r\n') && head.indexOf('\r\n\r\n') === head.length - 4, `${target}: no body`)
+    t.ok(
+      head.endsWith('\r\n\r\n') && head.indexOf('\r\n\r\n') === head.length - 4,
+      `${target}: the response to HEAD has no body`,
+    )
     const fields = (text: string) => text.split('\r\n').filter((line) => !/^(date: |HTTP)/i.test(line))
     const whole = await sendRaw(server.port, requestText(`GET ${target}`, headers))
-    t.same(fields(head), fields(whole.slice(0, whole.indexOf('\r\n\r\n') + 4)), `${target}: the same headers`)
+    t.same(
+      fields(head),
+      fields(whole.slice(0, whole.indexOf('\r\n\r\n') + 4)),
+      `${target}: HEAD and GET have the same headers`,
+    )
     t.match(head, `HTTP/1.1 ${get?.status} `)
     t.equal(Buffer.byteLength(get?.body ?? ''), Number(get?.headers['content-length']))
   }
   const reads = (await vault.ask('log list', { entity_id: 'small', size: 100 })) as {
     data: { operation: string }[]
   }
-  // Two GETs and a HEAD of the token, and the same for the list that contains it.
+  // The log has two GETs and one HEAD of the token, and three reads of the list that contains the token.
   t.equal(reads.data.filter(({ operation }) => operation === 'read').length, 6)
 })
