@@ -6,7 +6,7 @@ import { VERSION } from '../src/version.js'
 const root = new URL('../../', import.meta.url).pathname
 const source = join(root, 'src')
 
-/** The folders that each folder may import, besides itself and LEAVES. Ports are single files. */
+/** For each folder, the folders that it may import besides itself and LEAVES. Ports are single files. */
 const ARROWS: Record<string, string> = {
   domain: '',
   crypto: '',
@@ -33,10 +33,10 @@ const ARROWS: Record<string, string> = {
   'assets.ts': '',
 }
 
-/** Files that import nothing and that every folder may import. */
+/** Every folder may import these files. They import nothing. */
 const LEAVES = ['errors.ts', 'bounded-map.ts']
 
-/** The files that may import a package. */
+/** For each package, the files that may import it. */
 const IMPORTERS: Record<string, string[]> = {
   commander: ['cli/program.ts', 'cli/command-tree.ts'],
   inquirer: ['cli/input/prompt.ts'],
@@ -56,7 +56,7 @@ const IMPORTERS: Record<string, string[]> = {
   acorn: ['reactor/guest/source.ts'],
   ses: ['reactor/guest/realm.ts'],
   vitest: ['vitest.ts'],
-  // Any file of the page.
+  // Any file of the dashboard may import it.
   preact: ['page'],
 }
 
@@ -69,7 +69,7 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
   /\.tsx?$/.test(name),
 )
 const imports: Import[] = files.flatMap((file) => {
-  // An import in a text that a program writes, such as in build.ts, does not count.
+  // Import statements in text that a program writes do not count. build.ts has such text.
   const text = readFileSync(join(source, file), 'utf8').replaceAll(/^.*\$\{.*$/gm, '')
   const found = [
     ...text.matchAll(/(?:\sfrom|import\()\s*'([^']+)'/g),
@@ -78,7 +78,7 @@ const imports: Import[] = files.flatMap((file) => {
   return found.map((match) => ({ file, target: match[1]! }))
 })
 
-/** The target of a relative import, as a path under `src`. */
+/** Returns the target of a relative import as a path below `src`. */
 function resolveTarget({ file, target }: Import): string {
   const path = relative(source, join(source, dirname(file), target)).replace(/\.js$/, '.ts')
   return files.includes(path) ? path : `${path}x`
@@ -87,16 +87,19 @@ function resolveTarget({ file, target }: Import): string {
 const folderOf = (path: string) => path.split('/')[0]!
 
 t.test('imports follow the directions of the architecture', async (t) => {
-  t.ok(imports.length > 50, 'imports were found')
+  t.ok(imports.length > 50, 'the test has found imports')
   for (const each of imports.filter(({ target }) => target.startsWith('.'))) {
     const target = resolveTarget(each)
     const folder = folderOf(each.file)
     const allowed = [folder, ...LEAVES, ...(ARROWS[folder]?.split(' ') ?? [])]
-    t.ok(allowed.includes(target) || allowed.includes(folderOf(target)), `${each.file} → ${target}`)
+    t.ok(
+      allowed.includes(target) || allowed.includes(folderOf(target)),
+      `${each.file} must not import ${target}`,
+    )
   }
 })
 
-t.test('no files import each other in a circle, types included', async (t) => {
+t.test('no files import each other in a circle, not even for their types', async (t) => {
   const targets = new Map<string, string[]>(files.map((file) => [file, []]))
   for (const each of imports.filter(({ target }) => target.startsWith('.')))
     targets.get(each.file)!.push(resolveTarget(each))
@@ -112,27 +115,30 @@ t.test('no files import each other in a circle, types included', async (t) => {
   t.ok(done.size >= files.length)
 })
 
-t.test('each package is imported only by its listed files', async (t) => {
+t.test('each package is imported only by the files that are listed for it', async (t) => {
   // An import of types loads no code.
   const isTypeOnly = ({ file, target }: Import) =>
     new RegExp(`^import type [^\n]*'${target}'`, 'm').test(readFileSync(join(source, file), 'utf8'))
   for (const { file, target } of imports.filter(({ target }) => !/^(\.|node:|compiled$)/.test(target))) {
     const name = target.startsWith('@') ? target.split('/').slice(0, 2).join('/') : target.split('/')[0]!
     const isImporter = IMPORTERS[name]?.some((each) => file === each || folderOf(file) === each)
-    t.ok(isImporter || isTypeOnly({ file, target }), `${file} imports ${target}`)
+    t.ok(isImporter || isTypeOnly({ file, target }), `${file} must not import ${target}`)
   }
-  // The product is built on these packages, so none of them may be removed.
+  // The product is built on these packages, so each of them must still be used.
   for (const name of 'commander inquirer chalk lowdb libsodium-wrappers ajv cli-table3 ses'.split(' '))
     for (const file of IMPORTERS[name] ?? ['none'])
       t.ok(
         imports.some((each) => each.file === file && each.target.startsWith(name)),
-        `${file} imports ${name}`,
+        `${file} must import ${name}`,
       )
 })
 
-t.test('the pure folders import no effect', async (t) => {
+t.test('the pure folders import no code with side effects', async (t) => {
   for (const { file, target } of imports.filter(({ target }) => target.startsWith('node:'))) {
-    t.notOk(['domain', 'framework', 'operations'].includes(folderOf(file)), `${file} imports ${target}`)
+    t.notOk(
+      ['domain', 'framework', 'operations'].includes(folderOf(file)),
+      `${file} must not import ${target}`,
+    )
   }
   const effects = /\b(Date\.now|new Date\(\)|Math\.random|setTimeout|setInterval)\b|\bconsole\.[a-z]/
   for (const file of files.filter((name) => ['domain', 'framework', 'operations'].includes(folderOf(name)))) {
@@ -142,12 +148,12 @@ t.test('the pure folders import no effect', async (t) => {
 })
 
 t.test('only bin uses the global process', async (t) => {
-  // A parameter with the name process hides the global one. Files with this parameter take a ProcessLike.
+  // A parameter with the name `process` hides the global variable. Files with this parameter receive a ProcessLike.
   const global = /from 'node:process'|globalThis\.process|\bprocess\.[a-z]/
   for (const file of files) {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
-    // Samples are texts. The guest is a program of its own, and starting it needs the version of Node. The library
-    // runs in the process of its caller.
+    // Exceptions: samples are only text. The guest is a program of its own, and the code that starts it needs the
+    // version of Node. The library runs in the process of its caller.
     const isExcepted = /^(page\/samples|reactor\/guest\/guest|reactor\/confinement|library\/open)\.ts$/.test(
       file,
     )
@@ -155,7 +161,7 @@ t.test('only bin uses the global process', async (t) => {
   }
 })
 
-t.test('the SQL uses only features that all engines of the protocol share', async (t) => {
+t.test('the SQL uses only features that all engines with this protocol support', async (t) => {
   const own = files.filter((file) => file.startsWith('storage/postgres/'))
   const unportable =
     /\b(plpgsql|listen|notify|\w*advisory\w*|serial|bigserial|truncate|lock table|create (or replace )?(function|trigger|extension|type)|pg_\w+|ctid|xmin|copy \w+ (from|to)|merge into)\b|generated .* as identity|\bdo \$\$/

@@ -32,7 +32,7 @@ const { services, volumes, secrets } = parse(text, { merge: true, strict: true }
 }
 const ours = Object.entries(services).filter(([name]) => name !== 'db')
 
-t.test('the image is built from the checkout, and runs with minimal rights', async (t) => {
+t.test('the image is built from the checkout and runs with minimal rights', async (t) => {
   const least = {
     user: 'coffer',
     read_only: true,
@@ -58,7 +58,7 @@ t.test('the image is built from the checkout, and runs with minimal rights', asy
   t.notOk('text' in parseLine((JSON.parse(command!) as string[]).slice(1), registry, 80))
 })
 
-t.test('no file advises to install a package that is not published', async (t) => {
+t.test('no file tells users to install a package that is not published', async (t) => {
   const { stdout } = await run('git', ['ls-files', '-z'], { cwd: fileURLToPath(root) })
   const install = /\bnp(?:m (?:i|install|exec|add)|x|m create)\b[^\n`'"&|]*?\scoffer(?=[\s@`'"]|$)/m
   for (const path of stdout.split('\0')) {
@@ -70,7 +70,7 @@ t.test('no file advises to install a package that is not published', async (t) =
   t.match('npx coffer serve', install)
 })
 
-t.test('every secret and volume is declared, and secrets are files', async (t) => {
+t.test('every secret and every volume is declared, and secrets are files', async (t) => {
   const used = Object.values(services).flatMap((service) => service.secrets ?? [])
   t.strictSame([...new Set(used)].sort(), Object.keys(secrets).sort())
   for (const { file } of Object.values(secrets)) t.match(file, /^\.\/secrets\//)
@@ -82,23 +82,26 @@ t.test('every secret and volume is declared, and secrets are files', async (t) =
   for (const name of paths) t.ok(name in secrets, name)
 })
 
-t.test('the program accepts the commands and settings, and the store is reached over TLS', async (t) => {
-  const known = Object.values(SETTINGS).map(({ variable }) => variable as string)
-  for (const [name, { command, environment }] of ours) {
-    for (const variable of Object.keys(environment)) t.ok(known.includes(variable), variable)
-    const { warning, hasPassword, caFile } = parseStoreAddress(environment.COFFER_STORE!)
-    t.strictSame([warning, hasPassword, caFile], [undefined, false, '/run/secrets/ca'])
-    const line =
-      command[0] === 'coffer'
-        ? command
-        : /coffer [^;]*/.exec(command.at(-1)!.replace(/\$\$\([^)]*\)/, 'x'))![0].split(' ')
-    t.notOk('text' in parseLine(line.slice(1), registry, 80), name)
-  }
-  t.equal(ours.map(([name]) => name).join(), 'init,coffer,backup')
-  const wordsOf = (name: string) => services[name]!.command.join(' ')
-  t.match(wordsOf('db'), /-c ssl=on -c ssl_cert_file=\S+ -c ssl_key_file=/, 'the database speaks TLS')
-  t.match(wordsOf('coffer'), /--tls-cert \S+ --tls-key /, 'a server speaks TLS')
-  t.match(wordsOf('backup'), /coffer vault backup \/backups\//)
-  t.strictSame(services.backup!.volumes, ['./backups:/backups'])
-  t.throws(() => parseLine(['serve', '--tls-certificate', 'x'], registry, 80), 'an unknown flag')
-})
+t.test(
+  'the program accepts the commands and settings of the example, and the store is reached over TLS',
+  async (t) => {
+    const known = Object.values(SETTINGS).map(({ variable }) => variable as string)
+    for (const [name, { command, environment }] of ours) {
+      for (const variable of Object.keys(environment)) t.ok(known.includes(variable), variable)
+      const { warning, hasPassword, caFile } = parseStoreAddress(environment.COFFER_STORE!)
+      t.strictSame([warning, hasPassword, caFile], [undefined, false, '/run/secrets/ca'])
+      const line =
+        command[0] === 'coffer'
+          ? command
+          : /coffer [^;]*/.exec(command.at(-1)!.replace(/\$\$\([^)]*\)/, 'x'))![0].split(' ')
+      t.notOk('text' in parseLine(line.slice(1), registry, 80), name)
+    }
+    t.equal(ours.map(([name]) => name).join(), 'init,coffer,backup')
+    const wordsOf = (name: string) => services[name]!.command.join(' ')
+    t.match(wordsOf('db'), /-c ssl=on -c ssl_cert_file=\S+ -c ssl_key_file=/, 'the database uses TLS')
+    t.match(wordsOf('coffer'), /--tls-cert \S+ --tls-key /, 'the server uses TLS')
+    t.match(wordsOf('backup'), /coffer vault backup \/backups\//)
+    t.strictSame(services.backup!.volumes, ['./backups:/backups'])
+    t.throws(() => parseLine(['serve', '--tls-certificate', 'x'], registry, 80), 'an unknown flag is refused')
+  },
+)

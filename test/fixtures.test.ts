@@ -11,14 +11,14 @@ const directory = new URL('../../fixtures/', import.meta.url)
 const readText = (name: string) => readFile(new URL(name, directory), 'utf8')
 const readLines = async (name: string) => {
   const text = await readText(name)
-  t.ok(text.endsWith('\n') && !text.includes('\r'), `${name} consists of lines that end with a line feed`)
+  t.ok(text.endsWith('\n') && !text.includes('\r'), `each line of ${name} ends with a line feed`)
   return text
     .slice(0, -1)
     .split('\n')
     .map((line) => JSON.parse(line))
 }
 
-/** Both checksums are implemented here on purpose, so that the data is not checked by the code that it tests. */
+/** This file implements both checksums itself, so that the data is not checked by the code that it is used to test. */
 function isLuhn(digits: string): boolean {
   const sum = [...digits].reverse().reduce((total, digit, index) => {
     const value = Number(digit) * (1 + (index % 2))
@@ -34,7 +34,7 @@ function isAba(digits: string): boolean {
 
 const isUnique = (values: readonly unknown[]) => new Set(values).size === values.length
 
-/** The prefixes and lengths of the numbers of each network. */
+/** For each network, the prefixes and lengths of its numbers. */
 const NETWORKS: Record<string, RegExp> = {
   visa: /^4(\d{12}|\d{15}|\d{18})$/,
   mastercard: /^(5[1-5]\d{14}|2(22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12})$/,
@@ -86,48 +86,58 @@ t.test('the routing numbers are unique and valid, and include all Federal Reserv
     t.ok(row.name.length > 3)
   }
   const reserve = rows.filter(({ name }: { name: string }) => name.startsWith('Federal Reserve Bank of '))
-  // The numbers of each district begin with the same two digits.
+  // All numbers of a district begin with the same two digits.
   const districts = reserve.map(({ routing_number }: { routing_number: string }) =>
     routing_number.slice(0, 2),
   )
   t.equal(districts.join(), '01,02,03,04,05,06,07,08,09,10,11,12')
 })
 
-t.test('the people do not exist: their addresses, numbers and mail were never assigned', async (t) => {
-  const people = await readLines('people.ndjson')
-  t.ok(people.length >= 200)
-  for (const key of ['name', 'email', 'phone', 'social_security_number']) {
-    t.ok(isUnique(people.map((person) => person[key])), `${key} is unique`)
-  }
-  for (const person of people) {
-    t.match(person.email, /^[a-z]+\.[a-z]+@example\.(com|org|net)$/)
-    t.match(person.phone, /^\(\d{3}\) 555-01\d\d$/)
-    t.match(person.date_of_birth, /^(19[4-9]\d|200[0-5])-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])$/)
-    t.match(person.address.postal_code, /^00[1-4]\d\d$/)
-    // Areas 000 and 666 are never issued; 987-65-4320 to 4329 are reserved for advertisements.
-    t.match(person.social_security_number, /^((000|666)-\d\d-\d{4}|987-65-432\d)$/)
-  }
-  const isHan = people.some(({ name }) => /\p{Script=Han}/u.test(name))
-  t.ok(isHan, 'names of more than one script')
-})
+t.test(
+  'the people do not exist: their addresses, numbers and mail addresses were never assigned',
+  async (t) => {
+    const people = await readLines('people.ndjson')
+    t.ok(people.length >= 200)
+    for (const key of ['name', 'email', 'phone', 'social_security_number']) {
+      t.ok(isUnique(people.map((person) => person[key])), `${key} is unique`)
+    }
+    for (const person of people) {
+      t.match(person.email, /^[a-z]+\.[a-z]+@example\.(com|org|net)$/)
+      t.match(person.phone, /^\(\d{3}\) 555-01\d\d$/)
+      t.match(person.date_of_birth, /^(19[4-9]\d|200[0-5])-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])$/)
+      t.match(person.address.postal_code, /^00[1-4]\d\d$/)
+      // Numbers with the areas 000 and 666 are never issued. The numbers 987-65-4320 to 4329 are reserved for
+      // advertisements.
+      t.match(person.social_security_number, /^((000|666)-\d\d-\d{4}|987-65-432\d)$/)
+    }
+    const isHan = people.some(({ name }) => /\p{Script=Han}/u.test(name))
+    t.ok(isHan, 'there are names in more than one script')
+  },
+)
 
-t.test('every token of tokens.ndjson can be created, and all types and these attributes occur', async (t) => {
-  const bodies = await readLines('tokens.ndjson')
-  t.ok(bodies.length >= 100)
-  const expressions = new Expressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)
-  const now = Date.UTC(2026, 10, 20)
-  for (const body of bodies)
-    await t.resolves(prepareToken(body, { expressions, now, budget: new Budget() }), body.type)
-  t.same(new Set(bodies.map(({ type }) => type)), new Set(TOKEN_TYPE_NAMES))
-  const given = new Set(bodies.flatMap((body) => Object.keys(body)))
-  const attributes = ['type', 'data', 'id', 'mask', 'containers', 'metadata', 'search_indexes']
-  t.same(given, new Set([...attributes, 'fingerprint_expression', 'deduplicate_token', 'expires_at']))
-  t.ok(isUnique(bodies.map(({ type, data }) => JSON.stringify([type, data]))), 'there are no duplicates')
-  const ids = bodies.flatMap(({ id }) => (id === undefined || id.includes('{{') ? [] : [id]))
-  t.ok(ids.length > 0 && isUnique(ids))
-})
+t.test(
+  'every token of tokens.ndjson can be created, and each type and each of these attributes occurs',
+  async (t) => {
+    const bodies = await readLines('tokens.ndjson')
+    t.ok(bodies.length >= 100)
+    const expressions = new Expressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)
+    const now = Date.UTC(2026, 10, 20)
+    for (const body of bodies)
+      await t.resolves(prepareToken(body, { expressions, now, budget: new Budget() }), body.type)
+    t.same(new Set(bodies.map(({ type }) => type)), new Set(TOKEN_TYPE_NAMES))
+    const given = new Set(bodies.flatMap((body) => Object.keys(body)))
+    const attributes = ['type', 'data', 'id', 'mask', 'containers', 'metadata', 'search_indexes']
+    t.same(given, new Set([...attributes, 'fingerprint_expression', 'deduplicate_token', 'expires_at']))
+    t.ok(
+      isUnique(bodies.map(({ type, data }) => JSON.stringify([type, data]))),
+      'no two tokens are duplicates',
+    )
+    const ids = bodies.flatMap(({ id }) => (id === undefined || id.includes('{{') ? [] : [id]))
+    t.ok(ids.length > 0 && isUnique(ids))
+  },
+)
 
-t.test('every operation case is valid by the schema of the cases', async (t) => {
+t.test('every operation case matches the schema of cases', async (t) => {
   const validate = new Ajv2020().compile(JSON.parse(await readText('operations/case.schema.json')))
   const files = (await readdir(new URL('operations/', directory))).filter((name) =>
     /^[a-z-]+\.json$/.test(name),
@@ -138,5 +148,5 @@ t.test('every operation case is valid by the schema of the cases', async (t) => 
     t.ok(isValid, `${file} ${JSON.stringify(validate.errors)}`)
   }
   const typo = [{ title: 'a', steps: [{ operation: 'token get', expects: { status: 200 } }] }]
-  t.notOk(validate(typo), 'a misspelled property is refused')
+  t.notOk(validate(typo), 'the schema refuses a misspelled property')
 })

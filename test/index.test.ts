@@ -19,7 +19,7 @@ t.test('a vault in memory has keys, and answers requests without a socket', asyn
   const { id, data, tenant_id } = (await created.json()) as Record<string, string>
   t.equal(data, 'XXXXXXXXXXXX4242')
   t.equal(tenant_id, vault.tenant.id)
-  t.equal((await vault.fetch('/tokens')).status, 401, 'without a key')
+  t.equal((await vault.fetch('/tokens')).status, 401, 'a request without a key is refused')
   const headers = { 'svc-api-key': vault.keys.private! }
   const handle = createHandler(vault)
   t.match(await (await handle(new Request(`http://localhost/tokens/${id}`, { headers }))).json(), {
@@ -29,25 +29,32 @@ t.test('a vault in memory has keys, and answers requests without a socket', asyn
   t.equal((await other(new Request('http://localhost/tokens', { headers }))).status, 401, 'another prefix')
 })
 
-t.test('operations can be called by name, as owner or application, with declared types', async (t) => {
-  await using vault = await openTestVault()
-  const token = await vault.ask('token create', JSON.parse(CARD) as Record<string, unknown>)
-  t.match(await vault.ask('token get', { id: token.id }), { data: 'XXXXXXXXXXXX4242' })
-  t.match(await vault.ask('token get', { id: token.id }, { reveal: true }), { data: '4242424242424242' })
-  const asPublic = vault.ask('token get', { id: token.id }, { key: vault.keys.public! })
-  await t.rejects(asPublic, { code: 'forbidden' })
-  await vault.ask('tenant create', { name: 'second' })
-  const { pagination } = await vault.ask('token list', {}, { tenant: 'second' })
-  t.equal(pagination.total_items, 0)
-})
+t.test(
+  'operations can be called by name, as owner or as application, with their declared types',
+  async (t) => {
+    await using vault = await openTestVault()
+    const token = await vault.ask('token create', JSON.parse(CARD) as Record<string, unknown>)
+    t.match(await vault.ask('token get', { id: token.id }), { data: 'XXXXXXXXXXXX4242' })
+    t.match(await vault.ask('token get', { id: token.id }, { reveal: true }), { data: '4242424242424242' })
+    const asPublic = vault.ask('token get', { id: token.id }, { key: vault.keys.public! })
+    await t.rejects(asPublic, { code: 'forbidden' })
+    await vault.ask('tenant create', { name: 'second' })
+    const { pagination } = await vault.ask('token list', {}, { tenant: 'second' })
+    t.equal(pagination.total_items, 0)
+  },
+)
 
-t.test('a server has its own port and closes what it opened', async (t) => {
+t.test('a server has its own port, and closes the vault that it opened', async (t) => {
   const server = await startServer({ prefix: 'bt' })
   t.equal(server.url, `http://localhost:${server.port}`)
   const headers = { 'bt-api-key': server.keys.private! }
   const answer = await fetch(`${server.url}/tokens`, { headers })
   t.match(await answer.json(), { pagination: { total_items: 0 }, data: [] })
-  t.equal((await postCard(server, 'bt-api-key')).status, 201, 'also without a socket')
+  t.equal(
+    (await postCard(server, 'bt-api-key')).status,
+    201,
+    'the vault is closed for calls without a socket too',
+  )
   await Promise.all([server.stop(), server.stop()])
   await t.rejects(fetch(`${server.url}/tokens`, { headers }))
   await t.rejects(server.ask('token list'))
@@ -57,7 +64,7 @@ t.test('a server has its own port and closes what it opened', async (t) => {
   const second = await startServer({ vault })
   t.not(first.port, second.port)
   await first.stop()
-  t.equal((await postCard(second)).status, 201, 'the given vault is not closed')
+  t.equal((await postCard(second)).status, 201, 'a vault that was passed to the server is not closed')
   await second.stop()
   await t.rejects(startServer({ vault, addresses: ['192.0.2.1'] }), { code: 'unavailable' })
   t.equal((await postCard(vault)).status, 201)

@@ -8,7 +8,7 @@ import { registry } from '../../src/operations/all.js'
 
 const find = (name: string) => registry.find(name) as RoutedOperation
 
-t.test('an input becomes path, query and body by the route', async (t) => {
+t.test('an input is divided into path, query and body as its route says', async (t) => {
   const list = { type: ['card', 'bank'], metadata: { a: '1' }, page: 2, size: null }
   const patch = { contentType: 'application/merge-patch+json', body: '{"data":null}' }
   for (const [name, input, request] of [
@@ -22,18 +22,22 @@ t.test('an input becomes path, query and body by the route', async (t) => {
   t.equal(formatRequest(find('token tokenize'), {}).body, 'null')
 })
 
-t.test('an id that a URL cannot contain is refused, so that no other request is sent', async (t) => {
-  for (const id of ['', '.', '..', 'a\ud800'])
-    t.throws(() => formatTarget(find('token delete'), { id }), {
-      code: 'validation',
-      errors: { id: [/URL/] },
-    })
-  const missing = { code: 'validation', errors: { id: [/required, as in \{ id/] } }
-  for (const input of [{}, 'an id' as never]) t.throws(() => formatTarget(find('token get'), input), missing)
-  t.throws(() => formatTarget(find('token list'), { type: ['a\ud800'] }), { code: 'validation' })
-})
+t.test(
+  'an id that a URL cannot contain is refused, because the URL would belong to another request',
+  async (t) => {
+    for (const id of ['', '.', '..', 'a\ud800'])
+      t.throws(() => formatTarget(find('token delete'), { id }), {
+        code: 'validation',
+        errors: { id: [/URL/] },
+      })
+    const missing = { code: 'validation', errors: { id: [/required, as in \{ id/] } }
+    for (const input of [{}, 'an id' as never])
+      t.throws(() => formatTarget(find('token get'), input), missing)
+    t.throws(() => formatTarget(find('token list'), { type: ['a\ud800'] }), { code: 'validation' })
+  },
+)
 
-t.test('the server parses every formatted id and filter to the same value', async (t) => {
+t.test('the server parses every formatted id and filter to the value that was formatted', async (t) => {
   const router = createRouter(registry)
   const text = fc.string({ minLength: 1, unit: 'grapheme' })
   fc.assert(
@@ -44,7 +48,7 @@ t.test('the server parses every formatted id and filter to the same value', asyn
       const match = router.match('GET', pathname)
       if ('allow' in match) throw new Error('no route')
       t.same(match.parameters(), { parent_id: id })
-      // Entries, because a name may be `__proto__`.
+      // Compares entries, because a name may be `__proto__`.
       const { input } = readQuery(match.operation.endpoint, search.slice(1))
       t.same(Object.entries(input.metadata!), Object.entries(metadata))
     }),

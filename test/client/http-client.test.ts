@@ -1,4 +1,4 @@
-/** How the client handles responses of a server. */
+/** How the client handles the responses of a server. */
 import t from 'tap'
 import { createHttpClient, type Fetch, type HttpClientOptions } from '../../src/client/http-client.js'
 import { ERRORS } from '../../src/errors.js'
@@ -8,7 +8,7 @@ import { registry } from '../../src/operations/all.js'
 const find = (name: string) => registry.find(name) as RoutedOperation
 const TOKEN = { id: 'one' }
 
-/** A client of a server that gives these responses in order, and repeats the last one. */
+/** Returns a client of a server that gives these responses in order, and then repeats the last response. */
 function clientOf(answers: (() => Response | Promise<Response>)[], options: Partial<HttpClientOptions> = {}) {
   const sent: ({ url: string } & Omit<Parameters<Fetch>[1], 'signal'>)[] = []
   const waits: number[] = []
@@ -35,26 +35,29 @@ const json =
 const busy = (status: number, code: string, headers = {}) =>
   json(status, { type: `urn:coffer:problem:${code}`, title: 'x', status, detail: 'Busy.' }, headers)
 
-t.test('a request has key, content type and body, below the path of the address', async (t) => {
-  const { client, sent } = clientOf([json(201, TOKEN)], { prefix: 'bt' })
-  const answer = await client.call(find('token create'), { type: 'token', data: 'x' })
-  t.same(answer, { status: 201, result: TOKEN })
-  t.match(sent, [
-    {
-      url: 'http://localhost/base/tokens',
-      method: 'POST',
-      headers: { 'bt-api-key': 'key', 'content-type': 'application/json', 'bt-idempotency-key': 'once-0' },
-      body: '{"type":"token","data":"x"}',
-    },
-  ])
-  const read = clientOf([json(200, TOKEN)])
-  await read.client.call(find('token get'), { id: 'one' })
-  t.notOk('svc-idempotency-key' in read.sent[0]!.headers, 'a GET has no idempotency key')
-  for (const options of [{ key: 'a\r\nb' }, { key: '' }, { prefix: 'a:b' }])
-    t.throws(() => clientOf([], options), { code: 'usage' })
-})
+t.test(
+  'a request has a key, a content type and a body, and its path is appended to the path of the address',
+  async (t) => {
+    const { client, sent } = clientOf([json(201, TOKEN)], { prefix: 'bt' })
+    const answer = await client.call(find('token create'), { type: 'token', data: 'x' })
+    t.same(answer, { status: 201, result: TOKEN })
+    t.match(sent, [
+      {
+        url: 'http://localhost/base/tokens',
+        method: 'POST',
+        headers: { 'bt-api-key': 'key', 'content-type': 'application/json', 'bt-idempotency-key': 'once-0' },
+        body: '{"type":"token","data":"x"}',
+      },
+    ])
+    const read = clientOf([json(200, TOKEN)])
+    await read.client.call(find('token get'), { id: 'one' })
+    t.notOk('svc-idempotency-key' in read.sent[0]!.headers, 'a GET has no idempotency key')
+    for (const options of [{ key: 'a\r\nb' }, { key: '' }, { prefix: 'a:b' }])
+      t.throws(() => clientOf([], options), { code: 'usage' })
+  },
+)
 
-t.test('a server with another prefix is distinguished from a wrong key', async (t) => {
+t.test('if the server has another prefix, the error does not say that the key is wrong', async (t) => {
   const refused = { title: 'Unauthorized', detail: 'Send an API key.' }
   const challenge = (value: string) => json(401, refused, { 'www-authenticate': value })
   const ask = (value: string) => clientOf([challenge(value)]).client.call(find('token get'), { id: 'one' })
@@ -67,32 +70,38 @@ t.test('a server with another prefix is distinguished from a wrong key', async (
     await t.rejects(ask(value), { code: 'unauthenticated', message: refused.detail }, value)
 })
 
-t.test('a request to a busy server is repeated after Retry-After or longer, with the same key', async (t) => {
-  const { client, sent, waits } = clientOf([
-    busy(429, 'rate-limited', { 'retry-after': '7' }),
-    busy(503, 'unavailable'),
-    busy(409, 'conflict', { 'retry-after': '1' }),
-    json(201, TOKEN),
-  ])
-  t.equal((await client.call(find('token create'), {})).status, 201)
-  t.same(waits, [7000, 1000, 2000])
-  t.equal(sent.map(({ headers }) => headers['svc-idempotency-key']).join(), 'once-0,once-0,once-0,once-0')
-  const never = clientOf([busy(503, 'unavailable')])
-  const unavailable = { code: 'unavailable', exit: 9, message: 'Busy.' }
-  await t.rejects(never.client.call(find('token list'), {}), unavailable)
-  t.same(never.waits, [500, 1000, 2000, 4000], 'five attempts')
-  const late = clientOf([busy(429, 'rate-limited', { 'retry-after': '3600' })])
-  await t.rejects(late.client.call(find('token list'), {}), { code: 'rate_limited', retryAfterSeconds: 3600 })
-  t.same(late.waits, [], 'the client does not wait an hour')
-  const final = clientOf([busy(409, 'conflict')])
-  await t.rejects(final.client.call(find('token create'), {}), { code: 'conflict' })
-  const reactor = clientOf([busy(503, 'reactor-failed')])
-  const failed = { code: 'reactor_failed', status: 503 }
-  await t.rejects(reactor.client.call(find('reactor react'), { id: 'r' }), failed)
-  t.equal(reactor.sent.length, 1, 'a reactor that has run is not run again')
-})
+t.test(
+  'a request to a busy server is repeated after at least Retry-After, with the same idempotency key',
+  async (t) => {
+    const { client, sent, waits } = clientOf([
+      busy(429, 'rate-limited', { 'retry-after': '7' }),
+      busy(503, 'unavailable'),
+      busy(409, 'conflict', { 'retry-after': '1' }),
+      json(201, TOKEN),
+    ])
+    t.equal((await client.call(find('token create'), {})).status, 201)
+    t.same(waits, [7000, 1000, 2000])
+    t.equal(sent.map(({ headers }) => headers['svc-idempotency-key']).join(), 'once-0,once-0,once-0,once-0')
+    const never = clientOf([busy(503, 'unavailable')])
+    const unavailable = { code: 'unavailable', exit: 9, message: 'Busy.' }
+    await t.rejects(never.client.call(find('token list'), {}), unavailable)
+    t.same(never.waits, [500, 1000, 2000, 4000], 'five attempts')
+    const late = clientOf([busy(429, 'rate-limited', { 'retry-after': '3600' })])
+    await t.rejects(late.client.call(find('token list'), {}), {
+      code: 'rate_limited',
+      retryAfterSeconds: 3600,
+    })
+    t.same(late.waits, [], 'the client does not wait an hour')
+    const final = clientOf([busy(409, 'conflict')])
+    await t.rejects(final.client.call(find('token create'), {}), { code: 'conflict' })
+    const reactor = clientOf([busy(503, 'reactor-failed')])
+    const failed = { code: 'reactor_failed', status: 503 }
+    await t.rejects(reactor.client.call(find('reactor react'), { id: 'r' }), failed)
+    t.equal(reactor.sent.length, 1, 'the run of a reactor is not repeated')
+  },
+)
 
-t.test('a problem becomes the same error as in a local vault, also if its type is unknown', async (t) => {
+t.test('a problem becomes the same error as in a local vault, even if its type is unknown', async (t) => {
   for (const [code, { status, exit }] of Object.entries(ERRORS)) {
     if (code === 'usage' || code === 'interrupted') continue
     const { client } = clientOf([busy(status, code.replaceAll('_', '-'), { 'retry-after': '3600' })])
@@ -122,7 +131,7 @@ t.test('a problem becomes the same error as in a local vault, also if its type i
   t.match(long, { traceId: undefined })
 })
 
-t.test('a response that does not match the API is refused with what to check', async (t) => {
+t.test('a response that does not match the API is refused, and the error says what to check', async (t) => {
   const refuse = async (answer: () => Response | Promise<Response>, message: RegExp, options = {}) => {
     const { client, sent } = clientOf([answer], options)
     await t.rejects(client.call(find('token create'), {}), { message }, String(message))
@@ -142,15 +151,15 @@ t.test('a response that does not match the API is refused with what to check', a
   await refuse(() => new Response(endless), /larger than the limit of 64 MiB/)
 })
 
-t.test('a response has a time limit, and an interrupt ends the wait', async (t) => {
+t.test('a response has a time limit, and an interrupt ends the wait for it', async (t) => {
   const fetch: Fetch = (_, { signal }) =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-  // A pending abort signal does not keep the process running.
+  // A pending abort signal does not keep the process running, so this timer does.
   const alive = setTimeout(() => {}, 10_000)
   t.teardown(() => clearTimeout(alive))
   const slow = clientOf([], { fetch, timeoutMs: 20 })
   await t.rejects(slow.client.call(find('token get'), { id: 'x' }), { code: 'request_timeout', exit: 9 })
-  // Like a body without a length, which ends with its connection.
+  // A body without a length, which ends with its connection.
   const cut: Fetch = async (_, { signal }) => {
     async function* body() {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
@@ -162,7 +171,7 @@ t.test('a response has a time limit, and an interrupt ends the wait', async (t) 
   await t.rejects(
     client.call(find('token get'), { id: 'x' }),
     { code: 'request_timeout' },
-    'an incomplete response',
+    'an incomplete response is refused',
   )
   const stop = new AbortController()
   const other = clientOf([], { fetch, signal: stop.signal })

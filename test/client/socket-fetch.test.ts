@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { createSocketFetch, readServerUrl } from '../../src/client/socket-fetch.js'
 import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
 
-t.test('an address is https, or http on this machine, without further parts', async (t) => {
+t.test('an address begins with https, or with http for this machine, and has no other parts', async (t) => {
   for (const [text, url] of [
     ['https://vault.example/base/', 'https://vault.example/base'],
     ['http://localhost:4010', 'http://localhost:4010'],
@@ -68,7 +68,11 @@ t.test('a certificate is accepted only from a known authority', async (t) => {
   })
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
   await t.rejects(send(t, url), { code: 'unavailable', message: /--ca FILE/ })
-  await t.rejects(send(t, url, { insecure: true }), { message: /--ca FILE/ }, '--insecure is no alternative')
+  await t.rejects(
+    send(t, url, { insecure: true }),
+    { message: /--ca FILE/ },
+    'the error does not suggest --insecure, and --insecure does not help',
+  )
   t.same(seen, [])
   t.same(await send(t, url, { ca: CERTIFICATE }), DONE)
   const other = url.replace('localhost', '127.0.0.1')
@@ -76,7 +80,7 @@ t.test('a certificate is accepted only from a known authority', async (t) => {
   for (const ca of ['', 'text', PRIVATE_KEY]) await t.rejects(send(t, url, { ca }), { code: 'usage' })
 })
 
-t.test('an unreachable server is reported, and nothing was sent', async (t) => {
+t.test('an unreachable server is reported, and the client knows that nothing was sent', async (t) => {
   const { url } = await serve(t, false)
   const free = new URL(url)
   free.port = '1'

@@ -1,5 +1,6 @@
 /**
- * The typed client, on a vault in this process and over a socket. This file compiles only if its types are correct.
+ * The typed client, with a vault in this process and over a socket. This file compiles only if the client's types are
+ * correct.
  */
 import t from 'tap'
 import { type Client, createClient, openTestVault, startServer } from '../../src/index.js'
@@ -33,7 +34,7 @@ t.test('a vault in this process answers typed calls without a socket', async (t)
   t.throws(() => vault.as('a b'), { code: 'usage' })
 })
 
-t.test('the same client can call a server', async (t) => {
+t.test('the same client can also call a server over a socket', async (t) => {
   await using server = await startServer()
   const client: Client = createClient({ url: server.url, key: server.keys.private! })
   const { id } = await client.tokens.create({ type: 'token', data: 'text' })
@@ -41,26 +42,34 @@ t.test('the same client can call a server', async (t) => {
   t.throws(() => createClient({ url: 'http://vault.example', key: 'key' }), { code: 'usage' })
 })
 
-t.test('only operations with a route are methods, and only groups are properties', async (t) => {
-  await using vault = await openTestVault()
-  const { applications } = vault.as(vault.keys.management!)
-  const { id } = await applications.create({ name: 'test', type: 'private', permissions: ['token:read'] })
-  const { key } = await applications.keys.create({ application_id: id })
-  t.match(key, /^key_/)
-  same<typeof key, string | undefined>()
-  const paths: string[] = []
-  const walk = (value: object, path: string): void => {
-    for (const [name, inner] of Object.entries(value))
-      if (typeof inner === 'function') paths.push(`${path}${name}`)
-      else walk(inner as object, `${path}${name}.`)
-  }
-  walk(vault.as('key'), '')
-  t.equal(paths.length, registry.routed.length)
-  for (const path of ['invitations.resend', 'logs.entityTypes', 'tenants.usage', 'applications.keys.delete'])
-    t.ok(paths.includes(path), path)
-})
+t.test(
+  'only operations with a route are methods of the client, and only groups are properties',
+  async (t) => {
+    await using vault = await openTestVault()
+    const { applications } = vault.as(vault.keys.management!)
+    const { id } = await applications.create({ name: 'test', type: 'private', permissions: ['token:read'] })
+    const { key } = await applications.keys.create({ application_id: id })
+    t.match(key, /^key_/)
+    same<typeof key, string | undefined>()
+    const paths: string[] = []
+    const walk = (value: object, path: string): void => {
+      for (const [name, inner] of Object.entries(value))
+        if (typeof inner === 'function') paths.push(`${path}${name}`)
+        else walk(inner as object, `${path}${name}.`)
+    }
+    walk(vault.as('key'), '')
+    t.equal(paths.length, registry.routed.length)
+    for (const path of [
+      'invitations.resend',
+      'logs.entityTypes',
+      'tenants.usage',
+      'applications.keys.delete',
+    ])
+      t.ok(paths.includes(path), path)
+  },
+)
 
-/** Never run. Each line below a comment must be a compile error. */
+/** This function is never called. Each line that follows a comment must be a compile error. */
 export async function refused({ tokens, applications, ...others }: Client): Promise<void> {
   // @ts-expect-error data is required
   await tokens.create({ type: 'card' })

@@ -1,4 +1,6 @@
-/** The paths and properties of the newest client for Node. Each is emulated, or listed here with a reason. */
+/**
+ * The paths and properties that the newest client for Node knows. Each is emulated, or is listed here with a reason.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -18,7 +20,7 @@ const readAll = (end: string) =>
 const CALL = /Default,\s*(?:"([^"]+)"|`([^`]+)`)\),\s*method: "(\w+)"/g
 const ENDS = /^(?:401 Unauthorized|501 Not Emulated|200 undefined)$/
 
-t.test('each path of the client is emulated, or listed as not emulated', async (t) => {
+t.test('each path of the client is emulated or listed as not emulated', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const handle = createHandler(vault.app)
@@ -37,7 +39,7 @@ t.test('each path of the client is emulated, or listed as not emulated', async (
 const TOKEN = { type: 'token', data: 'a' }
 const PROXY = { name: 'a', destination_url: 'https://example.com' }
 const WEBHOOK = { name: 'a', url: 'https://example.com', events: ['token.created'] }
-/** An operation and a body for each request type of the client. */
+/** For each request type of the client: an operation and a body. */
 const REQUESTS: Record<string, [operation: string, body: object]> = {
   CreateTokenRequest: ['token create', TOKEN],
   UpdateTokenRequest: ['token update', {}],
@@ -60,7 +62,7 @@ const REQUESTS: Record<string, [operation: string, body: object]> = {
   UpdateReactorFormulaRequest: ['formula update', {}],
 }
 
-t.test('each property that the client sends is declared, refused, or listed as ignored', async (t) => {
+t.test('each property that the client sends is declared, refused or listed as ignored', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const ignored = readAreas().flatMap(({ ignored = [] }) => ignored)
@@ -78,7 +80,7 @@ t.test('each property that the client sends is declared, refused, or listed as i
   }
 })
 
-/** An operation that returns each response type of the client. */
+/** For each response type of the client: an operation that returns it. */
 const ANSWERS: Record<string, string> = {
   Token: 'token get',
   TokenIntent: 'intent get',
@@ -112,7 +114,7 @@ const NEVER = {
   TokenIntent: 'network_token authentication _extras',
   CreateTokenIntentResponse: 'network_token authentication _extras',
   ApplicationKey: 'version',
-  // Rules of applications have a container and no conditions.
+  // Rules of applications have a container. They have no conditions.
   AccessRule: 'conditions',
   Reactor: 'requested',
   ReactResponse: 'body headers',
@@ -121,10 +123,10 @@ const NEVER = {
   // Lists by page have no cursor.
   Pagination: 'after next',
 }
-/** Attributes of these types are shown in part or as they were given, so they are not compared. */
+/** Responses show attributes of these types only in part, or as they were given. So they are not compared. */
 const IN_PART = ['Reactor.application', 'ProxyTransformOptions.token']
 
-t.test('each attribute that the client reads is declared, or listed as absent', async (t) => {
+t.test('each attribute that the client reads is declared or listed as absent', async (t) => {
   const found = new Set<string>()
   for (const [type, operation] of Object.entries(ANSWERS)) {
     const { output } = registry.find(operation)!
@@ -138,7 +140,8 @@ t.test('each attribute that the client reads is declared, or listed as absent', 
 })
 
 /**
- * Attributes of a type of the client and of its nested types that a schema lacks, or that only the client requires.
+ * Yields the attributes that the client's type and its nested types have and a schema lacks. Also yields attributes
+ * that only the client requires.
  */
 function* listAbsent(type: string, given: Schema): Generator<string> {
   const declaration = readAll(`serialization/types/${type}.d.ts`)[0]?.split('interface Raw {')[1] ?? ''
@@ -153,22 +156,22 @@ function* listAbsent(type: string, given: Schema): Generator<string> {
   }
 }
 
-/** Properties of bodies that no response shows under the same name. */
+/** Properties of request bodies that no response shows under the same name. */
 const DONE: Record<string, string[]> = {
-  // The intent becomes the data of the token.
+  // The data of the intent becomes the data of the token.
   'token create': ['token_intent_id'],
   'token create-child': ['token_intent_id'],
   'intent create': ['data'],
   // A rule of an application with conditions is refused.
   'app create': ['rules.conditions', 'create_key'],
   'app update': ['rules.conditions'],
-  // Shown as application_id.
+  // The response shows it as application_id.
   'proxy create': ['application'],
   'proxy update': ['application'],
   'proxy patch': ['application'],
 }
 
-t.test('every declared property of a body is shown in the response, or listed as different', async (t) => {
+t.test('every declared property of a body is shown in the response or listed as different', async (t) => {
   const found: Record<string, string[]> = {}
   for (const { name, noun, endpoint, output, log } of registry.routed) {
     if (endpoint === undefined || !['create', 'update'].includes(log?.operation ?? '')) continue
@@ -179,7 +182,10 @@ t.test('every declared property of a body is shown in the response, or listed as
   t.strictSame(found, DONE)
 })
 
-/** Any JSON and maps show all properties that they get. */
+/**
+ * Yields the properties that the response does not show. Maps and members that accept any JSON show everything they
+ * get.
+ */
 function* listHidden(
   given: Readonly<Record<string, Schema>>,
   shown: Schema,

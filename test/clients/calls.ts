@@ -1,4 +1,4 @@
-/** The calls of a client, found by reflection, and the calls that were answered. */
+/** The calls that a client has, found by reflection, and the calls that were answered. */
 import type { Test } from 'tap'
 
 // biome-ignore lint/suspicious/noExplicitAny: a client is inspected without its types.
@@ -12,7 +12,10 @@ function membersOf(object: object): string[] {
   return [...names].filter((name) => name !== 'constructor' && !name.startsWith('_') && name !== 'client')
 }
 
-/** Every `group.call` of a client. A getter that throws belongs to an area that is not configured. */
+/**
+ * Returns every `group.call` of a client. A getter that throws belongs to an area that is not configured, so it is left
+ * out.
+ */
 export function listCalls(client: object, below = '', depth = 0): string[] {
   return membersOf(client).flatMap((name) => {
     let value: unknown
@@ -27,7 +30,7 @@ export function listCalls(client: object, below = '', depth = 0): string[] {
   })
 }
 
-/** Wraps a client. Adds each call that succeeds to `answered`. */
+/** Wraps a client so that each call that succeeds is added to `answered`. */
 export function watch(client: Client, answered: Set<string>, below = ''): Client {
   return new Proxy(client, {
     get(target, name) {
@@ -45,8 +48,8 @@ export function watch(client: Client, answered: Set<string>, below = ''): Client
 }
 
 /**
- * Creates a record with a group of calls, reads it, finds it in its list and changes its name. Returns it as it was
- * created.
+ * Creates a record with a group of calls, reads it, finds it in its list and changes its name. Returns the record as it
+ * was created.
  */
 export async function manage(t: Test, group: Client, draft: object): Promise<Client> {
   const made = await group.create(draft)

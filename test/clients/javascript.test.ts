@@ -1,4 +1,4 @@
-/** The unmodified JavaScript clients of today and of January 2023 make all of their calls. */
+/** The unmodified JavaScript clients of today and of January 2023. The test makes all of their calls. */
 import { createRequire } from 'node:module'
 import t, { type Test } from 'tap'
 import { type Client, listCalls, manage, watch } from './calls.js'
@@ -6,12 +6,12 @@ import { type Served, serveClients } from './server.js'
 
 const require = createRequire(import.meta.url)
 
-/** Calls of the vendor's input fields, which are pages on the vendor's servers, and internal steps of calls. */
+/** Calls of the vendor's input fields, which are pages on the vendor's servers, and internal steps of other calls. */
 const INNER =
   /^(?:init|createElement|loadElements|elements|post|put|patch|get|delete|proxy\.proxyRequest|initOptions.*)$/
 /**
- * These calls get `Not Emulated` (test/http/not-emulated.test.ts). Transactions are in neither version of the API and
- * get no answer.
+ * These calls get `Not Emulated` (see test/http/not-emulated.test.ts). Calls about transactions belong to neither
+ * version of the API and get no answer.
  */
 const OUT = /^(?:applicationTemplates|threeds|transactions)\./
 
@@ -32,7 +32,7 @@ async function start(t: Test, name: string): Promise<Setup> {
   return { served, open: async (key) => watch(await create(key), answered), answered, calls }
 }
 
-/** Checks that each call was answered or correctly refused. Deletes the tenant. */
+/** Checks that each call was answered or correctly refused. Then deletes the tenant. */
 async function finish(t: Test, { served, open, answered, calls }: Setup): Promise<void> {
   const manager = await open(served.keys.management)
   await manager.tenants.delete()
@@ -44,7 +44,7 @@ async function finish(t: Test, { served, open, answered, calls }: Setup): Promis
 
 const metadata = { team: 'Blue' }
 
-/** Calls that both clients have. */
+/** Makes the calls that both clients have. */
 async function useCommon(t: Test, { served, open }: Setup): Promise<void> {
   const [own, manager, browser] = await Promise.all([
     open(served.keys.private),
@@ -59,12 +59,20 @@ async function useCommon(t: Test, { served, open }: Setup): Promise<void> {
   t.match(await own.tokens.update(token.id, { metadata: { team: 'Red' } }), { metadata: { team: 'Red' } })
   const found = { pagination: { totalItems: 1 }, data: [{ id: token.id }] }
   t.match(await own.tokens.list({ type: ['card'], size: 5 }), found)
-  t.match(await own.tokens.list({ metadata: { team: 'red' } }), found, 'in any case')
+  t.match(
+    await own.tokens.list({ metadata: { team: 'red' } }),
+    found,
+    'the brand is found in any case of its letters',
+  )
   t.match(await own.tokens.search({ query: 'data:4242' }), { pagination: { totalItems: 1 } })
   t.match(await own.tokenize({ a: 'x' }), { a: /^[0-9a-f-]{36}$/ })
 
   const again = () => own.tokens.create({ type: 'token', data: 'once' }, { idempotencyKey: 'js-1' })
-  t.equal((await again()).id, (await again()).id, 'a retry by key creates no second token')
+  t.equal(
+    (await again()).id,
+    (await again()).id,
+    'a retry with the same idempotency key creates no second token',
+  )
 
   const app = { name: 'made', type: 'private', permissions: ['token:read'] }
   const made = await manage(t, manager.applications, app)
@@ -117,7 +125,7 @@ async function useCommon(t: Test, { served, open }: Setup): Promise<void> {
   t.ok((await manager.permissions.list()).length > 10)
 }
 
-t.test('all calls of the client of today are answered', async (t) => {
+t.test("all calls of today's client are answered", async (t) => {
   const setup = await start(t, '@basis-theory/basis-theory-js')
   await useCommon(t, setup)
   const manager = await setup.open(setup.served.keys.management)
@@ -134,7 +142,7 @@ t.test('all calls of the client of today are answered', async (t) => {
   await finish(t, setup)
 })
 
-t.test('all calls of the client 1.79.3 are answered', async (t) => {
+t.test('all calls of client 1.79.3 are answered', async (t) => {
   const setup = await start(t, 'basis-theory-js-1')
   await useCommon(t, setup)
   const own = await setup.open(setup.served.keys.private)

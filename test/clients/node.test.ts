@@ -1,4 +1,4 @@
-/** The unmodified newest client for Node makes all of its calls. */
+/** The unmodified newest client for Node. The test makes all of its calls. */
 import { BasisTheoryClient } from '@basis-theory/node-sdk'
 import t from 'tap'
 import { type Client, listCalls, manage, watch } from './calls.js'
@@ -12,7 +12,7 @@ const OUT = new RegExp(
 
 const CODE = 'module.exports = async ({ args }) => ({ raw: { sum: args.a + 1 } })'
 
-t.test('every call is answered, or refused as not emulated', async (t) => {
+t.test('every call is answered or refused as not emulated', async (t) => {
   const { url, keys, accept } = await serveClients(t)
   const answered = new Set<string>()
   const open = (apiKey: string): Client => watch(new BasisTheoryClient({ baseUrl: url, apiKey }), answered)
@@ -36,7 +36,7 @@ t.test('every call is answered, or refused as not emulated', async (t) => {
   t.equal(
     (await collect(own.tokens.listV2({ metadata: { team: 'blue' } }))).length,
     0,
-    'lists distinguish upper and lower case',
+    'list filters distinguish upper and lower case',
   )
   const query = 'type:token AND container:/general/'
   t.equal((await collect(own.tokens.searchV2({ size: 3, query }))).length, 4)
@@ -49,7 +49,11 @@ t.test('every call is answered, or refused as not emulated', async (t) => {
   t.equal(number, '4242424242424242')
 
   const again = () => own.tokens.create({ type: 'token', data: 'once' }, { idempotencyKey: 'node-1' })
-  t.equal((await again()).id, (await again()).id, 'a retry by key creates no second token')
+  t.equal(
+    (await again()).id,
+    (await again()).id,
+    'a retry with the same idempotency key creates no second token',
+  )
 
   // Token intents.
   const [intent, dropped] = [1, 2].map(() => browser.tokenIntents.create({ type: 'card', data: card }))
@@ -65,7 +69,10 @@ t.test('every call is answered, or refused as not emulated', async (t) => {
   const draft = { name: 'made', type: 'private', permissions: ['token:read'] }
   const app = await manage(t, manager.applications, draft)
   t.match(app, { key: /^key_/, keys: [{ key: /^key_/ }] })
-  t.ok((await collect(manager.applications.list({ size: 1 }))).includes(app.id), 'by pages of one')
+  t.ok(
+    (await collect(manager.applications.list({ size: 1 }))).includes(app.id),
+    'the application is found in pages of one record',
+  )
   t.match(await own.applications.getByKey(), { type: 'private' })
   const key = await manager.applicationKeys.create(app.id)
   t.match(await manager.applicationKeys.list(app.id), [{ id: key.id }, {}])
@@ -130,7 +137,7 @@ t.test('every call is answered, or refused as not emulated', async (t) => {
   t.strictSame(unanswered, [], 'each other call was answered')
 })
 
-/** A result is 404 until the run has ended. */
+/** Repeats the request for a result, because it gets 404 until the run has ended. */
 async function poll<T>(ask: () => Promise<T>, tries = 100): Promise<T> {
   return ask().catch(async (error: { statusCode?: number }) => {
     if (tries === 0 || error.statusCode !== 404) throw error

@@ -1,4 +1,4 @@
-/** A server as users start it, with the applications of the tenant, for clients to call. */
+/** A server as users start it, for the clients to call. Its tenant has the applications that the clients need. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
@@ -6,7 +6,7 @@ import { createWorkplace, runCommand, startProcess } from '../http/process.js'
 
 export interface Served {
   url: string
-  /** A destination for proxies that answers each request with its method and body. */
+  /** The address of a destination for proxies. It answers each request with its method and body. */
   destination: string
   keys: Record<'private' | 'management' | 'public', string>
   /** Accepts the newest invitation as the invited person. Returns the id of the member. */

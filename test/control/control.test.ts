@@ -1,4 +1,4 @@
-/** The control plane as methods of the library: state, forks, clock, requests. */
+/** The control plane as methods of the library: state, forks, clock and requests. */
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
@@ -53,13 +53,13 @@ t.test('reset and snapshots restore the former data, including logs and keys', a
     await add(vault, `round-${round}`)
     await snapshots.create({ name: 'again' })
   }
-  t.equal((await idsOf(vault)).length, 32, 'many layers are merged')
+  t.equal((await idsOf(vault)).length, 32, 'many layers are merged into one')
   await snapshots.delete({ name: 'again' })
   for (const name of ['restore', 'delete'] as const)
     await t.rejects(snapshots[name]({ name: 'again' }), { code: 'not_found' })
 })
 
-t.test('work that is running when the data is replaced does not change the new data', async (t) => {
+t.test('work that is still running when the data is replaced does not change the new data', async (t) => {
   const code = `module.exports = async (req) => {
     await new Promise((resolve) => setTimeout(resolve, 1200))
     await req.svc.tokens.create({ type: 'token', data: 'from code' })
@@ -124,7 +124,7 @@ t.test('/healthz is answered while a reset waits for a slow client', async (t) =
   await reset
 })
 
-t.test('deleting a fork while it checks a key fails no request of another fork', async (t) => {
+t.test('if a fork is deleted while it checks a key, no request of another fork fails', async (t) => {
   const server = await startServer({ seed: SEED })
   t.teardown(() => server.stop())
   const [gone, own] = [await server.control.fork(), await server.control.fork()]
@@ -140,7 +140,7 @@ t.test('deleting a fork while it checks a key fails no request of another fork',
   t.equal(store.read, read, 'the fork was deleted meanwhile')
 })
 
-t.test('a fork is a tenant of its own with the data of the seed', async (t) => {
+t.test('a fork is a tenant of its own and begins with the data of the seed', async (t) => {
   const server = await startServer({ seed: SEED, clock: () => START })
   t.teardown(() => server.stop())
   await add(server, 'later')
@@ -162,21 +162,21 @@ t.test('a fork is a tenant of its own with the data of the seed', async (t) => {
   const logged = (await left.ask('log list', { size: 100 })).data
   t.ok(
     logged.length > 0 && logged.every(({ tenant_id }) => tenant_id === left.tenant.id),
-    'it has its own log',
+    'the fork has its own log',
   )
   await left.control.clock.advance({ by: '30d' })
   t.same([(await idsOf(left)).includes('brief'), (await idsOf(right)).includes('brief')], [false, true])
   await left.control.reset()
-  t.same(await idsOf(left), ['brief', 'card-1'], 'the data of its start')
+  t.same(await idsOf(left), ['brief', 'card-1'], 'the fork has the data with which it began')
   const url = `${server.url}/_coffer/forks/${left.tenant.id}/requests`
   const headers = { 'svc-api-key': server.control.key! }
   t.equal((await fetch(url, { headers })).status, 200)
   await left.stop()
   t.equal((await fetch(url, { headers })).status, 404)
-  t.same((await get(left, '/tokens'))[0], 401, 'its keys are deleted')
+  t.same((await get(left, '/tokens'))[0], 401, 'the keys of the fork are deleted')
 })
 
-t.test('an invitation is accepted by its link in the fork or base that created it', async (t) => {
+t.test('the link of an invitation works only in the fork or base that created it', async (t) => {
   const vault = await open()
   const server = await startServer({ vault })
   t.teardown(async () => {
@@ -189,7 +189,7 @@ t.test('an invitation is accepted by its link in the fork or base that created i
     return data[0]!.link!
   }
   const links = await Promise.all(all.map(linkIn))
-  t.equal(new Set(links).size, 3, 'forks have their own links')
+  t.equal(new Set(links).size, 3, 'each fork has its own links')
   const counts = () => Promise.all(all.map(async (of) => (await of.ask('member list', {})).data.length))
   const [before = 0] = await counts()
   const expected = [before, before, before]
@@ -206,13 +206,13 @@ t.test('an invitation is accepted by its link in the fork or base that created i
   t.equal((await fetch(`${server.url}/invitations/accept?token=${'A'.repeat(43)}`)).status, 404)
 })
 
-t.test('forks and snapshots share the sealed rows of the seed and copy nothing', async (t) => {
+t.test('forks and snapshots share the encrypted rows of the seed and copy nothing', async (t) => {
   const data = 'x'.repeat(20_000)
   const tokens = Array.from({ length: 200 }, (_, at) => ({ id: `token-${at}`, type: 'token' as const, data }))
   const vault = await openTestVault({ seed: { tokens } })
   t.teardown(() => vault.stop())
   const measure = () => process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed
-  // The first fork prepares data that all others share.
+  // The first fork prepares data that all forks share.
   await vault.control.fork()
   const before = measure()
   const forks: Coffer[] = []
@@ -221,43 +221,49 @@ t.test('forks and snapshots share the sealed rows of the seed and copy nothing',
     await vault.control.snapshots.create({ name: `snapshot ${count}` })
   }
   const perFork = (measure() - before) / forks.length
-  t.ok(perFork < 1_000_000, `${Math.round(perFork / 1024)} KiB for each fork of 4 MB`)
+  t.ok(perFork < 1_000_000, `each fork of 4 MB of data takes ${Math.round(perFork / 1024)} KiB`)
   await forks[0]!.ask('token delete', { id: 'token-0' })
   const count = async (fork: Coffer) => (await fork.ask('token list', { size: 1 })).pagination.total_items
   t.same([await count(forks[0]!), await count(forks[1]!), await count(vault)], [199, 200, 200])
 })
 
-t.test('a snapshot taken while 50 clients write has each request completely or not at all', async (t) => {
-  const vault = await open()
-  t.teardown(() => vault.stop())
-  const client = vault.as(vault.keys.backend!)
-  let isOver = false
-  let made = 0
-  const clients = Array.from({ length: 50 }, async (_, worker) => {
-    for (let round = 0; !isOver; round++) {
-      await client.tokens.tokenize({ payload: [`left ${worker}/${round}`, `right ${worker}/${round}`] })
-      made++
+t.test(
+  'a snapshot that is taken while 50 clients write has each request completely or not at all',
+  async (t) => {
+    const vault = await open()
+    t.teardown(() => vault.stop())
+    const client = vault.as(vault.keys.backend!)
+    let isOver = false
+    let made = 0
+    const clients = Array.from({ length: 50 }, async (_, worker) => {
+      for (let round = 0; !isOver; round++) {
+        await client.tokens.tokenize({ payload: [`left ${worker}/${round}`, `right ${worker}/${round}`] })
+        made++
+      }
+    })
+    const names = ['a', 'b', 'c', 'd', 'e']
+    for (const [index, name] of names.entries()) {
+      while (made < index * 50) await new Promise((resolve) => setImmediate(resolve))
+      await vault.control.snapshots.create({ name })
     }
-  })
-  const names = ['a', 'b', 'c', 'd', 'e']
-  for (const [index, name] of names.entries()) {
-    while (made < index * 50) await new Promise((resolve) => setImmediate(resolve))
-    await vault.control.snapshots.create({ name })
-  }
-  isOver = true
-  await Promise.all(clients)
-  let last = 0
-  for (const name of names) {
-    await vault.control.snapshots.restore({ name })
-    const { total_items } = (await vault.ask('token list', { size: 1 })).pagination
-    t.ok(total_items % 2 === 0 && total_items >= last, `${total_items} tokens: no half of a request`)
-    last = total_items
-    t.match(await vault.ask('log verify'), { is_whole: true })
-  }
-  t.ok(last >= 400, 'the clients wrote')
-})
+    isOver = true
+    await Promise.all(clients)
+    let last = 0
+    for (const name of names) {
+      await vault.control.snapshots.restore({ name })
+      const { total_items } = (await vault.ask('token list', { size: 1 })).pagination
+      t.ok(
+        total_items % 2 === 0 && total_items >= last,
+        `the snapshot has ${total_items} tokens and no half of a request`,
+      )
+      last = total_items
+      t.match(await vault.ask('log verify'), { is_whole: true })
+    }
+    t.ok(last >= 400, 'the clients wrote meanwhile')
+  },
+)
 
-t.test('everything that depends on time follows the clock', async (t) => {
+t.test('everything that depends on time follows the clock of the control plane', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
   const { clock } = vault.control
@@ -266,14 +272,14 @@ t.test('everything that depends on time follows the clock', async (t) => {
   const statusOf = async () => (await vault.fetch('/tokens', { headers })).status
   t.equal(await statusOf(), 200)
   t.match(await clock.advance({ by: '25h' }), { mode: 'offset', now: '2030-01-02T01:00:00.000+00:00' })
-  t.equal(await statusOf(), 401, 'the key of an application expires')
+  t.equal(await statusOf(), 401, 'the key of an application has expired')
   await clock.advance({ by: '24h' })
-  t.same(await idsOf(vault), ['card-1'], 'a token expires')
+  t.same(await idsOf(vault), ['card-1'], 'the token has expired')
   const { data } = await vault.ask('log list', { size: 100, entity_id: 'brief' })
   const purged = { operation: 'delete', actor_type: 'system', created_at: '2030-01-03T01:00:00.000+00:00' }
-  t.match(data[0], purged, 'purged before the clock answered')
+  t.match(data[0], purged, 'the token was purged before the clock answered')
   await clock.advance({ by: '24h' })
-  t.match(await vault.ask('invite list'), { data: [{ status: 'EXPIRED' }] }, 'an invitation expires')
+  t.match(await vault.ask('invite list'), { data: [{ status: 'EXPIRED' }] }, 'the invitation has expired')
   await clock.set({ mode: 'frozen', at: '2040-05-06T07:08:09Z' })
   const { created_at } = await vault.ask('token create', { type: 'token', data: 1 })
   t.equal(created_at, '2040-05-06T07:08:09.000+00:00')
@@ -283,7 +289,7 @@ t.test('everything that depends on time follows the clock', async (t) => {
   const run = async () =>
     ((await vault.ask('reactor react', { id: reactor!.id })) as { raw: [number, string, string] }).raw
   const at = '2040-05-06T07:08:09.000Z'
-  t.same(await run(), [Date.parse(at), at, 'string'], 'Date in a reactor')
+  t.same(await run(), [Date.parse(at), at, 'string'], 'Date in a reactor has the time of the clock')
   await clock.set({ mode: 'offset', at: '2050-01-01T00:00:00Z' })
   t.match((await run())[1], /^2050-01-01T00:00/)
   t.match(await clock.set({ mode: 'real' }), { mode: 'real', offset_ms: 0 })
@@ -295,7 +301,7 @@ t.test('everything that depends on time follows the clock', async (t) => {
 })
 
 t.test(
-  'advancing the clock past the expiry of a code erases the code, and restoring a state restores its codes',
+  'advancing the clock erases codes that have expired, and restoring a state restores its codes',
   async (t) => {
     let real = START
     const data = { number: '4242424242424242', cvc: '123' }
@@ -316,7 +322,7 @@ t.test(
     await snapshots.create({ name: 'minute left' })
     await clock.advance({ by: '1m' })
     t.equal(await codeOf('seeded'), undefined)
-    t.equal(await sealed('seeded'), undefined, 'erased before the clock answered')
+    t.equal(await sealed('seeded'), undefined, 'the code was erased before the clock answered')
     t.equal(await codeOf('made'), '123')
 
     await clock.advance({ by: '100h' })
@@ -328,11 +334,15 @@ t.test(
     t.same([await codeOf('seeded'), await codeOf('made')], [undefined, '123'])
     await clock.advance({ by: '59m' })
     t.equal(await codeOf('made'), undefined)
-    t.equal(await sealed('made'), undefined, 'its timer was set again')
+    t.equal(await sealed('made'), undefined, 'the timer of the code was set again')
 
     real += 10 * 3_600_000
     await reset()
-    t.equal(await codeOf('seeded'), '123', 'the codes of the seed are new, however long the server has run')
+    t.equal(
+      await codeOf('seeded'),
+      '123',
+      'the codes of the seed count as new, however long the server has run',
+    )
     await clock.advance({ by: '59m' })
     t.equal(await codeOf('seeded'), '123')
     const fork = await vault.control.fork()
@@ -373,7 +383,7 @@ t.test('requests are recorded without their data, and tests can wait for them', 
   })
   t.match(list[1], { operation: 'token tokenize', request: '(object)' })
   const problem = { title: 'Bad Request', errors: { data: [/./] } }
-  t.match(list[2], { status: 400, answer: problem }, 'a problem is shown')
+  t.match(list[2], { status: 400, answer: problem }, 'the record shows the problem of the response')
   t.match(await requests.list({ operation: 'token create', status: 201 }), { length: 1 })
   const misspelled = 'operation: is not the name of an operation; did you mean token create?'
   await t.rejects(requests.list({ operation: 'tokens create' }), { message: misspelled })
@@ -384,7 +394,7 @@ t.test('requests are recorded without their data, and tests can wait for them', 
   t.match(await waiting, { length: 3 })
   const started = performance.now()
   const few = await requests.list({ operation: 'token get', count: 9, timeout: '300ms' })
-  t.match(few, { length: 3 }, 'the requests until now')
+  t.match(few, { length: 3 }, 'after the timeout, the requests so far are returned')
   t.ok(performance.now() - started > 250)
   for (let round = 0; round < 1000; round++) await vault.fetch('/healthz')
   t.match(await requests.list(), { length: 1000 })
@@ -393,7 +403,7 @@ t.test('requests are recorded without their data, and tests can wait for them', 
   t.match(await vault.control.outbox(), { pagination: { total_items: 1 } })
 })
 
-t.test('requests for areas that are not emulated are counted, without ids of their paths', async (t) => {
+t.test('requests for areas that are not emulated are counted, without the ids in their paths', async (t) => {
   const server = await startServer()
   t.teardown(() => server.stop())
   const { control, keys, url } = server
@@ -432,15 +442,15 @@ t.test('requests for areas that are not emulated are counted, without ids of the
   t.same(await remote.notEmulated(), counted, 'over HTTP')
   const fork = await control.fork()
   await ask('GET /keys', { 'svc-api-key': fork.keys.private! })
-  t.match(
-    await fork.control.notEmulated(),
-    [{ path: '/keys', count: 1 }],
-    'the counts of a fork are separate',
-  )
+  t.match(await fork.control.notEmulated(), [{ path: '/keys', count: 1 }], 'a fork has its own counts')
   t.match(await control.notEmulated(), { length: counted.length })
   await control.faults.set({ rules: [{ path: '/tokens', kind: 'status', status: 501 }] })
   const answer = await ask('GET /tokens')
-  t.match(await answer.json(), { status: 501, title: 'Not Implemented' }, 'a fault does not count')
+  t.match(
+    await answer.json(),
+    { status: 501, title: 'Not Implemented' },
+    'a request that a fault answered is not counted',
+  )
   t.match(await control.notEmulated(), { length: counted.length })
   await control.requests.clear()
   t.same(await control.notEmulated(), [])
@@ -449,7 +459,7 @@ t.test('requests for areas that are not emulated are counted, without ids of the
   t.same(await control.notEmulated(), [])
 })
 
-t.test('a vault on disk or a caller with a key cannot set state or clock', async (t) => {
+t.test('state and clock cannot be set in a vault on disk or by a caller with a key', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
   const operations = ['control reset', 'control clock get', 'control request list', 'control page'] as const
@@ -458,11 +468,11 @@ t.test('a vault on disk or a caller with a key cannot set state or clock', async
   await t.rejects(
     vault.control.page(),
     { code: 'not_found', message: /coffer serve/ },
-    'without a server there is no page',
+    'there is no page without a server',
   )
 })
 
-t.test('reveals of a token are counted by caller', async (t) => {
+t.test('reveals of a token are counted for each caller', async (t) => {
   const granted = { priority: 1, container: '/', permissions: ['token:read'], transform: 'reveal' } as const
   const vault = await openTestVault({
     seed: {
@@ -504,11 +514,14 @@ t.test('reveals of a token are counted by caller', async (t) => {
   t.equal(told.use_count, 1)
   t.same(list(told.used_by), ['user 1'])
   t.same(await vault.ask('log reveals', { token: 'seen' }), told)
-  t.ok((await vault.ask('log reveals')).count > told.count, 'of all tokens')
+  t.ok(
+    (await vault.ask('log reveals')).count > told.count,
+    'without a token, the reveals of all tokens are counted',
+  )
   await t.rejects(vault.ask('log reveals', { token: 'seen' }, { key: clerk }), { code: 'forbidden' })
 })
 
-t.test('a call with a wrong argument says what the method takes', async (t) => {
+t.test('the error of a call with a wrong argument says what the method takes', async (t) => {
   await using server = await startServer()
   const remote = createControl({ url: server.url, key: server.control.key })
   const rules = { code: 'usage', message: '"control fault set" takes one object: { rules }.' }
@@ -521,7 +534,7 @@ t.test('a call with a wrong argument says what the method takes', async (t) => {
     await t.rejects(requests.list({ count: 1, timeout: 500 as never }), number)
     await t.rejects(clock.advance({ by: 90 as never }), { message: "by: needs a unit, such as '90ms'" })
     const none = { operation: 'token create', count: 1, timeout: '50ms' }
-    t.same(await requests.list(none), [], 'the call does not fail')
+    t.same(await requests.list(none), [], 'the call does not fail, and returns an empty list')
     t.same(await webhooks({ timeout: '50ms' }), [])
   }
   const get = { code: 'usage', message: '"token get" takes one object: { id }.' }

@@ -1,4 +1,4 @@
-/** Signing in to the page at `/`, the rights of a session, and what is recorded of it. */
+/** Signing in to the dashboard at `/`, the rights of its session, and what is recorded about it. */
 import t, { type Test } from 'tap'
 import { createVaultAnswerer } from '../../src/control/answerer.js'
 import { ControlState, openControlled } from '../../src/control/control-state.js'
@@ -32,13 +32,13 @@ const SEED = {
   ],
 }
 
-/** A vault without a control plane. */
+/** Opens a vault without a control plane. */
 async function openPlain() {
   const { app } = await openEphemeral({ tenantName: 'test' })
   return { control: new ControlState(app), applications: await seedVault(app, SEED) }
 }
 
-/** `isPlain`: the service of a vault on disk, without a control plane. */
+/** If `isPlain`, opens the service of a vault on disk, without a control plane. */
 async function open(t: Test, isPlain = false) {
   const opened = isPlain ? await openPlain() : await openControlled({ tenantName: 'test' }, SEED)
   t.teardown(() => opened.control.close())
@@ -62,14 +62,14 @@ async function open(t: Test, isPlain = false) {
     secrets = { cookie, 'coffer-page-secret': answer.json.page_secret }
     return answer
   }
-  /** Sends only these cookies from now on. */
+  /** Makes later requests send only these cookies. */
   const present = (given: Record<string, string>) => {
     secrets = given
   }
-  /** The request that the page sends repeatedly. */
+  /** Sends the request that the page sends repeatedly. */
   const asks = (body: object) => send('/_dashboard/ask', body)
   const ask = (operation: string, input = {}) => asks({ operation, input })
-  /** Asks as the owner of the vault. */
+  /** Performs an operation as the owner of the vault. */
   const own = async <N extends OperationName>(operation: N, input: object = {}) =>
     (await control.app.ask({ operation, input: input as OperationInput, as: { reveal: false } }))
       .result as ResultOf<N>
@@ -81,7 +81,7 @@ async function open(t: Test, isPlain = false) {
   return { control, send, asks, ask, own, api, draw, signIn, present, advance }
 }
 
-t.test('the key of the control plane is compared by the vault, in constant time', async (t) => {
+t.test('the key of the control plane is compared in constant time', async (t) => {
   const { control, api } = await open(t)
   const { isEqualSecret } = control.app
   const compared: string[] = []
@@ -94,7 +94,7 @@ t.test('the key of the control plane is compared by the vault, in constant time'
   t.same(compared, ['ctl_test ctl_test', 'ctl_tesu ctl_test'])
 })
 
-t.test('an address signs in once, within two minutes', async (t) => {
+t.test('a sign-in link works once, within two minutes', async (t) => {
   const { send, draw, signIn, advance } = await open(t)
   t.match(await send('/_dashboard/session'), { status: 200, json: { is_signed_in: false } })
   const answer = await signIn()
@@ -121,11 +121,15 @@ t.test('an address signs in once, within two minutes', async (t) => {
   for (const wrong of [late, 'x', '', 1, undefined])
     t.equal((await send('/_dashboard/session', { login: wrong })).status, 403)
   advance(12 * 60 * 60_000)
-  t.match(await send('/_dashboard/session'), { json: { is_signed_in: false } }, 'a session ends')
+  t.match(
+    await send('/_dashboard/session'),
+    { json: { is_signed_in: false } },
+    'the session ends after some hours',
+  )
 })
 
 t.test(
-  'the cookie, which other ports of the host receive too, is useless without the secret of the page',
+  'the cookie also reaches other ports of the host, and is useless without the secret of the page',
   async (t) => {
     const { send, asks, ask, signIn, present } = await open(t)
     const both = async () => {
@@ -161,7 +165,7 @@ t.test(
     t.match(
       await send('/_dashboard/session'),
       { status: 401 },
-      'the response does not even contain the version',
+      'the response does not even contain the version of the program',
     )
     present({ cookie, 'coffer-page-secret': secret })
     t.match(await send('/_dashboard/session'), { json: { is_signed_in: false } })
@@ -173,9 +177,9 @@ t.test(
   },
 )
 
-t.test('only this machine, and only the page itself, can use a session', async (t) => {
+t.test('a session can be used only from this machine, and only by the page itself', async (t) => {
   const { send, draw, signIn, ask } = await open(t)
-  t.match(await ask('token list'), { status: 401 }, 'without a session')
+  t.match(await ask('token list'), { status: 401 }, 'a request without a session is refused')
   await signIn()
   const body = { operation: 'token list' }
   for (const [headers, status] of [
@@ -193,37 +197,40 @@ t.test('only this machine, and only the page itself, can use a session', async (
       t.equal(
         (await send('/_dashboard/session', { login: draw() }, headers)).status,
         status,
-        'also to sign in',
+        'signing in is refused too',
       )
   }
   t.match(await send('/_dashboard/ask'), { status: 405 })
   t.match(await send('/_dashboard/other'), { status: 404 })
-  t.match(await send('/tokens'), { status: 401 }, 'the cookie is accepted nowhere else')
+  t.match(await send('/tokens'), { status: 401 }, 'no other path accepts the cookie')
 })
 
-t.test('a session never gets plaintext, and can perform only the operations of the page', async (t) => {
-  const { ask, asks, signIn } = await open(t)
-  await signIn()
-  t.match(await ask('token list'), { status: 200, json: { data: [{ id: 'name-1' }, { id: 'card-1' }] } })
-  const shown = JSON.stringify([
-    (await ask('token list', { reveal: true })).json,
-    (await ask('token search', { query: 'id:card-1' })).json,
-    (await ask('app list')).json,
-    (await ask('log list')).json,
-  ])
-  t.notMatch(shown, /4242424242424242|"Ada"|key_/)
-  for (const operation of [
-    ...['token get', 'token detokenize', 'control fork list', 'app regenerate', 'app key create'],
-    ...['reactor react', 'seed export', '__proto__', 1],
-  ])
-    t.match(await asks({ operation }), { status: 403 }, String(operation))
-  t.match(await asks({ operation: 'token list', input: 1 }), { status: 403 })
-  for (const where of [{ fork: 'x' }, { tenant: 'x' }])
-    t.match(await asks({ operation: 'token list', ...where }), { status: 404 })
-  t.match(await ask('control clock advance', { by: '1h' }), { status: 200, json: { mode: 'offset' } })
-})
+t.test(
+  'a session never gets plaintext, and can perform only the operations that the page needs',
+  async (t) => {
+    const { ask, asks, signIn } = await open(t)
+    await signIn()
+    t.match(await ask('token list'), { status: 200, json: { data: [{ id: 'name-1' }, { id: 'card-1' }] } })
+    const shown = JSON.stringify([
+      (await ask('token list', { reveal: true })).json,
+      (await ask('token search', { query: 'id:card-1' })).json,
+      (await ask('app list')).json,
+      (await ask('log list')).json,
+    ])
+    t.notMatch(shown, /4242424242424242|"Ada"|key_/)
+    for (const operation of [
+      ...['token get', 'token detokenize', 'control fork list', 'app regenerate', 'app key create'],
+      ...['reactor react', 'seed export', '__proto__', 1],
+    ])
+      t.match(await asks({ operation }), { status: 403 }, String(operation))
+    t.match(await asks({ operation: 'token list', input: 1 }), { status: 403 })
+    for (const where of [{ fork: 'x' }, { tenant: 'x' }])
+      t.match(await asks({ operation: 'token list', ...where }), { status: 404 })
+    t.match(await ask('control clock advance', { by: '1h' }), { status: 200, json: { mode: 'offset' } })
+  },
+)
 
-t.test('requests are shown with the reason of their refusal and the rules that decided', async (t) => {
+t.test('requests are shown with the reason why they were refused and the rules that decided', async (t) => {
   const { api, ask, asks, signIn } = await open(t)
   await signIn()
   await api('/tokens/card-1?unknown=SECRET')
@@ -245,7 +252,7 @@ t.test('requests are shown with the reason of their refusal and the rules that d
   t.match(await asks({ after: 0 }), { json: { count: 3, first: 3, records: [] } })
 })
 
-t.test('a fork has its own tokens and requests', async (t) => {
+t.test('the page shows the tokens and requests of a fork separately', async (t) => {
   const { api, asks, control, signIn } = await open(t)
   await signIn()
   const { id, keys, tenant } = await control.fork('worker-2')
@@ -259,7 +266,7 @@ t.test('a fork has its own tokens and requests', async (t) => {
   t.match(own, { json: { data: [{ id: 'card-1', tenant_id: tenant.id }] } })
 })
 
-t.test('reads of the page are neither logged nor counted, but its changes are', async (t) => {
+t.test('reads by the page are neither logged nor counted, but its changes are', async (t) => {
   const { ask, asks, own, signIn } = await open(t)
   await signIn()
   const before = (await own('log list')).pagination.total_items
@@ -269,7 +276,10 @@ t.test('reads of the page are neither logged nor counted, but its changes are', 
   t.match(first, { facts: { counts: { tokens: 2, applications: 1 }, applications: [{ name: 'support' }] } })
   await asks({ access: { permission: 'token:read', target: 'card-1' } })
   t.equal((await own('log list')).pagination.total_items, before)
-  t.notOk('facts' in (await asks({ after: 0, version: first.version })).json, 'nothing has changed')
+  t.notOk(
+    'facts' in (await asks({ after: 0, version: first.version })).json,
+    'the page is told that nothing has changed',
+  )
   t.equal((await ask('token create', { type: 'token', data: 'SECRET' })).status, 201)
   const { data } = await own('log list')
   t.match(data[0], { message: 'Token created', actor_type: 'user' })
@@ -277,7 +287,7 @@ t.test('reads of the page are neither logged nor counted, but its changes are', 
   t.match(json.facts, { counts: { tokens: 3 }, actors: { [data[0]!.actor_id!]: 'owner' } })
 })
 
-t.test('no problem of reactor code and no converted token intent shows data', async (t) => {
+t.test('neither problems of reactor code nor converted token intents show data', async (t) => {
   const { ask, asks, own, signIn } = await open(t)
   await signIn()
   const code = `module.exports = async ({ args: { mark } }) => ({ res: { statusCode: 400, body: { detail: mark },
@@ -305,7 +315,7 @@ t.test('no problem of reactor code and no converted token intent shows data', as
   t.match(
     refused.json,
     { status: 400, answer: '(object)' },
-    'an error with names that code made is not shown',
+    'an error with names that code chose is not shown',
   )
   t.notMatch(JSON.stringify(refused.json), /Ada/)
   const thrown = '{"proxy_error":{"type":"urn:coffer:problem:reactor-failed"}}'
@@ -316,53 +326,62 @@ t.test('no problem of reactor code and no converted token intent shows data', as
   t.notMatch(JSON.stringify([made.json, (await asks({ after: 0 })).json]), /MARKED|"Ada"/)
 })
 
-t.test('a request of the page has the rights of an application, and its response has no data', async (t) => {
-  const { asks, own, signIn } = await open(t)
-  const request = (target: unknown, given: object = {}) =>
-    asks({ request: { method: 'GET', target, ...given } })
-  t.match(await request('/tokens'), { status: 401 })
-  await signIn()
-  const [{ id: application }] = (await asks({ after: 0 })).json.facts.applications
-  t.match(await request('/tokens/card-1', { application }), {
-    status: 200,
-    json: {
+t.test(
+  'a request that the page sends has the rights of an application, and its response has no data',
+  async (t) => {
+    const { asks, own, signIn } = await open(t)
+    const request = (target: unknown, given: object = {}) =>
+      asks({ request: { method: 'GET', target, ...given } })
+    t.match(await request('/tokens'), { status: 401 })
+    await signIn()
+    const [{ id: application }] = (await asks({ after: 0 })).json.facts.applications
+    t.match(await request('/tokens/card-1', { application }), {
       status: 200,
-      application_id: application,
-      decisions: [{ transform: 'mask' }],
-      answer: { id: 'card-1' },
-    },
-  })
-  for (const [status, target, given] of [
-    [403, '/tokens/name-1', { application }],
-    [401, '/tokens', {}],
-    [401, '/tokens', { key: 'key_wrong' }],
-    [404, '/tokens', { application: 'x' }],
-    [404, '/_coffer/clock', { application }],
-    [404, '/_dashboard/session', { application }],
-  ] as const)
-    t.match(await request(target, given), { json: { status } }, target)
-  for (const target of ['tokens', '//evil.example/', 'http://evil.example/', '/tokens\r\nx: y', 1])
-    t.equal((await request(target)).status, 400, String(target))
-  t.equal((await request('/tokens', { method: 'BREW' })).status, 400)
-  const permissions = ['token:read', 'token:create']
-  const wide = await own('app create', {
-    name: 'w',
-    type: 'private',
-    rules: [rule('/', 'all', { permissions })],
-  })
-  const read = await request('/tokens/card-1', { application: wide.id })
-  t.match(read, { json: { status: 200, decisions: [{ transform: 'reveal' }], answer: { data: '(object)' } } })
-  const body = JSON.stringify({ type: 'token', data: 'MARKED' })
-  const sent = { method: 'POST', application: wide.id, body, type: 'application/json' }
-  const made = await request('/tokens', sent)
-  t.match(made, { json: { status: 201, answer: { type: 'token' } } })
-  const told = [read.json, made.json, (await asks({ after: 0 })).json]
-  t.notMatch(JSON.stringify(told), /4242424242424242|MARKED/)
-  const { data } = await own('log list')
-  t.match(data[0], { message: 'Token created', actor_id: wide.id }, 'the request is logged like any other')
-})
+      json: {
+        status: 200,
+        application_id: application,
+        decisions: [{ transform: 'mask' }],
+        answer: { id: 'card-1' },
+      },
+    })
+    for (const [status, target, given] of [
+      [403, '/tokens/name-1', { application }],
+      [401, '/tokens', {}],
+      [401, '/tokens', { key: 'key_wrong' }],
+      [404, '/tokens', { application: 'x' }],
+      [404, '/_coffer/clock', { application }],
+      [404, '/_dashboard/session', { application }],
+    ] as const)
+      t.match(await request(target, given), { json: { status } }, target)
+    for (const target of ['tokens', '//evil.example/', 'http://evil.example/', '/tokens\r\nx: y', 1])
+      t.equal((await request(target)).status, 400, String(target))
+    t.equal((await request('/tokens', { method: 'BREW' })).status, 400)
+    const permissions = ['token:read', 'token:create']
+    const wide = await own('app create', {
+      name: 'w',
+      type: 'private',
+      rules: [rule('/', 'all', { permissions })],
+    })
+    const read = await request('/tokens/card-1', { application: wide.id })
+    t.match(read, {
+      json: { status: 200, decisions: [{ transform: 'reveal' }], answer: { data: '(object)' } },
+    })
+    const body = JSON.stringify({ type: 'token', data: 'MARKED' })
+    const sent = { method: 'POST', application: wide.id, body, type: 'application/json' }
+    const made = await request('/tokens', sent)
+    t.match(made, { json: { status: 201, answer: { type: 'token' } } })
+    const told = [read.json, made.json, (await asks({ after: 0 })).json]
+    t.notMatch(JSON.stringify(told), /4242424242424242|MARKED/)
+    const { data } = await own('log list')
+    t.match(
+      data[0],
+      { message: 'Token created', actor_id: wide.id },
+      'the request is logged like any other request',
+    )
+  },
+)
 
-t.test('the decision on access performs nothing', async (t) => {
+t.test('asking for a decision on access performs nothing', async (t) => {
   const { asks, signIn } = await open(t)
   await signIn()
   const decide = (target: string, more: object = {}) =>
@@ -431,7 +450,7 @@ t.test('output and errors of code are shown without the data that the code had',
   const args = { text: '{{ secret-1 }}', sent: 'SENT-AS-IT-IS' }
   await t.rejects(own('reactor react', { id, args }), { code: 'reactor_failed' })
   const [run] = await own('reactor logs', { id })
-  t.match(run!.console.map(({ text }) => text).join(), 'HIDDEN-VALUE-77', 'the owner sees it')
+  t.match(run!.console.map(({ text }) => text).join(), 'HIDDEN-VALUE-77', 'the owner sees the output')
   const { status, json } = await ask('reactor scrubbed-logs', { id })
   t.equal(status, 200)
   const base64 = Buffer.from('HIDDEN-VALUE-77').toString('base64')
@@ -447,7 +466,7 @@ t.test('output and errors of code are shown without the data that the code had',
   const [, quiet] = (await ask('reactor scrubbed-logs', { id })).json
   t.match(quiet.console, [{ text: 'begun' }, { text: /^\[withheld/ }], 'the rest of the output is shown')
 
-  // Long output is not compared, and output that an earlier version recorded is not either.
+  // Long output is not compared with the data, so it is withheld. So is output that an earlier version recorded.
   await own('reactor patch', { id, code: `module.exports = async () => console.log('x '.repeat(10_000))` })
   await own('reactor react', { id, args }).catch(() => undefined)
   await control.app.store.write(async (store) => {
@@ -459,7 +478,7 @@ t.test('output and errors of code are shown without the data that the code had',
   for (const each of runs.slice(1)) t.match(each.console, [{ level: 'warn', text: /^\[withheld/ }])
 })
 
-t.test('the setting no_reveal applies to the page too', async (t) => {
+t.test('the setting no_reveal also applies to the page', async (t) => {
   const { ask, own, signIn } = await open(t)
   await signIn()
   const fingerprint = async () => (await ask('token list')).json.data[0].fingerprint
@@ -469,7 +488,7 @@ t.test('the setting no_reveal applies to the page too', async (t) => {
   t.match(await ask('token search', { query: 'data:4242' }), { status: 403 })
 })
 
-t.test('requests to a vault without a control plane are recorded only during a session', async (t) => {
+t.test('requests to a vault without a control plane are recorded only while a session exists', async (t) => {
   const { api, control, send, signIn, advance } = await open(t, true)
   await api('/tokens/card-1')
   t.equal(control.requests.after(0).count, 0)

@@ -14,7 +14,7 @@ const headers = { 'svc-api-key': KEY, 'content-type': 'application/json' }
 
 const CUT = { failure: /^(UND_ERR_SOCKET|ECONNRESET)$/ }
 
-/** The result for a client: status and body, or how the connection ended. */
+/** Returns what a client gets: status and body, or how the connection ended. */
 async function ask(path: string, body?: string) {
   try {
     const init = body === undefined ? { headers } : { headers, method: 'POST', body }
@@ -61,16 +61,20 @@ t.test('each kind of fault applies to the requests that its rule selects', async
       { headers: { a: 'b' }, kind: 'drop' },
     ],
   })
-  t.match(await create('other'), { status: 201 }, 'conditions that are not met')
+  t.match(
+    await create('other'),
+    { status: 201 },
+    'the fault does not apply if the conditions of its rule are not met',
+  )
   const seen = (await server.control.requests.list()).map(({ status, fault }) => `${status} ${fault ?? ''}`)
   for (const each of ['503 status', '429 status', '200 delay', '0 drop', '0 lose', '200 cut', '201 '])
     t.ok(seen.includes(each), each)
 })
 
-/** RFC 9110 renamed these statuses, but Node still has the old names. */
+/** RFC 9110 renamed these statuses. Node still has the old names. */
 const TITLES: Record<number, string> = { 413: 'Content Too Large', 422: 'Unprocessable Content' }
 
-t.test('the problem of a status has the type and title of this status', async (t) => {
+t.test('the problem of a status has the type and title of that status', async (t) => {
   for (const status of [400, 401, 408, 413, 418, 422, 451, 499, 500, 501, 504]) {
     await faults.set({ rules: [{ kind: 'status', status }] })
     const seen = await get()
@@ -83,7 +87,7 @@ t.test('the problem of a status has the type and title of this status', async (t
   await faults.clear()
 })
 
-t.test('rules without an effect or with unknown values are refused', async (t) => {
+t.test('rules that have no effect or unknown values are refused', async (t) => {
   const destinations = ['never', 199, '1 d', { ms: 1 }].map(
     (destination) => [{ destination }, 'destination'] as const,
   )
@@ -106,7 +110,7 @@ t.test('rules without an effect or with unknown values are refused', async (t) =
   }
 })
 
-t.test('an invalid body is refused as usual, even if a rule has a condition on the body', async (t) => {
+t.test('an invalid body gets the usual refusal, even if a rule has a condition on the body', async (t) => {
   const fields = Object.entries({ ...headers, Host: 'localhost', 'Transfer-Encoding': 'chunked' })
   const line = `POST /tokens HTTP/1.1\r\n${fields.map((each) => `${each.join(': ')}\r\n`).join('')}\r\nzz\r\n`
   for (const rules of [[], [{ kind: 'drop' as const, body: { type: 'card' } }]]) {

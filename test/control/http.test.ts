@@ -40,7 +40,7 @@ const LINES =
     '|',
   )
 
-t.test('with --ephemeral the whole control plane can be used, with its key only', async (t) => {
+t.test('with --ephemeral the whole control plane is available, but only with its key', async (t) => {
   const { url, control, key } = await start(t, ['--ephemeral'])
   t.match(control, { url: `${url}/_coffer`, key: /^ctl_[1-9A-HJ-NP-Za-km-z]{22}$/ })
   const own = { 'svc-api-key': control!.key }
@@ -56,11 +56,11 @@ t.test('with --ephemeral the whole control plane can be used, with its key only'
   for (const line of LINES) {
     for (const [status, headers] of refused) {
       const answer = await ask(control!.url, line, headers)
-      t.equal(answer.status, status, `${line} with ${Object.keys(headers).at(-1)}`)
+      t.equal(answer.status, status, `${line} with ${Object.keys(headers).at(-1)} is refused`)
       t.notOk(answer.headers.has('access-control-allow-origin'))
     }
     t.match((await ask(control!.url, line, own)).status, /^20[04]$/, line)
-    t.equal((await ask(url, 'GET /tokens', own)).status, 401, 'the key is accepted nowhere else')
+    t.equal((await ask(url, 'GET /tokens', own)).status, 401, 'the API does not accept the key')
   }
   for (const [status, line, headers] of [
     [200, 'GET /clock', { ...own, origin: url }],
@@ -91,7 +91,7 @@ t.test('--test-controls and --demo enable only faults, requests and mail', async
   t.match(
     await runCommand(place, faults),
     { code: 0, stderr: /^No faults yet/ },
-    'also by commands on the vault',
+    'commands on the vault can use the control plane too',
   )
   const plain = await start(t, [])
   t.equal(plain.control, undefined)
@@ -105,13 +105,17 @@ t.test('--test-controls and --demo enable only faults, requests and mail', async
     t.match(await runCommand(place, ['control', 'reset', ...words]), { code, stderr })
   }
   const page = await runCommand(plain.place, ['control', 'page', '--output', 'value', '--fields', 'url'])
-  t.match(page, { code: 0, stdout: /^http:\/\/localhost:\d+\/#login=[\w-]{43}\n$/ }, 'without a restart')
+  t.match(
+    page,
+    { code: 0, stdout: /^http:\/\/localhost:\d+\/#login=[\w-]{43}\n$/ },
+    'a sign-in link is available without a restart',
+  )
   const login = page.stdout.trim().split('#login=')[1]
   for (const status of [200, 403])
     t.match(
       await ask(plain.url, 'POST /_dashboard/session', {}, { login }),
       { status },
-      'the login is accepted once',
+      'the link signs in only once',
     )
 })
 
@@ -128,7 +132,7 @@ t.test('other machines cannot reach the control plane', async (t) => {
     ['10.0.0.1', 403],
   ] as const) {
     const [answer] = readAnswers(await sendRaw(server.port, `${head}Host: ${host}\r\n\r\n`))
-    t.equal(answer?.status, status, `as ${host}, which a proxy may forward`)
+    t.equal(answer?.status, status, `a request for host ${host}, which a proxy may forward, gets ${status}`)
     if (status === 403) t.match(answer?.body, 'it names another host than localhost')
   }
   t.match((await ask(server.url, 'GET /_coffer/clock', { ...own, via: '1.1 proxy' })).body, {
@@ -136,8 +140,12 @@ t.test('other machines cannot reach the control plane', async (t) => {
     detail:
       /answers its own machine only, .* This request is refused: a proxy passed it on \(header via\)\.$/,
   })
-  t.equal((await ask(server.url, 'GET /_dashboard/session')).status, 404, 'there is no page to sign in to')
-  t.equal((await fetch(server.url)).status, 200, 'the reference is still served')
+  t.equal(
+    (await ask(server.url, 'GET /_dashboard/session')).status,
+    404,
+    'there is no dashboard to sign in to',
+  )
+  t.equal((await fetch(server.url)).status, 200, 'the API reference is still served')
   await t.rejects(server.control.page(), { code: 'not_found' })
   const { networkInterfaces } = await import('node:os')
   const addresses = Object.values(networkInterfaces()).flat()

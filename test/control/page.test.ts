@@ -1,4 +1,4 @@
-/** The page at `/` in a real browser, served by the library. */
+/** The dashboard at `/` in a real browser, served by the library. */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -8,7 +8,7 @@ import { type CofferServer, type Seed, startServer } from '../../src/index.js'
 import { checkPage, launchChromium, needsChromium } from '../http/chromium.js'
 
 const MAX_BYTES = 200_000
-/** Marks in the data of tokens, in requests and in the output of code. None of them may reach the page. */
+/** Marks in the data of tokens, in requests and in the output of code. No mark may reach the page. */
 const MARK = 'MARKED-PLAINTEXT'
 const SECRETS = new RegExp(`${MARK}|4242424242424242|key_[0-9A-Za-z]{10}`)
 
@@ -24,14 +24,14 @@ const seed: Seed = {
 }
 const CODE = `module.exports = async ({ args }) => { console.log(JSON.stringify(args)); return { raw: args } }`
 
-t.test('the page is small, and its policy allows only its own script', async (t) => {
+t.test('the page is small, and its content security policy allows only its own script', async (t) => {
   const server = await startServer()
   t.teardown(() => server.stop())
   const answer = await server.fetch('/')
   const html = await answer.text()
   t.ok(Buffer.byteLength(html) <= MAX_BYTES, `${Buffer.byteLength(html)} bytes`)
   const markup = html.replaceAll(/(<script[^>]*>)[\s\S]*?<\/script>/g, '$1')
-  t.notMatch(markup, /<[^>]+\s(src|on[a-z]+|style)=|<link|@import|url\(/, 'it loads nothing else')
+  t.notMatch(markup, /<[^>]+\s(src|on[a-z]+|style)=|<link|@import|url\(/, 'the page loads nothing else')
   const policy = answer.headers.get('content-security-policy')
   t.match(
     policy,
@@ -43,7 +43,7 @@ t.test('the page is small, and its policy allows only its own script', async (t)
   )
 })
 
-/** Starts a server with requests, and signs in to its page. `told`: the responses of the server to the page. */
+/** Starts a server with requests and signs in to its page. `told` collects the responses of the server to the page. */
 async function open(t: Test) {
   const server = await startServer({ seed })
   const browser = await launchChromium()
@@ -86,95 +86,103 @@ const show = async (page: Page, hash: string, heading: string) => {
   await page.getByRole('heading', { name: heading, level: 1 }).waitFor()
 }
 
-t.test('a person can find out why a test failed', { ...needsChromium, timeout: 400_000 }, async (t) => {
-  const { server, page, complaints, told, call } = await open(t)
-  await page.goto(`${server.url}/`)
-  await page.getByText('coffer control page').waitFor()
-  await page.locator('.items .method').first().waitFor()
-  const { paths } = (await (await server.fetch('/openapi.json')).json()) as {
-    paths: Record<string, object>
-  }
-  const operations = Object.values(paths).flatMap((methods) => Object.keys(methods))
-  t.equal(await page.locator('.items .method').count(), operations.length, 'the reference is complete')
-  await page.getByLabel('Find in Reference').fill('detokenize')
-  await page.getByRole('link', { name: '/detokenize' }).waitFor()
-  t.equal(await page.locator('.items [data-link]').count(), 1)
-  await checkPage(t, page, 'signed out')
-  const url = await signIn(server, page)
-  t.equal(new URL(page.url()).hash, '', 'the secret is no longer in the address')
-  await page.getByText('No request yet').waitFor()
-  await checkPage(t, page, 'no request')
+t.test(
+  'a person can find out on the page why a test failed',
+  { ...needsChromium, timeout: 400_000 },
+  async (t) => {
+    const { server, page, complaints, told, call } = await open(t)
+    await page.goto(`${server.url}/`)
+    await page.getByText('coffer control page').waitFor()
+    await page.locator('.items .method').first().waitFor()
+    const { paths } = (await (await server.fetch('/openapi.json')).json()) as {
+      paths: Record<string, object>
+    }
+    const operations = Object.values(paths).flatMap((methods) => Object.keys(methods))
+    t.equal(
+      await page.locator('.items .method').count(),
+      operations.length,
+      'the reference on the page is complete',
+    )
+    await page.getByLabel('Find in Reference').fill('detokenize')
+    await page.getByRole('link', { name: '/detokenize' }).waitFor()
+    t.equal(await page.locator('.items [data-link]').count(), 1)
+    await checkPage(t, page, 'signed out')
+    const url = await signIn(server, page)
+    t.equal(new URL(page.url()).hash, '', 'the sign-in secret is no longer in the address')
+    await page.getByText('No request yet').waitFor()
+    await checkPage(t, page, 'no request')
 
-  await call('/tokens/marked')
-  await call('/tokens/customer-ada?page=SECRET', 'support')
-  await call('/tokens', 'checkout', { type: 'card', data: { number: '1' } })
-  const row = page.getByRole('row', { name: '/tokens/customer-ada' })
-  await row.click()
-  const detail = page.locator('.detail')
-  await detail.getByText('Refused: nothing grants token:read here').waitFor()
-  t.match(new URL(page.url()).hash, /^#\/requests\/[0-9a-f]{8}$/)
-  await checkPage(t, page, 'requests')
-  await detail.getByRole('tab', { name: 'Decision' }).click()
-  await detail.getByText('may read and search tokens').waitFor()
-  t.match(
-    await detail.innerText(),
-    /May support do token:read on \/general\/high\/[\s\S]*Rule 1[\s\S]*In \/pci\/ and below, may read and search tokens[\s\S]*A rule that would allow it/,
-  )
-  await checkPage(t, page, 'decision')
-  await detail.getByRole('tab', { name: 'Code' }).click()
-  t.match(await detail.innerText(), `curl '${server.url}/tokens/customer-ada' \\`)
-  t.notMatch(await detail.innerText(), /SECRET/)
-  for (const language of ['Node', 'Python', 'Go']) {
-    await detail.getByRole('tab', { name: language }).click()
-    t.match(await detail.innerText(), /COFFER_API_KEY/, language)
-  }
+    await call('/tokens/marked')
+    await call('/tokens/customer-ada?page=SECRET', 'support')
+    await call('/tokens', 'checkout', { type: 'card', data: { number: '1' } })
+    const row = page.getByRole('row', { name: '/tokens/customer-ada' })
+    await row.click()
+    const detail = page.locator('.detail')
+    await detail.getByText('Refused: nothing grants token:read here').waitFor()
+    t.match(new URL(page.url()).hash, /^#\/requests\/[0-9a-f]{8}$/)
+    await checkPage(t, page, 'requests')
+    await detail.getByRole('tab', { name: 'Decision' }).click()
+    await detail.getByText('may read and search tokens').waitFor()
+    t.match(
+      await detail.innerText(),
+      /May support do token:read on \/general\/high\/[\s\S]*Rule 1[\s\S]*In \/pci\/ and below, may read and search tokens[\s\S]*A rule that would allow it/,
+    )
+    await checkPage(t, page, 'decision')
+    await detail.getByRole('tab', { name: 'Code' }).click()
+    t.match(await detail.innerText(), `curl '${server.url}/tokens/customer-ada' \\`)
+    t.notMatch(await detail.innerText(), /SECRET/)
+    for (const language of ['Node', 'Python', 'Go']) {
+      await detail.getByRole('tab', { name: language }).click()
+      t.match(await detail.innerText(), /COFFER_API_KEY/, language)
+    }
 
-  await page.locator('body').press('k')
-  await detail.getByText('Refused: the request is not valid').waitFor()
-  await page.keyboard.press('j')
-  await page.keyboard.press('j')
-  await detail.getByRole('heading', { name: '/tokens/marked' }).waitFor()
-  await page.locator('tr a:focus', { hasText: '/tokens/marked' }).waitFor()
-  await detail.getByRole('button', { name: 'Send again' }).click()
-  await page.getByRole('row', { name: '/tokens/marked' }).nth(1).waitFor()
-  t.match(await server.control.requests.list(), { length: 4 })
-  await page.keyboard.press('e')
-  const dialog = page.getByRole('dialog')
-  await dialog.getByLabel('As', { exact: true }).selectOption({ label: 'support (private)' })
-  await dialog.getByRole('button', { name: 'Send' }).click()
-  await dialog.getByText('Answer, without data').waitFor()
-  t.match(await dialog.innerText(), /200[\s\S]*"id": "marked"/)
-  await checkPage(t, page, 'edit and send')
-  await page.keyboard.press('Escape')
-  await dialog.waitFor({ state: 'hidden' })
-  await page.keyboard.press('Escape')
-  t.equal(new URL(page.url()).hash, '#/requests', 'Escape closes the detail')
+    await page.locator('body').press('k')
+    await detail.getByText('Refused: the request is not valid').waitFor()
+    await page.keyboard.press('j')
+    await page.keyboard.press('j')
+    await detail.getByRole('heading', { name: '/tokens/marked' }).waitFor()
+    await page.locator('tr a:focus', { hasText: '/tokens/marked' }).waitFor()
+    await detail.getByRole('button', { name: 'Send again' }).click()
+    await page.getByRole('row', { name: '/tokens/marked' }).nth(1).waitFor()
+    t.match(await server.control.requests.list(), { length: 4 })
+    await page.keyboard.press('e')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('As', { exact: true }).selectOption({ label: 'support (private)' })
+    await dialog.getByRole('button', { name: 'Send' }).click()
+    await dialog.getByText('Answer, without data').waitFor()
+    t.match(await dialog.innerText(), /200[\s\S]*"id": "marked"/)
+    await checkPage(t, page, 'edit and send')
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'hidden' })
+    await page.keyboard.press('Escape')
+    t.equal(new URL(page.url()).hash, '#/requests', 'Escape closes the detail')
 
-  await page.keyboard.press('/')
-  await page.keyboard.type('customer')
-  t.equal(await page.locator('tbody [data-link]').count(), 1)
-  t.match(page.url(), '?find=customer')
-  await page.keyboard.press('Escape')
-  await page.getByText('4xx').click()
-  t.equal(await page.locator('tbody [data-link]').count(), 2)
-  await page.getByLabel('application', { exact: true }).selectOption('support')
-  t.equal(await page.locator('tbody [data-link]').count(), 1)
-  await page.getByText('5xx').click()
-  await page.getByText('No request matches').waitFor()
-  await show(page, 'requests/00000000', 'Requests')
-  await page.getByText('This request is not kept any more').waitFor()
-  await page.keyboard.press('?')
-  await page.getByRole('dialog').getByText('Next row, row before').waitFor()
-  await checkPage(t, page, 'keys')
-  await page.keyboard.press('Escape')
+    await page.keyboard.press('/')
+    await page.keyboard.type('customer')
+    t.equal(await page.locator('tbody [data-link]').count(), 1)
+    t.match(page.url(), '?find=customer')
+    await page.keyboard.press('Escape')
+    await page.getByText('4xx').click()
+    t.equal(await page.locator('tbody [data-link]').count(), 2)
+    await page.getByLabel('application', { exact: true }).selectOption('support')
+    t.equal(await page.locator('tbody [data-link]').count(), 1)
+    await page.getByText('5xx').click()
+    await page.getByText('No request matches').waitFor()
+    await show(page, 'requests/00000000', 'Requests')
+    await page.getByText('This request is not kept any more').waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').getByText('Next row, row before').waitFor()
+    await checkPage(t, page, 'keys')
+    await page.keyboard.press('Escape')
 
-  await Promise.all([page.waitForEvent('load'), page.goto(url)])
-  await page.getByRole('heading', { name: 'Requests' }).waitFor()
-  t.match(complaints, [/403/])
-  t.equal(complaints.length, 1, 'about the address that was used before')
-  t.ok(told.length > 10)
-  t.notOk(SECRETS.exec(told.join('\n')), 'no response of the server has plaintext')
-})
+    await Promise.all([page.waitForEvent('load'), page.goto(url)])
+    await page.getByRole('heading', { name: 'Requests' }).waitFor()
+    t.match(complaints, [/403/])
+    t.equal(complaints.length, 1, 'the only complaint is about the sign-in link that was used before')
+    t.ok(told.length > 10)
+    t.notOk(SECRETS.exec(told.join('\n')), 'no response of the server has plaintext')
+  },
+)
 
 t.test('every screen is usable and shows no plaintext', { ...needsChromium, timeout: 600_000 }, async (t) => {
   const { server, page, complaints, told, call } = await open(t)
@@ -241,7 +249,7 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
   await page.getByRole('row', { name: 'backend Reactor' }).first().waitFor()
   const records = await page.locator('.list').innerText()
   t.match(records, /owner\s+Token created\s+fresh/)
-  t.notMatch(records, /owner\s+Token retrieved\s+card/, 'reads of the page are not logged')
+  t.notMatch(records, /owner\s+Token retrieved\s+card/, 'reads by the page are not logged')
   await page.getByRole('button', { name: 'Verify' }).click()
   await page.getByText('Chain verified').waitFor()
   await check('log')
@@ -328,7 +336,7 @@ t.test('another port of the host gets only the cookie', { ...needsChromium, time
   t.equal(
     await beside.evaluate('JSON.stringify({ ...localStorage })'),
     '{}',
-    'the secret of the page is not replaced',
+    'the page of the other port cannot read the secret of the dashboard',
   )
   const post = { method: 'POST', headers: { cookie: cookie!, 'content-type': 'application/json' } }
   for (const body of [{ operation: 'token list' }, { after: 0 }, { operation: 'control reset' }])
@@ -349,7 +357,10 @@ t.test('another port of the host gets only the cookie', { ...needsChromium, time
   t.pass('all tabs stay signed in after one of them opened a second link')
 })
 
-/** Measures a scroll to the end and a filter until they are painted. Returns the shortest of three times, in ms. */
+/**
+ * Measures how long a scroll to the end and a filter take until they are painted. Returns the shortest of three
+ * measurements, in ms.
+ */
 const MEASURE = `(async () => {
   const list = document.querySelector('.list')
   const search = document.querySelector('[type=search]')
@@ -387,11 +398,11 @@ t.test('1,000 requests do not slow the page down', { ...needsChromium, timeout: 
   for (let round = 1; round < 20; round++) await ask50()
   await page.locator('table[aria-rowcount="1001"]').waitFor()
   const count = () => page.locator('tbody tr[aria-rowindex]').count()
-  t.ok((await count()) < 120, `${await count()} rows exist`)
+  t.ok((await count()) < 120, `the page has only ${await count()} rows`)
   const elements = Number(await page.evaluate(`document.querySelectorAll('*').length`))
   t.ok(elements < 2500, `${elements} elements`)
   const many = Number(await page.evaluate(MEASURE))
-  t.ok(many < 10 * few, `scroll and filter take ${many} ms, with 50 requests ${few} ms`)
+  t.ok(many < 10 * few, `scroll and filter take ${many} ms, and ${few} ms with 50 requests`)
   await page.getByLabel('Find in Requests').fill('none')
   await page.locator('table[aria-rowcount="501"]').waitFor()
   await page.getByLabel('Find in Requests').fill('')

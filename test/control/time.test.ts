@@ -1,4 +1,6 @@
-/** Work that advancing the clock does before it answers: old log records, keys and mail. */
+/**
+ * The work that is done before an advance of the clock is answered: purging old log records and keys, and sending mail.
+ */
 import t from 'tap'
 import { openControlled } from '../../src/control/control-state.js'
 import { openTestVault } from '../../src/index.js'
@@ -18,11 +20,11 @@ t.test('log records are dropped when they are older than the setting allows', as
   await clock.advance({ by: '1d' })
   t.equal(await count(), before, 'not yet')
   await clock.advance({ by: '2d' })
-  t.ok((await count()) < before - 100, 'before the clock answered')
+  t.ok((await count()) < before - 100, 'the records were dropped before the clock answered')
   t.match(await vault.ask('log verify'), { is_whole: true })
 })
 
-t.test('an old key is accepted until its grace time has passed by the clock of the server', async (t) => {
+t.test('an old key is accepted until its grace time has passed on the clock of the server', async (t) => {
   const vault = await openTestVault({ clock: () => START })
   t.teardown(() => vault.stop())
   const { clock } = vault.control
@@ -37,7 +39,7 @@ t.test('an old key is accepted until its grace time has passed by the clock of t
   await clock.advance({ by: '1m' })
   t.same([await statusWith(old), await statusWith(key)], [401, 200])
   const { data } = await vault.ask('log list', { entity_id: id })
-  t.match(data[0], { message: 'Application key expired' }, 'before the clock answered')
+  t.match(data[0], { message: 'Application key expired' }, 'the key had expired before the clock answered')
 })
 
 t.test('mail that could not be sent is tried again before the clock answers', async (t) => {
@@ -60,7 +62,7 @@ t.test('mail that could not be sent is tried again before the clock answers', as
   t.match(await ask('invite outbox', {}), { data: [{ state: 'waiting', attempts: 1 }] })
   await use(mail.port)
   await control.advanceClock(1)
-  t.equal(mail.received.length, 0, 'not before it is due')
+  t.equal(mail.received.length, 0, 'the mail is not sent before it is due')
   await control.advanceClock(60 * 60_000)
   t.match(mail.received, [{ to: ['ada@example.com'] }])
   t.match(await ask('invite outbox', {}), { data: [{ state: 'sent', attempts: 2 }] })

@@ -23,7 +23,7 @@ const created = '2030-01-01T00:00:00.000+00:00'
 const primitives = nativePrimitives
 const count = (from: number, length: number) =>
   Uint8Array.from({ length }, (_, index) => (from + index) & 0xff)
-/** Predictable bytes: they count up across all calls. */
+/** Predictable bytes that count up across all calls. */
 const countingRandom = () => {
   let next = 0
   return {
@@ -47,7 +47,7 @@ async function makeHeader(secrets: Secret[], root = count(100, 32)): Promise<Hea
   return sealHeader(primitives, bare, root)
 }
 
-t.test('a slot, its root key and the digest never change (known answers)', async (t) => {
+t.test('a key slot, its root key and its digest always have the same known bytes', async (t) => {
   const root = count(100, 32)
   const random = countingRandom()
   const slot = await createSlot({ primitives, random }, { root, secret: fileSecret, created })
@@ -67,13 +67,13 @@ t.test('a slot, its root key and the digest never change (known answers)', async
     t.equal(toHex(await openRoot(powers, header, secret)), toHex(root))
 })
 
-t.test('a passphrase is equal in each Unicode composition of its characters', async (t) => {
+t.test('a passphrase is the same in each Unicode composition of its characters', async (t) => {
   const header = await makeHeader([{ kind: 'passphrase', passphrase: 'caf\u00e9 au lait' }])
   const decomposed: Secret = { kind: 'passphrase', passphrase: 'cafe\u0301 au lait' }
   t.equal(toHex(await openRoot(powers, header, decomposed)), toHex(count(100, 32)))
 })
 
-t.test('a header that cannot be opened says why', async (t) => {
+t.test('the error for a header that cannot be opened says why', async (t) => {
   const header = await makeHeader([fileSecret, passphrase])
   const keyFile = (vault: string, first: number): Secret => ({
     ...{ kind: 'key-file', file: { vault, key: count(first, 32) } },
@@ -107,7 +107,7 @@ t.test('a change of any field of the header is reported as damage', async (t) =>
 })
 
 t.test(
-  'a header with a cheap, an excessive or an invalid key derivation is refused without trying it',
+  'a header whose key derivation is cheap, excessive or invalid is refused before the derivation',
   async (t) => {
     const [slot] = (await makeHeader([passphrase])).slots as [Slot]
     const kdfs = [
@@ -149,7 +149,7 @@ t.test('a key file is one line that names its vault', async (t) => {
     t.throws(() => parseKeyFile(broken), { code: 'vault_locked' }, broken)
 })
 
-t.test('a keyring uses another key for each purpose, and loses its keys when wiped', async (t) => {
+t.test('a keyring has a different key for each purpose, and loses its keys when it is wiped', async (t) => {
   const keyring = createKeyring(primitives, createRandom(), count(1, 32))
   const nothing = new Uint8Array()
   const sealed = keyring.engine.wal.seal(count(0, 10), nothing)
@@ -163,5 +163,9 @@ t.test('a keyring uses another key for each purpose, and loses its keys when wip
   t.equal(toHex(keyring.openTenant(keys).data.open(record, nothing)), toHex(count(0, 4)))
   t.equal(keyring.openTenant(keyring.generateTenant()).data.open(record, nothing), undefined)
   keyring.wipe()
-  t.equal(keyring.engine.wal.open(sealed, nothing), undefined, 'a wiped vault key decrypts nothing')
+  t.equal(
+    keyring.engine.wal.open(sealed, nothing),
+    undefined,
+    'the key of a wiped vault cannot decrypt anything',
+  )
 })

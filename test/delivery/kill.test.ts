@@ -1,4 +1,4 @@
-/** Mail and events across kills of the program, between the commit and the delivery or later. */
+/** Mail and events when the program is killed, between their commit and their delivery or later. */
 import t, { type Test } from 'tap'
 import { createWorkplace, request, runCommand, startCommand, startProcess } from '../http/process.js'
 import { startReceiver } from './receiver.js'
@@ -9,7 +9,10 @@ const OF_ROUND = 8
 
 t.setTimeout(180_000)
 
-/** A vault, commands in it, and servers. `ask` sends requests such as `POST /tokens`. */
+/**
+ * Creates a vault, and returns functions that run commands and servers in it. `ask` sends requests such as `POST
+ * /tokens`.
+ */
 async function openPlace(t: Test) {
   const place = createWorkplace()
   t.teardown(() => place.remove())
@@ -40,7 +43,7 @@ async function openPlace(t: Test) {
   return { place, run, start }
 }
 
-/** Also starts a receiver of events of a type. */
+/** Also starts a receiver for events of one type. */
 async function openHooked(t: Test, event: string, ...words: string[]) {
   const receiver = await startReceiver()
   t.teardown(() => receiver.close())
@@ -52,12 +55,12 @@ async function openHooked(t: Test, event: string, ...words: string[]) {
 
 const ALLOWED = ['--allow-net', '127.0.0.1']
 
-t.test('an event whose server was killed is delivered after the restart, with its id', async (t) => {
+t.test('an event whose server was killed is delivered after the restart with the same id', async (t) => {
   const { receiver, run, start, ...first } = await openHooked(t, 'token.created', ...ALLOWED)
   let { server } = first
   const expected: string[] = []
   for (let round = 0; round < ROUNDS; round++) {
-    // While the receiver does not answer, each event is committed and none is delivered.
+    // The receiver does not answer. So each event is committed, and none is delivered.
     receiver.state.answer = () => {}
     const ids = Array.from({ length: OF_ROUND }, (_, at) => `token-${round}-${at}`)
     await Promise.all(ids.map((id) => server.ask('POST /tokens', { id, type: 'token', data: 'x' })))
@@ -71,7 +74,7 @@ t.test('an event whose server was killed is delivered after the restart, with it
   const ids = new Map<string, string>()
   for (const { body } of receiver.received) {
     const { id, data } = body.event
-    t.equal(ids.get(data.token.id) ?? id, id, 'a repeated event has the same id')
+    t.equal(ids.get(data.token.id) ?? id, id, 'a repeated event keeps its id')
     ids.set(data.token.id, id)
   }
   t.same([...ids.keys()].sort(), expected.sort(), 'no event is lost')
@@ -83,22 +86,29 @@ t.test('an event whose server was killed is delivered after the restart, with it
   t.equal(receiver.received.length, length, 'a delivered event is not sent again')
 })
 
-t.test('a server reports a host that is not allowed once, and a command sends once it is', async (t) => {
-  const { receiver, run, server } = await openHooked(t, 'token.created')
-  for (let count = 0; count < 3; count++) await server.ask('POST /tokens', { type: 'token', data: 'x' })
-  const { stderr } = await server.end('SIGTERM')
-  t.equal(stderr.match(/Webhook "hook": .*--allow-net/g)?.length, 1, stderr)
-  t.notMatch(stderr, receiver.url)
-  t.equal(receiver.received.length, 0)
-  const [id = ''] = (await run('webhook deliveries -o id')).split('\n')
-  await run(`webhook resend ${id} ${ALLOWED.join(' ')}`)
-  t.equal(receiver.received.length, 3, 'before it ends, with the others that waited for the host')
-  const shown = await run(`webhook deliveries ${id} -o table`)
-  t.match(shown, /^id: +[0-9a-f-]{36}\n/)
-  t.match(shown, /payload: +\{.*"type":"token\.created"/)
-})
+t.test(
+  'a server reports a host that is not allowed once, and a command sends the events once the host is allowed',
+  async (t) => {
+    const { receiver, run, server } = await openHooked(t, 'token.created')
+    for (let count = 0; count < 3; count++) await server.ask('POST /tokens', { type: 'token', data: 'x' })
+    const { stderr } = await server.end('SIGTERM')
+    t.equal(stderr.match(/Webhook "hook": .*--allow-net/g)?.length, 1, stderr)
+    t.notMatch(stderr, receiver.url)
+    t.equal(receiver.received.length, 0)
+    const [id = ''] = (await run('webhook deliveries -o id')).split('\n')
+    await run(`webhook resend ${id} ${ALLOWED.join(' ')}`)
+    t.equal(
+      receiver.received.length,
+      3,
+      'the command sends the event, and all others that waited for the host, before it ends',
+    )
+    const shown = await run(`webhook deliveries ${id} -o table`)
+    t.match(shown, /^id: +[0-9a-f-]{36}\n/)
+    t.match(shown, /payload: +\{.*"type":"token\.created"/)
+  },
+)
 
-t.test('a command that creates a webhook says if nothing will be sent to it', async (t) => {
+t.test('a command that creates a webhook warns if no event will be sent to it', async (t) => {
   const { place } = await openPlace(t)
   const create = (...words: string[]) => {
     const line = 'webhook create --address https://example.com:8443/events --event token.created'
@@ -116,7 +126,7 @@ t.test('a command that creates a webhook says if nothing will be sent to it', as
   t.notOk('destination' in JSON.parse(allowed.stdout))
 })
 
-t.test('the event of a read is sent at once, though a read is answered before it is synced', async (t) => {
+t.test('the event of a read is sent at once, although a read is answered before it is synced', async (t) => {
   const { receiver, run, server } = await openHooked(t, 'token.read', ...ALLOWED)
   await server.ask('POST /tokens', { id: 'token-1', type: 'token', data: 'x' })
   const beganMs = performance.now()
@@ -124,18 +134,21 @@ t.test('the event of a read is sent at once, though a read is answered before it
     await server.ask(`GET ${count % 2 === 0 ? '/tokens' : '/tokens/token-1'}`)
     await receiver.waitFor(count)
   }
-  t.ok(performance.now() - beganMs < 20_000, "no event waits for the server's check every 30 s")
+  t.ok(performance.now() - beganMs < 20_000, 'no event waits for the check that the server makes every 30 s')
   await server.end('SIGTERM')
   await run('token list')
   const [read] = JSON.parse(await run('webhook deliveries hook')).data
   t.match(
     read,
     { payload: { event: { type: 'token.read' } }, failure: /cannot be called/ },
-    'also by a command',
+    'a read by a command sends an event too',
   )
 })
 
-/** Also starts a mail server that does not greet while it is silent. Then each mail is committed and none is sent. */
+/**
+ * Also starts a mail server that sends no greeting while it is silent. During this time, each mail is committed and no
+ * mail is sent.
+ */
 async function openMailed(t: Test) {
   let greeted = () => {}
   const state = { isSilent: true, reached: Promise.resolve() }
@@ -157,27 +170,30 @@ async function openMailed(t: Test) {
   return { ...opened, mail, state, beSilent, recipients: () => mail.received.flatMap(({ to }) => to).sort() }
 }
 
-t.test('a server killed between commit and mail sends the mail after the restart, once', async (t) => {
-  const { mail, start, state, beSilent, recipients } = await openMailed(t)
-  const expected: string[] = []
-  for (let round = 0; round < ROUNDS; round++) {
-    beSilent()
-    const server = await start()
-    const emails = Array.from({ length: 5 }, (_, at) => `p${round}-${at}@example.com`)
-    await Promise.all(emails.map((email) => server.ask('POST /tenants/self/invitations', { email })))
-    await state.reached
-    await server.end('SIGKILL')
-    t.equal(mail.received.length, expected.length, 'no mail was sent yet')
-    state.isSilent = false
-    expected.push(...emails)
-    const next = await start()
-    await mail.waitFor(expected.length)
-    await next.end('SIGTERM')
-  }
-  t.same(recipients(), expected.sort(), 'each once')
-})
+t.test(
+  'if a server is killed between commit and mail, the mail is sent once after the restart',
+  async (t) => {
+    const { mail, start, state, beSilent, recipients } = await openMailed(t)
+    const expected: string[] = []
+    for (let round = 0; round < ROUNDS; round++) {
+      beSilent()
+      const server = await start()
+      const emails = Array.from({ length: 5 }, (_, at) => `p${round}-${at}@example.com`)
+      await Promise.all(emails.map((email) => server.ask('POST /tenants/self/invitations', { email })))
+      await state.reached
+      await server.end('SIGKILL')
+      t.equal(mail.received.length, expected.length, 'no mail was sent before the restart')
+      state.isSilent = false
+      expected.push(...emails)
+      const next = await start()
+      await mail.waitFor(expected.length)
+      await next.end('SIGTERM')
+    }
+    t.same(recipients(), expected.sort(), 'each once')
+  },
+)
 
-t.test('a command that is killed while it sends leaves the mail to the next command', async (t) => {
+t.test('if a command is killed while it sends mail, the next command sends the mail', async (t) => {
   const { place, run, state, recipients } = await openMailed(t)
   const { child, ended } = startCommand(place, ['invite', 'create', '--email', 'ada@example.com'])
   await state.reached
@@ -195,6 +211,9 @@ t.test('a server that stops does not wait for a silent mail server', async (t) =
   await state.reached
   const asked = performance.now()
   t.equal((await server.end('SIGTERM')).code, 0)
-  t.ok(performance.now() - asked < 5_000, 'although the time limit of a greeting is ten seconds')
+  t.ok(
+    performance.now() - asked < 5_000,
+    'the server stops early, although the time limit for a greeting is ten seconds',
+  )
   t.match(JSON.parse(await run('invite outbox')).data, [{ state: 'waiting' }])
 })

@@ -16,7 +16,7 @@ function defer<T>() {
   return { promise: new Promise<T>((done) => (resolve = done)), resolve: (value: T) => resolve(value) }
 }
 
-/** A vault whose mail goes to a mail server that answers as the test says. */
+/** Opens a vault whose mail goes to a fake mail server. The server answers as the test says. */
 async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery> => ({ outcome: 'sent' })) {
   const vault = await openTestVault()
   await setSetting(vault.app, 'mail.url', 'smtp://mail.example.com')
@@ -74,10 +74,10 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     faults,
     ask,
     resume,
-    /** The ms until each waiting mail of the first tenant is due. */
+    /** For each waiting mail of the first tenant, the ms until it is due. */
     waits,
     queue: () => queue,
-    /** Invites, and resolves after the first attempt to send the mail. */
+    /** Creates an invitation. Resolves after the first attempt to send its mail. */
     invite: async (email: string) => {
       const { id } = await ask('invite create', { email })
       await queue.settle()
@@ -85,13 +85,13 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     },
     mailOf: (id: string): Promise<OutboxLetter> => ask('invite outbox', { id }),
     mails: async (): Promise<OutboxMail[]> => (await ask('invite outbox', { size: 100 })).data,
-    /** Restarts the process, which loses its memory. */
+    /** Restarts the process, which then has lost its memory. */
     restart: async () => {
       queue = createQueue()
       await resume()
       await queue.settle()
     },
-    /** Advances the clock to the next due mail, and attempts to send it. */
+    /** Advances the clock until the next mail is due, and attempts to send that mail. */
     tick: async () => {
       const waitedMs = Math.min(...(await waits()))
       vault.clock.now += waitedMs
@@ -99,49 +99,60 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
       await queue.settle()
       return waitedMs
     },
-    /** In a shared store, the lease of a mail outlives the process that was sending it. */
+    /**
+     * In a shared store, lets the lease of a mail run out. The lease outlives the process that was sending the mail.
+     */
     outlast() {
       return vault.app.store.isShared ? this.tick() : undefined
     },
   }
 }
 
-t.test('a mail is sent after the commit with its link, and its secret is then removed', async (t) => {
-  const vault = await open(t)
-  vault.state.answer = async ({ text }) => {
-    t.match(text, /https:\/\/vault\.example\.com\/invitations\/accept\?token=[\w-]{43}\s/)
-    t.equal((await vault.mails()).length, 1, 'the vault has the mail while it is sent')
-    return { outcome: 'sent' }
-  }
-  await vault.resume()
-  const id = await vault.invite('ada@example.com')
-  const mail = await vault.mailOf(id)
-  t.match(mail, { state: 'sent', attempts: 1, server: 'mail.example.com:587', sent_at: String })
-  t.equal(mail.link, undefined)
-  t.match(vault.messages[0], {
-    id: `<${mail.id}@vault.example.com>`,
-    from: { name: 'Coffer', address: 'no-reply@vault.example.com' },
-    to: 'ada@example.com',
-    subject: 'You are invited to a Coffer tenant',
-    date: vault.clock.now,
-  })
-  t.same(await vault.waits(), [])
-})
+t.test(
+  'a mail is sent with its link after the commit, and then the secret of the link is removed',
+  async (t) => {
+    const vault = await open(t)
+    vault.state.answer = async ({ text }) => {
+      t.match(text, /https:\/\/vault\.example\.com\/invitations\/accept\?token=[\w-]{43}\s/)
+      t.equal((await vault.mails()).length, 1, 'the mail is in the vault while it is being sent')
+      return { outcome: 'sent' }
+    }
+    await vault.resume()
+    const id = await vault.invite('ada@example.com')
+    const mail = await vault.mailOf(id)
+    t.match(mail, { state: 'sent', attempts: 1, server: 'mail.example.com:587', sent_at: String })
+    t.equal(mail.link, undefined)
+    t.match(vault.messages[0], {
+      id: `<${mail.id}@vault.example.com>`,
+      from: { name: 'Coffer', address: 'no-reply@vault.example.com' },
+      to: 'ada@example.com',
+      subject: 'You are invited to a Coffer tenant',
+      date: vault.clock.now,
+    })
+    t.same(await vault.waits(), [])
+  },
+)
 
-t.test('an unreachable mail server is tried again after 30 s, 60 s, 120 s, once for all mail', async (t) => {
-  const vault = await open(t, () => DOWN)
-  await vault.resume()
-  const ids = [await vault.invite('a@x.org'), await vault.invite('b@x.org')]
-  const { opened } = vault.state
-  t.same([await vault.tick(), await vault.tick()], [30_000, 60_000])
-  t.equal(vault.state.opened - opened, 2, 'one connection for each attempt')
-  t.match(await vault.mailOf(ids[0]!), { state: 'waiting', attempts: 3, failure: 'it does not answer.' })
-  t.match(vault.notices.at(-1), /2 mails could not be handed to mail\.example\.com:587: it does not answer\./)
-  vault.state.answer = () => ({ outcome: 'sent' })
-  t.equal(await vault.tick(), 120_000)
-  t.same(vault.sent, ['a@x.org', 'b@x.org'], 'the oldest mail first')
-  t.equal((await vault.mailOf(ids[1]!)).failure, undefined)
-})
+t.test(
+  'an unreachable mail server is tried again after 30 s, 60 s and 120 s, once for all waiting mail',
+  async (t) => {
+    const vault = await open(t, () => DOWN)
+    await vault.resume()
+    const ids = [await vault.invite('a@x.org'), await vault.invite('b@x.org')]
+    const { opened } = vault.state
+    t.same([await vault.tick(), await vault.tick()], [30_000, 60_000])
+    t.equal(vault.state.opened - opened, 2, 'each attempt opens only one connection')
+    t.match(await vault.mailOf(ids[0]!), { state: 'waiting', attempts: 3, failure: 'it does not answer.' })
+    t.match(
+      vault.notices.at(-1),
+      /2 mails could not be handed to mail\.example\.com:587: it does not answer\./,
+    )
+    vault.state.answer = () => ({ outcome: 'sent' })
+    t.equal(await vault.tick(), 120_000)
+    t.same(vault.sent, ['a@x.org', 'b@x.org'], 'the oldest mail is sent first')
+    t.equal((await vault.mailOf(ids[1]!)).failure, undefined)
+  },
+)
 
 t.test('an address that must wait does not delay other addresses', async (t) => {
   const vault = await open(t, ({ to }) =>
@@ -153,18 +164,25 @@ t.test('an address that must wait does not delay other addresses', async (t) => 
   t.equal((await vault.waits()).length, 1)
 })
 
-t.test('a refused mail is not tried again, and sending again makes a new mail', async (t) => {
-  const vault = await open(t, () => ({ outcome: 'refused', reason: 'it refuses this mail (550).' }))
-  await vault.resume()
-  const id = await vault.invite('ada@example.com')
-  t.match(await vault.mailOf(id), { state: 'refused', failure: 'it refuses this mail (550).', link: String })
-  t.match(await vault.ask('invite get', { id }), { status: 'PENDING' }, 'the invitation is kept')
-  vault.state.answer = () => ({ outcome: 'sent' })
-  await vault.ask('invite resend', { id })
-  await vault.queue().settle()
-  t.match(await vault.mails(), [{ state: 'sent' }, { state: 'refused' }])
-  t.ok((await vault.mails()).every(({ link }) => link === undefined))
-})
+t.test(
+  'a refused mail is not tried again, and sending the invitation again creates a new mail',
+  async (t) => {
+    const vault = await open(t, () => ({ outcome: 'refused', reason: 'it refuses this mail (550).' }))
+    await vault.resume()
+    const id = await vault.invite('ada@example.com')
+    t.match(await vault.mailOf(id), {
+      state: 'refused',
+      failure: 'it refuses this mail (550).',
+      link: String,
+    })
+    t.match(await vault.ask('invite get', { id }), { status: 'PENDING' }, 'the invitation is kept')
+    vault.state.answer = () => ({ outcome: 'sent' })
+    await vault.ask('invite resend', { id })
+    await vault.queue().settle()
+    t.match(await vault.mails(), [{ state: 'sent' }, { state: 'refused' }])
+    t.ok((await vault.mails()).every(({ link }) => link === undefined))
+  },
+)
 
 t.test('a mail with an invalid link is not sent', async (t) => {
   const vault = await open(t, () => DOWN)
@@ -180,7 +198,7 @@ t.test('a mail with an invalid link is not sent', async (t) => {
   t.match(await vault.mails(), [{ state: 'sent' }, { state: 'dropped' }])
 })
 
-t.test('the result of a mail in progress is stored, even if its link became invalid', async (t) => {
+t.test('the result of a mail in progress is stored, even if its link has become invalid', async (t) => {
   for (const [delivery, state] of [
     [{ outcome: 'refused', reason: 'it refuses this mail (550).' }, 'dropped'],
     [{ outcome: 'sent' }, 'sent'],
@@ -213,7 +231,7 @@ t.test('attempts end when the link would expire before the next attempt', async 
   const mail = await vault.mailOf(id)
   t.equal(mail.state, 'refused')
   t.ok(vault.clock.now < Date.parse(mail.link_expires_at!))
-  t.ok(tries > 70 && tries < 90, `${tries} tries in 72 hours`)
+  t.ok(tries > 70 && tries < 90, `there were ${tries} attempts in 72 hours`)
 })
 
 t.test(
@@ -244,22 +262,25 @@ t.test('waiting mail stays in the outbox when the setting of the mail server is 
   t.match(await vault.mailOf(id), { state: 'outbox', link: String })
 })
 
-t.test('an internal error fails a command, and a server reports it and tries again', async (t) => {
-  const fail = () => {
-    throw new TypeError('a fault')
-  }
-  const vault = await open(t, fail)
-  await t.rejects(vault.invite('ada@example.com'), { message: 'a fault' })
-  await vault.queue().settle()
-  t.equal((await vault.mails())[0]?.state, 'waiting', 'the mail is still stored')
-  await vault.resume()
-  await vault.outlast()
-  await vault.queue().settle()
-  t.match(vault.faults, [{ message: 'a fault' }])
-  vault.state.answer = () => ({ outcome: 'sent' })
-  await vault.tick()
-  t.equal(vault.sent.length, 1)
-})
+t.test(
+  'after an internal error a command fails, and a server reports the error and tries again',
+  async (t) => {
+    const fail = () => {
+      throw new TypeError('a fault')
+    }
+    const vault = await open(t, fail)
+    await t.rejects(vault.invite('ada@example.com'), { message: 'a fault' })
+    await vault.queue().settle()
+    t.equal((await vault.mails())[0]?.state, 'waiting', 'the mail is still stored')
+    await vault.resume()
+    await vault.outlast()
+    await vault.queue().settle()
+    t.match(vault.faults, [{ message: 'a fault' }])
+    vault.state.answer = () => ({ outcome: 'sent' })
+    await vault.tick()
+    t.equal(vault.sent.length, 1)
+  },
+)
 
 t.test('a closed queue delivers no mail', async (t) => {
   const vault = await open(t)

@@ -1,4 +1,4 @@
-/** A server that receives and keeps webhooks, and answers as the test says. */
+/** A server that receives and keeps webhook events, and answers as the test says. */
 import { constants, verify } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
@@ -52,7 +52,7 @@ export async function startReceiver(answer: Answer = (response) => response.end(
   }
 }
 
-/** JSON with sorted keys, without white space. */
+/** Returns JSON with sorted keys and without white space. */
 export function sortedJson(value: unknown): string {
   const sort = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(sort)
@@ -63,7 +63,9 @@ export function sortedJson(value: unknown): string {
   return JSON.stringify(sort(value))
 }
 
-/** Verifies a signature as documented: base64 of RSA-PSS with SHA-256 over the JSON with sorted keys. */
+/**
+ * Verifies a signature as documented: the base64 of an RSA-PSS signature with SHA-256 over the JSON with sorted keys.
+ */
 export function isSigned({ headers, body }: Received, publicKey: string, prefix = 'svc'): boolean {
   const key = { key: publicKey, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 }
   const signature = Buffer.from(String(headers[`${prefix}-signature`]), 'base64')

@@ -1,4 +1,4 @@
-/** A real mail server for tests. It keeps mail and refuses the commands that the test selects. */
+/** A real mail server for tests. It keeps the mail that it receives, and refuses the commands that the test selects. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
@@ -14,12 +14,12 @@ export interface Received {
 }
 
 export interface MailServerSettings {
-  /** TLS from the first byte. Otherwise STARTTLS is offered, unless `isPlain`. */
+  /** If true, the server speaks TLS from the first byte. Otherwise it offers STARTTLS, unless `isPlain` is true. */
   secure?: boolean
   isPlain?: boolean
-  /** The accounts that may send. Default: everybody. */
+  /** The account that may send. By default everybody may send. */
   user?: { name: string; password: string }
-  /** Called for each connection. The greeting waits for its promise. */
+  /** Called for each connection. The server sends its greeting when the promise resolves. */
   greet?(): Promise<void>
   /** The code with which a recipient is refused, or undefined to accept it. */
   refuse?(recipient: string): number | undefined
@@ -71,16 +71,16 @@ export async function startMailServer(settings: MailServerSettings = {}) {
     },
   }
   const server = new SMTPServer(options)
-  // Some tests close the client during a command.
+  // Some tests close the client in the middle of a command.
   server.on('error', () => {})
   server.listen(0, 'localhost')
   await once(server.server, 'listening')
   return {
     port: (server.server.address() as AddressInfo).port,
     received,
-    /** Passwords of every login attempt. */
+    /** The password of each login attempt. */
     passwords,
-    /** The number of connections until now. */
+    /** Returns the number of connections so far. */
     connections: () => connections,
     waitFor: async (count: number) => {
       while (received.length < count)
@@ -92,14 +92,14 @@ export async function startMailServer(settings: MailServerSettings = {}) {
   }
 }
 
-/** A header of a message, unfolded. */
+/** Returns a header of a message, with its folded lines joined. */
 export function headerOf({ text }: Received, name: string): string | undefined {
   const head = text.slice(0, text.indexOf('\r\n\r\n')).replaceAll(/\r\n[ \t]+/g, ' ')
   const line = head.split('\r\n').find((each) => each.toLowerCase().startsWith(`${name.toLowerCase()}: `))
   return line?.slice(name.length + 2)
 }
 
-/** The decoded text of a quoted-printable body, or another body unchanged. */
+/** Returns the decoded text of a quoted-printable body. Returns any other body unchanged. */
 export function decodeBody({ text }: Received): string {
   return Buffer.from(
     text

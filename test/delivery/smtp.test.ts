@@ -56,7 +56,7 @@ for (const [name, scheme, secure] of [
       isSecure: true,
     })
     t.same(second?.to, ['eve@example.com'])
-    t.equal(server.connections(), 1, 'over one connection')
+    t.equal(server.connections(), 1, 'all mail is sent over one connection')
     const headers = { 'Message-ID': MESSAGE.id, Subject: MESSAGE.subject, To: MESSAGE.to, ...HEADERS }
     for (const [name, value] of Object.entries(headers)) t.equal(headerOf(mail!, name), value)
     t.match(mail!.text, /Content-Type: text\/plain[\s\S]*Content-Type: text\/html/)
@@ -73,36 +73,39 @@ t.test('a server without a trusted certificate gets no mail and no password', as
 
 t.test('without TLS no password leaves this machine', async (t) => {
   const server = await start(t, { isPlain: true, user: USER })
-  // This name does not show that it is the same machine.
+  // The form of this address hides that it is the same machine.
   const url = `smtp://${USER.name}:${USER.password}@[::ffff:127.0.0.1]:${server.port}`
   const delivery = await open(t, url).send(MESSAGE)
   t.match(delivery, { outcome: 'unreachable' })
   t.same([server.passwords, server.received], [[], []])
 })
 
-t.test('failures are reported without address and password, and as temporary or permanent', async (t) => {
-  const refused = { 'gone@example.com': 550, 'later@example.com': 450 } as Record<string, number>
-  const server = await start(t, { user: USER, refuse: (address) => refused[address] })
-  const mailer = open(t, urlOf(server))
-  const outcomes = [
-    await mailer.send({ ...MESSAGE, to: 'gone@example.com' }),
-    await mailer.send({ ...MESSAGE, to: 'later@example.com' }),
-    await open(t, urlOf(server, 'smtp', 'Wr0ng-pass')).send(MESSAGE),
-    await open(t, 'smtp://localhost:1').send(MESSAGE),
-    await open(t, 'smtp://nowhere.invalid').send(MESSAGE),
-    await open(t, urlOf(server, 'smtps')).send(MESSAGE),
-  ]
-  t.match(outcomes, [
-    { outcome: 'refused', reason: 'it refuses this mail (550).' },
-    { outcome: 'postponed', reason: 'it does not accept this mail now (450).' },
-    { outcome: 'unreachable', reason: 'it does not accept the user and password of mail.url.' },
-    { outcome: 'unreachable', reason: 'it cannot be reached (ESOCKET).' },
-    ...[{ outcome: 'unreachable' }, { outcome: 'unreachable' }],
-  ])
-  t.notMatch(JSON.stringify(outcomes), /-pass|example|nowhere/i)
-  t.same(server.received, [])
-  t.same(await mailer.send(MESSAGE), { outcome: 'sent' }, 'the next mail is sent')
-})
+t.test(
+  'failures are reported without address and password, and are marked as temporary or permanent',
+  async (t) => {
+    const refused = { 'gone@example.com': 550, 'later@example.com': 450 } as Record<string, number>
+    const server = await start(t, { user: USER, refuse: (address) => refused[address] })
+    const mailer = open(t, urlOf(server))
+    const outcomes = [
+      await mailer.send({ ...MESSAGE, to: 'gone@example.com' }),
+      await mailer.send({ ...MESSAGE, to: 'later@example.com' }),
+      await open(t, urlOf(server, 'smtp', 'Wr0ng-pass')).send(MESSAGE),
+      await open(t, 'smtp://localhost:1').send(MESSAGE),
+      await open(t, 'smtp://nowhere.invalid').send(MESSAGE),
+      await open(t, urlOf(server, 'smtps')).send(MESSAGE),
+    ]
+    t.match(outcomes, [
+      { outcome: 'refused', reason: 'it refuses this mail (550).' },
+      { outcome: 'postponed', reason: 'it does not accept this mail now (450).' },
+      { outcome: 'unreachable', reason: 'it does not accept the user and password of mail.url.' },
+      { outcome: 'unreachable', reason: 'it cannot be reached (ESOCKET).' },
+      ...[{ outcome: 'unreachable' }, { outcome: 'unreachable' }],
+    ])
+    t.notMatch(JSON.stringify(outcomes), /-pass|example|nowhere/i)
+    t.same(server.received, [])
+    t.same(await mailer.send(MESSAGE), { outcome: 'sent' }, 'the next mail is sent')
+  },
+)
 
 t.test('an address reaches only the mailbox that it names', async (t) => {
   const { port, lines } = await startRecorder(t)
@@ -117,7 +120,7 @@ t.test('an address reaches only the mailbox that it names', async (t) => {
   )
 })
 
-/** Accepts every command, and keeps the commands unchanged. */
+/** Starts a server that accepts every command and keeps the commands unchanged. */
 async function startRecorder(t: Test): Promise<{ port: number; lines: string[] }> {
   const lines: string[] = []
   const server = createServer((socket) => {
@@ -137,7 +140,7 @@ async function startRecorder(t: Test): Promise<{ port: number; lines: string[] }
   return { port: (server.address() as AddressInfo).port, lines }
 }
 
-t.test('any name of a sender stays one header', async (t) => {
+t.test('whatever the name of a sender contains, it stays a single header', async (t) => {
   const server = await start(t, {})
   const from = { name: 'Größe, "Co" <eve@evil.example>', address: 'no-reply@example.com' }
   await open(t, `smtp://localhost:${server.port}`).send({ ...MESSAGE, from })

@@ -1,4 +1,6 @@
-/** Events that wait for a webhook: stored together, not read while they wait, and bounded. */
+/**
+ * Events that wait for a webhook. They are stored together, are not read while they wait, and their number is limited.
+ */
 import t, { type Test } from 'tap'
 import type { DeliveryRecord } from '../../src/domain/records/records.js'
 import { MAX_WAITING } from '../../src/operations/webhook/waiting.js'
@@ -11,11 +13,11 @@ const BLOCKED = 'https://not-allowed.example.com/events'
 const TOKENS = 100
 const EVENTS = ['token.read', 'token.created']
 const MINUTE_MS = 60_000
-/** As many attempts must fail in a row. */
+/** A destination counts as failing after this many failed attempts in a row. */
 const FAILING_AFTER = 100
 const AT_ONCE = 16
 
-/** A server's vault, which may call this machine, and whose clock goes on when the test says so. */
+/** Opens a vault as a server does. It may call this machine, and its clock advances when the test says so. */
 async function open(t: Test, answer?: Answer) {
   const receiver = await startReceiver(answer)
   const vault = await openTestVault()
@@ -54,7 +56,7 @@ async function open(t: Test, answer?: Answer) {
     list: () => ask('token list', { size: TOKENS }),
     totalOf: async (input = {}) =>
       (await ask('webhook deliveries', { size: 1, ...input })).pagination.total_items!,
-    /** Lets time pass, as it does for a server. */
+    /** Lets time pass, and does the work that a server does meanwhile. */
     pass: async (ms: number) => {
       clock.now += ms
       await settle()
@@ -73,50 +75,57 @@ t.test('one request stores its events once, whatever the number of webhooks', as
   const data = (await Promise.all(pages)).flatMap((page) => page.data)
   t.equal(new Set(data.map(({ id }) => id)).size, 5 * TOKENS)
   const eventIds = data.map(({ payload }) => (payload as { event: { id: string } }).event.id)
-  t.equal(new Set(eventIds).size, TOKENS, 'an event has one id for all webhooks')
+  t.equal(new Set(eventIds).size, TOKENS, 'an event has the same id for all webhooks')
   const one = data[0]!
-  t.strictSame((await ask('webhook deliveries', { id: one.id })).data, [one], 'one is found by its id')
+  t.strictSame((await ask('webhook deliveries', { id: one.id })).data, [one], 'a delivery is found by its id')
 })
 
-t.test('50,000 deliveries to hosts that are not allowed are neither read nor written', async (t) => {
-  const vault = await open(t)
-  const { app, ask, list, addTokens, subscribe, notices, pass, rows } = vault
-  await addTokens()
-  const names = ['a', 'b', 'c', 'd', 'e']
-  const ids: string[] = []
-  for (const name of names) ids.push((await subscribe(BLOCKED, name)).id)
-  const [id = ''] = ids
-  const lists = MAX_WAITING / TOKENS
-  for (let count = 0; count < lists; count++) await list()
-  await app.deliveries.settle()
-  t.strictSame([await rows('waiting_batch'), await rows('delivery')], [lists * names.length, 0])
-  t.match(await ask('webhook get', { id }), {
-    status: 'enabled',
-    destination: { state: 'blocked', since: String, failure: /cannot be called/ },
-  })
-  t.equal(notices.length, names.length)
-  const counter = () => app.store.changeCounter(['webhook', 'delivery', 'waiting_batch', 'event_batch'])
-  const [before, opened] = [counter(), watchOpened(app)]
-  const looks = 20
-  for (let count = 0; count < looks; count++) await pass(10 * MINUTE_MS)
-  t.strictSame(opened.deliveries, [])
-  // One of each webhook to try, and one to know what older batches are left. PostgreSQL may run a unit of work again.
-  const most = looks * (names.length + 1) * 3
-  t.ok(opened.batches.length <= most, `${opened.batches.length} of at most ${most} batches are read`)
-  if (before !== undefined) t.equal(counter(), before, 'and nothing is written')
-  t.equal(notices.length, names.length, 'the operator is told once of each')
-  opened.batches.splice(0)
-  await ask('token get', { id: 'token-1' })
-  await ask('token create', { id: 'another', type: 'token', data: 'x' })
-  await app.deliveries.settle()
-  t.strictSame(opened, { deliveries: [], batches: [] }, 'a request reads none of them')
-  const { data, pagination } = await ask('webhook deliveries', { id, state: 'waiting', size: 100 })
-  t.equal(pagination.total_items, MAX_WAITING + 2)
-  for (const { state, attempts, failure } of data)
-    t.match({ state, attempts, failure }, { state: 'waiting', attempts: 0, failure: /cannot be called/ })
-})
+t.test(
+  '50,000 deliveries to hosts that are not allowed are neither read nor written while they wait',
+  async (t) => {
+    const vault = await open(t)
+    const { app, ask, list, addTokens, subscribe, notices, pass, rows } = vault
+    await addTokens()
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const ids: string[] = []
+    for (const name of names) ids.push((await subscribe(BLOCKED, name)).id)
+    const [id = ''] = ids
+    const lists = MAX_WAITING / TOKENS
+    for (let count = 0; count < lists; count++) await list()
+    await app.deliveries.settle()
+    t.strictSame([await rows('waiting_batch'), await rows('delivery')], [lists * names.length, 0])
+    t.match(await ask('webhook get', { id }), {
+      status: 'enabled',
+      destination: { state: 'blocked', since: String, failure: /cannot be called/ },
+    })
+    t.equal(notices.length, names.length)
+    const counter = () => app.store.changeCounter(['webhook', 'delivery', 'waiting_batch', 'event_batch'])
+    const [before, opened] = [counter(), watchOpened(app)]
+    const looks = 20
+    for (let count = 0; count < looks; count++) await pass(10 * MINUTE_MS)
+    t.strictSame(opened.deliveries, [])
+    // Each look may read one batch for each webhook, and one more to find out which older batches are left. The factor of
+    // 3 allows for units of work that PostgreSQL runs again.
+    const most = looks * (names.length + 1) * 3
+    t.ok(
+      opened.batches.length <= most,
+      `${opened.batches.length} batches were read, and at most ${most} are allowed`,
+    )
+    if (before !== undefined) t.equal(counter(), before, 'nothing is written')
+    t.equal(notices.length, names.length, 'the operator is told once about each webhook')
+    opened.batches.splice(0)
+    await ask('token get', { id: 'token-1' })
+    await ask('token create', { id: 'another', type: 'token', data: 'x' })
+    await app.deliveries.settle()
+    t.strictSame(opened, { deliveries: [], batches: [] }, 'a request reads none of the waiting deliveries')
+    const { data, pagination } = await ask('webhook deliveries', { id, state: 'waiting', size: 100 })
+    t.equal(pagination.total_items, MAX_WAITING + 2)
+    for (const { state, attempts, failure } of data)
+      t.match({ state, attempts, failure }, { state: 'waiting', attempts: 0, failure: /cannot be called/ })
+  },
+)
 
-/** Notes the ids of records of two kinds that units of work open by a search, from here on. */
+/** From now on, records the ids of the deliveries and batches that units of work open through a search. */
 function watchOpened({ store }: Awaited<ReturnType<typeof openTestVault>>['app']) {
   const opened = { deliveries: [] as string[], batches: [] as string[] }
   for (const name of ['read', 'write'] as const) {
@@ -143,31 +152,34 @@ function watchOpened({ store }: Awaited<ReturnType<typeof openTestVault>>['app']
   return opened
 }
 
-t.test('once the address may be called, all that waited is sent, the oldest first', async (t) => {
-  const { app, ask, list, addTokens, clock, subscribe, receiver, totalOf } = await open(t)
-  await addTokens(1)
-  const hook = await subscribe(BLOCKED)
-  const lists = 40
-  for (let count = 0; count < lists; count++) {
-    clock.now++
-    await list()
-  }
-  await app.deliveries.settle()
-  t.equal(receiver.received.length, 0)
-  await ask('webhook update', { id: hook.id, name: 'hook', url: receiver.url, events: EVENTS })
-  await receiver.waitFor(lists)
-  await app.deliveries.settle()
-  const times = receiver.received.map(({ body }) => Date.parse(body.event.timestamp as string))
-  t.equal(new Set(times).size, lists)
-  const first = Math.min(...times)
-  // 16 are under way at the same time, in any order.
-  for (const [at, time] of times.entries())
-    t.ok(time - first < at + AT_ONCE, `number ${at} is one of the oldest`)
-  t.equal(await totalOf({ state: 'sent' }), lists)
-  t.equal((await ask('webhook get', { id: hook.id })).destination, undefined)
-})
+t.test(
+  'once the address may be called, everything that waited is sent, with the oldest events first',
+  async (t) => {
+    const { app, ask, list, addTokens, clock, subscribe, receiver, totalOf } = await open(t)
+    await addTokens(1)
+    const hook = await subscribe(BLOCKED)
+    const lists = 40
+    for (let count = 0; count < lists; count++) {
+      clock.now++
+      await list()
+    }
+    await app.deliveries.settle()
+    t.equal(receiver.received.length, 0)
+    await ask('webhook update', { id: hook.id, name: 'hook', url: receiver.url, events: EVENTS })
+    await receiver.waitFor(lists)
+    await app.deliveries.settle()
+    const times = receiver.received.map(({ body }) => Date.parse(body.event.timestamp as string))
+    t.equal(new Set(times).size, lists)
+    const first = Math.min(...times)
+    // 16 deliveries are in progress at the same time, and they may arrive in any order.
+    for (const [at, time] of times.entries())
+      t.ok(time - first < at + AT_ONCE, `delivery ${at} is one of the oldest`)
+    t.equal(await totalOf({ state: 'sent' }), lists)
+    t.equal((await ask('webhook get', { id: hook.id })).destination, undefined)
+  },
+)
 
-t.test('beyond the limit the oldest events are dropped, and reported', async (t) => {
+t.test('beyond the limit, the oldest events are dropped and reported', async (t) => {
   const { app, ask, list, addTokens, subscribe, notices, totalOf, settle } = await open(t)
   await addTokens()
   const { id } = await subscribe(BLOCKED)
@@ -177,7 +189,11 @@ t.test('beyond the limit the oldest events are dropped, and reported', async (t)
   const waiting = await totalOf({ id })
   const { dropped } = await ask('webhook get', { id })
   t.ok(waiting >= MAX_WAITING && waiting <= MAX_WAITING * 1.1, `${waiting} wait`)
-  t.equal(waiting + (dropped?.count ?? 0), lists * TOKENS, 'each is listed or counted')
+  t.equal(
+    waiting + (dropped?.count ?? 0),
+    lists * TOKENS,
+    'each event is either listed as waiting or counted as dropped',
+  )
   t.match((await ask('webhook list')).data, [{ dropped }])
   t.match(notices.at(-1), /Webhook "hook": .*dropped.*coffer webhook get/)
   const { data } = await ask('log list', { entity_type: 'webhook', size: 100 })
@@ -188,15 +204,15 @@ t.test('beyond the limit the oldest events are dropped, and reported', async (t)
   )
   const page = Math.ceil(waiting / 100)
   const [oldest] = (await ask('webhook deliveries', { id, page, size: 100 })).data.slice(-1)
-  t.ok(oldest, 'the last page has the oldest one that is left')
+  t.ok(oldest, 'the last page has the oldest event that is left')
   const others = notices.length
   await settle()
-  t.equal((await ask('webhook get', { id })).dropped?.count, dropped?.count, 'no more than that')
+  t.equal((await ask('webhook get', { id })).dropped?.count, dropped?.count, 'no further events were dropped')
   t.equal(notices.length, others)
 })
 
 t.test(
-  'after many failures in a row, new events are tried one at a time until one is received',
+  'after many failures in a row, events are tried one at a time until one of them is received',
   async (t) => {
     const vault = await open(t, (response) => response.writeHead(500).end())
     const { app, ask, list, addTokens, subscribe, receiver, notices, pass, totalOf } = vault
@@ -217,10 +233,14 @@ t.test(
     }
     t.match((await untried())[0], { state: 'waiting', failure: /500/, due_at: String })
     await pass(500)
-    t.equal(receiver.received.length, tried, 'nothing is due')
+    t.equal(receiver.received.length, tried, 'no delivery is due yet')
     receiver.state.answer = (response) => response.end()
     await pass(30_000)
-    t.equal(await totalOf({ id, state: 'sent' }), 4 * TOKENS, 'the others follow the first that was received')
+    t.equal(
+      await totalOf({ id, state: 'sent' }),
+      4 * TOKENS,
+      'the other events follow the first event that was received',
+    )
     t.equal((await ask('webhook get', { id })).destination, undefined)
   },
 )
@@ -249,27 +269,30 @@ t.test('the number of deliveries that wait for a retry is limited too', async (t
   t.match(notices.at(-1), /the oldest 30 were dropped/)
 })
 
-t.test('what waits when a webhook is disabled is dropped, and can be sent again by its id', async (t) => {
-  const { app, ask, list, addTokens, subscribe, receiver, totalOf } = await open(t)
-  await addTokens(3)
-  const hook = await subscribe(BLOCKED)
-  await list()
-  await app.deliveries.settle()
-  const body = { id: hook.id, name: 'hook', url: receiver.url, events: EVENTS }
-  await ask('webhook update', { ...body, status: 'disabled' })
-  await app.deliveries.settle()
-  t.equal(await totalOf({ state: 'dropped' }), 3)
-  await ask('webhook update', body)
-  await app.deliveries.settle()
-  t.equal(receiver.received.length, 0)
-  const [{ id } = { id: '' }] = (await ask('webhook deliveries', { state: 'dropped' })).data
-  await ask('webhook resend', { id })
-  await receiver.waitFor(1)
-  await app.deliveries.settle()
-  t.match((await ask('webhook deliveries', { id })).data, [{ id, state: 'sent' }])
-})
+t.test(
+  'events that wait when a webhook is disabled are dropped, and can be sent again by their ids',
+  async (t) => {
+    const { app, ask, list, addTokens, subscribe, receiver, totalOf } = await open(t)
+    await addTokens(3)
+    const hook = await subscribe(BLOCKED)
+    await list()
+    await app.deliveries.settle()
+    const body = { id: hook.id, name: 'hook', url: receiver.url, events: EVENTS }
+    await ask('webhook update', { ...body, status: 'disabled' })
+    await app.deliveries.settle()
+    t.equal(await totalOf({ state: 'dropped' }), 3)
+    await ask('webhook update', body)
+    await app.deliveries.settle()
+    t.equal(receiver.received.length, 0)
+    const [{ id } = { id: '' }] = (await ask('webhook deliveries', { state: 'dropped' })).data
+    await ask('webhook resend', { id })
+    await receiver.waitFor(1)
+    await app.deliveries.settle()
+    t.match((await ask('webhook deliveries', { id })).data, [{ id, state: 'sent' }])
+  },
+)
 
-t.test('deliveries of older versions are sent', async (t) => {
+t.test('deliveries that an older version stored are sent', async (t) => {
   const { app, ask, subscribe, receiver, number, clock, totalOf, settle } = await open(t)
   const hook = await subscribe(receiver.url)
   const created_at = new Date(clock.now).toISOString()
@@ -291,7 +314,7 @@ t.test('deliveries of older versions are sent', async (t) => {
   t.equal(await totalOf({ state: 'sent' }), 2)
 })
 
-t.test('what is left of batches that were taken is removed, and nothing else', async (t) => {
+t.test('the rest of a batch that was already taken is removed, and nothing else', async (t) => {
   const { app, list, addTokens, subscribe, receiver, rows, pass, totalOf } = await open(t)
   await addTokens(3)
   await subscribe(receiver.url, 'received')
@@ -304,6 +327,10 @@ t.test('what is left of batches that were taken is removed, and nothing else', a
   await subscribe(BLOCKED, 'blocked')
   await list()
   await pass(10 * MINUTE_MS)
-  t.strictSame([await rows('event_batch'), await rows('waiting_batch')], [1, 1], 'one webhook still waits')
+  t.strictSame(
+    [await rows('event_batch'), await rows('waiting_batch')],
+    [1, 1],
+    'one webhook still waits for the events',
+  )
   t.equal(await totalOf({ state: 'waiting' }), 3)
 })

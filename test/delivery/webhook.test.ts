@@ -1,11 +1,11 @@
-/** Webhooks: their events, signatures and repetitions, and what they must not contain. */
+/** Webhooks: their events, signatures and retries, and the data that they must not contain. */
 import t, { type Test } from 'tap'
 import { type Coffer, openTestVault, startServer } from '../../src/index.js'
 import { findLeaks } from '../support/leak.js'
 import { type Answer, isSigned, sortedJson, startReceiver } from './receiver.js'
 
 t.setTimeout(180_000)
-// These tests mostly wait.
+// These tests spend most of their time waiting, so they run in parallel.
 t.jobs = 3
 
 const SECRETS = {
@@ -16,10 +16,10 @@ const SECRETS = {
 }
 const PAUSES_S = [1, 4, 16, 64, 256, 1024, 2400, 2400, 2400]
 const NOW = '2030-01-15T12:00:00.000+00:00'
-/** A busy machine takes long. What is waited for ends the wait. */
+/** A busy machine may need this long. The wait ends as soon as the expected event arrives. */
 const LONG = '1m'
 
-/** A vault with a clock that stands still, and webhooks that can reach this machine. */
+/** Opens a vault with a clock that stands still. Its webhooks may call this machine. */
 async function open(t: Test, events: readonly string[], answer?: Answer) {
   const receiver = await startReceiver(answer)
   const vault = await openTestVault({ allowNet: ['127.0.0.1'] })
@@ -52,7 +52,10 @@ t.test('an event is signed as documented and describes what happened', async (t)
   const [delivery] = await vault.control.webhooks({ timeout: LONG })
   const [sent] = receiver.received
   t.ok(isSigned(sent!, key))
-  t.notOk(isSigned({ ...sent!, body: { ...sent!.body, more: 1 } }, key), 'the signature fits no other body')
+  t.notOk(
+    isSigned({ ...sent!, body: { ...sent!.body, more: 1 } }, key),
+    'the signature does not match another body',
+  )
   t.match(sent!.headers, { 'content-type': 'application/json', 'svc-signature-version': 'v1' })
   t.match(sent!.body, {
     delivered_at: NOW,
@@ -68,10 +71,10 @@ t.test('an event is signed as documented and describes what happened', async (t)
     },
   })
   t.match(delivery, { state: 'sent', attempts: 1, status: 200, answer: 'thanks', payload: sent!.body })
-  t.equal(sent!.text, sortedJson(sent!.body), 'there is no white space')
+  t.equal(sent!.text, sortedJson(sent!.body), 'the JSON has no white space')
 })
 
-t.test('all events have the documented content and no secret', async (t) => {
+t.test('all events have the documented content and contain no secret', async (t) => {
   const code = `module.exports = async ({ args }) => { if (args.fail) throw new Error(args.card + '${SECRETS.code}'); return { raw: 1 } }`
   const { vault, receiver, body, hook } = await open(t, ['token.created'])
   const { keys } = vault
@@ -204,45 +207,48 @@ t.test('the expiry of an old key after its grace time sends an event', async (t)
   })
 })
 
-t.test('attempts follow the clock with growing pauses, and the last one disables the webhook', async (t) => {
-  const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], failing)
-  await createCard(vault)
-  await vault.control.webhooks({ timeout: LONG })
-  let now = Date.parse(NOW)
-  for (const [at, seconds] of PAUSES_S.entries()) {
-    t.equal(receiver.received.length, at + 1)
-    now += seconds * 1000
-    await vault.control.clock.set({ mode: 'frozen', at: new Date(now - 1).toISOString() })
-    t.equal(receiver.received.length, at + 1, 'not before')
-    t.match(await deliveries(), [{ state: 'waiting', attempts: at + 1, status: 500, answer: 'not now' }])
-    await vault.control.clock.advance({ by: '1ms' })
-  }
-  t.equal(receiver.received.length, 10)
-  t.equal(new Set(receiver.received.map(({ body }) => body.event.id)).size, 1, 'the event keeps its id')
-  t.equal(new Set(receiver.received.map(({ body }) => body.delivered_at)).size, 10)
-  t.match(await deliveries(), [{ state: 'failed', attempts: 10, failure: /500/ }])
-  t.match(await vault.ask('webhook get', { id: hook.id }), { status: 'disabled' })
-  const { data: mails } = (await vault.ask('invite outbox')) as { data: { id: string }[] }
-  t.match(mails, [{ to: 'ada@example.com', state: 'outbox', subject: 'A Coffer webhook is disabled' }])
-  t.match(await vault.ask('invite outbox', { id: mails[0]!.id }), {
-    text: /webhook "hook"[\s\S]*coffer webhook/,
-  })
-  await createCard(vault, 'meanwhile')
-  await t.rejects(vault.ask('webhook resend', { id: (await deliveries())[0]!.id }), { code: 'conflict' })
-  await vault.ask('webhook update', { id: hook.id, ...body })
-  receiver.state.answer = (response) => void response.end()
-  await createCard(vault, 'afterwards')
-  await vault.control.webhooks({ timeout: LONG, state: 'sent' })
-  t.equal((await deliveries()).length, 2, 'events of a disabled webhook are not sent')
-  const failed = (await deliveries()).find(({ state }) => state === 'failed')!
-  t.match(await vault.ask('webhook resend', { id: failed.id }), { state: 'waiting', attempts: 0 })
-  await vault.control.webhooks({ timeout: LONG, state: 'sent', count: 2 })
-  t.equal(
-    receiver.received.at(-1)!.body.event.id,
-    receiver.received[0]!.body.event.id,
-    'sent again with its id',
-  )
-})
+t.test(
+  'attempts follow the clock with growing pauses, and after the last attempt the webhook is disabled',
+  async (t) => {
+    const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], failing)
+    await createCard(vault)
+    await vault.control.webhooks({ timeout: LONG })
+    let now = Date.parse(NOW)
+    for (const [at, seconds] of PAUSES_S.entries()) {
+      t.equal(receiver.received.length, at + 1)
+      now += seconds * 1000
+      await vault.control.clock.set({ mode: 'frozen', at: new Date(now - 1).toISOString() })
+      t.equal(receiver.received.length, at + 1, 'not before')
+      t.match(await deliveries(), [{ state: 'waiting', attempts: at + 1, status: 500, answer: 'not now' }])
+      await vault.control.clock.advance({ by: '1ms' })
+    }
+    t.equal(receiver.received.length, 10)
+    t.equal(new Set(receiver.received.map(({ body }) => body.event.id)).size, 1, 'the event keeps its id')
+    t.equal(new Set(receiver.received.map(({ body }) => body.delivered_at)).size, 10)
+    t.match(await deliveries(), [{ state: 'failed', attempts: 10, failure: /500/ }])
+    t.match(await vault.ask('webhook get', { id: hook.id }), { status: 'disabled' })
+    const { data: mails } = (await vault.ask('invite outbox')) as { data: { id: string }[] }
+    t.match(mails, [{ to: 'ada@example.com', state: 'outbox', subject: 'A Coffer webhook is disabled' }])
+    t.match(await vault.ask('invite outbox', { id: mails[0]!.id }), {
+      text: /webhook "hook"[\s\S]*coffer webhook/,
+    })
+    await createCard(vault, 'meanwhile')
+    await t.rejects(vault.ask('webhook resend', { id: (await deliveries())[0]!.id }), { code: 'conflict' })
+    await vault.ask('webhook update', { id: hook.id, ...body })
+    receiver.state.answer = (response) => void response.end()
+    await createCard(vault, 'afterwards')
+    await vault.control.webhooks({ timeout: LONG, state: 'sent' })
+    t.equal((await deliveries()).length, 2, 'events are not sent to a disabled webhook')
+    const failed = (await deliveries()).find(({ state }) => state === 'failed')!
+    t.match(await vault.ask('webhook resend', { id: failed.id }), { state: 'waiting', attempts: 0 })
+    await vault.control.webhooks({ timeout: LONG, state: 'sent', count: 2 })
+    t.equal(
+      receiver.received.at(-1)!.body.event.id,
+      receiver.received[0]!.body.event.id,
+      'the event is sent again with the same id',
+    )
+  },
+)
 
 t.test('events that wait when a webhook is disabled are not sent after it is enabled again', async (t) => {
   const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], failing)
@@ -263,7 +269,10 @@ t.test('a silent server times out after 10 s and delays no other event', async (
   await receiver.waitFor(1)
   await createCard(vault, 'two')
   await receiver.waitFor(2)
-  t.ok(performance.now() - began < 5_000, 'the second event is sent while the first waits for its answer')
+  t.ok(
+    performance.now() - began < 5_000,
+    'the second event is sent while the first event waits for its answer',
+  )
   await vault.control.webhooks({ timeout: LONG, count: 2 })
   t.match(await deliveries(), [{ failure: 'There was no answer within 10 s.' }, { failure: String }])
   t.ok(performance.now() - began > 9_900)
@@ -287,7 +296,7 @@ t.test('a redirect is not followed, and a missing answer is a failure', async (t
   t.notOk('status' in delivery!)
 })
 
-t.test('nothing is sent to a host that is not allowed or to the server itself', async (t) => {
+t.test('nothing is sent to a host that is not allowed, or to the server itself', async (t) => {
   const receiver = await startReceiver()
   const server = await startServer({ allowNet: ['localhost'] })
   t.teardown(async () => {
@@ -305,7 +314,7 @@ t.test('nothing is sent to a host that is not allowed or to the server itself', 
   const found = await server.control.webhooks({ timeout: LONG, count: 3 })
   t.equal(found.length, 3)
   for (const { state, attempts, failure } of found) {
-    t.strictSame([state, attempts], ['waiting', 0], 'it does not count as an attempt')
+    t.strictSame([state, attempts], ['waiting', 0], 'this does not count as an attempt')
     t.match(
       failure,
       /cannot be called: (the host \S+ is not on the list of --allow-net|it is this server itself)/,
@@ -339,7 +348,7 @@ t.test('deliveries are kept for 24 hours', async (t) => {
 t.test('a fork sends its own events, signed with the key of its server', async (t) => {
   const { vault, receiver } = await open(t, ['token.created'])
   const fork = await vault.control.fork()
-  t.strictSame((await fork.ask('webhook list')).data, [], 'it starts with the webhooks of the vault')
+  t.strictSame((await fork.ask('webhook list')).data, [], 'the fork begins with the webhooks of the vault')
   await fork.ask('webhook create', { name: 'own', url: receiver.url, events: ['token.created'] })
   await createCard(fork)
   await fork.control.webhooks({ timeout: LONG })
@@ -348,7 +357,7 @@ t.test('a fork sends its own events, signed with the key of its server', async (
   t.equal(receiver.received[0]!.body.event.tenant_id, fork.tenant.id)
 })
 
-t.test('attempts follow the real clock too', async (t) => {
+t.test('attempts also follow the real clock', async (t) => {
   let refused = 0
   const { vault, receiver } = await open(t, ['token.created'], (response) =>
     response.writeHead(refused++ === 0 ? 500 : 200).end(),
@@ -358,5 +367,5 @@ t.test('attempts follow the real clock too', async (t) => {
   await receiver.waitFor(2)
   await vault.control.webhooks({ timeout: LONG, state: 'sent' })
   const [one, other] = receiver.received.map(({ body }) => Date.parse(body.delivered_at))
-  t.ok(other! - one! >= 1000, `not before it is due: ${other! - one!} ms`)
+  t.ok(other! - one! >= 1000, `the attempt came ${other! - one!} ms later, not before it was due`)
 })

@@ -1,11 +1,11 @@
-/** Draws commands and their output as an animated SVG, in which the commands appear one after another. */
+/** Draws commands and their output as an animated SVG. The commands appear one after another. */
 import { withoutStyle } from '../cli/fake-process.js'
 import type { Printed } from './document.js'
 
 /** Sizes in px and times in ms. */
 const [COLUMN, ROW, MARGIN, TITLE] = [8.43, 20, 18, 30]
 const [COMMAND_MS, OUTPUT_MS] = [1200, 500]
-/** The start and the end of a style, by the code of its escape sequence. */
+/** For each code of an escape sequence, the start and the end of its style. */
 const STYLES: Record<string, string> = {
   1: 'font-weight:bold',
   2: 'opacity:.6',
@@ -20,7 +20,7 @@ const ENDS: Record<string, RegExp> = { 0: /^/, 22: /^(font|opacity)/, 39: /^fill
 const escapeXml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** Converts a line with escape sequences for bold, dim and colours to spans. */
+/** Converts a line with escape sequences for bold, dim and colours to SVG spans. */
 function drawLine(line: string): string {
   let style: string[] = []
   let drawn = ''

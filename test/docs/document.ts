@@ -15,17 +15,17 @@ import { createPath, type Ended, startProgram, waitFor } from '../support/proces
 export interface Block {
   language: string
   code: string
-  /** The line of the document, counted from 1. */
+  /** The number of the line in the document, counted from 1. */
   line: number
   /** `vitest`, `vitest setup`, or `not run: REASON`. */
   directive?: string
   isHidden: boolean
-  /** The text block that follows, which is the output of the commands. */
+  /** The text block that follows. It is the expected output of the commands. */
   output?: string
 }
 
 export const ROOT = new URL('../../../', import.meta.url).pathname
-/** The port in the documents. A free port replaces it. */
+/** The port that the documents show. The test replaces it by a free port. */
 const SHOWN_PORT = '4010'
 const BLOCK =
   /^<!-- (?<hidden>sh|js)\n(?<commands>.*?)^-->$|(?:^<!-- (?<directive>vitest(?: setup)?|not run: [^\n]+) -->\n+)?^```(?<language>\w+)\n(?<code>.*?)^```$/gms
@@ -39,7 +39,7 @@ const CHANGING = [
   /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?/g,
   /#login=\S+/g,
   /\b\d+ (s|min|h) ago/g,
-  // This pattern is the last, because longer ids contain it.
+  // This pattern must be the last, because longer ids contain it.
   /(?<=^\s*)[\da-f]{8}(?= {2})/gm,
 ]
 const ANY_LINES = '…'
@@ -65,13 +65,13 @@ export function parseBlocks(text: string): Block[] {
   return blocks
 }
 
-/** Removes everything that differs each time, and blank lines. */
+/** Returns the lines without blank lines. Everything that differs each time is replaced. */
 export function settle(text: string): string[] {
   const same = CHANGING.reduce((left, pattern) => left.replace(pattern, '#'), text)
   return same.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trimEnd()]))
 }
 
-/** Whether `printed` is `shown`, where a line `…` means any number of lines. */
+/** Returns whether `printed` matches `shown`. A line `…` in `shown` means any number of lines. */
 export function isShown(shown: string, printed: string): boolean {
   const quote = (line: string) => line.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
   const lines = settle(shown).map((line) => (line.trim() === ANY_LINES ? '(.*\\n)*' : `${quote(line)}\\n`))
@@ -80,12 +80,12 @@ export function isShown(shown: string, printed: string): boolean {
 
 export interface Printed {
   block: Block
-  /** The output with its escape sequences, if the terminal has colours. */
+  /** The output. It has escape sequences if the terminal has colours. */
   text: string
   code: number
 }
 
-/** A port that is free now. */
+/** Returns a port that is free now. */
 export async function findPort(): Promise<string> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, resolve))
@@ -94,12 +94,12 @@ export async function findPort(): Promise<string> {
   return String(port)
 }
 
-/** Splits a block into its commands, each as a block of its own. */
+/** Splits a block into its commands. Each command becomes a block of its own. */
 export function splitCommands({ code, output: _, ...block }: Block): Block[] {
   return code.split(/(?<!\\)\n/).flatMap((line) => (line === '' ? [] : [{ ...block, code: `${line}\n` }]))
 }
 
-/** A server that is alone in its block runs in the background during the next blocks. */
+/** Returns the script of a block. A server that is alone in its block runs in the background during the next blocks. */
 function toScript(code: string): string {
   const line = code.trim()
   if (!/^coffer serve\b[^\n]*$/.test(line) || line.endsWith('&')) return code
@@ -109,8 +109,8 @@ for _ in $(seq 100); do grep -q 'Ctrl-C\\|^{' server.txt && break; sleep 0.1; do
 }
 
 /**
- * Runs shell blocks in `place`, an empty directory of the caller, on a terminal of 110 columns. Servers that the
- * blocks start run until `after` has ended.
+ * Runs shell blocks on a terminal of 110 columns. `place` is an empty directory of the caller. Servers that the blocks
+ * start keep running until `after` has ended.
  */
 export async function runShell(
   blocks: readonly Block[],
@@ -119,7 +119,7 @@ export async function runShell(
 ): Promise<Printed[]> {
   const home = join(place, 'shop')
   mkdirSync(home)
-  // Gives a server the port, unless its line has one.
+  // Adds the port to the command of a server, unless the command has a port.
   const start = `coffer() { [ "$1" = serve ] && shift && set -- serve --port ${port} "$@"; command coffer "$@"; }\n`
   const parts = blocks.map(
     ({ code }) => `${toScript(code.replaceAll(SHOWN_PORT, port))}printf '${MARK}%s${MARK}' $?\n`,
@@ -146,7 +146,7 @@ export async function runShell(
   }))
 }
 
-/** Runs the `js` blocks as one module, which imports this package as `coffer`. */
+/** Runs the `js` blocks as one module. The module imports this package as `coffer`. */
 export async function runModule(blocks: readonly Block[], port: string): Promise<Ended> {
   const code = blocks.map((block) => block.code.replaceAll(SHOWN_PORT, port)).join('\n')
   return waitFor(startProgram(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT }))

@@ -1,6 +1,6 @@
 /**
- * Runs every snippet of README and `docs/`, and compares the output. `TAP_SNAPSHOT=1` writes the output into the
- * documents instead, and draws `docs/terminal.svg`.
+ * Runs every snippet of README and `docs/`, and compares its output with the document. With `TAP_SNAPSHOT=1`, it writes
+ * the output into the documents instead, and draws `docs/terminal.svg`.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -32,11 +32,11 @@ const NAMES = [
   ...readdirSync(`${ROOT}docs`).flatMap((name) => (/\.md$/.test(name) ? [`docs/${name}`] : [])),
 ]
 const CAST = 'docs/terminal.svg'
-/** Links to files that the package lacks. */
+/** Links to files that are in the repository and not in the package. */
 const REPOSITORY = /^https:\/\/github\.com\/coffer-vault\/coffer\/(tree|blob|raw)\/main\//
-/** `test/http/guide.test.ts` compares and runs the snippets of clients. */
+/** The snippets of clients are left out, because `test/http/guide.test.ts` compares and runs them. */
 const CLIENTS = new Set(readClients().map(({ code }) => `${code.join('\n')}\n`))
-/** `script` of util-linux. Other systems have another program with this name. */
+/** Needs the program `script` of util-linux. On other systems another program has this name. */
 const skip =
   process.platform === 'linux' && isInstalled('script') ? false : 'script of util-linux is not installed'
 
@@ -50,7 +50,7 @@ for (const { name, text, blocks } of all)
     const ofShell = run.filter(({ language }) => language === 'sh')
     const ofModule = run.filter(({ language }) => language === 'js')
     for (const { code, language, line } of run) {
-      t.match(language, /^(sh|js|json)$/, 'each language is known')
+      t.match(language, /^(sh|js|json)$/, 'the language of each block is known')
       if (language === 'json') t.doesNotThrow(() => JSON.parse(code), `line ${line}`)
     }
     const port = await findPort()
@@ -68,12 +68,16 @@ for (const { name, text, blocks } of all)
         if (!block.isHidden) t.notMatch(own, /^(\S+: )?error:/m, `line ${line} prints no error`)
       } else if (isUpdating && !isShown(output, own))
         updated = updated.replace(`\`\`\`text\n${output}\`\`\``, () => `\`\`\`text\n${own.trimEnd()}\n\`\`\``)
-      else t.ok(isShown(output, own), `line ${line} prints what is shown`, { found: own, wanted: output })
+      else
+        t.ok(isShown(output, own), `line ${line} prints what the document shows`, {
+          found: own,
+          wanted: output,
+        })
     }
     if (updated !== text) writeFileSync(`${ROOT}${name}`, updated)
   })
 
-t.test('commands that are not run name commands and flags that exist', async (t) => {
+t.test('commands that are not run have names and flags that exist', async (t) => {
   for (const { name, blocks } of all)
     for (const { code, directive, language } of blocks) {
       if (!directive?.startsWith('not run') || language !== 'sh') continue
@@ -82,7 +86,7 @@ t.test('commands that are not run name commands and flags that exist', async (t)
     }
 })
 
-t.test('test files of vitest pass', async (t) => {
+t.test('the vitest files in the documents pass', async (t) => {
   const folder = mkdtempSync(join(place, 'vitest-'))
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   const blocksOf = (wanted: string) =>
@@ -102,7 +106,7 @@ t.test('test files of vitest pass', async (t) => {
   t.match(stdout, new RegExp(`Test Files +${files.length} passed`))
 })
 
-t.test('operations that docs/testing.md lists have the routes that it shows', async (t) => {
+t.test('operations in docs/testing.md have the routes that it shows', async (t) => {
   const [, table = ''] = readDocument('docs/testing.md').split('| Operation | Request |\n')
   const rows = table.split('\n\n', 1)[0]!.split('\n').slice(1)
   for (const row of rows) {
@@ -138,7 +142,7 @@ t.test('links lead to files and headings that exist', async (t) => {
     }
 })
 
-t.test(`${CAST} shows the commands of README whose output is the same each time`, { skip }, async (t) => {
+t.test(`${CAST} shows those commands of README whose output is the same each time`, { skip }, async (t) => {
   const [shown = ''] = readDocument('README.md').split('\n## Three uses\n')
   const blocks = parseBlocks(shown).filter(({ directive }) => directive === undefined)
   const commands = blocks.flatMap(splitCommands)
@@ -147,5 +151,5 @@ t.test(`${CAST} shows the commands of README whose output is the same each time`
   const printed = await runShell(commands, { place: mkdtempSync(join(place, 'cast-')), port, term })
   const cast = drawCast(printed.filter(({ text }) => !/[0-9a-f]{32}/.test(text)))
   if (isUpdating) writeFileSync(`${ROOT}${CAST}`, cast)
-  else t.equal(readDocument(CAST), cast, 'TAP_SNAPSHOT=1 draws the picture again')
+  else t.equal(readDocument(CAST), cast, 'the picture is up to date. Draw it again with TAP_SNAPSHOT=1')
 })

@@ -22,7 +22,7 @@ async function listen(t: Test, server: Server, heard: string[] = []): Promise<st
 }
 
 t.test(
-  'a page stores a card with a session, and the shop charges the card through a proxy',
+  'a page stores a card through a session, and the shop charges the card through a proxy',
   needsChromium,
   async (t) => {
     const { createProvider } = await example('provider')
@@ -54,10 +54,10 @@ t.test(
     t.match(
       charges,
       [{ id: 'ch_1', amount: 1250, card: { number: NUMBER } }],
-      'the provider received the number',
+      'the provider received the card number',
     )
     t.ok(heard.length > 1)
-    t.notOk(heard.join().includes(NUMBER), 'the shop never received it')
+    t.notOk(heard.join().includes(NUMBER), 'the shop never received the card number')
     const { json } = await request(server.announcement, management?.key, 'GET /logs?entity_type=card')
     const { data } = json
     t.match(data, [

@@ -1,6 +1,6 @@
 /**
- * The packed tarball, installed as a user installs it. npm finds its dependencies in its cache, where `npm ci` has
- * put them.
+ * The packed tarball, installed as a user installs it. npm finds the dependencies in its cache, because `npm ci` has
+ * put them there.
  */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -29,12 +29,15 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 const place = mkdtempSync(join(tmpdir(), 'coffer-package-'))
 t.teardown(() => rmSync(place, { recursive: true, force: true }))
 
-/** The compiler itself, because its launcher cannot load with the module that tap adds to child processes of Node. */
+/**
+ * The compiler itself is run. Its launcher cannot load together with the module that tap adds to child processes of
+ * Node.
+ */
 const PLATFORM = `${process.platform}-${process.arch}`
 const COMPILER = join(root, `node_modules/@typescript/typescript-${PLATFORM}/lib/tsc`)
-/** The size of all files, including the packages that Coffer needs, is 9.4 MB. The rest is reserve. */
+/** All files together have 9.4 MB, including the packages that Coffer needs. The rest is reserve. */
 const MAX_INSTALLED_BYTES = 12 * 1024 * 1024
-/** Messages of npm about its own configuration. */
+/** Matches messages of npm about its own configuration. */
 const ABOUT_NPM = /^npm (warn (Unknown|using|config)|notice)/
 
 function filesBelow(directory: string): string[] {
@@ -62,11 +65,11 @@ t.test('the package contains its files, no keys and no broken links', async (t) 
     t.notMatch(file, /(^|\/)(test|src)\/|\.map$|\.test\.|(?<!\.d)\.ts$/, file)
     const text = readFileSync(join(installed, file), 'latin1')
     t.notMatch(text, /sourceMappingURL=[^"'`]*\.map\b/, `${file} names no source map`)
-    // The registry resolves links of README to the repository.
+    // Links in README are left out, because the registry resolves them to the repository.
     if (file.endsWith('.md') && file !== 'README.md')
       for (const [, link] of text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g))
         t.ok(existsSync(join(installed, file, '..', link!)), `${file}: ${link}`)
-    // README shows an example of a key.
+    // README is left out, because it shows an example of a key.
     if (file !== 'README.md') t.notMatch(text, /\bkey_[1-9A-HJ-NP-Za-km-z]{22}\b/, `${file} has no API key`)
   }
   t.notOk(files.some((name) => name.endsWith('.key') || name.includes('vaults/')))
@@ -77,40 +80,45 @@ t.test('the package contains its files, no keys and no broken links', async (t) 
   t.ok(bytes < MAX_INSTALLED_BYTES, `${bytes} bytes are installed`)
 })
 
-t.test('a consumer compiles strictly against it, as a module and as CommonJS, and runs', async (t) => {
-  cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.mts'))
-  cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.cts'))
-  const types = join(root, 'node_modules/@types')
-  const options = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023']
-  options.push('--types', 'node', '--typeRoots', types)
-  const words = [...options, 'consumer.mts', 'consumer.cts']
-  const compile = async (words: string[]) => {
-    const { stdout } = await run(COMPILER, words, { cwd: place }).catch((error: { stdout: string }) => error)
-    t.equal(stdout, '', 'it compiles')
-  }
-  await compile(words)
-  cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.ts'))
-  const bundler = ['--strict', '--module', 'esnext', '--moduleResolution', 'bundler', '--target', 'es2023']
-  await compile([...bundler, '--noEmit', '--types', 'node', '--typeRoots', types, 'consumer.ts'])
-  symlinkSync(join(root, 'node_modules/vitest'), join(place, 'node_modules/vitest'))
-  const documents = readFileSync(join(place, 'node_modules/coffer/docs/testing.md'), 'utf8')
-  const [, shown] = /^```ts\n(.*?)^```$/ms.exec(documents)!
-  const refused =
-    "test('x', ({ coffer }) => {\n// @ts-expect-error\ncoffer.keys.nope\n})\nserver.keys.backend"
-  writeFileSync(join(place, 'documented.mts'), `${shown}${refused}`)
-  await compile([...options, '--noEmit', '--skipLibCheck', 'documented.mts'])
-  for (const file of ['consumer.mjs', 'consumer.cjs']) {
-    const { stdout } = await run(process.execPath, [file], { cwd: place })
-    t.equal(stdout, 'XXXXXXXXXXXX4242 4242424242424242 404 forbidden\n', file)
-  }
-})
+t.test(
+  'a consumer can compile strictly against the package, as a module and as CommonJS, and run it',
+  async (t) => {
+    cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.mts'))
+    cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.cts'))
+    const types = join(root, 'node_modules/@types')
+    const options = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023']
+    options.push('--types', 'node', '--typeRoots', types)
+    const words = [...options, 'consumer.mts', 'consumer.cts']
+    const compile = async (words: string[]) => {
+      const { stdout } = await run(COMPILER, words, { cwd: place }).catch(
+        (error: { stdout: string }) => error,
+      )
+      t.equal(stdout, '', 'it compiles')
+    }
+    await compile(words)
+    cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.ts'))
+    const bundler = ['--strict', '--module', 'esnext', '--moduleResolution', 'bundler', '--target', 'es2023']
+    await compile([...bundler, '--noEmit', '--types', 'node', '--typeRoots', types, 'consumer.ts'])
+    symlinkSync(join(root, 'node_modules/vitest'), join(place, 'node_modules/vitest'))
+    const documents = readFileSync(join(place, 'node_modules/coffer/docs/testing.md'), 'utf8')
+    const [, shown] = /^```ts\n(.*?)^```$/ms.exec(documents)!
+    const refused =
+      "test('x', ({ coffer }) => {\n// @ts-expect-error\ncoffer.keys.nope\n})\nserver.keys.backend"
+    writeFileSync(join(place, 'documented.mts'), `${shown}${refused}`)
+    await compile([...options, '--noEmit', '--skipLibCheck', 'documented.mts'])
+    for (const file of ['consumer.mjs', 'consumer.cjs']) {
+      const { stdout } = await run(process.execPath, [file], { cwd: place })
+      t.equal(stdout, 'XXXXXXXXXXXX4242 4242424242424242 404 forbidden\n', file)
+    }
+  },
+)
 
-t.test('tools find the package by its package.json', async (t) => {
+t.test('tools find the package through its package.json', async (t) => {
   const script = "const path = require.resolve('coffer/package.json'); console.log(require(path).name)"
   t.equal((await run(process.execPath, ['-e', script], { cwd: place })).stdout, 'coffer\n')
 })
 
-t.test('a server of npx stops when npx is ended', async (t) => {
+t.test('a server that npx started stops when npx is ended', async (t) => {
   const { NODE_V8_COVERAGE: _, ...env } = process.env
   const words = ['coffer', 'serve', '--ephemeral', '--port', '0', '-o', 'json']
   const stdio = ['ignore', 'pipe', 'ignore'] as ['ignore', 'pipe', 'ignore']
@@ -127,7 +135,7 @@ t.test('a server of npx stops when npx is ended', async (t) => {
   while (await isUp()) await wait(50)
 })
 
-t.test('the installed command runs and finds its data', async (t) => {
+t.test('the installed command runs and finds its data files', async (t) => {
   const coffer = (words: string[], cwd = place) =>
     run(process.execPath, [join(place, 'node_modules/coffer/bin/coffer.js'), ...words], {
       cwd,
@@ -138,17 +146,17 @@ t.test('the installed command runs and finds its data', async (t) => {
   t.match((await coffer(['formula', 'install', '--output', 'id'])).stdout, /^[0-9a-f-]{36}$/m)
 })
 
-t.test('eight workers of node:test, each in a fork, do not disturb each other', async (t) => {
+t.test('eight workers of node:test, each with a fork, do not disturb each other', async (t) => {
   cpSync(join(root, 'fixtures/examples'), join(place, 'examples'), { recursive: true })
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const cwd = join(place, 'examples/node-test')
-  // The run ends by itself, so no handle is left open.
+  // The run ends on its own only if no handle is left open.
   const { stdout } = await run(process.execPath, ['run.mjs'], { cwd, env })
   t.match(stdout, /^# pass 200$/m)
   t.match(stdout, /^# fail 0$/m)
 })
 
-t.test('eight workers of vitest, each in a fork, do not disturb each other', async (t) => {
+t.test('eight workers of vitest, each with a fork, do not disturb each other', async (t) => {
   const installed = join(place, 'node_modules/vitest')
   const { NODE_V8_COVERAGE: _, ...env } = process.env
   const { stdout, stderr } = await run(process.execPath, [join(installed, 'vitest.mjs'), 'run'], {

@@ -1,17 +1,17 @@
 /**
- * Fixture cases: sequences of operations with their expected answers. The cases are independent of interfaces, and
- * every interface replays all of them.
+ * Fixture cases: sequences of operations with their expected answers. A case does not depend on an interface. Every
+ * interface replays all cases.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 
 /**
- * The answer of an operation, in every interface. `body` is its result or its problem. The status `done` is used by
- * interfaces that do not distinguish kinds of success.
+ * The answer of an operation, the same for every interface. `body` is the result or the problem. Interfaces that do not
+ * distinguish kinds of success use the status `done`.
  */
 export interface Answer {
   status: number | 'done'
   body?: unknown
-  /** The answer was stored for an idempotency key. */
+  /** True if the answer was stored for an idempotency key and is now replayed. */
   isReplayed?: boolean
 }
 
@@ -46,7 +46,7 @@ export interface Case {
 
 const folder = new URL('../../../fixtures/operations/', import.meta.url)
 
-/** All cases. The name of the file is the beginning of each title. */
+/** Returns all cases. Each title begins with the name of the case's file. */
 export function readCases(): Case[] {
   const files = readdirSync(folder)
     .filter((name) => name.endsWith('.json') && !name.endsWith('.schema.json'))
@@ -57,7 +57,7 @@ export function readCases(): Case[] {
   })
 }
 
-/** Replaces `$name` by the value that was saved under the name, also inside a longer text. */
+/** Replaces `$name` by the value that was saved under this name, also inside a longer text. */
 export function fillIn(value: unknown, saved: ReadonlyMap<string, unknown>): unknown {
   if (typeof value === 'string') {
     const whole = /^\$([a-z][a-z0-9]*)$/.exec(value)
@@ -79,8 +79,8 @@ const WILDCARDS: Record<string, RegExp> = {
 }
 
 /**
- * Returns where `actual` differs from `expected`, or undefined. Objects may have more properties than expected, but
- * arrays must have the same length.
+ * Returns where `actual` differs from `expected`, or undefined. An object may have more properties than expected. An
+ * array must have the expected length.
  */
 function findMismatch(expected: unknown, actual: unknown, path = 'result'): string | undefined {
   const isNot = (what: string) => `${path} is ${JSON.stringify(actual)}, not ${what}`
@@ -101,7 +101,7 @@ function findMismatch(expected: unknown, actual: unknown, path = 'result'): stri
   return undefined
 }
 
-/** Returns why the answer is not the expected one, or undefined. */
+/** Returns why the answer differs from the expected answer, or undefined. */
 export function checkAnswer(
   { status, body, isReplayed = false }: Answer,
   expected: Expectation,
@@ -131,9 +131,9 @@ export function checkAnswer(
 }
 
 /**
- * Replaces everything random or measured, so that equivalent answers become equal. A value that the case saved
- * becomes its name, and other ids, keys and fingerprints become numbers in order of appearance. All kinds of success
- * are equal here, because {@link checkAnswer} checks them.
+ * Replaces everything that is random or measured, so that equivalent answers become equal. A value that the case saved
+ * is replaced by its name. Other ids, keys and fingerprints are replaced by numbers in the order of their appearance.
+ * All kinds of success become equal, because {@link checkAnswer} checks them.
  */
 export function normalize(answers: readonly Answer[], saved: ReadonlyMap<string, unknown>): unknown {
   const names = new Map<string, string>()
@@ -155,7 +155,7 @@ function withoutReference({ status: answered, body, ...rest }: Answer): Answer {
   return { status, body: { ...body, instance: '<reference>' } }
 }
 
-/** The value at a dotted path. */
+/** Returns the value at a dotted path. */
 export function readPath(value: unknown, path: string): unknown {
   return path
     .split('.')

@@ -1,4 +1,4 @@
-/** Replays every fixture case through several interfaces, each with its own vault, and compares their answers. */
+/** Replays every fixture case through several interfaces, each with a vault of its own, and compares their answers. */
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Answer, type Case, checkAnswer, fillIn, normalize, readCases, readPath } from './cases.js'
@@ -10,12 +10,14 @@ const ASKED_EVERY_MS = 25
 /** The time at which every case starts. */
 const START = Date.parse('2030-01-15T12:00:00Z')
 
-/** `every`: replays only each n-th case. `COFFER_TEST_CASES=tokens`: replays only the cases of this file. */
+/**
+ * With `every`, replays only each n-th case. `COFFER_TEST_CASES=tokens` replays only the cases of the file tokens.json.
+ */
 export function compareInterfaces(
   interfaces: readonly ((clock: MovableClock) => Promise<Interface>)[],
   { every = 1 } = {},
 ): void {
-  // `npm run test:soak` uses slower engines, so it has more time.
+  // `npm run test:soak` uses slower engines, so it gets more time.
   t.setTimeout(process.env.COFFER_TEST_LONG === '1' ? 7_200_000 : 500_000)
   const isWanted = ({ title }: Case, index: number) =>
     index % every === 0 && title.startsWith(process.env.COFFER_TEST_CASES ?? '')
@@ -36,12 +38,12 @@ export function compareInterfaces(
       }
       const [first, ...others] = (await Promise.all(interfaces.map(replayBy))).flat()
       for (const other of others)
-        t.same(other.answers, first!.answers, `${other.name} answers like ${first!.name}`)
+        t.same(other.answers, first!.answers, `${other.name} gives the same answers as ${first!.name}`)
     })
   }
 }
 
-/** Replays a case through one interface. Checks every answer, and returns all answers after {@link normalize}. */
+/** Replays a case through one interface and checks every answer. Returns all answers after {@link normalize}. */
 async function replay(t: Test, target: Interface, clock: MovableClock, { steps }: Case, stub: string) {
   const saved = new Map<string, unknown>([['stub', stub]])
   const answers: Answer[] = []

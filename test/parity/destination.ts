@@ -1,8 +1,8 @@
-/** The server `$stub`, which the cases call through proxies. Its answer depends only on the path. */
+/** The server `$stub`. The cases call it through proxies. Its answer depends only on the path. */
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The hosts that every interface allows. No case calls another server. */
+/** The hosts that every interface allows. No case calls any other host. */
 export const ALLOWED = '127.0.0.1'
 
 /** The response of `/account`. */

@@ -1,4 +1,6 @@
-/** The interface HTTP: a function from a step to an answer. Every response is compared with the OpenAPI document. */
+/**
+ * HTTP as an interface: a function from a step to an answer. Every response is checked against the OpenAPI document.
+ */
 
 import { formatRequest } from '../../src/client/format-request.js'
 import { readJsonBody } from '../../src/domain/proxy/code-answer.js'
@@ -18,11 +20,11 @@ import type { Interface, MovableClock, Request } from './interfaces.js'
 
 type Json = { proxy_error?: object } | null
 
-/** HTTP has no owner. These applications replace the owner in the cases that need one. */
+/** HTTP has no owner. In cases that need an owner, applications are used instead. */
 const OWNER = 'owner'
 const REVEALING_OWNER = 'owner,revealing'
 
-/** One contract for all cases, because compiling its schemas takes longer than a case. */
+/** All cases share one contract, because compiling its schemas takes longer than a case. */
 const contract = createContract(
   createDocument(registry, {
     version: '0.0.0',
@@ -36,7 +38,7 @@ type Send = (
   request: Pick<HttpRequest, 'method' | 'target' | 'headers'> & { body: string },
 ) => Promise<{ status: number; headers: HttpAnswer['headers']; body: string }>
 
-/** HTTP without sockets, on a vault in memory. */
+/** HTTP without sockets, with a vault in memory. */
 export async function openHttpInterface(clock: MovableClock): Promise<Interface> {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
   app.configureReactors({ allowNet: [ALLOWED] })
@@ -63,7 +65,7 @@ export async function openHttpInterface(clock: MovableClock): Promise<Interface>
   }
 }
 
-/** Sends a step as a request. Compares its response with the OpenAPI document. */
+/** Sends a step as a request. Checks the response against the OpenAPI document. */
 async function askHttp(
   send: Send,
   { operation, input, idempotencyKey }: Request,
@@ -92,7 +94,7 @@ async function askHttp(
   return { ...readAnswer(definition, answer), ...replay }
 }
 
-/** Sends `proxy call` over HTTP. Its input has the key of a proxy, or a URL. */
+/** Sends `proxy call` over HTTP. The input has the key of a proxy, or a URL. */
 async function callThrough(send: Send, input: Record<string, unknown>, key: string): Promise<Answer> {
   const { target, method = 'POST', path = '', headers = {}, body } = input as Record<string, string>
   const text = typeof body === 'string' || body === undefined ? (body ?? '') : JSON.stringify(body)
@@ -111,7 +113,7 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
   const result = answer.body === '' ? undefined : json === undefined ? answer.body : (json as Json)
   if (typeof result === 'object' && result?.proxy_error !== undefined)
     return { status: answer.status, body: result.proxy_error }
-  // Every response has these headers.
+  // Leaves out the headers that every response has.
   const passed = Object.entries(answer.headers).filter(
     ([name]) => !/^(?:svc-trace-id|access-control-.*)$/.test(name),
   )
@@ -123,7 +125,7 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
   return { status: answer.status, body: { res } }
 }
 
-/** A response of code, without the headers that every response has. */
+/** Returns a response of code without the headers that every response has. */
 function readGiven({ status: statusCode, headers, body }: Awaited<ReturnType<Send>>): unknown {
   const ours = [
     'svc-trace-id',
@@ -141,7 +143,7 @@ function readGiven({ status: statusCode, headers, body }: Awaited<ReturnType<Sen
   return { statusCode, headers: { ...given, ...kept }, ...read }
 }
 
-/** Only here, the name of a query parameter contains its place. */
+/** Only over HTTP, an error about a query parameter begins with `query.`. This function removes the prefix. */
 function readAnswer(definition: RoutedOperation, answer: Awaited<ReturnType<Send>>): Answer {
   const { status, body } = answer
   if (isGiven(answer)) return { status, body: { res: readGiven(answer) } }

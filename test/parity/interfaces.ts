@@ -1,4 +1,4 @@
-/** The interfaces of the product: each is a function from a step to an answer. */
+/** The interfaces of the product. Each is a function from a step to an answer. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ import { openEphemeral } from '../support/ephemeral.js'
 import type { Answer } from './cases.js'
 import { ALLOWED } from './destination.js'
 
-/** A request for an operation. `key` is the caller's API key, and undefined for the owner. */
+/** A request for an operation. `key` is the API key of the caller. It is undefined for the owner. */
 export interface Request {
   operation: string
   input: Record<string, unknown>
@@ -31,12 +31,12 @@ export interface Interface {
   close(): Promise<void>
 }
 
-/** ms since the epoch. The cases move it. */
+/** The time in ms since the epoch. The cases change it. */
 export interface MovableClock {
   now: number
 }
 
-/** `perform` itself, on a vault in memory. */
+/** `perform` itself, with a vault in memory. */
 export async function openPerformInterface(clock: MovableClock): Promise<Interface> {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
   app.configureReactors({ allowNet: [ALLOWED] })
@@ -65,7 +65,7 @@ async function askPerform(
   }
 }
 
-/** The command line, on a vault in its own directory. */
+/** The command line, with a vault in a directory of its own. */
 export async function openCommandInterface(clock: MovableClock): Promise<Interface> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-parity-'))
   const env = {
@@ -82,7 +82,7 @@ export async function openCommandInterface(clock: MovableClock): Promise<Interfa
     name: 'command line',
     ask: async ({ operation, input, key, reveal, idempotencyKey }) => {
       const definition = findOperation(operation)
-      // Only reads offer --reveal. Written data is always masked.
+      // Only reads offer --reveal. The answer to a write is always masked.
       const mayReveal = definition.plaintext !== 'never' && definition.log?.operation === 'read'
       const flags = [...(reveal && mayReveal ? ['--reveal'] : []), '--yes', ...formatKey(idempotencyKey)]
       const { words, stdin } = formatCommand(definition, input, flags)
@@ -93,18 +93,23 @@ export async function openCommandInterface(clock: MovableClock): Promise<Interfa
   }
 }
 
-/** Makes the command for `input`: its path as words, its query as flags, and its body on standard input. */
+/**
+ * Returns the command for `input`: path parameters become words, query parameters become flags, and the body is sent on
+ * standard input.
+ */
 function formatCommand(
   definition: RegisteredOperation,
   input: Record<string, unknown>,
   more: readonly string[],
 ): { words: string[]; stdin: string } {
-  // A property that can be a word or a part of the body is sent in the body, which can have any value.
+  // A property that can be either a word or a part of the body is sent in the body, because the body can have any
+  // value.
   const inPath = definition.endpoint?.takesBody ? definition.endpoint?.parameters : undefined
   const parameters = inPath ?? definition.positionals
   const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
   const { command, flag } = definition.cli?.form ?? { command: definition.name, flag: undefined }
-  // The flag of a form may have the value of its property. Here that value is in the body, if it is given.
+  // The flag of a form may take the value of its property. If that value is given here, it is sent in the body, so the
+  // flag has no value.
   const isBare = flag !== undefined && (definition.endpoint?.takesBody || input.start === undefined)
   const name = [...command.split(' '), ...(isBare ? [`--${flag}`] : [])]
   const words = [...name, ...more, ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word]))]

@@ -1,4 +1,4 @@
-/** Every fixture case has the same answers through `perform`, HTTP and the command line. */
+/** Every fixture case has the same answers through `perform`, over HTTP and on the command line. */
 import { compareInterfaces } from './compare.js'
 import { openHttpInterface } from './http-interface.js'
 import { openCommandInterface, openPerformInterface } from './interfaces.js'

@@ -1,4 +1,4 @@
-/** An agent: the official client of MCP, connected to `coffer mcp` in its own process. */
+/** An agent: the official MCP client, connected to `coffer mcp` in a process of its own. */
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { PROGRAM } from './process.js'
@@ -14,7 +14,7 @@ export interface AgentOptions {
   cwd: string
   env: Record<string, string>
   words?: readonly string[]
-  /** Answers questions of the server. Without it, the client cannot ask a person. */
+  /** Answers the questions of the server. If it is missing, the client cannot ask a person. */
   person?: (message: string) => boolean
 }
 

@@ -1,4 +1,4 @@
-/** Import this file first to lower the cost of passphrases in this process, in tests of other things. */
+/** Lowers the cost of passphrases in this process. Tests that are about something else import this file first. */
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 

@@ -1,6 +1,6 @@
 /**
- * Vaults for tests, on the engine that `COFFER_TEST_ENGINE` names: `memory` (the default), or `postgres`, each in its
- * own schema.
+ * Vaults for tests. `COFFER_TEST_ENGINE` names their engine: `memory` (the default), or `postgres`, with a schema of
+ * its own for each vault.
  */
 import { createKeyring } from '../../src/crypto/keyring.js'
 import type { Clock, EngineKeys } from '../../src/crypto/ports.js'

@@ -21,15 +21,15 @@ t.test('a secret is found in every encoding', async (t) => {
     ['UTF-16LE', Buffer.from(SECRET, 'utf16le')],
     ['UTF-16BE', Buffer.from(SECRET, 'utf16le').swap16()],
     ['JSON', JSON.stringify({ a: SECRET })],
-    ['JSON escapes of what is not ASCII', '4242-Gr\\u00f6\\u00dfe "x"'],
-    ['JSON escapes of what is not ASCII, capitals', '4242-Gr\\u00F6\\u00DFe "x"'],
+    ['JSON escapes of non-ASCII characters', '4242-Gr\\u00f6\\u00dfe "x"'],
+    ['JSON escapes of non-ASCII characters, capitals', '4242-Gr\\u00F6\\u00DFe "x"'],
     ['hexadecimal', hex],
     ['hexadecimal, capitals', hex.toUpperCase()],
     ['hexadecimal with spaces', `<Buffer ${hex.replace(/(..)(?!$)/g, '$1 ')}>`],
     ['hexadecimal with colons', hex.replace(/(..)(?!$)/g, '$1:')],
     ['percent encoding', `?q=${encodeURIComponent(SECRET)}`],
     ['form encoding', new URLSearchParams({ q: SECRET }).toString()],
-    ['percent encoding of everything', hex.replace(/(..)/g, '%$1')],
+    ['percent encoding of every byte', hex.replace(/(..)/g, '%$1')],
     ['decimal bytes', JSON.stringify(bytesOf)],
     ['decimal bytes with spaces', [...bytesOf].join(', ')],
     ...['', 'a', 'ab'].flatMap((before, at): [string, string][] => [
@@ -46,15 +46,25 @@ t.test('a secret is found in every encoding', async (t) => {
   }
 })
 
-t.test('a leak has the secret, its place, encoding and offset, and innocent text has none', async (t) => {
-  t.same(encodingsIn(Buffer.from('4242-Größe "y", 4242 Größe and the rest of an innocent text')), [])
-  t.same(encodingsIn(around(SECRET).subarray(0, 10)), [], 'bytes outside of a view are not searched')
-  const haystacks = ['nothing', 'ab second-secret'].map((text) => ({ name: text, bytes: Buffer.from(text) }))
-  const leak = { secret: 'second-secret', name: 'ab second-secret', encoding: 'plain', offset: 3 }
-  t.same(findLeaks(['first-secret', 'second-secret'], haystacks), [leak])
-  t.throws(() => findLeaks(['12345'], []), { message: /6 characters or more/ })
-  const directory = t.testdir({ '.hidden': 'alpha', sub: { 'secret-name': 'beta' } })
-  await symlink('secret-target', join(directory, 'link'))
-  const found = findLeaks(['secret-name', 'secret-target'], await readTree(directory))
-  t.match(found, [{ name: '(names)' }, { name: 'link' }])
-})
+t.test(
+  'a leak is reported with the secret, its place, encoding and offset, and no leak is reported for innocent text',
+  async (t) => {
+    t.same(encodingsIn(Buffer.from('4242-Größe "y", 4242 Größe and the rest of an innocent text')), [])
+    t.same(
+      encodingsIn(around(SECRET).subarray(0, 10)),
+      [],
+      'bytes outside of a view of a buffer are not searched',
+    )
+    const haystacks = ['nothing', 'ab second-secret'].map((text) => ({
+      name: text,
+      bytes: Buffer.from(text),
+    }))
+    const leak = { secret: 'second-secret', name: 'ab second-secret', encoding: 'plain', offset: 3 }
+    t.same(findLeaks(['first-secret', 'second-secret'], haystacks), [leak])
+    t.throws(() => findLeaks(['12345'], []), { message: /6 characters or more/ })
+    const directory = t.testdir({ '.hidden': 'alpha', sub: { 'secret-name': 'beta' } })
+    await symlink('secret-target', join(directory, 'link'))
+    const found = findLeaks(['secret-name', 'secret-target'], await readTree(directory))
+    t.match(found, [{ name: '(names)' }, { name: 'link' }])
+  },
+)

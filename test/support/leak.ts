@@ -1,5 +1,5 @@
 /**
- * Finds secrets in printed, logged or stored bytes, in any encoding. Independent of the program that wrote the bytes.
+ * Finds secrets in printed, logged or stored bytes, in any encoding. Uses no code of the program that wrote the bytes.
  */
 import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
 import { join, relative } from 'node:path'
@@ -9,7 +9,7 @@ export interface Haystack {
   bytes: Uint8Array
 }
 
-/** `offset`: where the encoded secret starts in the bytes of the haystack. */
+/** `offset` is the position in the haystack at which the encoded secret starts. */
 export interface Leak {
   secret: string
   name: string
@@ -17,7 +17,7 @@ export interface Leak {
   offset: number
 }
 
-/** Shorter secrets would be found by chance, because base64 of three bytes has few possibilities. */
+/** Shorter secrets would be found by chance. For example, the base64 of three bytes has only four characters. */
 const MIN_LENGTH = 6
 
 /**
@@ -51,13 +51,13 @@ function encodeAll(secret: string): Spelling[] {
     ['UTF-16BE', Buffer.from(secret, 'utf16le').swap16()],
     ['JSON', JSON.stringify(secret).slice(1, -1)],
     ...inBothCases('JSON escapes', escapeUnits(secret)),
-    ...inBothCases('JSON escapes of what is not ASCII', escapeUnits(secret, /[^\x20-\x7e]/g)),
+    ...inBothCases('JSON escapes of non-ASCII characters', escapeUnits(secret, /[^\x20-\x7e]/g)),
     ...inBothCases('hexadecimal', bytes.toString('hex')),
     ...inBothCases('hexadecimal with spaces', pairs(bytes).join(' ')),
     ...inBothCases('hexadecimal with colons', pairs(bytes).join(':')),
     ['percent encoding', encodeURIComponent(secret)],
     ['form encoding', encodeURIComponent(secret).replaceAll('%20', '+')],
-    ...inBothCases('percent encoding of everything', `%${pairs(bytes).join('%')}`),
+    ...inBothCases('percent encoding of every byte', `%${pairs(bytes).join('%')}`),
     ['decimal bytes', bytes.join(',')],
     ['decimal bytes with spaces', bytes.join(', ')],
     ...[0, 1, 2].map((shift): [string, string] => [`base64 at ${shift}`, encodeBase64(bytes, shift)]),
@@ -73,7 +73,8 @@ function encodeAll(secret: string): Spelling[] {
 }
 
 function inBothCases(encoding: string, text: string): [string, string][] {
-  // Only the digits of an escape have two cases. The `\u` and the text between escapes do not.
+  // Only the digits of an escape have capitals and small letters. The `\u` and the text between escapes must not
+  // change.
   const capitals = text.includes('\\u')
     ? text.replace(/(?<=\\u)[0-9a-f]{4}/g, (digits) => digits.toUpperCase())
     : text.toUpperCase()
@@ -91,7 +92,10 @@ function escapeUnits(text: string, which = /./gs): string {
   return text.replace(which, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** The part of the base64 text that does not depend on the bytes before (`shift` of them) and after. */
+/**
+ * Returns the part of the base64 text that does not depend on the bytes around the secret. `shift` is the number of
+ * bytes before it.
+ */
 function encodeBase64(bytes: Buffer, shift: number): string {
   const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64')
   const first = Math.ceil((shift * 8) / 6)
@@ -104,8 +108,8 @@ function toUrlSafe(text: string): string {
 }
 
 /**
- * Reads every file below a directory, the targets of links, and the list of names as one more haystack. Sockets have
- * only names.
+ * Reads every file below a directory and the targets of links. The list of all names is one more haystack. A socket has
+ * only a name.
  */
 export async function readTree(directory: string): Promise<Haystack[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })

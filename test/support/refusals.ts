@@ -1,6 +1,6 @@
 /**
- * Functions that return the error of refused work. They throw every error that is not a CofferError, and report work
- * that succeeds.
+ * Functions that return the error of refused work. If the work succeeds, or fails with an error that is not a
+ * CofferError, they throw.
  */
 import { CofferError, type PropertyErrors } from '../../src/errors.js'
 
@@ -24,7 +24,7 @@ export async function refusalOf(work: Promise<unknown>): Promise<CofferError> {
   })
 }
 
-/** The errors by property, or undefined if the work is not refused. */
+/** Returns the errors of each property, or undefined if the work is not refused. */
 export function errorsOf(work: () => unknown): PropertyErrors | undefined {
   try {
     work()

@@ -1,6 +1,5 @@
 /**
- * The HTTP service of a vault that a test has opened, with and without sockets, and without control plane and
- * dashboard.
+ * The HTTP service of a vault that a test has opened: with or without sockets, control plane and dashboard.
  */
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { type Answerer, createAnswerer } from '../../src/http/answerer.js'

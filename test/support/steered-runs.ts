@@ -1,15 +1,15 @@
-/** A runtime for reactors without processes. The test makes the calls of the code and ends each run. */
+/** A runtime for reactors that starts no processes. The test itself makes the calls of the code and ends each run. */
 import { CofferError } from '../../src/errors.js'
 import type { Invocation, ReactorOutcome, ReactorRun } from '../../src/framework/ports/reactors.js'
 import type { App } from '../../src/vault/app.js'
 
 export interface SteeredRun {
-  /** Returns 200, or the status of the call's error. */
+  /** Makes a call as the code would. Returns 200, or the status of the call's error. */
   call(name: string, ...args: unknown[]): Promise<number>
   end(outcome?: ReactorOutcome): void
 }
 
-/** Replaces the runtime of the vault. */
+/** Replaces the runtime of the vault by one that the test controls. */
 export function steerRuns(app: App) {
   const started: SteeredRun[] = []
   const waiting: (() => void)[] = []
@@ -28,17 +28,17 @@ export function steerRuns(app: App) {
   }
   Object.assign(app, { reactors: async () => ({ run }) as never })
   return {
-    /** Waits for the next run to start. */
+    /** Resolves when the next run starts. */
     next: async () => {
       while (started.length === 0) await new Promise<void>((resolve) => waiting.push(resolve))
       return started.shift()!
     },
-    /** The number of requested runs, and the number of started runs that wait for {@link next}. */
+    /** Returns how many runs were requested, and how many started runs still wait for {@link next}. */
     counts: () => ({ asked, started: started.length }),
   }
 }
 
-/** Returns 200, or the status of the error. */
+/** Returns 200, or the status of the error with which the work fails. */
 export async function statusOf(work: Promise<unknown>): Promise<number> {
   try {
     await work

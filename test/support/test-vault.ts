@@ -1,6 +1,6 @@
 /**
- * A vault in memory for tests of operations. Its owner and its applications ask by the names of operations, like
- * programs that use the library, without a socket.
+ * A vault in memory for tests of operations. The owner and the applications call operations by name, as programs that
+ * use the library do, without a socket.
  */
 
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
@@ -34,7 +34,7 @@ export interface Grants {
   expires_at?: string
 }
 
-/** Performs an operation. The result has its type if the name is a literal. */
+/** Performs an operation. The result has its declared type if the name is a literal. */
 interface Ask {
   <N extends OperationName>(name: N, input?: Input, tenant?: string): Promise<ResultOf<N>>
   (name: string, input?: Input, tenant?: string): Promise<unknown>
@@ -47,7 +47,7 @@ interface AskAs {
 
 export type TestVault = Awaited<ReturnType<typeof openTestVault>>
 
-/** All permissions of a type of application that have an effect. */
+/** Returns all permissions that have an effect for a type of application. */
 export function permissionsOf(type: ApplicationType): Permission[] {
   return allPermissionsOf(type, { withEffect: true })
 }
@@ -63,7 +63,7 @@ export const REVEALS_ALL = {
 export async function openTestVault() {
   const clock = { now: START }
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
-  /** Returns the status and text of the answer or of the error. */
+  /** Returns the status and the text of the answer or of the error. */
   const settle = async (caller: () => Promise<Caller>, name: string, input: Input = {}) => {
     const operation = requireOperation(name)
     try {
@@ -84,7 +84,7 @@ export async function openTestVault() {
       checkOutput(requireOperation(name), result)
     return result
   }
-  /** Asks as the owner, who sees all data. The default tenant is the first one. */
+  /** Performs an operation as the owner, who sees all data. Without `tenant`, the first tenant is used. */
   const ask = ((name: string, input: Input = {}, tenant?: string) =>
     askBy(name, input, { reveal: true, ...(tenant && { tenant }) })) as Ask
   return {
@@ -107,7 +107,7 @@ export async function openTestVault() {
   }
 }
 
-/** Changes a setting of the vault as its owner. `undefined` removes it. */
+/** Changes a setting of the vault as its owner. The value `undefined` removes the setting. */
 export async function setSetting(app: App, name: string, value: string | undefined): Promise<void> {
   const asked =
     value === undefined
@@ -116,7 +116,7 @@ export async function setSetting(app: App, name: string, value: string | undefin
   await app.ask({ ...asked, as: { reveal: false } })
 }
 
-/** Makes a value that fits the schema. */
+/** Returns a value that fits the schema. */
 export function sampleOf(schema: Schema): unknown {
   if (schema.type === undefined) return 'data'
   if (schema.type === 'string')
@@ -141,7 +141,7 @@ const validators = new Map<string, ValidateFunction>()
 /** @throws Error if `result` does not match the declaration of `operation` */
 export function checkOutput({ name, output }: RegisteredOperation, result: unknown): void {
   if (output === undefined) {
-    if (result !== undefined) throw new Error(`${name} answers with something that it does not declare`)
+    if (result !== undefined) throw new Error(`${name} declares no result, but it returns one`)
     return
   }
   const components = { schemas: describeComponents([output]) }

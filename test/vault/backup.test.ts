@@ -5,7 +5,7 @@ import t from 'tap'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { createKey, locate } from '../support/vault.js'
 
-t.test('closing a vault ends a backup in progress, which leaves no file', async (t) => {
+t.test('closing a vault ends a backup in progress, and the backup leaves no file', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'coffer-backup-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))
   const place = { ...locate(join(root, 'vault')), role: 'command' } as const

@@ -1,6 +1,6 @@
 /**
- * Codes of cards in vaults that are closed, backed up, copied, rekeyed or restored, in files, in PostgreSQL and in
- * memory.
+ * Codes of cards when a vault is closed, backed up, copied, rekeyed or restored. Tests vaults in files, in PostgreSQL
+ * and in memory.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ const newDirectory = async () => join(place, `vault-${++count}`)
 
 type Key = ReturnType<typeof createKey>
 
-/** Makes a vault with a card whose mask shows the code. A search finds the card by its number. */
+/** Creates a vault with a card whose mask shows its code. A search finds the card by its number. */
 async function create(address: string): Promise<Key> {
   const key = createKey()
   const app = await createVault(
@@ -42,7 +42,7 @@ async function create(address: string): Promise<Key> {
   return key
 }
 
-/** Opens a vault at a time, optionally sweeps it, and returns the code that it shows. */
+/** Opens a vault at a given time, sweeps it if `sweeps` is true, and returns the code that it shows. */
 async function codeAt(address: string, key: Key, ms: number, sweeps = false): Promise<string | undefined> {
   const app = await openVault(
     locate(address, () => START + ms),
@@ -102,7 +102,11 @@ for (const [name, newAddress] of [
     const later = await newAddress()
     await restoreVault(locate(later), file, key.choose, () => undefined)
     const days = 48 * HOUR_MS
-    t.equal(await codeAt(later, key, days, true), undefined, 'after a long stop no read shows the code')
+    t.equal(
+      await codeAt(later, key, days, true),
+      undefined,
+      'after the vault was closed for a long time, no read shows the code',
+    )
     t.equal(await codeAt(later, key, days + HOUR_MS + 1, true), undefined)
     t.equal(await codeAt(later, key, HOUR_MS - 1), undefined, 'the code is erased once the clock is trusted')
   })

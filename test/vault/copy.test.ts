@@ -1,4 +1,4 @@
-/** Copies of vaults between directories, stores and backups are complete, or create no vault. */
+/** A copy of a vault between directories, stores and backups is complete, or creates no vault. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,10 +23,10 @@ const CHILD = fileURLToPath(new URL('copy-child.js', import.meta.url))
 let count = 0
 const newDirectory = () => join(place, `vault-${++count}`)
 const nothing = () => {}
-/** More rows than one batch has. */
+/** More rows than one batch holds. */
 const TOKENS = 520
 
-/** Makes a vault at `address` with at least one of everything that a vault stores. */
+/** Creates a vault at `address` that has at least one record of every kind. */
 async function fill(address: string, tokens = 40) {
   const key = createKey()
   const app = await createVault(locate(address), 'first', key.create)
@@ -46,7 +46,7 @@ async function fill(address: string, tokens = 40) {
   return { app, key }
 }
 
-/** Everything visible of a vault: all log records, all tokens, and the results of searches. */
+/** Returns everything that can be seen of a vault: all log records, all tokens, and the results of searches. */
 async function look(app: App) {
   const list = async (operation: string, input = {}) => {
     const seen = []
@@ -72,22 +72,26 @@ async function check(t: Test, address: string, key: Key, before: Seen) {
   const app = await openVault(locate(address), key.choose)
   const after = await look(app)
   for (const what of Object.keys(before) as (keyof Seen)[]) {
-    // Reading is logged too.
+    // Reading adds records to the log, so only the newest records are compared.
     const rest = what === 'logs' ? after.logs.slice(-before.logs.length) : after[what]
     t.strictSame(rest, before[what], what)
   }
   t.ok(before.found.length === 1 && before.tokens.length > 40, 'the vault was not empty')
   for (const tenant of ['first', 'second']) {
     const { number } = await app.tenant(tenant)
-    t.equal((await app.store.verifyLogs(number)).brokenAt, undefined, `the log of ${tenant}`)
+    t.equal((await app.store.verifyLogs(number)).brokenAt, undefined, `the log of ${tenant} verifies`)
   }
   t.strictSame((await app.maintenance().verify()).findings, [])
   t.equal((await ask(app, 'token create', { id: 'later', type: 'token', data: 'y' })).id, 'later')
-  t.equal((await ask(app, 'token list', { size: 1 })).data[0].id, 'later', 'a new token is the newest')
+  t.equal(
+    (await ask(app, 'token list', { size: 1 })).data[0].id,
+    'later',
+    'a token that is created in the copy is the newest token',
+  )
   await app.close()
 }
 
-t.test('pending log records are copied too, even if others write meanwhile', async (t) => {
+t.test('pending log records are copied too, even if other processes write meanwhile', async (t) => {
   const store = await server.createDatabase()
   const { app, key } = await fill(store)
   let isOver = false
@@ -122,7 +126,7 @@ t.test('pending log records are copied too, even if others write meanwhile', asy
   }
 })
 
-/** Copies in a process that is killed, once for each moment. Returns the number of kills. */
+/** For each moment, copies in a process that is killed at that moment. Returns the number of kills. */
 async function killCopies(
   from: string,
   to: string,
@@ -156,9 +160,10 @@ t.test('a copy that is killed at any moment leaves no vault and can be repeated'
   const [store, other] = [await server.createDatabase(), await server.createDatabase()]
   const made: string[] = []
   for (const [from, to, moments] of [
-    // While the tables are emptied, between batches, while the copy is read again, and before the commit.
+    // The copy is killed while the tables are emptied, between two batches, while the copy is read again, and before
+    // the commit.
     [first, store, [2, 4, 6, 8].map((number) => ['send', number] as const)],
-    // Before the file `state` exists, and before the header is written.
+    // The copy is killed before the file `state` exists, and before the header is written.
     [store, newDirectory(), [1, 2].map((number) => ['rename', number] as const)],
     [store, other, [['send', 4]]],
     [backup, newDirectory(), [1, 2].map((number) => ['rename', number] as const)],
@@ -167,7 +172,7 @@ t.test('a copy that is killed at any moment leaves no vault and can be repeated'
     const kills = await killCopies(from, to, key, moments, async () => {
       await t.rejects(openVault(locate(to), key.choose), { code: 'vault_missing' })
     })
-    t.equal(kills, moments.length, `${from} to ${to}`)
+    t.equal(kills, moments.length, `the copy from ${from} to ${to} can be repeated`)
     const steps: [number, number][] = []
     const note = (...step: [number, number]) => steps.push(step)
     if (from === backup) await restoreVault(locate(to), from, key.choose, note)
@@ -183,7 +188,7 @@ t.test('a copy that is killed at any moment leaves no vault and can be repeated'
   for (const to of made) await check(t, to, key, before)
 })
 
-t.test('a copy of a damaged store has every readable row, and reports the others', async (t) => {
+t.test('a copy of a damaged store has every readable row, and reports the other rows', async (t) => {
   const store = await server.createDatabase()
   const { app, key } = await fill(store)
   const { number } = await app.tenant('first')
@@ -217,7 +222,7 @@ t.test('a copy of a damaged store has every readable row, and reports the others
   await opened.close()
 })
 
-t.test('one of two concurrent copies into a store is refused', async (t) => {
+t.test('if two processes copy into one store at the same time, one of them is refused', async (t) => {
   const first = newDirectory()
   const { app, key } = await fill(first)
   const before = await look(app)

@@ -10,7 +10,7 @@ import { createVault, openVault, reachVault } from '../../src/vault/open.js'
 import { FakeFiles } from '../storage/fake-files.js'
 import { createKey, locate } from '../support/vault.js'
 
-t.test('a vault whose server cannot listen for commands is released, and can be opened later', async (t) => {
+t.test('if a server cannot listen for commands, its vault is released and can be opened later', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
   const { TMPDIR } = process.env
   t.teardown(() => {
@@ -18,7 +18,7 @@ t.test('a vault whose server cannot listen for commands is released, and can be 
     else process.env.TMPDIR = TMPDIR
     rmSync(root, { recursive: true, force: true })
   })
-  // The path is too long for a socket, so the socket is in the folder for temporary files.
+  // A socket path in this directory would be too long, so the socket is in the folder for temporary files.
   const directory = join(root, 'long'.repeat(30))
   const place = { ...locate(directory), role: 'server' } as const
   const key = createKey()
@@ -32,7 +32,7 @@ t.test('a vault whose server cannot listen for commands is released, and can be 
   await app.close()
 })
 
-t.test('a command that waits for a starting server is answered by the server', async (t) => {
+t.test('a command that waits for a server to start is then answered by that server', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))
   const place = locate(join(root, 'vault'))
@@ -57,46 +57,49 @@ t.test('a command that waits for a starting server is answered by the server', a
   await server.close()
 })
 
-t.test('a creation that crashes at any step can be repeated, and a failed one leaves no file', async (t) => {
-  const { create, choose } = createKey()
-  const place = (files: FakeFiles) => ({ ...locate('/vault'), files })
-  const make = (files: FakeFiles) => createVault(place(files), 'first', create)
-  const whole = new FakeFiles()
-  await (await make(whole)).close()
-  for (let at = 1; at <= whole.steps; at++)
-    for (const code of ['stop', 'EIO'] as const) {
-      const title = `${code} at step ${at}`
-      const files = new FakeFiles()
-      files.fault = { at, code }
-      const isMade = await make(files).then(
-        (app) =>
-          app.close().then(
-            () => true,
-            () => true,
+t.test(
+  'a creation that crashes at any step can be repeated, and a failed creation leaves no file',
+  async (t) => {
+    const { create, choose } = createKey()
+    const place = (files: FakeFiles) => ({ ...locate('/vault'), files })
+    const make = (files: FakeFiles) => createVault(place(files), 'first', create)
+    const whole = new FakeFiles()
+    await (await make(whole)).close()
+    for (let at = 1; at <= whole.steps; at++)
+      for (const code of ['stop', 'EIO'] as const) {
+        const title = `${code} at step ${at}`
+        const files = new FakeFiles()
+        files.fault = { at, code }
+        const isMade = await make(files).then(
+          (app) =>
+            app.close().then(
+              () => true,
+              () => true,
+            ),
+          () => false,
+        )
+        const left = files.afterCrash(code === 'stop')
+        // The lock names the process of this test, which still runs. Removes the lock, as if that process were dead.
+        if (left.stat('/vault/lock') !== undefined) left.plant('/vault/lock', undefined)
+        const isThere = hasHeader(left, '/vault')
+        if (isMade) t.ok(isThere, title)
+        else if (code === 'EIO' && !isThere && files.failed !== 'remove')
+          t.same([...left.contents().keys()], [], `${title}: no file is left`)
+        const app = isThere ? await openVault(place(left), choose) : await make(left)
+        t.equal((await app.tenant()).name, 'first', title)
+        await app.close()
+        t.same(
+          [...left.contents().keys()].filter(
+            (path) => !/\/(vault\.json|state|(journal|head)-.*|lock\.p-.*)$/.test(path),
           ),
-        () => false,
-      )
-      const left = files.afterCrash(code === 'stop')
-      // The process of the lock is this one, so it is not dead.
-      if (left.stat('/vault/lock') !== undefined) left.plant('/vault/lock', undefined)
-      const isThere = hasHeader(left, '/vault')
-      if (isMade) t.ok(isThere, title)
-      else if (code === 'EIO' && !isThere && files.failed !== 'remove')
-        t.same([...left.contents().keys()], [], `${title}: no file is left`)
-      const app = isThere ? await openVault(place(left), choose) : await make(left)
-      t.equal((await app.tenant()).name, 'first', title)
-      await app.close()
-      t.same(
-        [...left.contents().keys()].filter(
-          (path) => !/\/(vault\.json|state|(journal|head)-.*|lock\.p-.*)$/.test(path),
-        ),
-        [],
-        `${title}: nothing is left over`,
-      )
-    }
-})
+          [],
+          `${title}: no temporary file is left`,
+        )
+      }
+  },
+)
 
-t.test('the scheme of an address selects the kind of vault', async (t) => {
+t.test('the scheme of an address selects the kind of the vault', async (t) => {
   const opener = { kind: 'passphrase', passphrase: 'correct horse battery' } as const
   const app = await createVault(locate('memory:'), 'first', opener)
   t.equal((await app.tenant()).name, 'first')
@@ -113,7 +116,7 @@ t.test('the scheme of an address selects the kind of vault', async (t) => {
 })
 
 t.test(
-  'a server in another container keeps its vault, until it was killed',
+  'a server in another container keeps its vault until the server is killed',
   { skip: process.platform !== 'linux' },
   async (t) => {
     const root = mkdtempSync(join(tmpdir(), 'coffer-container-'))
@@ -126,7 +129,8 @@ t.test(
     const server = spawn(process.execPath, ['-e', listen], { stdio: ['ignore', 'pipe', 'inherit'] })
     t.teardown(() => server.kill('SIGKILL'))
     await once(server.stdout, 'data')
-    // As its lock looks from here: of the same machine, with a number of its own namespace.
+    // The lock of a server in another container, as this process sees it: the same machine, but a pid of another
+    // namespace.
     const { host, boot } = readProcessIdentity(process.pid)
     const holder = {
       pid: 1,
@@ -144,11 +148,19 @@ t.test(
     server.kill('SIGKILL')
     await once(server, 'close')
     lock(Date.now())
-    await t.rejects(openVault(place, key.choose), refused, 'one that has just begun may not listen yet')
+    await t.rejects(
+      openVault(place, key.choose),
+      refused,
+      'a server that has just started may not listen yet, so its lock is kept',
+    )
     lock(Date.now() - 3_600_000)
     await (await openVault(place, key.choose)).close()
     rmSync(path, { force: true })
     lock(Date.now() - 3_600_000)
-    await t.rejects(openVault(place, key.choose), refused, 'one that is stopping does not listen any more')
+    await t.rejects(
+      openVault(place, key.choose),
+      refused,
+      'a server that is stopping does not listen any more, so its lock is kept',
+    )
   },
 )

@@ -2,7 +2,7 @@ import t from 'tap'
 import { createSharedClaims, LEASE_MS } from '../../src/vault/shared-claims.js'
 import { openEphemeral } from '../support/ephemeral.js'
 
-t.test('renewing a claim does not restore a lease that was lost', async (t) => {
+t.test('renewing a claim does not restore a lease that has been lost', async (t) => {
   let now = Date.now()
   const app = await openEphemeral({ tenantName: 'first', clock: () => now })
   const { number } = await app.tenant()
@@ -34,7 +34,11 @@ t.test('renewing a claim does not restore a lease that was lost', async (t) => {
   now += LEASE_MS - 1
   await renew()
   now += LEASE_MS - 1
-  t.equal(await two!.take(number, 'work', { isLong: true }), undefined, 'the claim was renewed')
+  t.equal(
+    await two!.take(number, 'work', { isLong: true }),
+    undefined,
+    'the claim was renewed, so it cannot be claimed by others',
+  )
   now += 2
   const second = await two!.take(number, 'work', { isLong: true })
   await renew()
