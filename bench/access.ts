@@ -1,6 +1,6 @@
 /**
- * Measures the cost of access: deciding a rule, a request from its key to its response, and a search. Each part runs
- * alone by its name: `rules`, `request [tokens]`, `search [tokens]`. The search also verifies the log of these
+ * Measures the cost of access: deciding by rules, a request from its key to its response, and a search. Name a part to
+ * run only that part: `rules`, `request [tokens]`, `search [tokens]`. The search part also verifies the log of these
  * tokens.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -24,7 +24,7 @@ if (piece === 'all' || piece === 'request') await measureRequest(Number(count ??
 if (piece === 'search') await measureSearch(Number(count ?? 1000))
 if (piece === 'all') for (const tokens of [1000, 100_000]) await measureSearch(tokens)
 
-/** Two containers. Only the last rule matches them. */
+/** Measures the decision for two containers. Only the last rule matches them. */
 function measureRules(): void {
   for (const rules of [1, 10, 100]) {
     const granted: Rule[] = Array.from({ length: rules }, (_, index) => ({
@@ -36,7 +36,7 @@ function measureRules(): void {
     const grants = { rules: granted, permissions: [] }
     const containers = ['/pci/high/', '/general/high/']
     const micros = time(20_000, () => decideTransform(grants, 'token:read', { containers }))
-    console.log(`decide by ${rules} rules, 2 containers: ${micros.toFixed(2)} µs`)
+    console.log(`decide with ${rules} rules and 2 containers: ${micros.toFixed(2)} µs`)
   }
 }
 
@@ -49,7 +49,7 @@ async function measureRequest(tokens: number): Promise<void> {
   const authenticated = await timeAsync(3000, () => authenticate(app, key))
   const whole = await timeAsync(3000, get)
   console.log(
-    `${tokens} tokens: authenticate ${authenticated.toFixed(1)} µs CPU, and get ${whole.toFixed(1)} µs`,
+    `${tokens} tokens: authenticate takes ${authenticated.toFixed(1)} µs CPU, and get takes ${whole.toFixed(1)} µs`,
   )
   await close()
 }
@@ -72,7 +72,7 @@ async function measureSearch(tokens: number): Promise<void> {
   }
   const start = performance.now()
   const { count } = await app.store.verifyLogs(1)
-  console.log(`${count} log records proven in ${Math.round(performance.now() - start)} ms`)
+  console.log(`${count} log records verified in ${Math.round(performance.now() - start)} ms`)
   await close()
 }
 
@@ -107,7 +107,10 @@ async function fill(app: App, tokens: number): Promise<string[]> {
   return ids
 }
 
-/** CPU µs a run, the best of six rounds, so that other work on the machine has little effect. */
+/**
+ * Returns the CPU time of one run in µs. It is the best of six rounds, so that other work on the machine has little
+ * effect.
+ */
 function time(runs: number, work: () => unknown): number {
   const rounds = Array.from({ length: 6 }, () => {
     const start = cpuMicros()

@@ -1,12 +1,13 @@
 /**
- * `npm run bench [part [argument…]]…`: runs all parts, or the named ones with their arguments, each in its own
- * process. Every figure is a ratio to a floor of the same run. No part fails because it is slow.
+ * `npm run bench [part [argument…]]…` runs all parts, or the named parts with their arguments. Each part runs in a
+ * process of its own. Every figure is a ratio to a floor that was measured in the same run. A part never fails because
+ * it is slow.
  */
 import { spawnSync } from 'node:child_process'
 import { cpus, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
-/** The order of the parts. Their arguments let all of them together end within some minutes. */
+/** The parts in their order. With these arguments, all parts together take some minutes. */
 const PARTS: Record<string, readonly string[]> = {
   startup: ['15', '1,1000,100000'],
   crypto: ['15', '1024'],
@@ -21,7 +22,7 @@ const PARTS: Record<string, readonly string[]> = {
 
 const asked = readWords(process.argv.slice(2))
 if (asked === undefined) {
-  console.error(`A part comes first; the parts are ${Object.keys(PARTS).join(', ')}.`)
+  console.error(`The first word must be a part. The parts are ${Object.keys(PARTS).join(', ')}.`)
   process.exitCode = 2
 } else {
   console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}`)
@@ -31,8 +32,8 @@ if (asked === undefined) {
 }
 
 /**
- * Parses parts. A word that is no part is an argument of the part before. Returns undefined if the first word is no
- * part.
+ * Parses the words of the command line. A word that names no part is an argument of the part before it. Returns
+ * undefined if the first word names no part.
  */
 function readWords(words: readonly string[]): { part: string; words: readonly string[] }[] | undefined {
   if (words.length === 0) return Object.entries(PARTS).map(([part, defaults]) => ({ part, words: defaults }))

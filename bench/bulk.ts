@@ -1,4 +1,4 @@
-/** Compares bulk writes of tokens: Coffer, SQLite and SQLCipher, with the same rows and indexes. */
+/** Compares bulk writes of tokens in Coffer, SQLite and SQLCipher, with the same rows and indexes. */
 import { fork, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import {
@@ -26,26 +26,26 @@ import {
 } from './filled-vault.js'
 
 const ROUNDS = 3
-/** Rows of a batch of `token import`. */
+/** The number of rows in a batch of `token import`. */
 const BATCH = 2000
 const PROGRAM = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
 export const PEERS = fileURLToPath(new URL('../../bench/peers/', import.meta.url))
 
 export interface Bulk {
   ours: Measured
-  /** Undefined if the peers are not installed. */
+  /** Undefined if the packages of the peers are not installed. */
   sqlite?: Measured
   sqlcipher?: Measured
 }
 
-/** Whether `bench:peers` has installed this package. */
+/** Returns whether `bench:peers` has installed this package. */
 export function isInstalled(name: string): boolean {
   return existsSync(join(PEERS, 'node_modules', name))
 }
 
 /**
- * Measures seconds for `count` tokens from objects in memory to synced rows, each with its audit row. Coffer is
- * measured by `token import`, by its storage alone, and by the whole command with a file.
+ * Measures the seconds for `count` tokens from objects in memory to synced rows, with one audit row for each token. For
+ * Coffer it measures `token import`, the storage alone, and the whole command with a file.
  */
 export async function measureBulk(count: number): Promise<Bulk> {
   const contenders: Contender[] = [
@@ -58,7 +58,11 @@ export async function measureBulk(count: number): Promise<Bulk> {
     for (const kind of ['sqlite', 'sqlcipher'])
       contenders.push({ name: `${kind}, same rows and indexes`, measure: () => timePeer(kind, count) })
   const measured = await measureInTurn(ROUNDS, contenders)
-  printRates(`Bulk: ${count} tokens of 1 KB with audit rows, ${UNIT_TOKENS} a sync`, count, measured)
+  printRates(
+    `Bulk: ${count} tokens of 1 KB with audit rows, ${UNIT_TOKENS} tokens for each sync`,
+    count,
+    measured,
+  )
   const [, ours, , , sqlite, sqlcipher] = measured
   return { ours: ours!, ...(sqlite && { sqlite }), ...(sqlcipher && { sqlcipher }) }
 }
@@ -90,7 +94,7 @@ async function timeOwn(count: number): Promise<number> {
   return seconds
 }
 
-/** Imports like the command: in batches of a run that can be resumed. */
+/** Imports as the command does: in batches of a run that can be resumed. */
 async function timeImport(count: number): Promise<number> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
   const app = await openFilledVault(await createFilledVault(place, 0), 'server')
@@ -109,7 +113,7 @@ async function timeImport(count: number): Promise<number> {
   return seconds
 }
 
-/** Runs the command with NDJSON in its own process, including its start and its final flush. */
+/** Runs the command with NDJSON in a process of its own. The time includes its start and its final flush. */
 async function timeCommand(count: number): Promise<number> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
   const { directory, keyFile } = await createFilledVault(place, 0)

@@ -1,7 +1,7 @@
 /**
- * The first seconds of a server, which most test suites use: requests 1–100, 101–1,000, and each of the first five
- * seconds. Compares `coffer serve` and the SQLCipher peer, by a key that reveals data and by a key that sees masked
- * data.
+ * The first seconds of a server, because most test suites use only these: requests 1–100, requests 101–1,000, and each
+ * of the first five seconds. Compares `coffer serve` with the SQLCipher peer, with a key that reveals data and with a
+ * key that sees masked data.
  */
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -39,7 +39,7 @@ interface Server {
   ready: Pick<Ready, 'port' | 'key' | 'ids'>
 }
 
-/** `pin` moves a server to its core. */
+/** `pin` moves the process of a server to its core. */
 export async function measureCold(rounds: number, pin: (pid: number | undefined) => void): Promise<Goal[]> {
   if (!isInstalled('better-sqlite3-multiple-ciphers')) return []
   const goals: Goal[] = []
@@ -68,13 +68,13 @@ export async function measureCold(rounds: number, pin: (pid: number | undefined)
       row('x the SQLCipher peer', ratios, 2),
     ])
     const least = method === 'get' ? 0.6 : 1
-    goals.push({ name: `${name}, seconds 1–4, over the SQLCipher peer`, least, ratios: [firstFour] })
+    goals.push({ name: `${name}, seconds 1–4, relative to the SQLCipher peer`, least, ratios: [firstFour] })
   }
   rmSync(place, { recursive: true, force: true })
   return goals
 }
 
-/** Makes a vault with commands. Each server gets a copy of it. */
+/** Creates a vault with commands. Each server then gets a copy of the vault. */
 function createVault(place: string) {
   const env = { ...process.env, XDG_CONFIG_HOME: place }
   const wordsOf = (directory: string) => ['--vault', join(place, directory), '--key-file', join(place, 'key')]
@@ -114,7 +114,7 @@ function inFirstFour(rates: readonly number[]): number {
   return rates.slice(SHORT_STAGES, SHORT_STAGES + 4).reduce((sum, rate) => sum + rate, 0)
 }
 
-/** Requests a second in each stage. */
+/** Returns the number of requests per second in each stage. */
 async function measureStages(
   { child, ready }: Server,
   method: Method,
@@ -129,7 +129,7 @@ async function measureStages(
     rates.push((await runLoad({ port: ready.port, connections: 50, ...limit, next, status })).perSecond)
   }
   const ended = once(child, 'exit')
-  // The peer then removes its files.
+  // After it is disconnected, the peer removes its files.
   if (child.connected) child.disconnect()
   else child.kill()
   await ended

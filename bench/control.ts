@@ -1,6 +1,6 @@
 /**
- * Work for which test suites wait: opening a vault in this process, resetting it, and forking it, with 1,000 tokens.
- * Argument: rounds.
+ * Measures the work that test suites wait for: opening a vault in this process, resetting it and forking it, with 1,000
+ * tokens. Argument: rounds.
  */
 import { openTestVault, type Seed, startServer } from '../src/index.js'
 

@@ -1,6 +1,6 @@
 /**
- * Sealing, opening and digesting with each of the two libraries, compared with the ciphers of Node. Includes nonces.
- * Arguments: rounds, bytes of a record.
+ * Encrypting, decrypting and digesting with each of the two libraries, compared with the ciphers of Node. The times
+ * include the nonces. Arguments: rounds, bytes of a record.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 import { nativePrimitives } from '../src/crypto/native.js'
@@ -15,7 +15,7 @@ const [rounds = '15', bytes = '1024'] = process.argv.slice(2)
 const random = createRandom()
 const key = randomBytes(KEY_BYTES)
 const plain = randomBytes(Number(bytes))
-/** The usual length of a name that is digested for a look-up. */
+/** This is the usual length of a name that is digested for a look-up. */
 const name = randomBytes(48)
 const associated = randomBytes(24)
 

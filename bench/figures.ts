@@ -1,12 +1,12 @@
 /**
- * Measures contenders in turn and prints the results. Every figure is printed beside its floor of the same round, so
- * a busy machine affects both. Independent of what is measured.
+ * Measures contenders in turn and prints the results. Every figure is printed next to the floor of the same round, so a
+ * busy machine affects both. This file does not know what is measured.
  */
 import type { ChildProcess } from 'node:child_process'
 
 export interface Contender {
   name: string
-  /** Does the work once. Returns its cost in any unit; less is better. */
+  /** Does the work once. Returns its cost in any unit. A lower cost is better. */
   measure(): Promise<number> | number
 }
 
@@ -16,7 +16,7 @@ export interface Measured {
   values: readonly number[]
 }
 
-/** Runs all contenders in turn for `rounds` rounds, after one round that does not count. */
+/** Runs all contenders in turn for `rounds` rounds. A round before them does not count. */
 export async function measureInTurn(rounds: number, contenders: readonly Contender[]): Promise<Measured[]> {
   const values = contenders.map((): number[] => [])
   for (let round = -1; round < rounds; round++) {
@@ -28,24 +28,24 @@ export async function measureInTurn(rounds: number, contenders: readonly Contend
   return contenders.map(({ name }, at) => ({ name, values: values[at]! }))
 }
 
-/** `value` divided by `floor`, round by round. */
+/** Returns `value` divided by `floor` for each round. */
 export function ratiosOf(value: Measured, floor: Measured): number[] {
   return value.values.map((each, round) => each / floor.values[round]!)
 }
 
-/** CPU µs of one run of `work`, so that other work on the machine has little effect. */
+/** Returns the CPU time of one run of `work` in µs, so that other work on the machine has little effect. */
 export async function timeCpu(runs: number, work: () => unknown): Promise<number> {
   const before = process.cpuUsage()
   for (let run = 0; run < runs; run++) {
     const result = work()
-    // Awaiting a value that is no promise would be measured too.
+    // Only a promise is awaited, because awaiting another value would add to the measured time.
     if (result instanceof Promise) await result
   }
   const { user, system } = process.cpuUsage(before)
   return (user + system) / runs
 }
 
-/** The first message of `child`. @throws Error if the child ends before */
+/** Resolves with the first message of `child`. @throws Error if the child ends before it sends a message */
 export function firstMessage<T>(child: ChildProcess): Promise<T> {
   return new Promise((resolve, reject) => {
     child.once('message', (message) => resolve(message as T))
@@ -60,12 +60,12 @@ export function median(values: readonly number[]): number {
   return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2
 }
 
-/** `1.23 (1.10–1.40)`: the median, the least and the most. */
+/** Formats as `1.23 (1.10–1.40)`: the median, the lowest and the highest value. */
 export function formatSpread(values: readonly number[]): string {
   return `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)}–${Math.max(...values).toFixed(2)})`
 }
 
-/** The first one measured is the floor of the others. */
+/** Prints times. The first contender is the floor of the others. */
 export function printTimes(title: string, unit: string, measured: readonly Measured[]): void {
   const floor = measured[0]!
   printTable(title, [
@@ -78,7 +78,7 @@ export function printTimes(title: string, unit: string, measured: readonly Measu
   ])
 }
 
-/** Prints seconds for `count` things as things a second. The first one measured is the floor of the others. */
+/** Prints the seconds for `count` things as things per second. The first contender is the floor of the others. */
 export function printRates(title: string, count: number, measured: readonly Measured[]): void {
   const floor = measured[0]!
   printTable(title, [
@@ -91,7 +91,7 @@ export function printRates(title: string, count: number, measured: readonly Meas
   ])
 }
 
-/** Prints one ratio to a figure other than the floor. */
+/** Prints one ratio to a figure that is not the floor. */
 export function printRatio(title: string, ratios: readonly number[]): void {
   console.log(`${title}: ${formatSpread(ratios)}`)
 }

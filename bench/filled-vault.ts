@@ -1,4 +1,4 @@
-/** Vaults of any size for the benchmarks, written without operations to save time. */
+/** Vaults of any size for the benchmarks. They are written without performing operations, to save time. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { containerSet, containerSetId } from '../src/domain/access/container.js'
@@ -10,9 +10,12 @@ import type { App } from '../src/vault/app.js'
 import { createVault, openVault, type VaultLocation } from '../src/vault/open.js'
 import { makeToken } from './token-body.js'
 
-/** With this number, each customer has a full page even of a thousand tokens. */
+/** With this number of customers, each customer has a full page, even in a vault with a thousand tokens. */
 export const CUSTOMERS = 50
-/** Tokens in one unit of work. Together with their log records they are about as large as a unit of an import. */
+/**
+ * The number of tokens in one unit of work. With their log records, they are about as large as a unit of work of an
+ * import.
+ */
 export const UNIT_TOKENS = 8192
 
 export interface FilledVault {
@@ -21,7 +24,7 @@ export interface FilledVault {
   keyText: string
 }
 
-/** A token as the vault stores it, and the log record of its creation. */
+/** A token in the form in which the vault stores it, and the log record of its creation. */
 export interface Prepared {
   record: TokenRecord
   draft: TokenDraft
@@ -40,7 +43,7 @@ export function makeCustomerToken(serial: number) {
   return { ...makeToken(serial), metadata: { customer: String(serial % CUSTOMERS) } }
 }
 
-/** Creates a vault with `tokens` tokens of a kilobyte, each with the log record of its creation. */
+/** Creates a vault with `tokens` tokens of a kilobyte. Each token has the log record of its creation. */
 export async function createFilledVault(parent: string, tokens: number): Promise<FilledVault> {
   const directory = join(parent, `vault-${tokens}`)
   const keyFile = join(parent, `vault-${tokens}.key`)
@@ -57,7 +60,7 @@ export async function createFilledVault(parent: string, tokens: number): Promise
   for (let done = 0; done < tokens; done += UNIT_TOKENS) {
     await writeUnit(app, await prepareUnit(app, done, Math.min(UNIT_TOKENS, tokens - done)))
   }
-  // Otherwise the first commands would be measured while they merge these tables.
+  // Without this compaction, the first commands would merge these tables while they are measured.
   await app.maintenance().compact()
   await app.close()
   return vault
@@ -70,7 +73,7 @@ export function openFilledVault(
   return openVault(placeOf(directory, role), async () => ({ kind: 'key-file', text: keyText }))
 }
 
-/** Checks and renders tokens, without writing them. */
+/** Validates and renders tokens without writing them. */
 export async function prepareUnit(app: App, from: number, count: number): Promise<Prepared[]> {
   const { id: tenantId, owner_id: owner } = await app.tenant()
   const rules = { expressions: await app.expressions(), now: Date.now() }
@@ -106,7 +109,7 @@ export async function prepareUnit(app: App, from: number, count: number): Promis
   return prepared
 }
 
-/** Fingerprints, seals, digests and writes the tokens in one unit of work. */
+/** Fingerprints, encrypts, digests and writes the tokens in one unit of work. */
 export async function writeUnit(app: App, unit: readonly Prepared[]): Promise<void> {
   const { number } = await app.tenant()
   await app.store.write(async (writer) => {

@@ -1,23 +1,24 @@
-/** A table of goals: the ratios that a part has measured, each with its verdict. */
+/** A table of goals. Each row has the ratios that a part has measured, and whether they meet the goal. */
 import { formatSpread, median, printTable } from './figures.js'
 
 export interface Goal {
   name: string
-  /** Without `least` and `most` the figure has no verdict. */
+  /** If both `least` and `most` are missing, the figure has no goal. */
   least?: number
   most?: number
   /**
-   * One list of ratios for each size, or a single list if the size has no effect. Undefined if nothing was measured.
+   * One list of ratios for each size, or a single list if the size has no effect. A list is undefined if nothing was
+   * measured.
    */
   ratios: readonly (readonly number[] | undefined)[]
-  /** Whether the figure of this size counts. Default: all of them. */
+  /** Returns whether the figure of this size counts. By default all sizes count. */
   decides?: (tokens: number) => boolean
 }
 
 export function printGoals(sizes: readonly number[], goals: readonly Goal[]): void {
   const blanks = sizes.slice(1).map(() => '')
   printTable(
-    'Goals: ours as a ratio, median (from–to), by tokens; where size is no matter, in the first column',
+    'Goals: ratios of Coffer, median (from–to), by number of tokens. The first column has ratios that do not depend on it',
     [
       ['', 'goal', ...(sizes.length > 0 ? sizes.map(String) : ['']), 'met'],
       ...goals.map((goal) => {

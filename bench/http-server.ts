@@ -1,6 +1,7 @@
 /**
- * One server of the HTTP benchmark in its own process: a floor, or Coffer on a vault with `tokens` tokens, in files
- * or in a store. Sends its port and keys when it is ready, and then answers `cpu` with the ms that it used.
+ * One server of the HTTP benchmark in a process of its own: either a floor, or Coffer on a vault with `tokens` tokens,
+ * in files or in a store. It sends its port and keys when it is ready. Later it answers the message `cpu` with the CPU
+ * time in ms that it has used.
  */
 import { randomUUID } from 'node:crypto'
 import {
@@ -32,21 +33,21 @@ import { ensureSampleApplications } from '../src/vault/sample-applications.js'
 import { serveHttp } from '../test/support/service.js'
 import { makeToken } from './token-body.js'
 
-/** The message of a server that is ready. */
+/** The message that a server sends when it is ready. */
 export interface Ready {
   port: number
   key: string
-  /** A key that sees masked data, if tokens are read with both keys. */
+  /** A key that sees masked data. It exists if tokens are read with both keys. */
   maskingKey?: string | undefined
   ids: string[]
-  /** The folder of a peer. */
+  /** The folder in which a peer keeps its files. */
   place?: string
 }
 
 const FILL_AT_ONCE = 500
 /** The number of connections to a store. */
 const STORED_AT_ONCE = 16
-/** Enough ids for the deletions of a benchmark. */
+/** This number of ids is enough for the deletions of a benchmark. */
 const MAX_IDS = 200_000
 
 const [kind = '', count = '0', address = '', keyFile = ''] = process.argv.slice(2)
@@ -68,7 +69,7 @@ function startKind(): Promise<Ready> {
   return kind === 'bare' ? startBare() : startFloor(kind)
 }
 
-/** Coffer without a vault: the cost of HTTP, routing and checks alone. */
+/** Starts Coffer without a vault, to measure the cost of HTTP, routing and checks alone. */
 async function startBare(): Promise<Ready> {
   const bare: Partial<Host> = {
     createUuid: randomUUID,
@@ -98,7 +99,7 @@ async function startBare(): Promise<Ready> {
 }
 
 async function startCoffer(tokens: number): Promise<Ready> {
-  // `coffer serve` uses this opener too.
+  // `coffer serve` also uses this kind of opener.
   const opener = { kind: 'key-file', save: async () => {} } as const
   const notice = () => {}
   const directory = join(place, 'vault')
@@ -107,13 +108,13 @@ async function startCoffer(tokens: number): Promise<Ready> {
   const ids = await fill(app, tokens)
   const service = { host: app, registry, authenticate, version: '0.0.0' }
   const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
-  // Without rules it sees masked data.
+  // A key with permissions and without rules sees masked data.
   const input = { name: 'masking', type: 'private', permissions: ['token:read'] }
   const { result } = await app.ask({ operation: 'app create', input, as: { reveal: false } })
   return { port, key: samples.private?.key ?? '', maskingKey: result.key, ids }
 }
 
-/** A server over a store. The first one creates the vault and its key file, and others open it. */
+/** Starts a server over a store. The first server creates the vault and its key file, and the others open the vault. */
 async function startStore(tokens: number): Promise<Ready> {
   const location = { directory: address, pid: process.pid, notice: () => {}, role: 'server' } as const
   const isFirst = !existsSync(keyFile)
@@ -138,14 +139,14 @@ async function fill(app: App, tokens: number, atOnce = FILL_AT_ONCE): Promise<st
     )
     for (const { result } of await Promise.all(batch)) ids.push((result as { id: string }).id)
   }
-  // Ids from the whole vault, so that all parts of it are read.
+  // Takes ids from the whole vault, so that all parts of it are read.
   const step = Math.max(1, Math.floor(ids.length / MAX_IDS))
   return ids.filter((_, at) => at % step === 0)
 }
 
 /**
- * Plain node:http. `get` returns a fixed kilobyte. `post` is parsed, appended, synced together with other waiting
- * ones, and answered.
+ * Starts a server with plain node:http. `get` returns a fixed kilobyte. The body of `post` is parsed, appended to a
+ * file, synced together with other waiting bodies, and answered.
  */
 async function startFloor(floor: string): Promise<Ready> {
   const fixed = JSON.stringify({ id: 'fixed', ...makeToken(1) })
@@ -177,7 +178,7 @@ async function startFloor(floor: string): Promise<Ready> {
   }
 }
 
-/** Writes and syncs all waiting texts at once, with one sync at a time. */
+/** Writes and syncs all waiting texts together. Only one sync runs at a time. */
 function createAppender(file: number): (text: string, done: () => void) => void {
   let waiting: { text: string; done: () => void }[] = []
   let isBusy = false

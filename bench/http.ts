@@ -1,7 +1,8 @@
 /**
- * POST and GET over HTTP, compared with plain node:http and with peers that do the same work. All run in turn in one
- * run, each server in its own process, while no other server works. Prints rates, the CPU time of a request, and the
- * goals. Arguments: rounds, seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
+ * POST and GET over HTTP, compared with plain node:http and with peers that do the same work. The servers are measured
+ * in turn in one run. Each has a process of its own, and only one works at a time. Prints rates, the CPU time of a
+ * request, and the goals. Arguments: rounds, seconds of one measurement, sizes, tokens written in bulk, seconds of
+ * warming up.
  */
 import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,13 +22,13 @@ import { makeToken } from './token-body.js'
 const CONNECTIONS = 50
 const SERVER_CORE = 0
 const LOAD_CORE = 1
-/** V8 drops code and memory of an idle server, so each measurement starts after this load. */
+/** V8 drops code and memory of an idle server, so each measurement begins after this load. */
 const LEAD_SECONDS = 2
 const OWN_SERVER = fileURLToPath(new URL('./http-server.js', import.meta.url))
 const [rounds = '3', seconds = '2', sizes = '1000,10000', bulkTokens = '100000', warmUp = '8'] =
   process.argv.slice(2)
 
-/** The kinds of servers. A kind has the same name at every size. */
+/** The kinds of servers. A kind has one name for all sizes. */
 type Kind = keyof typeof NAMES
 const NAMES = {
   floor: 'raw node:http',
@@ -50,7 +51,7 @@ interface Contender {
 interface Row {
   perSecond: number
   cpuMicros: number
-  /** CPU µs of the processes of the server's store. */
+  /** The CPU time in µs of the processes of the server's store. */
   storeMicros: number
   p50: number
   p99: number
@@ -88,7 +89,7 @@ printGoals(counts, [
   ...judgeBulk(bulk),
 ])
 
-/** Coffer and the installed peers, side by side for each size. */
+/** Starts Coffer and the installed peers, next to each other for each size. */
 async function startSized(): Promise<Contender[]> {
   const started: Contender[] = []
   const sample = JSON.stringify(makeToken(1))
@@ -104,7 +105,7 @@ async function startSized(): Promise<Contender[]> {
   return started
 }
 
-/** Adds the same server with the key that sees masked data. */
+/** Returns the server and, if it has such a key, the server again with the key that sees masked data. */
 function addMasked(contender: Contender): Contender[] {
   const { kind, ready } = contender
   const masked = kind === 'coffer' ? 'masked' : kind === 'sqlcipher' ? 'sqlcipherMasked' : undefined
@@ -118,11 +119,13 @@ async function start(kind: Kind, tokens: number, script: string, words: string[]
   return { kind, tokens, child, ready: await firstMessage<Ready>(child) }
 }
 
-/** Moves all servers to one core and this load generator to another. Processes of PostgreSQL run on any core. */
+/**
+ * Moves all servers to one core and this load generator to another core. Processes of PostgreSQL may run on any core.
+ */
 function pinToCores(): void {
   const isPinned = pin(LOAD_CORE) && all.every(({ child }) => pin(SERVER_CORE, child.pid))
   if (!isPinned)
-    console.log('Servers and load generator share all cores: there is no taskset, or no second core.')
+    console.log('Servers and load generator share all cores, because taskset or a second core is missing.')
 }
 
 function pin(core: number, pid = process.pid): boolean {
@@ -138,7 +141,7 @@ async function compare(method: 'get' | 'post', contenders: readonly Contender[])
       await measure(method, contender, LEAD_SECONDS)
       own.push(await measure(method, contender, Number(seconds)))
     }
-  printTable(`${method.toUpperCase()}, ${CONNECTIONS} connections, tokens at the start`, [
+  printTable(`${method.toUpperCase()}, ${CONNECTIONS} connections, by number of tokens at the start`, [
     ['', 'tokens', 'a second', 'x floor (from–to)', 'CPU µs', 'store’s own', 'p50 ms', 'p99 ms'],
     ...[...rows].map(([{ kind, tokens }, own]) => {
       const figure = (name: keyof Row, digits: number) => median(own.map((row) => row[name])).toFixed(digits)
@@ -190,8 +193,8 @@ async function askUsage(child: ChildProcess): Promise<{ cpuMs: number; storeMs?:
 }
 
 /**
- * One goal a line, one figure a size: Coffer compared with the peer, with the floor, and with itself at the smallest
- * size.
+ * Returns the goals, each with one figure for each size. They compare Coffer with the peer, with the floor, and with
+ * itself at the smallest size.
  */
 function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
   const find = (wanted: Kind, size?: number) =>
@@ -211,35 +214,39 @@ function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
   const [least, most] = method === 'POST' ? [1.6, 4.5] : [0.8, 5]
   const bare = () => [ratiosOf(column(find('bare')!, 'cpuMicros'), column(floor()!, 'cpuMicros'))]
   return [
-    { name: `${method} over the SQLCipher peer`, least, ratios: over('perSecond', peer) },
-    { name: `${method} CPU over the SQLCipher peer’s, an aside`, ratios: over('cpuMicros', peer) },
-    { name: `${method} CPU over the floor’s`, most, ratios: over('cpuMicros', floor) },
+    { name: `${method} relative to the SQLCipher peer`, least, ratios: over('perSecond', peer) },
+    { name: `${method} CPU relative to the SQLCipher peer (no goal)`, ratios: over('cpuMicros', peer) },
+    { name: `${method} CPU relative to the floor`, most, ratios: over('cpuMicros', floor) },
     ...(method === 'GET'
       ? [
           {
-            name: 'GET, masked, over the SQLCipher peer',
+            name: 'GET, masked, relative to the SQLCipher peer',
             least,
             ratios: over('perSecond', maskedPeer, 'masked'),
           },
-          { name: 'GET, masked, CPU over the floor’s', most, ratios: over('cpuMicros', floor, 'masked') },
-          { name: 'GET CPU without a vault, over the floor’s', most: 1.7, ratios: bare() },
+          {
+            name: 'GET, masked, CPU relative to the floor',
+            most,
+            ratios: over('cpuMicros', floor, 'masked'),
+          },
+          { name: 'GET CPU without a vault, relative to the floor', most: 1.7, ratios: bare() },
         ]
       : []),
     {
-      name: `${method} over ${counts[0]} tokens, from 100,000`,
+      name: `${method} relative to ${counts[0]} tokens, from 100,000`,
       least: 0.9,
       ratios: over('perSecond', () => find('coffer', counts[0])),
       decides: (tokens) => tokens >= 100_000,
     },
-    { name: `${method} p99 over the SQLCipher peer’s`, most: 1, ratios: over('p99', peer) },
+    { name: `${method} p99 relative to the SQLCipher peer`, most: 1, ratios: over('p99', peer) },
   ]
 }
 
 function judgeBulk({ ours, sqlite, sqlcipher }: Bulk): Goal[] {
   const over = (peer?: Measured) => [peer && ratiosOf(peer, ours)]
   return [
-    { name: 'import over SQLCipher, an aside', ratios: over(sqlcipher) },
-    { name: 'import over plain SQLite, an aside', ratios: over(sqlite) },
+    { name: 'import relative to SQLCipher (no goal)', ratios: over(sqlcipher) },
+    { name: 'import relative to plain SQLite (no goal)', ratios: over(sqlite) },
   ]
 }
 
@@ -247,7 +254,7 @@ function judgeKeyed(rows: Rows): Goal {
   const find = (wanted: Kind, size: number) =>
     column([...rows].find(([{ kind, tokens }]) => kind === wanted && tokens === size)![1], 'perSecond')
   return {
-    name: 'POST with an idempotency key over POST',
+    name: 'POST with an idempotency key relative to POST',
     least: 0.6,
     ratios: counts.map((size) => ratiosOf(find('keyed', size), find('coffer', size))),
   }

@@ -1,13 +1,13 @@
-/** Waits for an idle machine, because compaction or a checkpoint of one server must not slow the next one down. */
+/** Waits for an idle machine, because the compaction or checkpoint of one server must not slow the next server down. */
 import { cpus } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 
 const LOOK_MS = 200
-/** The busy part of all cores. */
+/** The machine counts as idle if at most this part of all cores is busy. */
 const MAX_BUSY = 0.1
 const MAX_LOOKS = 25
 
-/** Waits at most 5 s. On a machine that others use too, the next measurement starts anyway. */
+/** Waits at most 5 s. If the machine is still busy, the next measurement starts anyway. */
 export async function awaitIdle(): Promise<void> {
   for (let look = 0; look < MAX_LOOKS; look++) {
     const before = readTimes()

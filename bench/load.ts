@@ -1,27 +1,30 @@
-/** A load generator: keep-alive connections with one request each in progress. It checks only the status. */
+/**
+ * A load generator. It uses keep-alive connections with one request in progress on each. It checks only the status of
+ * each response.
+ */
 import { connect, type Socket } from 'node:net'
 
 export interface Load {
   port: number
   connections: number
   seconds: number
-  /** Ends earlier, after this number of requests. */
+  /** If given, the load ends early after this number of requests. */
   requests?: number
-  /** The next request as bytes. Called once for each request. */
+  /** Returns the next request as bytes. Called once for each request. */
   next(): string
-  /** The expected status of every response. */
+  /** The status that every response must have. */
   status: number
 }
 
 export interface LoadResult {
   requests: number
   perSecond: number
-  /** ms */
+  /** The median latency in ms. */
   p50: number
   p99: number
 }
 
-/** @throws Error at the first response with another status */
+/** Runs the load. @throws Error at the first response with another status */
 export async function runLoad({
   port,
   connections,
@@ -60,7 +63,7 @@ export async function runLoad({
 
 type OnAnswer = (text: string) => void
 
-/** Calls the function that `begin` returns for every complete response, until `again(false)`. */
+/** For every complete response, calls the function that `begin` has returned, until `again(false)` is called. */
 function runConnection(
   port: number,
   begin: (socket: Socket, again: (goesOn: boolean) => void) => OnAnswer,
@@ -93,7 +96,7 @@ function runConnection(
   })
 }
 
-/** The length of the response at the start of `text` in bytes, or undefined while its headers are incomplete. */
+/** Returns the length in bytes of the response at the start of `text`, or undefined if its headers are incomplete. */
 function measureAnswer(text: string): number | undefined {
   const end = text.indexOf('\r\n\r\n')
   if (end === -1) return undefined

@@ -1,6 +1,6 @@
 /**
- * `npm run test:nodes`: runs the tests of reactors under each supported Node, whose binaries come from the registry.
- * The flags of a child differ from version to version, so each version must be tested.
+ * `npm run test:nodes` runs the tests of reactors with each supported version of Node. The binaries come from the
+ * registry. A child process gets different flags in each version, so each version must be tested.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -26,7 +26,7 @@ let failures = 0
 for (const major of MAJORS) {
   const node = fetchNode(major)
   if (node === undefined) {
-    console.log(`Node ${major}: skipped, there is no binary for ${platform} on ${arch} to be had`)
+    console.log(`Node ${major}: skipped, because the registry has no binary for ${platform} on ${arch}`)
     continue
   }
   for (const name of TESTS) {
@@ -41,7 +41,7 @@ for (const major of MAJORS) {
 rmSync(folder, { recursive: true, force: true })
 process.exitCode = failures === 0 ? 0 : 1
 
-/** The path of the newest binary of this major version, or undefined if there is none. */
+/** Installs the newest binary of this major version. Returns its path, or undefined if there is no such binary. */
 function fetchNode(major: string): string | undefined {
   const name = `node-${platform}-${arch}`
   const prefix = join(folder, major)

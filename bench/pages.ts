@@ -1,5 +1,5 @@
 /**
- * `/v2/tokens` over HTTP: compares the hundredth page with the first, and with the hundredth page of the smallest
+ * `/v2/tokens` over HTTP. Compares the hundredth page with the first page, and with the hundredth page of the smallest
  * vault.
  */
 import { formatSpread, type Measured, median, printTable, ratiosOf } from './figures.js'
@@ -38,7 +38,7 @@ export async function measurePages(
       if (round >= 0) each.values.push(perSecond)
     }
   const [floor] = asked
-  printTable(`GET /v2/tokens, ${PAGE_SIZE} a page, ${CONNECTIONS} connections`, [
+  printTable(`GET /v2/tokens, ${PAGE_SIZE} tokens in a page, ${CONNECTIONS} connections`, [
     ['', 'tokens', 'a second', 'x first (from–to)'],
     ...asked.map((each) => [
       each.name,
@@ -50,18 +50,18 @@ export async function measurePages(
   const pairs = servers.map((_, at) => [asked[2 * at]!, asked[2 * at + 1]!] as const)
   return [
     {
-      name: '/v2/tokens, hundredth page over the first',
+      name: '/v2/tokens, hundredth page relative to the first',
       least: 0.9,
       ratios: pairs.map(([first, deep]) => ratiosOf(deep, first)),
     },
     {
-      name: '/v2/tokens, hundredth page over that of the fewest tokens',
+      name: '/v2/tokens, hundredth page relative to that of the smallest vault',
       ratios: pairs.map(([, deep]) => ratiosOf(deep, asked[1]!)),
     },
   ]
 }
 
-/** The request for the hundredth page, or for the last full page. */
+/** Returns the request for the hundredth page, or for the last full page if there are fewer pages. */
 async function findTarget({ port, key }: Ready, first: string): Promise<string> {
   let target = first
   for (let page = 2; page <= DEEP; page++) {

@@ -1,7 +1,7 @@
 /**
  * POST, GET, PATCH and DELETE through one, two and three servers over one PostgreSQL. POST and GET are compared with
- * Fastify and `pg` doing the same work. Every PostgreSQL syncs. Arguments: rounds, seconds of one measurement, tokens
- * at the start, and the methods.
+ * Fastify and `pg` doing the same work. Every PostgreSQL syncs its commits. Arguments: rounds, seconds of one
+ * measurement, tokens at the start, and the methods.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,8 +22,9 @@ import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 48
 /**
- * The number of servers, and of connections to each. Requests share work on a server if many run at once. Some shapes
- * therefore have the same total number of connections, and others the same number for each server.
+ * For each shape, the number of servers and of connections to each server. Requests to one server share work if many
+ * run at once. So some shapes have the same total number of connections, and others have the same number for each
+ * server.
  */
 const SHAPES = [
   [1, CONNECTIONS],
@@ -33,7 +34,7 @@ const SHAPES = [
   [3, CONNECTIONS],
 ] as const
 /**
- * A token can be deleted once. Therefore only these shapes delete, and each load deletes at most its part of all
+ * A token can be deleted only once. So only these shapes delete tokens, and each load deletes at most its part of all
  * tokens.
  */
 const DELETING = [`coffer, 1 x ${CONNECTIONS}`, `coffer, 3 x ${CONNECTIONS / 3}`]
@@ -45,7 +46,7 @@ const METHODS = {
   DELETE: { next: createDeletes, status: 204 },
 }
 type Method = keyof typeof METHODS
-/** The unit of `/proc`, in ms. */
+/** The unit of CPU times in `/proc`, in ms. */
 const TICK_MS = 10
 const [rounds = '3', seconds = '4', tokens = '40000', methods = Object.keys(METHODS).join()] =
   process.argv.slice(2)
@@ -58,7 +59,7 @@ interface Server {
 interface Contender {
   name: string
   servers: Server[]
-  /** Connections to each server. */
+  /** The number of connections to each server. */
   connections: number
 }
 
@@ -69,7 +70,7 @@ interface Row {
   p50: number
   p99: number
   rollbacks: number
-  /** How often working sessions were seen in each kind of wait. The empty name means no wait. */
+  /** For each kind of wait, how often working sessions were seen in it. The empty name means no wait. */
   waits: Map<string, number>
 }
 
@@ -78,7 +79,7 @@ const settings = ['fsync=on', 'full_page_writes=on', 'shared_buffers=256MB']
 const database = await startOwnPostgres(undefined, settings)
 const address = await database.createDatabase()
 const contenders = await startAll()
-/** The number of deletions in one load. The servers share the list of ids. */
+/** The number of deletions in one load. The servers share one list of ids. */
 const deletable = contenders[0]!.servers[0]!.ready.ids.length / DELETING.length / (Number(rounds) + 1)
 const watcher = new pg.Client({ connectionString: address })
 await watcher.connect()
@@ -180,8 +181,8 @@ async function compare(method: Method): Promise<Map<string, Row[]>> {
 }
 
 /**
- * Compares with POST and with one server with as many connections, and rates the waits for locks of other
- * transactions.
+ * Returns the goals: the rate relative to POST and to one server with the same number of connections, and how often
+ * sessions wait for a row that another transaction has locked.
  */
 function judge(method: Method): Goal[] {
   const find = (of: Method, count: number, connections: number) =>
@@ -199,10 +200,19 @@ function judge(method: Method): Goal[] {
   const isLater = method === 'PATCH' || method === 'DELETE'
   return [
     ...(isLater
-      ? [{ name: `${method} over POST`, least: 0.5, ratios: [over(own, find('POST', 1, CONNECTIONS))] }]
+      ? [
+          {
+            name: `${method} relative to POST`,
+            least: 0.5,
+            ratios: [over(own, find('POST', 1, CONNECTIONS))],
+          },
+        ]
       : []),
-    { name: `${method}, three servers over one, an aside`, ratios: [over(three, find(method, 1, third))] },
-    { name: `${method}, waits for a row, of all samples`, most: 0.01, ratios: [waiting] },
+    {
+      name: `${method}, three servers relative to one (no goal)`,
+      ratios: [over(three, find(method, 1, third))],
+    },
+    { name: `${method}, part of all samples that wait for a row`, most: 0.01, ratios: [waiting] },
   ]
 }
 
@@ -264,7 +274,7 @@ function watchWaits(): { end(): Promise<Row['waits']> } {
   }
 }
 
-/** CPU ms of the servers and of their PostgreSQL. A peer reports the time of its own PostgreSQL. */
+/** Returns the CPU time in ms of the servers and of their PostgreSQL. A peer reports the time of its own PostgreSQL. */
 async function readUsage(servers: readonly Server[]): Promise<{ own: number; store: number }> {
   let own = 0
   let store = readStoreCpu(database.pid)
@@ -278,7 +288,10 @@ async function readUsage(servers: readonly Server[]): Promise<{ own: number; sto
   return { own, store }
 }
 
-/** CPU ms of a process and its children, including ended children, or 0 without `/proc`. */
+/**
+ * Returns the CPU time in ms of a process and its children, including children that have ended. Returns 0 without
+ * `/proc`.
+ */
 function readStoreCpu(main: number | undefined): number {
   let ticks = 0
   try {
@@ -294,7 +307,7 @@ function readStoreCpu(main: number | undefined): number {
   return ticks * TICK_MS
 }
 
-/** The fields after the name, or none for a process that has just ended. */
+/** Returns the fields that follow the name of the process, or none if the process has just ended. */
 function readStat(pid: string): string[] {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

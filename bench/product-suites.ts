@@ -1,4 +1,4 @@
-/** Runs every test file that opens a vault in memory with another engine. */
+/** Runs every test file that opens a vault in memory, with another engine. */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ const FILES = [
   'vault/shared-claims.test.js',
 ].filter((name) => name.endsWith('.test.js'))
 
-/** `engine` is a value of `COFFER_TEST_ENGINE`. `more` adds test files. Returns the names of failing files. */
+/** `engine` is a value of `COFFER_TEST_ENGINE`. `more` adds test files. Returns the names of the files that fail. */
 export function runProductSuites(engine: string, more: readonly string[] = []): string[] {
   const env = { ...process.env, COFFER_TEST_ENGINE: engine, COFFER_TEST_LONG: '1', TAP_TIMEOUT: '7200' }
   return [...more, ...FILES].filter((name) => {

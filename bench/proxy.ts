@@ -1,6 +1,7 @@
 /**
- * `POST /proxy` with one expression, compared with the same request sent directly, at 50 connections to a stub that
- * answers at once, and to a stub that takes 20 ms like a provider. Arguments: rounds, seconds of one measurement.
+ * `POST /proxy` with one expression, compared with the same request sent directly to the destination, with 50
+ * connections. One stub answers at once. Another stub takes 20 ms, as a provider would. Arguments: rounds, seconds of
+ * one measurement.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,7 +21,7 @@ const [first = '', seconds = '3'] = process.argv.slice(2)
 if (first === 'stub') await serveStub()
 else await measure(Number(first || '3'), Number(seconds) * 1000)
 
-/** A stub that answers `/<ms>` after this many ms. */
+/** Starts a stub that answers `/<ms>` after this many ms. */
 async function serveStub(): Promise<void> {
   const server = createServer((incoming, response) => {
     incoming.resume().once('end', () => {
@@ -101,7 +102,7 @@ function post(port: number, path: string, headers: Record<string, string>, value
   })
 }
 
-/** Requests a second. */
+/** Returns the number of requests per second. */
 async function runFor(ms: number, call: () => Promise<void>): Promise<number> {
   const started = performance.now()
   let count = 0

@@ -1,7 +1,7 @@
 /**
- * Runs of a reactor with a trivial formula: cold, warm by one client, warm by 50. Each is compared with a floor of
- * the same round: the start of an empty child, and a message to a child and back. `react` is the whole operation on a
- * vault on disk with one token in its arguments and synced records. Argument: rounds.
+ * Runs of a reactor with a trivial formula: cold, warm with one client, and warm with 50 clients. Each is compared with
+ * a floor of the same round: the start of an empty child, or a message to a child and back. `react` is the whole
+ * operation on a vault on disk, with one token in its arguments and synced records. Argument: rounds.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -64,8 +64,9 @@ const many = await measureInTurn(rounds, [
   { name: `run by ${CLIENTS} clients`, measure: () => timeEach(CLIENTS, () => runIn(warm)) },
   { name: `react by ${CLIENTS} clients`, measure: () => timeEach(CLIENTS, react) },
 ])
-printTimes(`${CLIENTS} clients, each of all`, 'ms', many)
-for (const { name, values } of many) console.log(`  ${name}: ${Math.round(1000 / median(values))} a second`)
+printTimes(`${CLIENTS} clients, time of each run`, 'ms', many)
+for (const { name, values } of many)
+  console.log(`  ${name}: ${Math.round(1000 / median(values))} runs per second`)
 
 stopEcho(echo)
 await warm.close()
@@ -104,7 +105,10 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedMs
 }
 
-/** ms of each of {@link RUNS} runs, made by `clients` clients that each wait for their own result. */
+/**
+ * Returns the time of each of {@link RUNS} runs in ms. `clients` clients make the runs, and each client waits for its
+ * own result.
+ */
 async function timeEach(clients: number, work: () => Promise<unknown>): Promise<number> {
   let left = RUNS
   const client = async () => {

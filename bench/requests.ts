@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Ready } from './http-server.js'
 import { makeToken } from './token-body.js'
 
-/** The server with its key that sees masked data. */
+/** Returns the server with the key that sees masked data. */
 export function asMasking(ready: Ready): Ready {
   return { ...ready, key: ready.maskingKey ?? '' }
 }
@@ -16,7 +16,7 @@ export function createGets({ key, ids }: Pick<Ready, 'key' | 'ids'>): () => stri
   }
 }
 
-/** `isKeyed`: each request has its own idempotency key. */
+/** If `isKeyed`, each request has an idempotency key of its own. */
 export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () => string {
   let serial = 1_000_000
   return () => {
@@ -26,7 +26,7 @@ export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () =
   }
 }
 
-/** Each token is patched again after all others. Several loads start at different tokens. */
+/** A token is patched again only after all other tokens. Each of several loads starts at a different token. */
 export function createPatches({ key, ids }: Ready): () => string {
   let serial = Math.floor(Math.random() * ids.length)
   return () => {
@@ -37,14 +37,14 @@ export function createPatches({ key, ids }: Ready): () => string {
 }
 
 /**
- * Removes the ids that it deletes from the list, in an order that is random and repeatable. Neighbouring tokens share
- * pages of the store, and deleting the newest token of a type costs more.
+ * Removes each id that it deletes from the list. The order is random, but the same in every run. A fixed order would
+ * distort the result: neighbouring tokens share pages of the store, and deleting the newest token of a type costs more.
  */
 export function createDeletes({ key, ids }: Ready): () => string {
   let seed = 1
   return () => {
     const last = ids.pop()
-    if (last === undefined) throw new Error('No token is left to be deleted: begin with more.')
+    if (last === undefined) throw new Error('No token is left to delete. Start with more tokens.')
     seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
     const at = Math.floor((seed / 2 ** 32) * (ids.length + 1))
     const id = ids[at] ?? last

@@ -1,6 +1,6 @@
 /**
- * `npm run test:soak [part…]`: runs all long tests, or the named ones, one process after another. Each is a file in
- * `soak/` that prints its findings and sets its exit code. `npm test` does not run them.
+ * `npm run test:soak [part…]` runs all long tests or the named ones, one process after another. Each part is a file in
+ * `soak/` that prints its findings and sets its exit code. `npm test` does not run these tests.
  */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -15,7 +15,7 @@ const asked = process.argv.slice(2)
 const unknown = asked.filter((name) => !parts.includes(name))
 
 if (unknown.length > 0) {
-  console.error(`There is no part ${unknown.join(', ')}. The parts are ${parts.join(', ')}.`)
+  console.error(`There is no part named ${unknown.join(', ')}. The parts are ${parts.join(', ')}.`)
   process.exitCode = 2
 } else {
   const failed = (asked.length > 0 ? asked : parts).filter((name) => !passes(name))

@@ -1,7 +1,7 @@
 /**
  * Creates the vaults of the start-up benchmark and prints them as JSON: first one vault for each size, then one vault
- * with one token for each number of commands that have read it. Runs in its own process, because a process with much
- * memory starts others more slowly. Arguments: the directory, sizes, numbers of commands.
+ * with a single token for each number of commands that have read it. Runs in a process of its own, because a process
+ * with much memory starts other processes more slowly. Arguments: the directory, the sizes, the numbers of commands.
  */
 import { join } from 'node:path'
 import { createFilledVault, type FilledVault, openFilledVault, tokenId } from './filled-vault.js'

@@ -1,6 +1,6 @@
 /**
- * The time of a command from the start to the end of its process, and of a server until it is ready, compared with a
- * Node that does nothing. Arguments: rounds, sizes of the vaults.
+ * The time of a command from its start until its process has ended, and of a server until it is ready. Both are
+ * compared with a Node process that does nothing. Arguments: rounds, sizes of the vaults.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,11 +14,11 @@ import { printGoals } from './goals.js'
 import type { StartupVaults } from './startup-vaults.js'
 
 const [rounds = '15', sizes = '1,1000,100000'] = process.argv.slice(2)
-/** Number of commands since the last flush of the log. */
+/** Numbers of commands since the last flush of the log. */
 const COMMANDS = [0, 64, 1000, 2000]
 const program = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
-// Node reads these certificates at every start, which would more than double the floor.
+// Node reads these certificates at every start. This would more than double the floor.
 const { NODE_EXTRA_CA_CERTS: _, ...inherited } = process.env
 const env: NodeJS.ProcessEnv = { ...inherited, XDG_CONFIG_HOME: join(place, 'config') }
 const SERVE = ['serve', '--ephemeral', '--port', '0']
@@ -29,7 +29,7 @@ const INITIALIZE = {
   params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'bench', version: '1' } },
 }
 
-/** A name, and the most that it may cost relative to `node -e 0`. */
+/** The name of a row, and the most that it may cost relative to `node -e 0`. */
 type Row = readonly [name: string, most: number | undefined, measure: Contender['measure']]
 
 try {
@@ -55,7 +55,7 @@ try {
     ],
     [`coffer token list, ${counts.at(-1)} tokens`, 2.6, () => timeCommand(largest, 'token', 'list')],
     ['coffer serve --ephemeral, ready', 2.6, () => timeReady(env, SERVE)],
-    // This output shows the confinement of reactors, which must be probed.
+    // This output shows how reactors are confined, so the server must probe the confinement first.
     ['coffer serve --ephemeral -o json, ready', undefined, () => timeReady(env, [...SERVE, '-o', 'json'])],
     ['coffer mcp, ready', 2.8, () => timeReady(agent, ['mcp', ...openWords(first)], INITIALIZE)],
     ['completion of a name', undefined, () => timeCompletion(largest)],
@@ -77,7 +77,7 @@ try {
     rows.flatMap(([name, most], at) =>
       most === undefined
         ? []
-        : [{ name: `${name}, over node -e 0`, most, ratios: [ratiosOf(measured[at]!, floor)] }],
+        : [{ name: `${name}, relative to node -e 0`, most, ratios: [ratiosOf(measured[at]!, floor)] }],
     ),
   )
 } finally {
@@ -88,7 +88,7 @@ function openWords({ directory, keyFile }: FilledVault): string[] {
   return ['--vault', directory, '--key-file', keyFile]
 }
 
-/** @returns the API key of an agent in this vault */
+/** Creates an agent in this vault. @returns its API key */
 function createAgent(vault: FilledVault): string {
   const words = [
     'app',
@@ -108,7 +108,7 @@ function timeCommand(vault: FilledVault, ...words: string[]): number {
   return timeNode([program, ...words, ...openWords(vault)])
 }
 
-/** The delay of a completion in a shell: at most 150 ms. */
+/** Returns how long a shell waits for a completion. The goal is at most 150 ms. */
 function timeCompletion(vault: FilledVault): number {
   return timeNode([program, 'completion', 'words', '--', 'tenant', 'use', ...openWords(vault), ''])
 }

@@ -52,7 +52,7 @@ try {
   rmSync(place, { recursive: true, force: true })
 }
 
-/** Measures in this process, which is warm. `startup` measures whole processes. */
+/** Measures in this process, which is warm. The part `startup` measures whole processes. */
 async function measureOpening(vaults: ReadonlyMap<number, FilledVault>): Promise<void> {
   const contenders = [...vaults].map(([tokens, vault]) => ({
     name: `${tokens} tokens`,
@@ -66,14 +66,15 @@ async function measureOpening(vaults: ReadonlyMap<number, FilledVault>): Promise
     },
   }))
   printTimes(
-    'Open by key file (floor: the first)',
+    'Open with a key file (floor: the first vault)',
     'CPU ms',
     await measureInTurn(Number(rounds) * 3, contenders),
   )
 }
 
 /**
- * Reads like a server, with open keys and warm caches. The floors read the same number of kilobytes from one file.
+ * Reads as a server does, with keys in memory and warm caches. The floors read the same number of kilobytes from one
+ * file.
  */
 async function measureReading(
   vaults: ReadonlyMap<number, FilledVault>,
@@ -87,7 +88,7 @@ async function measureReading(
       { name: 'read and parse 1 KB', measure: () => timeCpu(GETS, () => raw.read()) },
       ...apps.map(([tokens, app]) => createGets(tokens, app)),
     ])
-    printTimes(`Get a token, ${GETS} at random a round`, 'CPU µs', gets)
+    printTimes(`Get a token, ${GETS} random tokens in each round`, 'CPU µs', gets)
     printOver(gets)
     const pages = await measureInTurn(Number(rounds), [
       {
@@ -151,7 +152,7 @@ async function measureMemory(vaults: ReadonlyMap<number, FilledVault>): Promise<
   }))
   const measured = await measureInTurn(MEMORY_ROUNDS, contenders)
   printTimes(
-    'Resident memory of an open vault after 5,000 gets and 100 pages (floor: the first)',
+    'Resident memory of an open vault after 5,000 gets and 100 pages (floor: the first vault)',
     'MB',
     measured,
   )

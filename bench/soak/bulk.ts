@@ -1,6 +1,6 @@
 /**
- * Imports and exports a million rows with the real program. Memory must stay flat: the peak of the second half may be
- * only a little higher than the peak of the first. `COFFER_SOAK_ROWS` sets another number of rows.
+ * Imports and exports a million rows with the real program. The memory must not grow: its peak in the second half may
+ * be only a little higher than its peak in the first half. `COFFER_SOAK_ROWS` sets another number of rows.
  */
 import { spawn } from 'node:child_process'
 import { createReadStream, createWriteStream, readFileSync } from 'node:fs'
@@ -10,8 +10,8 @@ import { createMachine, PROGRAM } from '../../test/support/process.js'
 
 const ROWS = Number(process.env.COFFER_SOAK_ROWS ?? 1_000_000)
 /**
- * MB by which the peak of the second half may exceed the peak of the first: caches of index blocks, and the directory
- * of tables.
+ * The peak of the second half may exceed that of the first half by this many MB, for caches of index blocks and for the
+ * directory of tables.
  */
 const GROWTH_MB = 96
 const SAMPLE_MS = 200
@@ -24,7 +24,7 @@ function check(isRight: boolean, what: string): void {
   failed ||= !isRight
 }
 
-/** Runs a command and returns the peak of its memory in MB for each half of its time. */
+/** Runs a command. For each half of its time, returns the peak of its memory in MB. */
 async function measure(
   words: readonly string[],
 ): Promise<{ code: number | null; peaks: number[]; seconds: number }> {
@@ -41,7 +41,7 @@ async function measure(
         /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? []
       samples.push(Number(kilobytes) / 1024)
     } catch {
-      // The process has just ended.
+      // The process has just ended, so it has no memory to read.
     }
   }, SAMPLE_MS)
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve))

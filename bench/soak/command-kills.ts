@@ -1,4 +1,6 @@
-/** The kill test of the program, for a long time. Prints its result, and fails if anything acknowledged was lost. */
+/**
+ * Runs the kill test of the program for a long time. Prints its result, and fails if an acknowledged change was lost.
+ */
 import { killCommands } from '../../test/cli/kill.js'
 
 const LIMIT_MS = 20 * 60 * 1000

@@ -1,7 +1,7 @@
 /**
- * `/v2/tokens` at 1,000, 100,000 and 1,000,000 tokens. The first page, the hundredth, one in the middle and filtered
- * pages must cost the same at each size. Measures CPU time in this process, the kinds of pages in turn, with limits
- * that leave room for noise.
+ * `/v2/tokens` with 1,000, 100,000 and 1,000,000 tokens. The first page, the hundredth page, a page in the middle and
+ * filtered pages must cost the same at each size. Measures CPU time in this process, one kind of page after another,
+ * with limits that leave room for noise.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,10 @@ const SIZES = [1_000, 100_000, 1_000_000]
 const PAGE = 10
 const DEEP = 100
 const ROUNDS = 400
-/** The limit of the cost, relative to 1,000 tokens and to the first page. */
+/**
+ * The cost may be at most this many times the cost with 1,000 tokens, and at most this many times the cost of the first
+ * page.
+ */
 const MAX_FACTOR = 2
 
 type Input = Record<string, unknown>
@@ -52,7 +55,7 @@ try {
   for (const tokens of SIZES) {
     const cost = await measure(place, tokens)
     few ??= cost
-    console.log(`${tokens} tokens, CPU µs a page: ${JSON.stringify(cost)}`)
+    console.log(`${tokens} tokens, CPU µs for each page: ${JSON.stringify(cost)}`)
     for (const [name, micros] of Object.entries(cost))
       if (micros > MAX_FACTOR * few[name]! || (name !== 'metadata' && micros > MAX_FACTOR * cost.first!)) {
         console.log(`FAILED: ${name} at ${tokens} tokens takes more than ${MAX_FACTOR} times as long`)

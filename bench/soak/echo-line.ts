@@ -1,4 +1,4 @@
-/** Runs the first line that everybody types a thousand times with the real program. */
+/** Runs the first command line that every user types, a thousand times with the real program. */
 import t from 'tap'
 import { createMachine } from '../../test/support/process.js'
 
@@ -8,7 +8,7 @@ const RUNS = 1000
 
 t.setTimeout(30 * 60_000)
 
-t.test('the first line that everybody types succeeds a thousand times in a row', async (t) => {
+t.test('the first command line that every user types succeeds a thousand times in a row', async (t) => {
   const machine = await createMachine()
   t.teardown(() => machine.remove())
   for (let run = 0; run < RUNS; run++) {

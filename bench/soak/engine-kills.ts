@@ -1,4 +1,6 @@
-/** The kill test of the engine, for a long time. Prints its result, and fails if anything confirmed was lost. */
+/**
+ * Runs the kill test of the engine for a long time. Prints its result, and fails if an acknowledged change was lost.
+ */
 import { killRepeatedly } from '../../test/storage/kill.js'
 
 const KILLS = 2000

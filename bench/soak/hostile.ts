@@ -1,6 +1,6 @@
 /**
- * Small requests that cause much work, each on its own server. `/healthz` must answer meanwhile, and the refusal of a
- * request must name the limit.
+ * Small requests that cause much work, each with a server of its own. Meanwhile `/healthz` must answer, and the refusal
+ * of a request must name the limit.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -13,13 +13,13 @@ const MIB = 1024 * 1024
 
 interface Attack {
   announcement: Announcement
-  /** Sends a JSON body with the key of the first application of this type. Returns the status. */
+  /** Sends a JSON body with the key of the first application of this type. Returns the status of the response. */
   send(type: 'public' | 'private' | 'management', line: string, body: string): Promise<string>
-  /** Sends an object to prepare an attack. Returns the response. */
+  /** Sends an object that an attack needs. Returns the response. */
   make(type: 'private' | 'management', line: string, body: object): Promise<Record<string, string>>
 }
 
-/** Prepares an attack. Returns a function that makes it while `/healthz` is watched. */
+/** Prepares an attack. Returns a function that carries it out while `/healthz` is watched. */
 type Prepare = (attack: Attack) => Promise<() => Promise<string>>
 
 function plain(type: 'public' | 'private', line: string, value: unknown): Prepare {
@@ -55,7 +55,7 @@ const transforms = {
   mask: { type: 'mask', matcher: 'regex', expression: '(1)', replacement: '*' },
 }
 
-/** A response of 8 MiB through a transform, without a key. */
+/** Sends a response of 8 MiB through a transform, without a key. */
 function proxied(transform: keyof typeof transforms, type: string, body: Buffer): Prepare {
   return async ({ announcement, make }) => {
     const { key = '' } = await make('management', 'POST /proxies', {
@@ -96,7 +96,7 @@ const rows = (bytes: number) => {
 const ATTACKS: Record<string, Prepare> = {
   'POST /tokenize, 50 masks of 383 characters': plain('public', 'POST /tokenize', masks(50)),
   'POST /tokenize, 300 such masks': plain('public', 'POST /tokenize', masks(300)),
-  'POST /tokenize, 100 at once that are just not too much': async ({ send }) => {
+  'POST /tokenize, 100 at once, each just below the limit': async ({ send }) => {
     const mask = `{{ data | pad_left: 9999,"x"${' | reveal'.repeat(3)} }}`
     const body = JSON.stringify(times(20, () => ({ type: 'token', data: 'x', mask })))
     return async () => {
@@ -120,7 +120,7 @@ const ATTACKS: Record<string, Prepare> = {
   'POST /detokenize, 80,000 filters': plain('private', 'POST /detokenize', [
     `{{abc${'|upcase'.repeat(80_000)}}}`,
   ]),
-  'POST /detokenize, 80,000 filters and an unknown one': plain('private', 'POST /detokenize', [
+  'POST /detokenize, 80,000 filters and an unknown filter': plain('private', 'POST /detokenize', [
     `{{abc${'|upcase'.repeat(80_000)}|nope}}`,
   ]),
   'POST /tokens, 1 MiB of []': plain('private', 'POST /tokens', `[${'[],'.repeat(MIB / 3 - 10)}[]]`),
@@ -129,7 +129,7 @@ const ATTACKS: Record<string, Prepare> = {
     query: times(50, (at) => `metadata.a${at}:x`).join(' OR '),
   }),
   '5,000 pipelined requests without a key': pipeline('GET /tokens HTTP/1.1', 5_000),
-  '5,000 pipelined requests for a page that is not there': pipeline('GET /nothing HTTP/1.1', 5_000),
+  '5,000 pipelined requests for a missing page': pipeline('GET /nothing HTTP/1.1', 5_000),
   '8,000 sets of containers': async ({ send, make }) => {
     for (let from = 0; from < 8_000; from += 1_000) {
       const tokens = times(1_000, (at) => ({

@@ -9,7 +9,7 @@ const OUTAGE_SECONDS = 30
 const CONNECTIONS = 50
 const FUZZ_REQUESTS = 500_000
 const MEMORY_REQUESTS = 1_000_000
-/** Caches fill during these requests. Memory growth is measured after them. */
+/** The caches fill during these requests. The growth of memory is measured only after them. */
 const WARM_REQUESTS = 100_000
 const MAX_GROWTH_BYTES = 64 * 1024 * 1024
 
@@ -32,7 +32,10 @@ async function soakOutages(): Promise<string[]> {
   return faults
 }
 
-/** Reads, refusals and unknown paths on a vault on disk. Log records go to the disk, so memory must not grow. */
+/**
+ * Sends reads, refused requests and unknown paths to a vault on disk. Log records go to the disk, so the memory must
+ * not grow.
+ */
 export async function soakMemory(requests: number): Promise<string[]> {
   const place = createWorkplace()
   try {
@@ -54,7 +57,7 @@ export async function soakMemory(requests: number): Promise<string[]> {
     }
     const growth = readMemory(child.pid ?? 0) - warm
     console.log(
-      `  memory: ${Math.round(warm / 1e6)} MB warm, ${Math.round(growth / 1e6)} MB more after ${sent} requests`,
+      `  memory: ${Math.round(warm / 1e6)} MB when warm, ${Math.round(growth / 1e6)} MB more after ${sent} requests`,
     )
     child.kill('SIGTERM')
     await ended
@@ -64,7 +67,7 @@ export async function soakMemory(requests: number): Promise<string[]> {
   }
 }
 
-/** Resident memory in bytes. */
+/** Returns the resident memory in bytes. */
 function readMemory(pid: number): number {
   return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' }).trim()) * 1024
 }

@@ -1,5 +1,6 @@
 /**
- * The example for jest: eight workers, each in a fork. jest comes from the registry, because only this test needs it.
+ * The example for jest: eight workers, each with a fork. jest is installed from the registry, because only this test
+ * needs it.
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'

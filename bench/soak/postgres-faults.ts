@@ -1,6 +1,6 @@
 /**
- * Servers over one PostgreSQL. The database and its standby are killed repeatedly while clients work, for 30 minutes
- * or COFFER_SOAK_SECONDS. Fails if anything acknowledged is lost or doubled.
+ * Servers over one PostgreSQL. While clients work, the database and its standby are killed repeatedly, for 30 minutes
+ * or for COFFER_SOAK_SECONDS. Fails if an acknowledged write is lost or duplicated.
  */
 import { disturb } from '../../test/storage/postgres-faults.js'
 

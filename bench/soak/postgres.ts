@@ -1,7 +1,7 @@
 /**
- * Tests of the product and of all promises of engines, over PostgreSQL. Then clients create, change, delete and read
- * few tokens through three servers, for a minute or COFFER_SOAK_SECONDS. Some order of the requests must explain
- * their answers.
+ * Tests of the product and of all guarantees of engines, over PostgreSQL. Then clients create, change, delete and read
+ * a few tokens through three servers, for a minute or for COFFER_SOAK_SECONDS. Some order of the requests must explain
+ * all their answers.
  */
 import { randomInt } from 'node:crypto'
 import { CofferError } from '../../src/errors.js'
@@ -15,13 +15,15 @@ const SECONDS = Number(process.env.COFFER_SOAK_SECONDS ?? 60)
 const SERVERS = 3
 const CLIENTS = 12
 const TOKENS = 6
-/** A token is used this often and then replaced by the next, because the check takes longer with each use. */
+/** A token is used this often and then replaced by the next token, because the check takes longer with each use. */
 const USES = 60
 
 const own = ['engine', 'units', 'vault', 'logs'].map((name) => `storage/postgres-${name}.test.js`)
 const failed = runProductSuites('postgres', own)
 const { operations, unexplained } = await checkLinearizability()
-console.log(`${operations} operations through ${SERVERS} servers: ${unexplained.length} tokens unexplained`)
+console.log(
+  `${operations} operations through ${SERVERS} servers: no order explains the answers about ${unexplained.length} tokens`,
+)
 for (const history of unexplained) console.log(JSON.stringify(history))
 process.exitCode = failed.length + unexplained.length === 0 ? 0 : 1
 

@@ -1,6 +1,7 @@
 /**
- * Clients retry by idempotency key while `serve` is killed with SIGKILL and restarted. Each key must have created
- * exactly one token, which every answer for the key names. Fails if a key created no token, or two.
+ * Clients retry requests with idempotency keys while `serve` is killed with SIGKILL and started again. Each key must
+ * have created exactly one token, and every answer for the key must name that token. Fails if a key created no token or
+ * two tokens.
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,27 +15,27 @@ import {
 
 interface RetryKills {
   kills: number
-  /** Keys whose client got an answer. */
+  /** Number of keys whose client got an answer. */
   keys: number
-  /** Answers that were replayed. */
+  /** Number of answers that were replayed. */
   replays: number
-  /** Requests that were interrupted, or refused while the first one ran. */
+  /** Number of requests that were interrupted, or refused while the first request ran. */
   retries: number
-  /** Violations of the promises above. */
+  /** Violations of the guarantee above. */
   faults: string[]
 }
 
 const LIMIT_MS = 10 * 60 * 1000
 const CLIENTS = 24
-/** The longest time between the start of a server and its kill. */
+/** A server is killed at the latest this long after its start. */
 const LONGEST_LIFE_MS = 500
 const MORE_MS = 60_000
-/** The part of the answers after which a client repeats its request, as if the answer had been lost. */
+/** After this part of the answers, a client repeats its request as if the answer had been lost. */
 const DOUBTED = 0.3
 
 class Run {
   readonly result: RetryKills = { kills: 0, keys: 0, replays: 0, retries: 0, faults: [] }
-  /** The id of the token in the answer, by the data that was sent with the key. */
+  /** For the data that was sent with a key, the id of the token in the answer. */
   readonly made = new Map<string, string>()
   readonly #place: Workplace
   #server: ServerProcess | undefined
@@ -52,7 +53,8 @@ class Run {
   }
 
   /**
-   * Runs until the deadline. On a slow machine it runs up to a minute longer, until there are enough events to judge.
+   * Runs until the deadline. On a slow machine it runs up to a minute longer, until there are enough events for a
+   * verdict.
    */
   async killUntil(deadline: number): Promise<void> {
     const { result } = this
@@ -68,7 +70,7 @@ class Run {
     this.#isOver = true
   }
 
-  /** Creates tokens one after another, each with its own key. Repeats a request until it is answered. */
+  /** Creates tokens one after another, each with a key of its own. Repeats each request until it is answered. */
   async work(client: number): Promise<void> {
     for (let serial = 0; !this.#isOver && this.result.faults.length === 0; serial++) {
       const name = `${client}-${serial}`
@@ -118,7 +120,7 @@ class Run {
     return undefined
   }
 
-  /** Checks that every key created one token, and that there are no others. */
+  /** Checks that every key created one token, and that there are no other tokens. */
   async judge(): Promise<void> {
     this.#server!.child.kill('SIGTERM')
     await this.#server!.ended
@@ -130,7 +132,7 @@ class Run {
     const tokens = (JSON.parse(stdout) as { data: { id: string; data: string }[] }).data
     const found = new Map(tokens.map(({ id, data }) => [data, id]))
     const { faults } = this.result
-    if (found.size !== tokens.length) faults.push(`${tokens.length} tokens hold ${found.size} values`)
+    if (found.size !== tokens.length) faults.push(`${tokens.length} tokens have ${found.size} values`)
     for (const [name, id] of this.made) if (found.get(name) !== id) faults.push(`${name} is not ${id}`)
     if (found.size !== this.made.size) faults.push(`${found.size} values, ${this.made.size} keys`)
     const verified = await runCommand(this.#place, ['log', 'verify', '--output', 'json'])

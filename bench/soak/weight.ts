@@ -1,4 +1,4 @@
-/** Large responses that together exceed the memory. Each kind of request runs on its own server. */
+/** Large responses that together would exceed the memory. Each kind of request runs with a server of its own. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { askAtOnce, askUnread, type Heavy, repeat, startHeavy, weigh } from '../../test/http/weight.js'
 
@@ -41,7 +41,8 @@ const WORKS: Record<string, Work> = {
   '80 clients that do not read a page of 16': (heavy) => unread(heavy, 'GET /tokens?size=16', 80),
   '500 clients that do not read a token of 1 MB': (heavy) =>
     unread(heavy, `GET /tokens/${heavy.ids[0]}`, 500),
-  '50 clients that ask 200 times and do not read': (heavy) => unread(heavy, 'GET /tokens?size=16', 50, 200),
+  '50 clients that send 200 requests and do not read': (heavy) =>
+    unread(heavy, 'GET /tokens?size=16', 50, 200),
 }
 
 const faults: string[] = []
@@ -53,7 +54,7 @@ for (const [name, work] of Object.entries(WORKS)) {
       `/permissions ${Math.round(worstReadMs)} ms, memory ${Math.round(peakMB)} MB`,
   )
   if (worstHealthMs > MAX_HEALTH_MS) faults.push(`${name}: /healthz took ${worstHealthMs} ms`)
-  if (peakMB > MAX_MB) faults.push(`${name}: the process had ${peakMB} MB`)
+  if (peakMB > MAX_MB) faults.push(`${name}: the process used ${peakMB} MB`)
   await heavy.stop()
 }
 for (const fault of faults) console.error(fault)
