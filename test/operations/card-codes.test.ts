@@ -219,41 +219,37 @@ t.test('the result of react-async contains cards without their codes', async (t)
   t.notMatch(JSON.stringify({ raw, tokens }), /"(?:123|456)"/)
 })
 
-t.test(
-  'the result of a reactor that has a code elsewhere in its data is kept until the code expires',
-  async (t) => {
-    const { app, ask, clock } = await openTestVault()
-    t.teardown(() => app.close())
-    const code = 'module.exports = async ({ args }) => ({ raw: args })'
-    const { id } = await ask('reactor create', { name: 'r', code })
-    await ask('token create', { id: 'card', ...withCode('123') })
-    const intent = await ask('intent create', withCode('456'))
-    const start = async (args: object) => {
-      const { asyncReactorRequestId } = await ask('reactor react-async', { id, args })
-      return { id, request_id: asyncReactorRequestId }
-    }
-    const react = async (args: object) => {
-      const started = await start(args)
-      await app.background.idle()
-      return started
-    }
-    const ofToken = await react({ text: "code: {{ token: card | json: '$.data.cvc' }}" })
-    const ofIntent = await react({ code: `{{ token_intent: ${intent.id} | json: '$.data.cvc' }}` })
-    const ofNumber = await react({ number: "{{ token: card | json: '$.data.number' }}" })
-    clock.now += HOUR_MS - 1
-    t.match(await ask('reactor result', ofToken), { raw: { text: 'code: 123' } })
-    t.match(await ask('reactor result', ofIntent), { raw: { code: '456' } })
-    clock.now += 1
-    for (const each of [ofToken, ofIntent])
-      await t.rejects(ask('reactor result', each), { code: 'not_found' })
-    t.match(await ask('reactor result', ofNumber), { raw: { number: NUMBER } })
-    await ask('token update', { id: 'card', data: { cvc: '789' } })
-    const late = await start({ code: "{{ token: card | json: '$.data.cvc' }}" })
-    clock.now += HOUR_MS
+t.test('a reactor result with a card code outside of a card is kept until the code expires', async (t) => {
+  const { app, ask, clock } = await openTestVault()
+  t.teardown(() => app.close())
+  const code = 'module.exports = async ({ args }) => ({ raw: args })'
+  const { id } = await ask('reactor create', { name: 'r', code })
+  await ask('token create', { id: 'card', ...withCode('123') })
+  const intent = await ask('intent create', withCode('456'))
+  const start = async (args: object) => {
+    const { asyncReactorRequestId } = await ask('reactor react-async', { id, args })
+    return { id, request_id: asyncReactorRequestId }
+  }
+  const react = async (args: object) => {
+    const started = await start(args)
     await app.background.idle()
-    await t.rejects(ask('reactor result', late), { code: 'not_found' }, 'the code expired before the run')
-  },
-)
+    return started
+  }
+  const ofToken = await react({ text: "code: {{ token: card | json: '$.data.cvc' }}" })
+  const ofIntent = await react({ code: `{{ token_intent: ${intent.id} | json: '$.data.cvc' }}` })
+  const ofNumber = await react({ number: "{{ token: card | json: '$.data.number' }}" })
+  clock.now += HOUR_MS - 1
+  t.match(await ask('reactor result', ofToken), { raw: { text: 'code: 123' } })
+  t.match(await ask('reactor result', ofIntent), { raw: { code: '456' } })
+  clock.now += 1
+  for (const each of [ofToken, ofIntent]) await t.rejects(ask('reactor result', each), { code: 'not_found' })
+  t.match(await ask('reactor result', ofNumber), { raw: { number: NUMBER } })
+  await ask('token update', { id: 'card', data: { cvc: '789' } })
+  const late = await start({ code: "{{ token: card | json: '$.data.cvc' }}" })
+  clock.now += HOUR_MS
+  await app.background.idle()
+  await t.rejects(ask('reactor result', late), { code: 'not_found' }, 'the code expired before the run')
+})
 
 t.test('a stored answer for an idempotency key expires with the card code that it contains', async (t) => {
   const { app, clock, ask } = await openTestVault()

@@ -58,7 +58,7 @@ t.test('a token intent expires after the time in the setting, and its expiry is 
   t.match(data[0], { message: 'Token intent expired', entity_type: 'token_intent', actor_type: 'system' })
 })
 
-t.test('of two concurrent conversions of an intent, one succeeds', async (t) => {
+t.test('if two conversions of an intent run concurrently, exactly one succeeds', async (t) => {
   const { app, ask, settle } = await openTestVault()
   const { id } = await ask('intent create', { type: 'token', data: 'once' })
   const owner = async () => ownerCaller(1, app.createUuid(), { reveal: false })

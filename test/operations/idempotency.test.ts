@@ -34,7 +34,7 @@ async function open(t: Test) {
 }
 
 t.test(
-  'of concurrent requests with one key, one runs, and the others are refused or get its answer',
+  'if several requests have the same key, one runs, and the others are refused or get its answer',
   async (t) => {
     const { repeat, countTokens } = await open(t)
     const token = { type: 'token', data: 'x' }

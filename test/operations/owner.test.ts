@@ -7,15 +7,18 @@ import { registry } from '../../src/operations/all.js'
 import { createVaultHome } from '../cli/home.js'
 import { checkOutput, openTestVault } from '../support/test-vault.js'
 
-t.test('if an application reaches an operation of the owner by mistake, it is forbidden', async (t) => {
-  const vault = await openTestVault()
-  t.teardown(() => vault.app.close())
-  const { key } = await vault.createApplication('management', { permissions: ['tenant:read'] })
-  const open = { ...registry.find('vault verify')!, audience: undefined }
-  const caller = await authenticate(vault.app, key)
-  // biome-ignore lint/suspicious/noExplicitAny: simulates a wrong declaration
-  await t.rejects(perform(vault.app, caller, open as any, {}, 'trace'), { code: 'forbidden' })
-})
+t.test(
+  'if an application reaches an operation of the owner by mistake, the operation is refused',
+  async (t) => {
+    const vault = await openTestVault()
+    t.teardown(() => vault.app.close())
+    const { key } = await vault.createApplication('management', { permissions: ['tenant:read'] })
+    const open = { ...registry.find('vault verify')!, audience: undefined }
+    const caller = await authenticate(vault.app, key)
+    // biome-ignore lint/suspicious/noExplicitAny: simulates a wrong declaration
+    await t.rejects(perform(vault.app, caller, open as any, {}, 'trace'), { code: 'forbidden' })
+  },
+)
 
 t.test('changes are logged in their tenant, and reads and failures are not logged', async (t) => {
   const vault = await openTestVault()

@@ -54,7 +54,7 @@ t.test(
   },
 )
 
-t.test('if a message cannot be written, its guest is ended and no other guest', async (t) => {
+t.test('if a message cannot be written, only its guest is ended', async (t) => {
   const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
   const guest = new GuestProcess({
     node,

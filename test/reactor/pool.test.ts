@@ -317,7 +317,7 @@ t.test(
 )
 
 t.test(
-  'if room is needed, idle children of the same caller are replaced first, and otherwise warm children are kept',
+  'if room is needed, an idle child of the same caller is replaced first, and then a child of another caller',
   async (t) => {
     const line = setUpLine({ maxChildren: 1, reservedChildren: 1 })
     for (const name of ['B', 'A']) {

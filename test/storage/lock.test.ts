@@ -199,7 +199,7 @@ t.test('a machine is recognized after its name has changed', async (t) => {
   t.equal((await acquireLock(optionsFor(files, renamed))).holder.pid, 11)
 })
 
-t.test('of all processes that wait, the one that has waited longest acquires the lock next', async (t) => {
+t.test('the process that has waited longest acquires the lock next', async (t) => {
   const files = makeDisk()
   const pids = Array.from({ length: 30 }, (_, index) => 10 + index)
   const living = new Map(pids.map((pid) => [pid, 'a']))

@@ -150,7 +150,7 @@ t.test('a deleted API key is refused even if the store has lost the last change'
     }
   }
   await ask(two, 'token create', { id: 'other', type: 'token', data: 'x' })
-  // Each server has its chain now, so the chain needs no further change.
+  // Each server has created its chain now, so it makes no further change for the chain.
   for (const { engine } of opened) await engine.logs.chainPending()
   const tables = ['coffer_rows', 'coffer_keys', 'coffer_state']
   for (const table of tables) await run(`create table kept_${table} as select * from ${table}`)
