@@ -154,7 +154,7 @@ t.test('--curl prints the request without key and data, and sends nothing', asyn
   ]
   t.equal(create.stdout, lines.join('\n'))
   t.notMatch(create.stderr, /4242|key_/)
-  t.match(create.stderr, 'the message says that curl reads the data from standard input, as JSON')
+  t.match(create.stderr, 'reads it from standard input, as JSON.')
   t.same(asked, [])
   const bare = await home.run('token list --curl')
   t.match(
