@@ -133,6 +133,26 @@ t.test('each package is imported only by the files that are listed for it', asyn
       )
 })
 
+/** Handlers that do other work in no-reveal mode. The framework changes their answers (`framework/no-reveal.ts`). */
+const READS_NO_REVEAL: Record<string, string> = {
+  'operations/proxy/proxy-relay.ts': 'redacts the answer of another server',
+  'operations/proxy/proxy-values.ts': 'creates tokens for another caller in the mode of the first',
+  'operations/reactor/react-async.ts': 'keeps results of the mode apart',
+  'operations/reactor/react.ts': 'redacts the answer of code',
+  'operations/token/check-token.ts': 'refuses expressions on data that the caller did not give',
+  'operations/token/detokenize.ts': 'refuses expressions that show parts of a value',
+  'operations/token/duplicates.ts': 'reports no duplicate',
+  'operations/token/search.ts': 'refuses terms that confirm guesses',
+}
+
+t.test('a handler does not decide by no-reveal mode how its answer looks', async (t) => {
+  const readers = files.filter((file) => {
+    const code = stripComments(readFileSync(join(source, file), 'utf8'))
+    return folderOf(file) === 'operations' && /\bisNoReveal\b/.test(code)
+  })
+  t.strictSame(readers.sort(), Object.keys(READS_NO_REVEAL).sort())
+})
+
 t.test('the pure folders import no code with side effects', async (t) => {
   for (const { file, target } of imports.filter(({ target }) => target.startsWith('node:'))) {
     t.notOk(

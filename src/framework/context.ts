@@ -108,6 +108,8 @@ export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
    * Like `inUnit`, but its result is the answer. If there is an idempotency key, the unit stores the answer.
    */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
+  /** The item of a list as the caller may see it. Called for items that are encoded before the list is complete. */
+  present<T>(item: T): T
   /**
    * Like `inUnit`, but without regard to the caller's current rights, because it records what was done.
    * Contract: `work` gives the caller nothing, and decides nothing by the rights.

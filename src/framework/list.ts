@@ -146,7 +146,7 @@ async function openSome<K extends Kind>(
  * page is encoded if `limits` want that.
  */
 async function readItems<K extends Kind, View, Found extends { locations: RecordLocation<K>[] }, Page>(
-  { inUnit, limits }: Session,
+  { inUnit, limits, present }: Session,
   { show, log }: Listing<K, View>,
   locate: (context: Context) => Promise<Found>,
   form: (items: View[], rest: Omit<Found, 'locations'>) => Page,
@@ -171,8 +171,9 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
       const left = await openSome(context.store, before.left, async (record, _, isLast) => {
         const view = await show(context, record)
         if (view === undefined) return 0
-        const json = new EncodedJson(view)
-        items.push(wantsEncoded ? json : view)
+        const presented = present(view)
+        const json = new EncodedJson(presented)
+        items.push(wantsEncoded ? json : presented)
         bytes += json.bytes + 1
         const isAlone = items.length === 1 && isLast
         if (bytes > maxBytes && (isStrict || !isAlone)) throw pageTooLarge(limits, isAlone)

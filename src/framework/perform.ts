@@ -3,7 +3,7 @@
  */
 import { andThen } from '../domain/awaitable.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
-import { CofferError, noRevealError, type PropertyErrors } from '../errors.js'
+import { CofferError, type PropertyErrors } from '../errors.js'
 import { admit, authorizeNow, requireOwner } from './caller/authorize.js'
 import type { Caller } from './caller/caller.js'
 import type { Context, OfflineSession, OperationInput, Session } from './context.js'
@@ -17,9 +17,11 @@ import {
 } from './declaration.js'
 import type { Host } from './host.js'
 import { type IdempotentAnswer, runIdempotent } from './idempotency.js'
-import { LOCAL_LIMITS, type ResponseLimits, toAnswer } from './limits.js'
+import { EncodedJson, LOCAL_LIMITS, type ResponseLimits, toAnswer } from './limits.js'
+import { refuseReveal, showTo } from './no-reveal.js'
 import { type AnyOf, type AnyOperation, isOneUnit } from './operation.js'
 import { Existing, HttpAnswer, type Outcome } from './outcome.js'
+import { itemOutput } from './page.js'
 import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import { completeValue, dropMistyped } from './schema.js'
 import { callerOfUnit, type Execution, runUnit } from './unit.js'
@@ -68,9 +70,8 @@ async function run(asked: Execution, input: OperationInput, parseErrors?: Readon
   const admitting = admit(host.store, asked.caller, definition)
   const caller = admitting instanceof Promise ? await admitting : admitting
   const execution = caller === asked.caller ? asked : { ...asked, caller }
-  const success = successOf(definition)
   const complete = completeValue(definition.input, input) as OperationInput
-  if (caller.isNoReveal === true) refuseReveal(definition, complete)
+  refuseReveal(caller, definition, complete)
   const checking = checkInput(host, nowOf(host), definition, complete, parseErrors)
   const checked = checking === undefined ? undefined : await checking
   const isLoggedOnce = definition.access.owner !== undefined && definition.log !== undefined
@@ -80,26 +81,32 @@ async function run(asked: Execution, input: OperationInput, parseErrors?: Readon
     const session = createSession(execution)
     const result = await definition.run(session, complete, checked)
     if (isLoggedOnce) await session.inUnit(recordTenant)
-    const outcome = toOutcome(result, success)
+    const outcome = toOutcome(execution, result)
     if (answer?.isStored === false) await runUnit(execution, async () => outcome, 'now', keepAll)
     return outcome
   }
   const work = (context: Context) =>
     andThen(definition.run(context, complete, checked), (out) =>
       andThen(isLoggedOnce ? recordTenant(context) : undefined, () => {
-        if (out instanceof HttpAnswer) return toOutcome(out, success)
-        const isExisting = out instanceof Existing
-        const result = toAnswer(isExisting ? out.result : out, limits)
-        return { status: isExisting ? 200 : success, result }
+        const outcome = toOutcome(execution, out)
+        if (!(out instanceof HttpAnswer)) outcome.result = toAnswer(outcome.result, limits)
+        return outcome
       }),
     )
   return runUnit(execution, work, undefined, keepAll)
 }
 
-function toOutcome(result: unknown, success: number): Outcome {
-  if (!(result instanceof HttpAnswer)) return { status: success, result }
-  const { statusCode, headers, body } = result.answer
-  return { status: statusCode, headers, result: body }
+/** The answer of the handler as the caller may see it. */
+function toOutcome({ caller, definition }: Execution, out: unknown): Outcome {
+  if (out instanceof HttpAnswer) {
+    const { statusCode, headers, body } = out.answer
+    return { status: statusCode, headers, result: body }
+  }
+  const { output } = definition
+  if (out instanceof Existing) return { status: 200, result: showTo(caller, output, out.result) }
+  // The items of an encoded list were shown to the caller by `present`.
+  const result = out instanceof EncodedJson ? out : showTo(caller, output, out)
+  return { status: successOf(definition), result }
 }
 
 /** `isAdmitted`: the relay has admitted the caller without a key. @throws CofferError like {@link perform} */
@@ -136,7 +143,7 @@ export async function performOffline(
 
 function createSession(execution: Execution): Session {
   const { host, caller, definition, traceId, generation, limits, answer, outer } = execution
-  const success = successOf(definition)
+  const item = definition.output && itemOutput(definition.output)
   return {
     caller,
     traceId,
@@ -157,8 +164,9 @@ function createSession(execution: Execution): Session {
     },
     conclude: (work, durability) =>
       runUnit(execution, work, answer === undefined ? durability : 'now', (result) =>
-        toOutcome(result, success),
+        toOutcome(execution, result),
       ),
+    present: (view) => showTo(caller, item, view),
     vault: () => requireOwner(host, caller),
     control: () => {
       const control = requireOwner(host.control, caller)
@@ -175,7 +183,7 @@ function createSession(execution: Execution): Session {
       return async (context) => {
         const current = await authorizeNow(admitted, inner, context.store)
         const out = await requireUnit(inner).run(context.as(current, inner.log ?? null), complete, checked)
-        return out instanceof Existing ? out.result : out
+        return showTo(current, inner.output, out instanceof Existing ? out.result : out)
       }
     },
     perform: async (other, inner, input, innerLimits = LOCAL_LIMITS) => {
@@ -196,13 +204,6 @@ function requireUnit(declaration: AnyDeclaration): AnyOf<'query' | 'change'> {
 async function recordTenant({ store, caller, audit }: Context): Promise<void> {
   const tenant = await store.get('tenant', 0, String(caller.tenant))
   if (tenant !== undefined) audit.record('tenant', tenant.id)
-}
-
-/** @throws CofferError `forbidden` if the operation gives data or a key, or makes a rule that reveals data */
-function refuseReveal({ name, plaintext }: AnyOperation, { rules }: OperationInput): void {
-  if (plaintext === 'refused') throw noRevealError(name)
-  if (Array.isArray(rules) && rules.some((rule) => rule?.transform === 'reveal'))
-    throw noRevealError('a rule with the transform reveal')
 }
 
 function nowOf({ store }: Host): CheckTools['now'] {

@@ -22,6 +22,8 @@ interface Annotations {
   examples?: readonly unknown[]
   /** For an output: a secret that is shown once, so no stored answer contains it. */
   isShownOnce?: true
+  /** For an output: the value that no-reveal mode shows instead of `value`. Undefined leaves the property out. */
+  inNoReveal?(value: unknown): unknown
   short?: string
   /**
    * The noun of the thing that it identifies. The command also takes a unique name, or the unique beginning
@@ -208,7 +210,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 const ANNOTATIONS = new Set(
   (
     'nullable sensitive flag short cli refersTo duration suggestions closed ' +
-    'needsOneOf isEmptyAbsent columns isShownOnce requiredUnless shortForm'
+    'needsOneOf isEmptyAbsent columns isShownOnce inNoReveal requiredUnless shortForm'
   ).split(' '),
 )
 
@@ -294,7 +296,11 @@ export function showsOnce(schema: Schema): boolean {
  * A copy of an array or object with each member changed, under its schema. Any other value is returned
  * unchanged.
  */
-function mapMembers(schema: Schema, value: unknown, change: (schema: Schema, member: unknown) => unknown) {
+export function mapMembers(
+  schema: Schema,
+  value: unknown,
+  change: (schema: Schema, member: unknown) => unknown,
+) {
   if (schema.type === 'array' && Array.isArray(value)) return value.map((item) => change(schema.items, item))
   if (schema.type !== 'object' || !isObject(value)) return value
   const { properties = {}, additionalProperties: others } = schema

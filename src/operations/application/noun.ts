@@ -2,7 +2,7 @@ import { APPLICATION_TYPES, checkGrants, type RequestedGrants } from '../../doma
 import { PERMISSIONS } from '../../domain/access/permissions.js'
 import { formatDate } from '../../domain/dates.js'
 import { refuseErrors } from '../../domain/property-errors.js'
-import { CofferError, noRevealError } from '../../errors.js'
+import { CofferError } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 import { anyKey } from '../../framework/declaration.js'
 import { change, list, query } from '../../framework/operation.js'
@@ -54,7 +54,6 @@ export const createApplication = change({
   ],
   check: (input, tools) => records.checkRights(input.type, input, tools),
   async run(context, input, expires) {
-    if (context.caller.isNoReveal && input.create_key !== false) throw noRevealError('a new key')
     return addApplication(context, input, expires)
   },
 })

@@ -18,7 +18,7 @@ const intents = manage({
   permission: 'token-intent',
   id: { type: 'string', description: 'The id of the token intent.' },
   output: intentOutput,
-  view: ({ caller }, record) => viewIntent(record, caller),
+  view: (_, record) => viewIntent(record),
 })
 
 const createIntent = change({
@@ -44,7 +44,7 @@ const createIntent = change({
       expires_at: formatDate(expires),
       code: code && (await startCode(context, { holder: 'token_intent', holder_id: id }, code)),
     }
-    return viewIntent(await intents.add(context, own, { id, expires }), caller)
+    return viewIntent(await intents.add(context, own, { id, expires }))
   },
 })
 

@@ -27,7 +27,7 @@ import * as reactor from '../reactor/reactor.js'
 import { findExpressions } from '../token/detokenize.js'
 import { callProxy } from './proxy-call.js'
 
-const { anyJson, arrayOf, audit, boolean, component, enumOf, object, text, textMap, uuid } = output
+const { anyJson, arrayOf, audit, boolean, component, enumOf, object, text, uuid } = output
 
 const transform = object({
   type: text,
@@ -48,11 +48,11 @@ const proxyOutput = component('Proxy', ['id', 'name', 'destination_url', 'key', 
   id: uuid,
   tenant_id: uuid,
   name: text,
-  key: { ...text, description: 'Chooses the proxy of a call.' },
+  key: { ...text, description: 'Chooses the proxy of a call.', inNoReveal: () => 'REDACTED' },
   state: enumOf('active'),
   destination_url: text,
   'application_id?': uuid,
-  configuration: textMap,
+  configuration: reactor.configurationOutput,
   require_auth: boolean,
   disable_detokenization: boolean,
   request_transforms: arrayOf(transform),
@@ -235,9 +235,7 @@ async function readBody(context: Context, given: Given) {
 }
 
 async function viewProxy(context: Context, record: ProxyRecord): Promise<Infer<typeof proxyOutput>> {
-  const { application_id: _, ...shown } = record
-  const hidden = { key: 'REDACTED', configuration: reactor.conceal(record.configuration) }
-  const rest = context.caller.isNoReveal ? { ...shown, ...hidden } : shown
+  const { application_id: _, ...rest } = record
   // An application that was deleted meanwhile is left out.
   const application_id = (await reactor.findApplicationOf(context, record))?.id
   const onlyOf = (list: ProxyRecord['request_transforms']) => (list.length === 1 ? list[0] : undefined)

@@ -26,12 +26,12 @@ import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
 import { withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/context.js'
+import { concealValues } from '../../framework/no-reveal.js'
 import { answerWhole, type OutboundAnswer, type RelayRequest } from '../../framework/ports/outbound.js'
 import { MAX_TRANSFORMED_BYTES } from '../../framework/ports/reactors.js'
 import type { StoreReader } from '../../storage/store.js'
 import { readCodeActor } from '../reactor/code-actor.js'
 import { scrubError } from '../reactor/react.js'
-import { conceal } from '../reactor/reactor.js'
 import { addSecret, findExpressions, readTokens, render, USE } from '../token/detokenize.js'
 import { logTokenUse } from '../token/token-access.js'
 import { CONTAINED, transform } from './proxy-transforms.js'
@@ -235,7 +235,7 @@ async function fill(
       if (secrets !== undefined) addSecret(secrets, context, record)
     }
     const { configuration: values = {} } = proxy ?? {}
-    const configuration = transform === 'mask' ? conceal(values) : values
+    const configuration = transform === 'mask' ? concealValues(values) : values
     const access = { permission: USE.permission, whole: 'body', transform, reached, unknownError }
     if (document !== undefined && found !== undefined) {
       const tokens = await readTokens(using, found, { ...access, configuration })

@@ -8,6 +8,7 @@ import type { ApplicationRecord, ReactorRecord } from '../../domain/records/reco
 import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, conflict, invalid, type PropertyErrors } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
+import { concealValues } from '../../framework/no-reveal.js'
 import { change, list } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
@@ -50,6 +51,8 @@ const runtime = {
 
 export const runtimeOutput = { ...runtime, required: ['image'] } as const
 
+export const configurationOutput = { ...textMap, inNoReveal: concealValues } as const
+
 const reactorOutput = component('Reactor', ['id', 'name', 'formula.name', 'application.name', 'created_at'], {
   id: uuid,
   tenant_id: uuid,
@@ -57,7 +60,7 @@ const reactorOutput = component('Reactor', ['id', 'name', 'formula.name', 'appli
   state: enumOf('active'),
   'formula?': formulaOutput,
   'code?': text,
-  configuration: textMap,
+  configuration: configurationOutput,
   'application?': object({ id: uuid, name: text, type: enumOf('public', 'private') }),
   'runtime?': runtimeOutput,
   ...output.optionalAudit,
@@ -72,10 +75,6 @@ export function reference(refersTo: string, description: string) {
 export function configurationOf(description: string) {
   const map = { type: 'object', additionalProperties: {}, maxProperties: MAX_ELEMENTS } as const
   return { ...map, sensitive: true, description } as const
-}
-
-export function conceal(configuration: object): Record<string, string> {
-  return Object.fromEntries(Object.keys(configuration).map((key) => [key, 'REDACTED']))
 }
 
 const reactorBody = {
@@ -281,9 +280,7 @@ export async function readBinding(
 }
 
 async function viewReactor(context: Context, record: ReactorRecord): Promise<Infer<typeof reactorOutput>> {
-  const { formula_id: _, application_id: __, ...shown } = record
-  const hidden = { configuration: conceal(record.configuration) }
-  const rest = context.caller.isNoReveal ? { ...shown, ...hidden } : shown
+  const { formula_id: _, application_id: __, ...rest } = record
   const formula = await findFormulaOf(context, record)
   const bound = await findApplicationOf(context, record)
   const application = bound && { id: bound.id, name: bound.name, type: bound.type as 'public' | 'private' }

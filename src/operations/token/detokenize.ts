@@ -8,11 +8,12 @@ import type { Secrets } from '../../domain/text/secrets.js'
 import { type CofferError, invalid, noRevealError, type PropertyErrors } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 import { type CheckTools, type LogEntry, requires } from '../../framework/declaration.js'
+import { showTo } from '../../framework/no-reveal.js'
 import { query } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
 import { logTokenUse, notGranted } from './token-access.js'
-import { READ, readDeclaration, viewIntentData, viewToken } from './token-attributes.js'
+import { READ, readDeclaration, tokenOutput, viewIntentData, viewToken } from './token-attributes.js'
 
 const MAX_TOKENS = 100
 /**
@@ -218,10 +219,8 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
   for (const { reference, record, shown } of granted) {
     if (log !== undefined) await logTokenUse(context, record, log, shown)
     reached?.(record)
-    tokens.set(
-      reference,
-      record.is_intent ? viewIntentData(record, shown, caller) : viewToken(record, shown, caller),
-    )
+    const view = record.is_intent ? viewIntentData(record, shown) : viewToken(record, shown)
+    tokens.set(reference, showTo(caller, tokenOutput, view))
   }
   return tokens
 }

@@ -94,7 +94,7 @@ export const getToken = query({
     andThen(requireRecord(context, 'token', input.id), (record) => {
       const transform = requireTransform(context, 'token:read', record)
       const logging = logTokenUse(context, record, undefined, transform)
-      return andThen(logging, () => viewToken(record, transform, context.caller))
+      return andThen(logging, () => viewToken(record, transform))
     }),
 })
 

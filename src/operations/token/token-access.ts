@@ -73,7 +73,7 @@ export function listGranted(
     show: ({ caller }, record) => {
       const isGranted = needed.every((permission) => caller.transform(permission, record) !== undefined)
       const transform = isGranted ? caller.transform('token:read', record) : undefined
-      return transform && viewToken(record, transform, caller)
+      return transform && viewToken(record, transform)
     },
     log: ({ id, type, containers, created_at }) => {
       const read = { id, type, containers, created_at }

@@ -4,7 +4,8 @@ import type { EntityType } from '../../domain/records/log-record.js'
 import type { IntentRecord, TokenRecord } from '../../domain/records/records.js'
 import { binLength, brandOf, CARD_BRANDS } from '../../domain/token/card-number.js'
 import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
-import type { Caller } from '../../framework/caller/caller.js'
+import type { Context } from '../../framework/context.js'
+import { absent } from '../../framework/no-reveal.js'
 import * as output from '../../framework/output.js'
 import { type Infer, patchOf } from '../../framework/schema.js'
 
@@ -120,7 +121,7 @@ export const tokenOutput = output.component('Token', columns, {
   type: text,
   'data?': anyJson('The data under the transform of the deciding access rule; absent if redacted.'),
   'mask?': anyJson('Any JSON whose strings are expressions over the data.'),
-  fingerprint: text,
+  fingerprint: { ...text, inNoReveal: absent },
   containers: texts,
   'metadata?': textMap,
   'privacy?': {
@@ -167,9 +168,9 @@ export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
 
 /**
  * `data` is absent if it is redacted, or if it is masked and the token has no mask. It is null if the mask
- * yields null. Unset attributes are absent. In no-reveal mode the fingerprint is absent too.
+ * yields null. Unset attributes are absent.
  */
-export function viewToken(record: TokenRecord, transform: Transform, to?: Pick<Caller, 'isNoReveal'>) {
+export function viewToken(record: TokenRecord, transform: Transform) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
   // One literal, because an object made from a list of names costs reads and creations microseconds.
   const view: Record<keyof TokenView, unknown> = {
@@ -178,7 +179,7 @@ export function viewToken(record: TokenRecord, transform: Transform, to?: Pick<C
     type: record.type,
     data: visibleData(record, transform),
     mask: record.mask,
-    fingerprint: to?.isNoReveal ? undefined : record.fingerprint,
+    fingerprint: record.fingerprint,
     containers: record.containers,
     metadata: record.metadata,
     privacy: describePrivacy(record),
@@ -209,12 +210,8 @@ function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'
 const NO_DETAILS: Pick<TokenView, 'card' | 'bank'> = {}
 
 /** The answer to a write: masked, even if the rule reveals. */
-export function viewWritten(
-  { caller }: { caller: Pick<Caller, 'isNoReveal'> },
-  record: TokenRecord,
-  transform: Transform,
-): TokenView {
-  const view = viewToken(record, stricterTransform('mask', transform), caller)
+export function viewWritten(_: Context, record: TokenRecord, transform: Transform): TokenView {
+  const view = viewToken(record, stricterTransform('mask', transform))
   return addExtras(view, { deduplicated: false })
 }
 
@@ -252,7 +249,7 @@ export const intentOutput = output.component('TokenIntent', ['id', 'type', 'crea
   type: text,
   'card?': card,
   'bank?': bank,
-  fingerprint: text,
+  fingerprint: { ...text, inNoReveal: absent },
   created_by: uuid,
   created_at: date,
   expires_at: date,
@@ -261,14 +258,14 @@ export const intentOutput = output.component('TokenIntent', ['id', 'type', 'crea
 type IntentView = Infer<typeof intentOutput>
 
 /** Never has data, not even masked. */
-export function viewIntent(record: IntentRecord, to?: Pick<Caller, 'isNoReveal'>): IntentView {
-  const { data: _, ...view } = viewIntentData(record, 'mask', to)
+export function viewIntent(record: IntentRecord): IntentView {
+  const { data: _, ...view } = viewIntentData(record, 'mask')
   return view
 }
 
 /** The object that expressions refer to: the intent, and its data as the transform shows it. */
-export function viewIntentData(record: TokenRecord, transform: Transform, to?: Pick<Caller, 'isNoReveal'>) {
-  const view = viewToken(record, transform, to)
+export function viewIntentData(record: TokenRecord, transform: Transform) {
+  const view = viewToken(record, transform)
   const { id, tenant_id, type, data, card, bank, fingerprint, created_by, created_at } = view
   const optional = omitUndefined({ data, card, bank })
   return {

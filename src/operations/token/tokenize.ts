@@ -6,6 +6,7 @@ import { isGiven } from '../../domain/token/token.js'
 import { type PropertyErrors, validationError } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 import { type CheckTools, requires } from '../../framework/declaration.js'
+import { showTo } from '../../framework/no-reveal.js'
 import { change, detached } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { anyJson, arrayOf } from '../../framework/output.js'
@@ -86,7 +87,8 @@ async function createAll(context: Context, drafts: readonly DraftAt[]): Promise<
     if (context.turns.use(ITEM_OF_BATCH_STEPS)) await context.turns.next()
     const token = await collectBelow(errors, path, () => createToken(context, draft, viewWritten))
     refuseErrors(errors)
-    created.push(token instanceof Existing ? token.result : token!)
+    // Shown here too, because the output of tokenize is any JSON.
+    created.push(showTo(context.caller, tokenOutput, token instanceof Existing ? token.result : token!))
   }
   return created
 }

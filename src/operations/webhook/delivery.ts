@@ -2,7 +2,6 @@
 import type { DeliveryRecord, WebhookRecord } from '../../domain/records/records.js'
 import { payloadOf, SENT_EVENT_TYPES } from '../../domain/webhook/events.js'
 import { conflict } from '../../errors.js'
-import type { Caller } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/context.js'
 import { owner } from '../../framework/declaration.js'
 import { keptUntil } from '../../framework/events.js'
@@ -25,7 +24,7 @@ export const deliveryOutput = component('WebhookDelivery', columns, {
   id: uuid,
   webhook_id: uuid,
   type: text,
-  payload: anyJson('The body that is sent.'),
+  payload: { ...anyJson('The body that is sent.'), inNoReveal: withoutFingerprints },
   state: enumOf(...STATES),
   attempts: count,
   'due_at?': date,
@@ -37,6 +36,11 @@ export const deliveryOutput = component('WebhookDelivery', columns, {
 })
 
 type View = Infer<typeof deliveryOutput>
+
+/** Fingerprints would confirm guesses. */
+function withoutFingerprints(payload: unknown): unknown {
+  return JSON.parse(JSON.stringify(payload), (name, value) => (name === 'fingerprint' ? undefined : value))
+}
 
 export const deliveryFilters = {
   id: { ...webhookId, description: 'The id or name of a webhook, or the id of a delivery.' },
@@ -140,14 +144,14 @@ export const resendDelivery = change({
     const lane = { kind: 'delivery', tenant: caller.tenant, lane: webhook_id } as const
     if (untried !== undefined) {
       context.enqueue([lane])
-      return viewDelivery(untried, hook, caller)
+      return viewDelivery(untried, hook)
     }
     const { attempted_at: _, status: __, answer: ___, failure: ____, ...kept } = found
     const again = { due_at: date, queued_at: date, state: 'waiting', attempts: 0 } as const
     const record: DeliveryRecord = { ...kept, ...again }
     await store.replace('delivery', caller.tenant, record, keptUntil(record))
     context.enqueue([{ ...lane, id }])
-    return viewDelivery(record, hook, caller)
+    return viewDelivery(record, hook)
   },
 })
 
@@ -157,16 +161,14 @@ function createShow() {
   return async ({ store, caller }: Context, record: DeliveryRecord): Promise<View> => {
     const { webhook_id: id } = record
     if (!hooks.has(id)) hooks.set(id, await store.get('webhook', caller.tenant, id))
-    return viewDelivery(record, hooks.get(id), caller)
+    return viewDelivery(record, hooks.get(id))
   }
 }
 
-/** In no-reveal mode without fingerprints, which would confirm guesses. */
-function viewDelivery(record: DeliveryRecord, hook: WebhookRecord | undefined, { isNoReveal }: Caller): View {
+function viewDelivery(record: DeliveryRecord, hook: WebhookRecord | undefined): View {
   const { event, tenant_id: _, queued_at: __, ...shown } = record
-  const text = JSON.stringify(payloadOf(record))
-  const leave = (name: string, value: unknown) => (isNoReveal && name === 'fingerprint' ? undefined : value)
-  return { ...shown, ...describeWaiting(record, hook), type: event.type, payload: JSON.parse(text, leave) }
+  const payload = JSON.parse(JSON.stringify(payloadOf(record)))
+  return { ...shown, ...describeWaiting(record, hook), type: event.type, payload }
 }
 
 /** The webhook has this information about waiting deliveries, so it is not stored with each of them. */
