@@ -246,16 +246,20 @@ export class Unit implements port.EngineWriter {
 
   // ---- the end
 
+  /**
+   * Stores everything, if the preconditions still hold. The counts of rows are always compared, because that needs no lock. The
+   * revisions of rows are compared only if the unit did not run at one moment. @throws Collision
+   */
   async commit(): Promise<void> {
     if (this.#collision !== undefined) throw this.#collision
     const logs = await this.#sealEntries()
     this.#isOver = true
     this.hasWritten ||= logs.length > 0
-    // If all rows were read at one moment and none is changed, the unit has run at that moment.
-    const mustCompare = this.#writes.hasChangedRows() || this.#reads.spansMoments
-    if (!this.hasWritten && !this.#storesTime && !mustCompare) return this.#session.endReading()
-    // Counts are always compared, because that needs no lock.
-    const preconditions = mustCompare ? this.#reads.preconditions : this.#reads.takeCounts()
+    const storesAnything = this.hasWritten || this.#storesTime
+    // Its result is right for that moment, whatever other units have committed since.
+    const ranAtOneMoment = !this.#reads.spansMoments && !this.#writes.hasChangedRows()
+    if (!storesAnything && ranAtOneMoment) return this.#session.endReading()
+    const preconditions = ranAtOneMoment ? this.#reads.takeCounts() : this.#reads.preconditions
     await this.#session.commit({
       changes: new Map([...preconditions, ...this.#writes.take()]),
       logs,
