@@ -11,6 +11,19 @@
  *
  * A transaction that only reads is acknowledged at once, if its log entries can wait. Until they are durable they are
  * pending: readers of the log see them, and a crash would lose them.
+ *
+ * The fields that hold a transaction, by its state. In the other states they do not hold it.
+ *
+ *   state               changes                      log entries                          acknowledged
+ *   in the group        group.changes, #newChanges   group.entries; also group.pending    only if its entries can wait
+ *                                                    if it was acknowledged
+ *   in the log          #newChanges                  #unsyncedEntries                     yes
+ *   durable             none: the tree shows them    none: the tree shows them            yes
+ *   failed              none: they are lost          those that were acknowledged move    if it was not, it receives
+ *                                                    to entries and pending of the group  the error
+ *
+ * `group.waiting` holds the transactions of the group that are not acknowledged. `failure` is set from a failed write until the
+ * next frame or sync. Meanwhile every transaction of a group waits. `#patience` runs while acknowledged entries are not durable.
  */
 import { type LogEntry, type LogSealer, logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import { type Change, isRemoval } from '../rows/frame.js'
