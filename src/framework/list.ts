@@ -29,12 +29,35 @@ export interface Listing<K extends Kind, View> {
   log?(record: RecordOf[K]): (context: Context) => Promise<void>
 }
 
-/** Newest first. A refused page is not logged. @throws CofferError `validation`, `unavailable` */
+/**
+ * The answer of a list, newest first: JSON text if the session's limits want that. A refused page is not
+ * logged. @throws CofferError `validation`, `unavailable`
+ */
 export async function readList<K extends Kind, View>(
   session: Session,
   listing: Listing<K, View>,
-  { page = 1, size = 20 }: PageRequest,
+  request: PageRequest,
+): Promise<List<View> | EncodedJson> {
+  const plan = await planPage(session, listing, request)
+  return session.limits.wantsEncoded
+    ? readEncoded(session, listing, plan)
+    : readDecoded(session, listing, plan)
+}
+
+/** Like {@link readList}, for a handler that uses the items itself. */
+export async function readPage<K extends Kind, View>(
+  session: Session,
+  listing: Listing<K, View>,
+  request: PageRequest,
 ): Promise<List<View>> {
+  return readDecoded(session, listing, await planPage(session, listing, request))
+}
+
+async function planPage<K extends Kind, View>(
+  session: Session,
+  listing: Listing<K, View>,
+  { page = 1, size = 20 }: PageRequest,
+): Promise<Plan<K, View, { total: number }, List<View>>> {
   const { kind, matches, tenants = [session.caller.tenant] } = listing
   const isIndexed = matches === undefined && tenants.length === 1
   const scanned = isIndexed ? undefined : await scan(session, listing, tenants)
@@ -43,7 +66,7 @@ export async function readList<K extends Kind, View>(
       return context.store.locate(kind, tenants[0]!, { page, size, ...(await queryOf(context, listing)) })
     return { locations: scanned.slice((page - 1) * size, page * size), total: scanned.length }
   }
-  return readItems(session, listing, locate, (data, { total }) => listOf(data, total, { page, size }))
+  return { locate, form: (data, { total }) => listOf(data, total, { page, size }) }
 }
 
 /**
@@ -54,7 +77,7 @@ export async function readListByCursor<K extends Kind, View>(
   session: Session,
   { about, ...listing }: Listing<K, View> & { about: string },
   { start, size = 20 }: { start?: string; size?: number },
-): Promise<CursorPage<View>> {
+): Promise<CursorPage<View> | EncodedJson> {
   const { tenant } = session.caller
   const { kind, matches } = listing
   /** Finds at most one record more than the page holds. A further record means that there is a next page. */
@@ -80,7 +103,10 @@ export async function readListByCursor<K extends Kind, View>(
     return { locations, next: await context.store.sealCursor(tenant, about, locations.at(-1)!.seq) }
   }
   const form = (data: View[], next: { next?: string }) => ({ pagination: { page_size: size, ...next }, data })
-  return readItems(session, listing, locate, form)
+  const plan = { locate, form }
+  return session.limits.wantsEncoded
+    ? readEncoded(session, listing, plan)
+    : readDecoded(session, listing, plan)
 }
 
 async function queryOf<K extends Kind>(context: Context, { where }: Pick<Listing<K, unknown>, 'where'>) {
@@ -141,23 +167,49 @@ async function openSome<K extends Kind>(
   return locations.slice(next)
 }
 
-/**
- * Opens and shows the records that `locate` finds. `form` makes a page whose last member is the items. The
- * page is encoded if `limits` want that.
- */
-async function readItems<K extends Kind, View, Found extends { locations: RecordLocation<K>[] }, Page>(
+/** How the records of a page are found, and how the page is made. */
+interface Plan<K extends Kind, View, Rest, Page> {
+  /** `Rest`: what the page says besides its items. */
+  locate(context: Context): Promise<{ locations: RecordLocation<K>[] } & Rest>
+  /** Contract: the items are the last member of the page. */
+  form(items: View[], rest: Rest): Page
+}
+
+async function readDecoded<K extends Kind, View, Rest, Page>(
+  session: Session,
+  listing: Listing<K, View>,
+  plan: Plan<K, View, Rest, Page>,
+): Promise<Page> {
+  const { items, rest } = await readItems(session, listing, plan, (view) => view)
+  return plan.form(items, rest)
+}
+
+/** Keeps the JSON of each item instead of the item, so that a large page is encoded in parts. */
+async function readEncoded<K extends Kind, View, Rest, Page>(
+  session: Session,
+  listing: Listing<K, View>,
+  plan: Plan<K, View, Rest, Page>,
+): Promise<EncodedJson> {
+  const { items, rest } = await readItems(session, listing, plan, (_, { text }) => text)
+  const around = JSON.stringify(plan.form([], rest)).slice(0, -']}'.length)
+  return new EncodedJson(undefined, `${around}${items.join(',')}]}`)
+}
+
+/** Opens and shows the records of a page. `keep`: the form in which an item is held until the page is complete. */
+async function readItems<K extends Kind, View, Rest, Page, Kept>(
   { inUnit, limits, present }: Session,
   { show, log }: Listing<K, View>,
-  locate: (context: Context) => Promise<Found>,
-  form: (items: View[], rest: Omit<Found, 'locations'>) => Page,
-): Promise<Page> {
-  const { maxBytes, isStrict, wantsEncoded } = limits
+  { locate, form }: Plan<K, View, Rest, Page>,
+  keep: (view: View, json: EncodedJson) => Kept,
+): Promise<{ items: Kept[]; rest: Rest }> {
+  const { maxBytes, isStrict } = limits
   const begin = async (context: Context) => {
-    const { locations, ...rest } = await locate(context)
+    const { locations, ...others } = await locate(context)
+    const rest = others as unknown as Rest
     const logs: ((context: Context) => Promise<void>)[] = []
     const left: readonly RecordLocation<K>[] = locations
     const { bytes } = new EncodedJson(form([], rest))
-    return { items: [] as (View | EncodedJson)[], logs, bytes, left, rest }
+    return { items: [] as Kept[], logs, bytes, left, rest }
   }
   let progress: Awaited<ReturnType<typeof begin>> | undefined
   do
@@ -173,7 +225,7 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
         if (view === undefined) return 0
         const presented = present(view)
         const json = new EncodedJson(presented)
-        items.push(wantsEncoded ? json : presented)
+        items.push(keep(presented, json))
         bytes += json.bytes + 1
         const isAlone = items.length === 1 && isLast
         if (bytes > maxBytes && (isStrict || !isAlone)) throw pageTooLarge(limits, isAlone)
@@ -187,8 +239,5 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
       return { items, logs, bytes, left, rest: before.rest }
     })
   while (progress.left.length > 0)
-  if (!wantsEncoded) return form(progress.items as View[], progress.rest)
-  const around = JSON.stringify(form([], progress.rest)).slice(0, -']}'.length)
-  const data = (progress.items as EncodedJson[]).map(({ text }) => text)
-  return new EncodedJson(undefined, `${around}${data.join(',')}]}`) as Page
+  return { items: progress.items, rest: progress.rest }
 }

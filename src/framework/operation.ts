@@ -9,6 +9,7 @@ import type { Caller } from './caller/caller.js'
 import type { Context, OfflineSession, Session } from './context.js'
 import { type AnyDeclaration, type Declaration, type Given, isControl, type Kind } from './declaration.js'
 import type { Host } from './host.js'
+import type { EncodedJson } from './limits.js'
 import type { Existing, HttpAnswer } from './outcome.js'
 import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import { type Answer, type Infer, inputSchema, type ObjectSchema, type Schema } from './schema.js'
@@ -26,7 +27,7 @@ export interface Relay {
 interface Handlers<I, O, Checked> {
   query: { run(context: Context, input: I, checked: Checked): Awaitable<O> }
   change: { run(context: Context, input: I, checked: Checked): Awaitable<O | Existing<O> | HttpAnswer> }
-  list: { run(session: Session, input: I, checked: Checked): Promise<O> }
+  list: { run(session: Session, input: I, checked: Checked): Promise<O | EncodedJson> }
   detached: {
     run(session: Session, input: I, checked: Checked): Promise<O | HttpAnswer>
     /** Instead of `run`, for a vault that is too damaged to open. */

@@ -12,6 +12,7 @@ import type { Audit } from '../domain/records/token-record.js'
 import { matchesName } from '../domain/text/display-name.js'
 import type { Context, Session } from '../framework/context.js'
 import { type Declaration, requires, requiresAny } from '../framework/declaration.js'
+import type { EncodedJson } from '../framework/limits.js'
 import { readList } from '../framework/list.js'
 import { change, query } from '../framework/operation.js'
 import { type List, listOutput, type PageRequest } from '../framework/page.js'
@@ -87,7 +88,7 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
         matches: name === undefined ? matches : isNamed,
         show: view,
       }
-      return readList(session, listing, paging) as Promise<List<Answer<O>>>
+      return readList(session, listing, paging) as Promise<List<Answer<O>> | EncodedJson>
     },
 
     add: async (

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { EncodedJson, LOCAL_LIMITS, type ResponseLimits } from '../../src/framework/limits.js'
+import type { readList } from '../../src/framework/list.js'
 import { perform } from '../../src/framework/perform.js'
 import { refusalOf } from '../support/refusals.js'
 import { openTestVault, permissionsOf, requireOperation } from '../support/test-vault.js'
@@ -64,6 +65,9 @@ t.test(
     }
   },
 )
+
+// @ts-expect-error: over HTTP what `readList` returns is JSON text, which has no items. `readPage` returns items.
+export type Items = Awaited<ReturnType<typeof readList>>['data']
 
 t.test('the limit applies to the returned data and not to the stored data', async (t) => {
   const before = await countLogs()

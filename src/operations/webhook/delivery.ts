@@ -5,7 +5,7 @@ import { conflict } from '../../errors.js'
 import type { Context, Session } from '../../framework/context.js'
 import { owner } from '../../framework/declaration.js'
 import { keptUntil } from '../../framework/events.js'
-import { type Listing, readList } from '../../framework/list.js'
+import { type Listing, readPage } from '../../framework/list.js'
 import { change, list } from '../../framework/operation.js'
 import { anyJson, component, count, date, enumOf, text, uuid } from '../../framework/output.js'
 import { type List, listOf, listOutput, pageInput } from '../../framework/page.js'
@@ -113,7 +113,7 @@ async function readTried(
   listing: Listing<'delivery', View>,
   { first, size }: { first: number; size: number },
 ): Promise<{ data: View[]; total: number }> {
-  const read = (page: number, of = size) => readList(session, listing, { page, size: of })
+  const read = (page: number, of = size) => readPage(session, listing, { page, size: of })
   if (size === 0) return { data: [], total: (await read(1, 1)).pagination.total_items! }
   // A range that does not begin with a page spans two pages.
   const page = Math.floor(first / size) + 1
