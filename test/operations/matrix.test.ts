@@ -251,8 +251,16 @@ const unreadableIn = ({ endpoint }: RoutedOperation) => (endpoint.path.endsWith(
 const isRouted = (definition: RegisteredOperation): definition is RoutedOperation =>
   definition.endpoint !== undefined && !isControl(definition)
 
-function keysOf({ access: { permissions, keyOf } }: RoutedOperation, { keys }: Side) {
-  const isOfTokens = keyOf === 'private' || permissions.some((each) => each.startsWith('token'))
+/** Whether the type of application may hold the permissions that the operation needs. */
+function mayPerform(type: ApplicationType, { permissions, isAnyEnough }: RoutedOperation['access']): boolean {
+  const held = permissionsOf(type)
+  const isHeld = (permission: Permission) => held.includes(permission)
+  return isAnyEnough ? permissions.some(isHeld) : permissions.every(isHeld)
+}
+
+function keysOf({ access }: RoutedOperation, { keys }: Side) {
+  const { permissions, keyOf } = access
+  const isOfTokens = keyOf === 'private' || (permissions.length > 0 && mayPerform('private', access))
   const { all, none } = isOfTokens ? keys.tokens : keys.rest
   return { none, all: keyOf === 'public' ? keys.public : all }
 }
