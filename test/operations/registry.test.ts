@@ -2,6 +2,7 @@
  * Checks of operation declarations that the compiler cannot make. Also checks what is derived from the schemas.
  */
 import t from 'tap'
+import { type ApplicationType, PERMISSIONS, permissionsOf } from '../../src/domain/access/permissions.js'
 import { isControl } from '../../src/framework/declaration.js'
 import { mayRunOffline } from '../../src/framework/operation.js'
 import { itemOutput } from '../../src/framework/page.js'
@@ -123,3 +124,15 @@ t.test('each operation is found by its noun alone, and no other word names a nou
   for (const name of ['', 'token', 'token nothing', '../token get', 'constructor name'])
     t.equal(await loadNounOf(name), undefined, name)
 })
+
+t.test(
+  'each permission is listed for a type of applications, and one with an effect is needed by an operation',
+  async (t) => {
+    const types: ApplicationType[] = ['public', 'private', 'management']
+    const listed = new Set(types.flatMap((type) => permissionsOf(type)))
+    t.strictSame([...listed].sort(), Object.keys(PERMISSIONS).sort())
+    const needed: string[] = registry.operations.flatMap(({ access }) => [...access.permissions])
+    const working = types.flatMap((type) => permissionsOf(type, { withEffect: true }))
+    t.strictSame([...new Set(working.filter((each) => !needed.includes(each)))], [])
+  },
+)
