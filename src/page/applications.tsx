@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Access } from '../control/page-work.js'
 import { useAsked, useLive } from './api.js'
 import { type Application, describeAccess, describePermissions, RuleText } from './decision.js'
+import { editable } from './edit.js'
 import type { Fields } from './forms.js'
 import { Button, Choose, Confirm, EditDialog, Field, Form, Submit, TextArea, useDialog } from './forms.js'
 import { Badge, Facts, Method, Note, Seeing, Status, Table } from './parts.js'
@@ -41,9 +42,10 @@ export function Applications() {
 }
 
 /** `of`: an application, or the initial values of a new one. */
-function Edit({ of: { id, name, type, permissions, rules, expires_at } }: { of: Partial<Application> }) {
+function Edit({ of: application }: { of: Partial<Application> }) {
   const { ask } = useLive()
-  const grants = { name, ...(id === undefined && { type }), permissions, rules, expires_at }
+  const { id, name, type } = application
+  const grants = id === undefined ? { ...editable(application), type } : editable(application)
   const save = ({ json = '' }: Fields) => {
     const input = JSON.parse(json) as object
     return id === undefined ? ask('app create', input) : ask('app update', { ...input, id })
