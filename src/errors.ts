@@ -6,6 +6,7 @@
 export const ERRORS = {
   usage: { status: 400, exit: 2, title: 'Bad Request' },
   validation: { status: 400, exit: 2, title: 'Bad Request' },
+  page_too_large: { status: 400, exit: 2, title: 'Bad Request' },
   too_much_work: { status: 400, exit: 2, title: 'Too Much Work' },
   unauthenticated: { status: 401, exit: 4, title: 'Unauthorized' },
   forbidden: { status: 403, exit: 4, title: 'Forbidden' },

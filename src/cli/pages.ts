@@ -2,7 +2,6 @@ import { decideTransform, type Grants } from '../domain/access/access.js'
 import { isObject } from '../domain/json/json.js'
 import { CofferError, usage } from '../errors.js'
 import type { OperationInput } from '../framework/context.js'
-import { ASK_SMALLER } from '../framework/limits.js'
 import { type CursorPage, type List, listOf, PAGE_PROPERTIES } from '../framework/page.js'
 import type { NumberSchema } from '../framework/schema.js'
 import type { Format } from '../global-flags.js'
@@ -61,7 +60,7 @@ export async function* walkPages(
       const isLast = done >= list.pagination.total_items || list.data.length === 0
       if ('total_items' in pagination ? isLast : pagination.next === undefined) return
     } catch (error) {
-      const isTooLarge = error instanceof CofferError && error.errors?.size?.[0]?.startsWith(ASK_SMALLER)
+      const isTooLarge = error instanceof CofferError && error.code === 'page_too_large'
       if (!isTooLarge || size === 1) throw error
       // A divisor of the old size, so that the next page begins where the last page ended.
       const before = size

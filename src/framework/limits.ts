@@ -1,5 +1,5 @@
 /** The size limit and the form of an answer, which depend on its transport. */
-import { type CofferError, invalid, validationError } from '../errors.js'
+import { CofferError, validationError } from '../errors.js'
 
 export interface ResponseLimits {
   readonly maxBytes: number
@@ -48,11 +48,10 @@ export function toAnswer(result: unknown, limits: ResponseLimits): unknown {
   return limits.wantsEncoded ? json : result
 }
 
-/** The beginning of the error of a page that is accepted if it is smaller. */
-export const ASK_SMALLER = 'ask for a smaller size'
-
+/** `isAlone`: the page has one item, so that a smaller page is not accepted either. */
 export function pageTooLarge({ maxBytes }: ResponseLimits, isAlone: boolean): CofferError {
   const limit = `the limit of ${maxBytes / MIB} MiB`
   if (isAlone) return validationError(`The answer exceeds ${limit}.`)
-  return invalid('size', `${ASK_SMALLER}; this page exceeds ${limit}`)
+  const message = `ask for a smaller size; this page exceeds ${limit}`
+  return new CofferError('page_too_large', `size: ${message}`, { errors: { size: [message] } })
 }

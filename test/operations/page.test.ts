@@ -50,11 +50,11 @@ const LARGE_LISTS: [string, Record<string, unknown>][] = [
 t.test(
   'a page that exceeds the limit in UTF-8 is refused and not logged, and a smaller page is sent',
   async (t) => {
-    t.equal(LOCAL_LIMITS.maxBytes, 16 * MIB, 'the default limit is 16 MiB')
+    t.equal(LOCAL_LIMITS.maxBytes, 16 * MIB, 'the default limit')
     for (const [name, input] of LARGE_LISTS) {
       const before = await countLogs()
       const { code, status, errors } = await refusalOf(ask(name, { ...input, size: TOKENS }))
-      t.same([code, status], ['validation', 400], name)
+      t.same([code, status], ['page_too_large', 400], name)
       t.same(errors, { size: ['ask for a smaller size; this page exceeds the limit of 1 MiB'] })
       t.equal(await countLogs(), before, 'a refused page logs no read')
       const list = (await ask(name, { ...input, size: 15 })) as List
@@ -106,7 +106,7 @@ t.test(
 )
 
 t.test('the limit also applies to lists of formulas, reactors and log records', async (t) => {
-  const tooLarge = { code: 'validation', errors: { size: [/^ask for a smaller size/] } }
+  const tooLarge = { code: 'page_too_large', errors: { size: [/^ask for a smaller size/] } }
   const code = `module.exports = async () => ({}) //${'x'.repeat(255 * 1024)}`
   for (let count = 0; count < 10; count++) {
     const named = { name: `name ${count % 2}` }

@@ -23,6 +23,8 @@ const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 export interface Refused {
   readonly line: number
   readonly reason: string
+  /** The row has no type. Unknown for a row of an earlier run. */
+  readonly lacksType?: boolean
 }
 
 export type ImportLog = Awaited<ReturnType<typeof openImportLog>>

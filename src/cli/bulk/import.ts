@@ -158,7 +158,7 @@ class ImportRun {
     })
   }
 
-  #describeRefusal({ line, reason }: Refused): CofferError {
+  #describeRefusal({ line, reason, lacksType }: Refused): CofferError {
     const { created } = this.counts
     const before = this.#log.refused.count
     const refused = before + this.counts.refused
@@ -167,7 +167,7 @@ class ImportRun {
       ? `Rows refused: ${refused}${earlier}; the first is line ${line}`
       : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error skips refused rows)`
     const isRepeatable = created === 0 || this.#settings.isResumable
-    const advice = /^type: is required/.test(reason) ? '; give it with --type token' : ''
+    const advice = lacksType ? '; give it with --type token' : ''
     return validationError(`${where}: ${reason}${advice}${isRepeatable ? '' : `\n${KEPT}`}`)
   }
 
@@ -214,10 +214,12 @@ class ImportRun {
     // The refused row does not count as done, so that a corrected row can replace it when the run is resumed.
     const count = isStopped ? results.length - 1 : results.length
     await this.#log.append(rows, results, count)
-    for (const [at, { status, reason = '' }] of results.entries()) {
+    for (const [at, { status, reason = '', errors = {} }] of results.entries()) {
       this.counts[status]++
-      if (status === 'refused' && this.#refused.length < MAX_TOLD)
-        this.#refused.push({ line: rows[at]!.line, reason })
+      if (status !== 'refused' || this.#refused.length === MAX_TOLD) continue
+      const { line, value } = rows[at]!
+      const hasType = isObject(value) && (value.type ?? '') !== ''
+      this.#refused.push({ line, reason, lacksType: Object.hasOwn(errors, 'type') && !hasType })
     }
     this.#done += count
     if (isStopped || count === rows.length) return !isStopped
