@@ -22,6 +22,9 @@ import type { Condition, PutOptions } from '../storage/store.js'
 
 type Kind = Exclude<keyof RecordOf, 'log'>
 
+/** A noun names its type of entity if the log has no type with the name of its kind. */
+type NamesEntity<K extends Kind> = K extends EntityType ? unknown : { entity: EntityType }
+
 type PermissionNoun = { [P in Permission]: P extends `${infer Name}:delete` ? Name : never }[Permission]
 
 interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
@@ -129,7 +132,7 @@ export function manage<
   const Path extends string,
   const K extends Kind,
   const O extends Schema,
->(noun: Noun<Name, Path, K, O>) {
+>(noun: Noun<Name, Path, K, O> & NamesEntity<K>) {
   const { kind, entity = kind as EntityType, path, output, view } = noun
   const records = recordsOf<K, O>(noun)
   const byId = inputSchema(['id'], { id: noun.id })

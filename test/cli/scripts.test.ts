@@ -72,7 +72,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     ['token create --fing', ['--fingerprint-expression']],
     ['token get my-id --rev', ['--reveal']],
     ['token create --type ca', ['card', 'card_number']],
-    ['log list --entity-type c', ['card']],
+    ['log list --entity-type ca', ['card']],
     ['token list --after --type ca', ['card', 'card_number']],
     // Splits the line as bash does.
     ['token create --type = ca', ['card', 'card_number']],
