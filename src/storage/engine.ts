@@ -259,7 +259,6 @@ export interface Finding {
 
 export interface Verification {
   findings: Finding[]
-  /** The numbers of intact records. */
   readable: { records: number; logs: number }
   segments: number
   /** Copies of damaged journals in the vault's directory. Nothing reads them. */

@@ -33,7 +33,6 @@ const SETTLING_MS = 60 * 60 * 1000
 /** A smaller step back, or a newest record that is less far ahead of the clock, is no fault of the clock. */
 const TOLERANCE_MS = 5 * 60 * 1000
 
-/** The times after a change at `now`. */
 export function advanceTimes({ time, last, since, until }: Times, now: number): Times {
   const newest = Math.max(time, now)
   // If the clock never went back, records that had expired at `last` have surely expired.

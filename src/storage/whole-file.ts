@@ -152,7 +152,6 @@ function syncName(files: Files, directory: string): void {
   }
 }
 
-/** The code of the system's error that caused a CofferError. */
 function codeOfCause(error: unknown): string {
   return error instanceof CofferError ? codeOf(error.cause) : ''
 }

@@ -98,7 +98,6 @@ export interface LogFilter {
   entity?: string
   types?: readonly string[]
   from?: number
-  /** Every line matches. */
   isAll: boolean
   /** Every line of these `types` matches. */
   isByType: boolean

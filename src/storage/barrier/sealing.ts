@@ -109,7 +109,6 @@ export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: strin
   return keys.index.digest(`["id",${KINDS[kind]},${tenant},${JSON.stringify(id)}]`)
 }
 
-/** The key of a value by which records of a kind are found. */
 export function digestKey(keys: RecordKeys, kind: Kind, lookup: IndexField): Uint8Array {
   return digestLookup(keys, kind, lookup).subarray(0, KEY_BYTES)
 }
@@ -163,7 +162,6 @@ export function createDraft<K extends Kind>(
   }
 }
 
-/** The part of an engine's query that selects the records of a kind. */
 export function select(keys: RecordKeys, kind: Kind, tenant: number, where: Condition | undefined) {
   return {
     kind: KINDS[kind],

@@ -11,7 +11,6 @@ export interface LsmOptions {
   keys: EngineKeys
   random: RandomSource
   clock: Clock
-  /** Shows a text to the operator. */
   notice(text: string): void
 }
 

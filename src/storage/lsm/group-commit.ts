@@ -49,7 +49,6 @@ class Group {
   readonly waiting: Waiter[] = []
   /** Whether the group needs a frame to store the time, even without changes. */
   storesTime = false
-  /** Whether a transaction waits for the sync. */
   needsSync = false
 }
 

@@ -10,7 +10,6 @@ export interface StoreAddress {
   readonly connection: ClientConfig
   /** A file with certificate authorities, used instead of the usual ones. */
   readonly caFile?: string
-  /** A warning to the operator about a weaker protection. */
   readonly warning?: string
 }
 

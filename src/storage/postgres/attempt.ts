@@ -41,7 +41,6 @@ export class Collision extends Error {
   }
 }
 
-/** The plan of the attempt that follows a discarded one. */
 export function nextPlan(plan: Plan, reason: Reason): Plan {
   if (reason === 'moments') return { ...plan, mode: 'snapshot' }
   if (reason === 'writes') return { ...plan, mode: 'change' }

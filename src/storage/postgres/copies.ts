@@ -35,7 +35,6 @@ const COUNT_WRONG_KEYS =
   ` where (select 1 from coffer_keys k where ${IS_KEY} limit 1) is null) + (select count(*) from coffer_keys k` +
   ` where (select 1 from coffer_rows r, ${KEYS} where ${IS_KEY} limit 1) is null) as wrong`
 
-/** Calls `work` with a snapshot of all rows of the store. */
 export function withSnapshot<T>(
   pool: ConnectionPool,
   work: (found: VaultRows, connection: Connection) => Promise<T>,

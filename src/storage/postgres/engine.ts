@@ -31,7 +31,6 @@ const MAX_RAISED = 1000
 interface PostgresOptions extends Pick<Shared, 'pool' | 'clock' | 'random' | 'cachedKinds'> {
   /** The header in the store. `refusal` returns the reason if this process cannot use a store with another header. */
   owner?: { header: Header; refusal(header: Header): string | undefined }
-  /** Shows a text to the operator. */
   notice?(text: string): void
 }
 

@@ -42,7 +42,6 @@ interface PendingLogsOptions {
   random: RandomSource
   clock: Clock
   write<T>(work: (unit: PendingUnit) => Promise<T>): Promise<T>
-  /** Shows a text to the operator. */
   notice?: ((text: string) => void) | undefined
 }
 

@@ -16,7 +16,6 @@ export function nameOf({
   return `${kind}/${tenant}/${toText(id)}`
 }
 
-/** The prefix of the names of a kind and tenant. */
 export function prefixOf({ kind, tenant }: Omit<RowName, 'id'>): string {
   return `${kind}/${tenant}/`
 }

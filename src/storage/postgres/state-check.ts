@@ -25,7 +25,6 @@ export class StateCheck {
     return this.#state.changes
   }
 
-  /** The state that a commit requires. */
   get expected(): ExpectedState {
     const { generation, changes } = this.#state
     return { generation, changes: this.#usesCache ? changes : ANY }

@@ -93,7 +93,6 @@ function isWhole(number: number, highest: number): boolean {
   return Number.isInteger(number) && number >= 0 && number <= highest
 }
 
-/** Adds what `check` says about the row to the result of a verification. */
 export function recordRow(result: Verification, check: CheckRow, place: string, row: Row): void {
   const { problem, logs, isLost } = check(row)
   if (isLost) return

@@ -73,7 +73,6 @@ export interface Compacted {
   maps: Uint32Array[]
 }
 
-/** Writes one table with the live rows of the inputs. */
 export function* compactSSTables(context: LsmContext, inputs: readonly LiveSSTable[]): Steps<Compacted> {
   const maps = inputs.map(({ sstable }) => new Uint32Array(sstable.rows).fill(GONE))
   function* addRows(writer: SSTableWriter): Steps<number> {
