@@ -97,7 +97,6 @@ function Steps({ decision, application }: StepsProps) {
 
 interface DecisionsProps {
   decisions: readonly ExplainedDecision[]
-  /** The id of the application. */
   id: string | undefined
   none: string
 }

@@ -16,7 +16,6 @@ export function linkTo(screen: string, id?: string, filters: Record<string, stri
   return `#/${screen}${id === undefined ? '' : `/${encodeURIComponent(id)}`}${query.size === 0 ? '' : `?${query}`}`
 }
 
-/** The request with this trace id. */
 export const linkToRequest = (traceId: string) => linkTo('requests', traceId.slice(0, 8))
 
 export const titleOf = (screen: string) => screen[0]!.toUpperCase() + screen.slice(1)

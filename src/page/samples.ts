@@ -52,7 +52,6 @@ export const LANGUAGES: Record<string, (call: Call) => string> = {
   },
 }
 
-/** Synthetic data of each type of token. */
 export const SAMPLES: Record<string, unknown> = {
   card: { number: '4242424242424242', expiration_month: 12, expiration_year: 2040 },
   card_number: '4242424242424242',

@@ -26,7 +26,6 @@ const NONE = {
   command: 'coffer token generate --type card --count 10',
 }
 
-/** The tokens that match the filters. */
 function useTokens({ filters }: Route) {
   const { find = '', type, container, page } = filters
   const words = find.trim()
