@@ -37,7 +37,6 @@ interface Annotations {
    * another value finds nothing. `list`: the text may contain several of them, separated by commas.
    */
   closed?: 'value' | 'list'
-  /** Annotations for the command line alone. */
   cli?: CliAnnotations
   /** People write and read it in this form of `cli/short-forms.ts`, or as JSON. */
   shortForm?: 'rule'

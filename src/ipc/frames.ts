@@ -17,7 +17,6 @@ export function splitFrame(frame: Buffer): [text: Buffer, body?: Buffer] {
   return end < 0 ? [frame] : [frame.subarray(0, end), frame.subarray(end + 1)]
 }
 
-/** Assembles frames from the chunks of a stream. */
 export class FrameReader {
   #chunks: Buffer[] = []
   #bytes = 0

@@ -86,7 +86,6 @@ const expires_at = {
   description: 'When the token expires: M/D/YYYY, M/D/YYYY h:mm:ss AM +hh:mm, or ISO 8601.',
 } as const
 
-/** The attributes of the stored value. */
 export const valueAttributes = {
   type: { type: 'string', enum: TOKEN_TYPE_NAMES, description: `One of ${TOKEN_TYPE_NAMES.join(', ')}.` },
   data: commonAttributes.data,
