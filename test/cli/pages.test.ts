@@ -1,0 +1,33 @@
+import t from 'tap'
+import { walkPages } from '../../src/cli/pages.js'
+import type { Task } from '../../src/cli/task.js'
+import { CofferError, invalid } from '../../src/errors.js'
+
+/** Fails with `error` for pages of more than one item. There are two items. */
+function createAsk(error: CofferError) {
+  const sizes: unknown[] = []
+  const ask = async ({ page, size }: { page?: number; size?: number }) => {
+    sizes.push(size)
+    if (size !== 1) throw error
+    return { pagination: { total_items: 2, page_number: page, page_size: 1, total_pages: 2 }, data: [page] }
+  }
+  return { sizes, task: { ask } as unknown as Pick<Task, 'ask'> }
+}
+
+const walk = async (task: Pick<Task, 'ask'>) => {
+  const found: unknown[] = []
+  for await (const { data } of walkPages(task, { size: 4 })) found.push(...data)
+  return found
+}
+
+t.test('smaller pages are asked for by the code of the error, whatever its text is', async (t) => {
+  const { sizes, task } = createAsk(new CofferError('page_too_large', 'any text'))
+  t.strictSame(await walk(task), [1, 2])
+  t.strictSame(sizes, [4, 2, 1, 1])
+})
+
+t.test('another error about the size ends the list', async (t) => {
+  const { sizes, task } = createAsk(invalid('size', 'ask for a smaller size'))
+  await t.rejects(walk(task), { code: 'validation' })
+  t.strictSame(sizes, [4])
+})
