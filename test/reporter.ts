@@ -46,7 +46,7 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
     } else if (type === 'test:start') {
       path.splice(data.nesting, path.length, data.name)
     } else if (type === 'test:pass' || type === 'test:fail') {
-      if (type === 'test:pass' && data.skip !== undefined) skipped.push(describeSkip(path, data))
+      if (type === 'test:pass' && data.skip !== undefined) skipped.push(describeSkip(data))
       else if (type === 'test:pass' && isLeaf(data)) pending.passed++
       else if (type === 'test:fail' && isCause(data)) pending.failures.push(describe(path, data))
       if (data.nesting > 0) continue
@@ -88,9 +88,8 @@ function isCause(data: Failed): boolean {
   return (error as { failureType?: string }).failureType !== 'subtestsFailed'
 }
 
-function describeSkip(path: readonly string[], data: Passed): string {
-  const reason = typeof data.skip === 'string' && data.skip !== '' ? ` (${data.skip})` : ''
-  return `${[...path.slice(0, data.nesting), data.name].join(' > ')}${reason}`
+function describeSkip({ file, name, skip }: Passed): string {
+  return `${nameFile(file)}: ${name}${typeof skip === 'string' && skip !== '' ? ` (${skip})` : ''}`
 }
 
 function describe(path: readonly string[], data: Failed): string {

@@ -47,7 +47,7 @@ t.test(
     t.same([outcome.code, outcome.stdout], [1, ''])
     t.match(
       outcome.stderr,
-      /(^|\n)error: Cannot .*: no space is left on the disk\. Free some and try again\.\n$/,
+      /(^|\n)error: Cannot .*: no space is left on the disk \(see df -h\), or no inode \(see df -i\)\. Free some and try again\.\n$/,
     )
     // This file fills the disk completely, so that it has no room even for a lock.
     spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=4k'])
@@ -89,17 +89,18 @@ t.test(
     const vault = join(home.place, '.coffer')
     home.env.COFFER_VAULT = vault
     const journal = readdirSync(vault).find((name) => name.startsWith('journal-'))!
-    for (const [path, mode, back] of [
-      [vault, 0o500, 0o700],
-      [vault, 0o000, 0o700],
-      [join(vault, 'vault.json'), 0o000, 0o600],
-      [join(vault, 'state'), 0o000, 0o600],
-      [join(vault, journal), 0o400, 0o600],
+    const denied = 'permission denied. Check who owns it and its mode.'
+    for (const [path, mode, back, message] of [
+      [vault, 0o500, 0o700, `run \`chmod u+rwx ${vault}\``],
+      [vault, 0o000, 0o700, denied],
+      [join(vault, 'vault.json'), 0o000, 0o600, denied],
+      [join(vault, 'state'), 0o000, 0o600, denied],
+      [join(vault, journal), 0o400, 0o600, denied],
     ] as const) {
       chmodSync(path, mode)
       const { code, stdout, stderr } = await run(['token', 'create'], 'refused')
       t.same([code, stdout], [1, ''], `${path} ${mode.toString(8)}`)
-      t.match(stderr, 'permission denied. Check who owns it and its mode.')
+      t.match(stderr, message)
       chmodSync(path, back)
     }
     const { stdout } = await run(['token', 'list', '--reveal', '--output', 'json'])

@@ -229,7 +229,9 @@ t.test('a directory or a link in place of a file of the vault is damage', async 
       await run('vault compact')
       await run('token create --type token --data 1')
       const names = readdirSync(vault, { recursive: true, encoding: 'utf8' })
-      const path = join(vault, names.find((name) => name.startsWith(part))!)
+      const files = names.filter((name) => name.startsWith(part)).map((name) => join(vault, name))
+      // The small table has the second copy of the tenant's keys, which commands do not read.
+      const [path] = files.sort((left, right) => statSync(right).size - statSync(left).size) as [string]
       const moved = join(place, 'moved')
       renameSync(path, moved)
       const bytes = readFileSync(moved)
@@ -265,6 +267,7 @@ t.test('a vault without its directory of tables is damaged', async (t) => {
       place: 'segments',
       problem: /segments is missing, .*Put it back/,
     })
-    t.match(await run('vault copy --skip-damaged --to new'), { code: 0 })
+    // A flushed vault has the keys of its tenant in `segments` only.
+    t.match(await run('vault copy --skip-damaged --to new'), { code: isFlushed ? 7 : 0 })
   }
 })
