@@ -2,7 +2,9 @@ import t, { type Test } from 'tap'
 import type { RecordOf, TokenRecord } from '../../src/domain/records/records.js'
 import { RecordCache } from '../../src/storage/barrier/record-cache.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
+import { select } from '../../src/storage/barrier/sealing.js'
 import type { Draft, Engine, EngineWriter, Row } from '../../src/storage/engine.js'
+import type { Condition } from '../../src/storage/store.js'
 import { createTestEngine } from '../support/ephemeral.js'
 import { newKeyring, newTenant } from './log-vault.js'
 
@@ -197,3 +199,16 @@ t.test('removing a tenant removes its records and its keys', async (t) => {
   t.equal(await store.read((reader) => reader.get('tenant', 0, '1')), undefined)
   t.match(await store.read((reader) => reader.get('tenant', 0, '2')), { name: 'tenant 2' })
 })
+
+t.test(
+  'an engine receives the simplest form of a condition, so that one key is read from an index',
+  async (t) => {
+    const field = { field: 'type', value: 'card' }
+    const whereOf = (condition: Condition) => select(keyring.vault, 'token', 1, condition).where
+    t.strictSame(whereOf({ and: [{ and: [field] }, { and: [] }] }), whereOf(field))
+    t.notOk(
+      'where' in select(keyring.vault, 'token', 1, { and: [{ and: [] }] }),
+      'everything has no condition',
+    )
+  },
+)

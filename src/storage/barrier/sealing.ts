@@ -10,6 +10,7 @@ import {
 import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
 import { asBuffer } from '../bytes.js'
+import { simplify } from '../condition.js'
 import type { Draft, Row, Where } from '../engine.js'
 import type { Condition, PutOptions } from '../store.js'
 
@@ -163,11 +164,12 @@ export function createDraft<K extends Kind>(
 }
 
 export function select(keys: RecordKeys, kind: Kind, tenant: number, where: Condition | undefined) {
+  const simple = simplify(where)
   return {
     kind: KINDS[kind],
     tenant,
     all: digestAll(keys, kind),
-    ...(where === undefined ? {} : { where: toWhere(keys, kind, tenant, where) }),
+    ...(simple === undefined ? {} : { where: toWhere(keys, kind, tenant, simple) }),
   }
 }
 

@@ -1,0 +1,49 @@
+/** Simplifies conditions before an engine runs them. Engines answer a condition with a single key from an index alone. */
+import type { Condition } from './store.js'
+
+/**
+ * Returns an equivalent condition without nested, empty or single-part `and` and `or`, and without repeated fields. Undefined if
+ * every record matches.
+ */
+export function simplify(condition: Condition | undefined): Condition | undefined {
+  if (condition === undefined) return undefined
+  if ('and' in condition) return simplifyAnd(condition.and)
+  if ('or' in condition) return simplifyOr(condition.or)
+  if ('not' in condition) {
+    const inner = simplify(condition.not)
+    return { not: inner ?? { and: [] } }
+  }
+  return condition
+}
+
+function simplifyAnd(parts: readonly Condition[]): Condition | undefined {
+  const simple = parts.flatMap((part) => {
+    const inner = simplify(part)
+    if (inner === undefined) return []
+    return 'and' in inner ? inner.and : [inner]
+  })
+  const [first, ...others] = dropRepeated(simple)
+  return first === undefined || others.length === 0 ? first : { and: [first, ...others] }
+}
+
+function simplifyOr(parts: readonly Condition[]): Condition | undefined {
+  const simple: Condition[] = []
+  for (const part of parts) {
+    const inner = simplify(part)
+    if (inner === undefined) return undefined
+    simple.push(...('or' in inner ? inner.or : [inner]))
+  }
+  const [first, ...others] = dropRepeated(simple)
+  return first !== undefined && others.length === 0 ? first : { or: dropRepeated(simple) }
+}
+
+function dropRepeated(parts: readonly Condition[]): Condition[] {
+  const seen = new Set<string>()
+  return parts.filter((part) => {
+    if (!('field' in part)) return true
+    const name = `${part.field}\0${part.value}`
+    const isNew = !seen.has(name)
+    seen.add(name)
+    return isNew
+  })
+}
