@@ -8,6 +8,7 @@ import { clockStatus, type Times } from '../time.js'
 import type { Memtable } from './memtable.js'
 import { EXPIRY } from './sstable/format.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
+import { RowReader } from './sstable/row-reader.js'
 import { search, seek } from './sstable/search.js'
 
 const KIND_COUNT = 256
@@ -88,7 +89,8 @@ export class Reader implements EngineReader {
     for (const live of sstables) {
       const { count, row } = search(live, memtables, query, now)
       const most = live.sstable.meta.to
-      if (count > 0) found.push({ count, most, match: (index) => matchOf(live, row(index)) })
+      const reader = new RowReader(live.sstable)
+      if (count > 0) found.push({ count, most, match: (index) => matchOf(live, reader, row(index)) })
     }
     const total = found.reduce((sum, { count }) => sum + count, 0)
     const skip = (query.page - 1) * query.size
@@ -106,7 +108,8 @@ export class Reader implements EngineReader {
     const { memtables, sstables } = view
     const { above, below = Number.MAX_SAFE_INTEGER, size, maxBytes } = query
     function* matchesIn(live: LiveSSTable): Generator<Match> {
-      for (const row of seek(live, memtables, query, now)) yield matchOf(live, row)
+      const reader = new RowReader(live.sstable)
+      for (const row of seek(live, memtables, query, now)) yield matchOf(live, reader, row)
     }
     /** Contract: every `seq` is within `from` and `to`. */
     const cursorOf = (matches: Iterator<Match>, from: number, to: number): Cursor =>
@@ -203,8 +206,8 @@ function* matchesInMemtable(
       yield { seq: row.seq, read: () => bareRow(row, row.sealed) }
 }
 
-function matchOf({ sstable }: LiveSSTable, row: number): Match {
-  return { seq: sstable.entry(row).seq, read: (most) => sstable.row(row, most) }
+function matchOf({ sstable }: LiveSSTable, reader: RowReader, row: number): Match {
+  return { seq: sstable.entry(row).seq, read: (most) => reader.read(row, most) }
 }
 
 function* descend(matches: Matches, first: number): Generator<Match> {

@@ -170,11 +170,19 @@ export class SSTable {
     )
   }
 
-  /** Returns the row without keys. A record of more than `most` bytes is left unread, unless it is small enough for the cache. */
-  row(number: number, most = Number.POSITIVE_INFINITY): Row {
+  /**
+   * Returns the row without keys. A record of more than `most` bytes is left unread, unless it is small enough for the cache.
+   * `read` replaces the read of the file, and then the cache is not used.
+   */
+  row(
+    number: number,
+    most = Number.POSITIVE_INFINITY,
+    read?: (offset: number, length: number) => Buffer,
+  ): Row {
     const entry = this.entry(number)
     const { offset, length } = entry
     if (length > MAX_CACHED_BYTES && length > most) return { ...bareRow(entry, NOTHING), unread: length }
+    if (read !== undefined) return bareRow(entry, read(offset, length))
     if (length > MAX_CACHED_BYTES) return bareRow(entry, this.readExactly(offset, length))
     const { records } = this.#context
     const key = this.#serial * 2 ** 24 + number
