@@ -66,6 +66,8 @@ export interface StoreReader {
   readonly clock: ClockState
   /** Undefined if the record does not exist or has expired. Returns a promise only if it must wait. */
   get<K extends Kind>(kind: K, tenant: number, id: string): Awaitable<RecordOf[K] | undefined>
+  /** Whether a record has this id, even one that has expired and is not purged. */
+  isUsed(kind: Kind, tenant: number, id: string): Promise<boolean>
   /** Newest first. `total` is the exact number of matches. */
   find<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Found<K>>
   /** Like `find`, but returns the location and size of each record and opens none. */
@@ -103,7 +105,7 @@ export interface PutOptions {
   search?: readonly string[]
   /** ms since the epoch. */
   expires?: number
-  /** The id was just drawn at random, so it is not checked whether another record has it. */
+  /** No record has the id: it was just drawn at random, or this unit of work has looked (`isUsed`). It is not checked again. */
   fresh?: boolean
   /** The record keeps its time of modification, because no caller made this change. */
   keepsModified?: boolean

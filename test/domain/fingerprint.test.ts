@@ -31,3 +31,21 @@ t.test('with padding, 32 bytes become 43 or 44 characters, and 16 bytes become 2
     fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), (bytes) => base58(bytes, 22).length === 22),
   )
 })
+
+t.test('the value and the leading zeros of any bytes can be read back', async (t) => {
+  const alphabet = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 70 }), (bytes) => {
+      const text = base58(bytes)
+      const value = [...text].reduce((sum, digit) => sum * 58n + BigInt(alphabet.indexOf(digit)), 0n)
+      const zeros = bytes.findIndex((byte) => byte !== 0)
+      const ones = /^1*/.exec(text)![0].length
+      return (
+        value === BigInt(`0x0${Buffer.from(bytes).toString('hex')}`) &&
+        ones === (zeros < 0 ? bytes.length : zeros)
+      )
+    }),
+    { numRuns: 1000 },
+  )
+  t.pass()
+})

@@ -1,16 +1,24 @@
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 export const BASE58_RULE = 'base58 (digits and letters without 0, O, I and l)'
+/** A division by 58 to the power of 5 gives five digits. With limbs of 16 bits, its dividends are exact numbers. */
 const GROUP_DIGITS = 5
-const GROUP = 58n ** BigInt(GROUP_DIGITS)
+const GROUP = 58 ** GROUP_DIGITS
 
 /**
  * Uses Bitcoin's alphabet. Pads with `1` to `least` characters: 43 for 32 bytes (43 or 44 characters), 22 for
  * 16.
  */
 export function base58(bytes: Uint8Array, least = 0): string {
+  const limbs = toLimbs(bytes)
   let digits = ''
-  for (let left = BigInt(`0x0${Buffer.from(bytes).toString('hex')}`); left > 0n; left /= GROUP) {
-    let group = Number(left % GROUP)
+  for (let first = 0; first < limbs.length; ) {
+    let group = 0
+    for (let at = first; at < limbs.length; at++) {
+      const dividend = group * 0x10000 + limbs[at]!
+      limbs[at] = Math.floor(dividend / GROUP)
+      group = dividend % GROUP
+    }
+    while (limbs[first] === 0) first++
     for (let place = 0; place < GROUP_DIGITS; place++) {
       digits = BASE58[group % 58] + digits
       group = Math.floor(group / 58)
@@ -19,6 +27,15 @@ export function base58(bytes: Uint8Array, least = 0): string {
   const zeros = bytes.findIndex((byte) => byte !== 0)
   const leading = '1'.repeat(zeros < 0 ? bytes.length : zeros)
   return (leading + digits.replace(/^1+/, '')).padStart(least, '1')
+}
+
+/** Limbs of 16 bits, the highest first. */
+function toLimbs(bytes: Uint8Array): Float64Array {
+  const count = Math.ceil(bytes.length / 2)
+  return Float64Array.from({ length: count }, (_, at) => {
+    const low = bytes.length - 1 - 2 * (count - 1 - at)
+    return (bytes[low - 1] ?? 0) * 0x100 + bytes[low]!
+  })
 }
 
 export function randomKey(random: { bytes(count: number): Uint8Array }, prefix = ''): string {

@@ -142,10 +142,11 @@ async function write(
 ): Promise<void> {
   const { store, caller, containerSets } = context
   const storeSet = await containerSets.prepare(record.containers)
-  if (!isFresh) await purgeExpired(context, id)
+  const isFree = isFresh || !(await store.isUsed('token', caller.tenant, id))
+  if (!isFree) await purgeExpired(context, id)
   if (draft.code !== undefined)
     record.code = await startCode(context, { holder: 'token', holder_id: id }, draft.code)
-  await store.insert('token', caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
+  await store.insert('token', caller.tenant, record, { fresh: isFree, ...putOptions(draft) })
   await storeSet?.()
   if (!isFresh || draft.expires !== undefined) await countCreation(context, record, 'new')
   logToken(context, record)

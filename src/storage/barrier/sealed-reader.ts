@@ -108,6 +108,12 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
     )
   }
 
+  async isUsed(kind: Kind, tenant: number, id: string): Promise<boolean> {
+    const keys = this.cachedKeys(tenant) ?? (await this.keysOf(tenant))
+    const digest = sealing.digestId(keys, kind, tenant, id)
+    return (await this.rows.get(KINDS[kind], tenant, digest, { expired: true })) !== undefined
+  }
+
   async find<K extends Kind>(kind: K, tenant: number, search: Search): Promise<Found<K>> {
     const { locations, total } = await this.locate(kind, tenant, search)
     const records: RecordOf[K][] = []
