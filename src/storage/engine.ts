@@ -122,8 +122,8 @@ export interface LogSealer {
   /** Returns a function that seals batches of a tenant's entries. Undefined if the tenant was deleted. */
   sealerOf(reader: EngineReader, tenant: number): Awaitable<SealEntries | undefined>
   /**
-   * Returns no entries if a chain has them already. Undefined if they do not open, the tenant was deleted, or a chain cannot
-   * tell.
+   * Returns an empty list if a chain has taken the entries already. Undefined if they do not open, if the tenant was deleted,
+   * or if a chain cannot decide whether it has taken them.
    */
   openPending(
     reader: EngineReader,
@@ -142,8 +142,8 @@ export const LOG_ROWS = 254
 export const KEY_ROWS = 1
 
 /**
- * Kinds of rows of a queue. The engine need not overwrite a removed row of a queue before it answers. It overwrites the row as
- * soon as a replaced one: other rows have the data that is sent, and a queue removes many rows.
+ * Kinds of rows of a queue. The engine may answer before it overwrites a removed row of a queue, because a queue removes many
+ * rows, and the data that is sent is in other rows. It overwrites a removed row as soon as a replaced row.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 
@@ -193,7 +193,7 @@ export interface Engine {
   attach(sealer: LogSealer): void
   /** Changes with every committed change of the kind, by any process. Callers may cache rows while it stays the same. O(1). */
   changeCounter?(kind: number): number
-  /** The last known {@link EngineReader.changeCounter}. A unit that reads that counter checks it before the unit ends. */
+  /** The last known {@link EngineReader.changeCounter}. A unit that uses this value checks it before the unit ends. */
   cachedCounter?(kind: number): number | undefined
   /** Resolves if a read and a write would succeed now. @throws CofferError with the reason if not */
   checkReady?(): Promise<void>

@@ -5,7 +5,6 @@ import { CofferError, codeOf, damaged } from '../errors.js'
 export interface FileStat {
   kind: 'file' | 'directory' | 'link' | 'other'
   mode: number
-  /** User id. */
   owner: number
   size: number
 }

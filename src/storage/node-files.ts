@@ -7,7 +7,6 @@ function attempt<T>(action: string, path: string, work: () => T): T {
   return attemptUnless('', undefined as never, action, path, work)
 }
 
-/** Returns the result of `work`, or `otherwise` if the system reports `code`. */
 function attemptUnless<T, U>(code: string, otherwise: U, action: string, path: string, work: () => T): T | U {
   try {
     return work()

@@ -1,4 +1,4 @@
-/** Checks whether an engine can answer a read and a write now: it tries a write, and it remembers how the last write ended. */
+/** Checks whether an engine can answer a read and a write now: it tries a write, or uses the result of a recent write. */
 
 /** A success is reused for this many ms, because anybody may request the check. */
 const VALID_MS = 500

@@ -33,7 +33,7 @@ function parseBatchKey(id: Uint8Array) {
   }
 }
 
-/** Whether one of the chains has taken the batch. Undefined if a chain has dropped the data that would tell. */
+/** Whether one of the chains has taken the batch. Undefined if a chain has dropped the ranges that are needed to decide this. */
 export function isTaken(chains: readonly TakenBatches[], id: Uint8Array): boolean | undefined {
   const { server, number, at } = parseBatchKey(id)
   const has = ({ by }: TakenBatches) =>

@@ -1,5 +1,6 @@
 /**
- * Rows expire by the wall clock and are ordered by `seq`. Times are stored, so that a jump of the clock does not purge records.
+ * Rows expire by the wall clock, but are ordered by `seq`. The engine stores times to detect a jump of the clock, because a
+ * jump must not purge records.
  */
 import { formatDate } from '../domain/dates.js'
 import type { ClockState } from './store.js'
@@ -10,7 +11,7 @@ export interface Times {
   time: number
   /** The time of the last change. */
   last: number
-  /** When a jump of the clock was first seen that is not settled yet. 0: there is none. */
+  /** When the current jump of the clock was first seen. 0: there is none, or it is settled. */
   since: number
   /** During the jump, records that expired until this time may still be purged. */
   until: number
@@ -30,7 +31,7 @@ export function createCounters(): Counters {
 const SILENCE_MS = 24 * 60 * 60 * 1000
 /** A jump is settled after this time. From then on, the new time is trusted. */
 const SETTLING_MS = 60 * 60 * 1000
-/** A smaller step back, or a newest record that is less far ahead of the clock, is no fault of the clock. */
+/** Smaller deviations are normal: a step back of the clock, or a newest record that is dated ahead of the clock. */
 const TOLERANCE_MS = 5 * 60 * 1000
 
 export function advanceTimes({ time, last, since, until }: Times, now: number): Times {

@@ -92,7 +92,6 @@ export function examineDirectory(files: Files, directory: string): 'vault' | 'be
   return findRemains(files, directory).length > 0 ? 'headless' : 'none'
 }
 
-/** Returns the names of the files of a vault, without its header. */
 function findRemains(files: Files, directory: string): string[] {
   const segments = `${directory}/segments`
   const hasSegments = files.stat(segments)?.kind === 'directory' && files.list(segments).length > 0
@@ -188,7 +187,6 @@ export async function readHeader(files: Files, directory: string): Promise<Heade
   return checkHeader(bytes && parseDocument(bytes, path), path)
 }
 
-/** Replaces `vault.json` durably. */
 export function writeHeader(files: Files, directory: string, random: RandomSource, header: Header): void {
   replaceWhole(files, directory, HEADER_FILE, Buffer.from(headerText(header)), toHex(random.bytes(10)))
 }

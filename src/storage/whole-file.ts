@@ -68,7 +68,6 @@ export class WholeFile {
     this.#files.rename(this.path, this.#target)
   }
 
-  /** Removes the temporary file, if there is one. */
   discard(): void {
     try {
       this.#close()

@@ -45,7 +45,6 @@ export function sizeOf({ entity_id, trace_id }: Pick<LogRecord, 'entity_id' | 't
   return ITEM_BYTES + entity_id.length + trace_id.length
 }
 
-/** Appends the line to `items`, and its shape to `shapes` if it is new. */
 export function addLine(
   { shapes, items }: LogLines,
   { time, shape, entity_id, trace_id, id }: LogLine,
@@ -65,7 +64,6 @@ export function latestOf({ items }: LogLines): number {
   return items.reduce((latest, [time]) => Math.max(latest, time), 0)
 }
 
-/** Adds the lines to the counts by type of entity, or subtracts them. */
 export function countTypes(types: LogHeadRecord['types'], lines: readonly LogLine[], sign: 1 | -1) {
   const counts = { ...types }
   for (const { shape } of lines) counts[shape[3]] = (counts[shape[3]] ?? 0) + sign

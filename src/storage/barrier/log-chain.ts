@@ -42,7 +42,6 @@ export class LogChain {
   readonly #number: number
   #head: LogHeadRecord | undefined
   #row: Row | undefined
-  /** The number of batches of blocks that were read. */
   #batches = 0
 
   constructor(log: LogContext, number: number) {
@@ -185,7 +184,6 @@ export class LogChain {
     return isWhole ? found : { ...found, brokenAt: at }
   }
 
-  /** A condition that every block with a match meets. */
   #blocksFor({ entity, types, from }: LogFilter): Where {
     const keyOf = (field: string, value: string) => ({
       key: sealing.digestKey(this.#log.keys, 'log_block', logField(this.#number, field, value)),

@@ -76,7 +76,7 @@ export class Log {
     return isWhole && total === expected ? { count: count + lines.length } : { count, brokenAt: count + 1 }
   }
 
-  /** The number of matches, if the heads of the chains tell. Undefined if records must be counted. */
+  /** The number of matches from the counts in the heads of the chains. Undefined if only the records show the number. */
   async #countMatches({ isAll, isByType, types = [] }: LogFilter, pending: number) {
     if (!isAll && !isByType) return undefined
     let total = pending

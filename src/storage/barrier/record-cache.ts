@@ -22,7 +22,6 @@ export class RecordCache {
     return CACHED.has(kind)
   }
 
-  /** Returns the record if it was put under the same change counter. */
   find(kind: Kind, tenant: number, id: string, counter: number): RecordOf[Kind] | undefined {
     const known = this.#kinds.get(kind)
     return known?.counter === counter ? known.records.get(`${tenant}/${id}`) : undefined

@@ -15,7 +15,7 @@ export interface ResealOptions {
   renew?(tenant: number, present: TenantKeyBytes): TenantKeyBytes
   /** Renders the search index values again, because only their digests are stored. */
   renderSearch(token: RecordOf['token']): Promise<string[]>
-  /** The logs are written again into the first chain, so lists of chains are dropped. */
+  /** The caller writes the logs again into the first chain, so this drops the lists of chains. */
   logsAnew?: boolean
 }
 

@@ -76,7 +76,6 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
     return record && cache.keysOf(record, (opened) => keys.openTenant(opened.keys))
   }
 
-  /** Returns keys without waiting; undefined if they are not cached. */
   protected cachedKeys(tenant: number): RecordKeys | undefined {
     if (this.#used?.tenant === tenant) return this.#used.keys
     const { keys, cache } = this.shared

@@ -17,7 +17,7 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
     const keys = this.cachedKeys(tenant) ?? (await this.keysOf(tenant))
     const id = sealing.digestId(keys, kind, tenant, sealing.idOf(record))
     if (!options.fresh) await this.#ensureFree(kind, tenant, id)
-    // An await creates a promise even if there is nothing to wait for, and bulk inserts notice that.
+    // No `await` if there is nothing to wait for: each `await` creates a promise, which slows bulk inserts.
     const putting = this.rows.put(sealing.createDraft(keys, { kind, tenant, id, record }, options))
     if (putting !== undefined) await putting
   }

@@ -116,7 +116,6 @@ export async function fillStore(
 }
 
 interface RekeyOptions extends Record<'present' | 'next', Header> {
-  /** Uses the new keys. */
   mac: Mac
   /** Receives the vault's own rows. Returns a function that reseals any row. */
   prepare(own: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>

@@ -46,7 +46,6 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   /** Why the store cannot be used. The operator has seen it. */
   #refusal: string | undefined
   #closing: Promise<void> | undefined
-  /** When this process last stored the time, ms since the epoch. */
   #notedAt = 0
 
   constructor({ owner, notice, ...parts }: PostgresOptions, state: Shared['state']) {

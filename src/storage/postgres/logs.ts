@@ -25,7 +25,6 @@ const MOVED_PAGE = { limit: 500, bytes: 256 * 1024 }
 /** Rows of chains that no server leases. */
 const UNLEASED = `where not exists (select 1 from coffer_chains c where c.id = w.chain and c.until >= ${NOW_MS})`
 
-/** The log entries of a unit of work in one tenant. */
 export interface Logged {
   tenant: number
   entries: readonly LogEntry[]
@@ -52,7 +51,6 @@ export class PendingLogs {
   readonly #batches: PendingBatches
   /** The table may have rows of this server now or soon. */
   #hasRows = false
-  /** When this server last looked for rows of other servers. */
   #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
@@ -186,7 +184,6 @@ export class PendingLogs {
     while (after !== undefined)
   }
 
-  /** Stores the last entries and releases the chain. @throws CofferError `unavailable` if the store does not answer */
   async close(): Promise<void> {
     clearTimeout(this.#sendTimer)
     clearTimeout(this.#chainTimer)

@@ -9,7 +9,7 @@ export interface Statement {
   name?: string
   text: string
   values?: unknown[]
-  /** The statement may have much to do, so the limit of time is longer. */
+  /** The statement may take long, so its time limit is longer. */
   isSlow?: boolean
 }
 

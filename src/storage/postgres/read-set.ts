@@ -15,9 +15,7 @@ export class ReadSet {
   #moments = 0
   /** Rows that were read by their ids, so that each is read once. Undefined: the row does not exist. */
   readonly #rows = new Map<string, FoundRow | undefined>()
-  /** The revision of each row when it was first read. */
   readonly #revisions = new Map<string, Change>()
-  /** The number of rows for each key when it was first counted. */
   readonly #counts = new Map<string, Change>()
 
   /** `cachedKinds`: {@link StateCheck} compares rows of these kinds. */
@@ -34,7 +32,7 @@ export class ReadSet {
     return this.#mode !== 'read' || this.#moments <= 1
   }
 
-  /** The attempt has read rows, and may have missed later commits. */
+  /** The attempt has read rows. It may not have seen commits after that read. */
   get hasMoment(): boolean {
     return this.#moments > 0
   }

@@ -129,7 +129,6 @@ export function searchStatement(query: Query | SeekQuery, now: number, counted: 
 
 type Order = 'asc' | 'desc'
 
-/** Returns the placeholder of a new parameter. */
 type Parameter = (value: unknown) => string
 
 /**

@@ -21,7 +21,6 @@ import { type Changes, type Commit, writeStatements } from './write-sql.js'
 /** A row of an answer. Each row also has the columns of {@link StoreState}. */
 export type Answer = QueryResult['rows'][number]
 
-/** Shared by the units of work over one store. */
 export interface Shared {
   readonly pool: ConnectionPool
   readonly reads: Batcher<Lookup, Answer>

@@ -39,7 +39,7 @@ export const EXCLUDE_OTHERS = ['rows', 'waiting'].map((table) => ({
   text: `alter table coffer_${table} alter column tenant set not null`,
 }))
 
-/** Half of the numbers of a `rev`. A vault that is copied into files counts on from the highest `rev`, and uses the other half. */
+/** Half of the numbers of a `rev`. The other half is for a copy in files, which continues from the highest `rev`. */
 export const HIGHEST_REV = 2 ** 47
 /**
  * The counter of cached records grows by random steps of at most this size. If a store loses its last commits, the next commits
@@ -47,7 +47,6 @@ export const HIGHEST_REV = 2 ** 47
  */
 export const MAX_STEP = 2 ** 20
 
-/** A number from 1 to `most`. */
 export function randomNumber(random: RandomSource, most: number): number {
   return 1 + (Buffer.from(random.bytes(6)).readUIntBE(0, 6) % most)
 }

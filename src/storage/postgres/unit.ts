@@ -53,7 +53,6 @@ export class Unit implements port.EngineWriter {
   #confirmedTimes: Times | undefined
   /** Kept, because a handler may swallow the collision. */
   #collision: Collision | undefined
-  /** The attempt has ended, so it refuses to read and write. */
   #isOver = false
 
   constructor(shared: Shared, plan: Plan) {
@@ -102,7 +101,6 @@ export class Unit implements port.EngineWriter {
     return found.sort((one, other) => one!.time - other!.time)
   }
 
-  /** Stores the log entries of earlier reads of this process, so that the unit finds them. */
   async #sendLogs(): Promise<void> {
     if (this.plan.hasSentLogs) return
     await this.#shared.logs.send()
@@ -256,7 +254,7 @@ export class Unit implements port.EngineWriter {
     this.#isOver = true
     this.hasWritten ||= logs.length > 0
     const storesAnything = this.hasWritten || this.#storesTime
-    // Its result is right for that moment, whatever other units have committed since.
+    // A result from one moment stays consistent, even if other units have committed since.
     const ranAtOneMoment = !this.#reads.spansMoments && !this.#writes.hasChangedRows()
     if (!storesAnything && ranAtOneMoment) return this.#session.endReading()
     const preconditions = ranAtOneMoment ? this.#reads.takeCounts() : this.#reads.preconditions

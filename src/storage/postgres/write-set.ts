@@ -30,13 +30,11 @@ export class WriteSet {
     return this.#unsent.has(nameOf(name))
   }
 
-  /** Whether a row whose name begins with `prefix` has an unsent change. */
   hasUnsentWith(prefix: string): boolean {
     for (const name of this.#unsent.keys()) if (name.startsWith(prefix)) return true
     return false
   }
 
-  /** The unsent changes of rows, without pending log entries. */
   unsentRows(): Change[] {
     return [...this.#unsent.values()].filter(({ action }) => action <= REMOVE)
   }

@@ -31,7 +31,6 @@ export interface Change extends Row {
   unit: number
 }
 
-/** The keys are the names of the rows. */
 export type Changes = ReadonlyMap<unknown, Change>
 
 /** The state of the store that a commit requires. Each number may be {@link ANY}. */
@@ -43,7 +42,6 @@ export const ANY = -1
 export interface Commit {
   changes: Changes
   logs?: readonly Logged[]
-  /** The commit is refused if the store has another state. */
   state?: ExpectedState
   /** This is added to the counter of cached records. */
   step?: number | undefined
