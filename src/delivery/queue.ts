@@ -16,7 +16,6 @@ import {
 
 /** ms that a stopping server waits for attempts in progress. */
 const STOP_MS = 2_000
-/** ms between two calls of `resume` by a server. */
 const RESUMED_MS = 30_000
 const MINUTE_MS = 60_000
 /** After a longer time between two calls of `resume`, all waiting records are read. */
@@ -30,7 +29,6 @@ type Enqueue = DeliveryPort['enqueue']
 type Kind = Lane['kind']
 type Queued = RecordOf[Kind]
 
-/** How an attempt changes its record. */
 export interface Outcome<K extends Kind> {
   /**
    * Returns the record to be stored; undefined leaves it. `enqueue` adds deliveries, which are sent after the
@@ -39,7 +37,7 @@ export interface Outcome<K extends Kind> {
   change(record: RecordOf[K], writer: StoreWriter, enqueue: Enqueue): Promise<RecordOf[K] | undefined>
   /** The outcome applies to every due record of the lane, and changes each. */
   isOfLane?: boolean
-  /** The destination may not be called now. One record of the lane is tried every 30 s, and no other. */
+  /** The destination may not be called now. From now on, the queue tries only one record of the lane every 30 s. */
   closes?: boolean
   /** The destination works, so the waiting records of the lane may be tried now. */
   opens?: boolean
@@ -150,7 +148,7 @@ export class DeliveryQueue implements DeliveryPort {
   #listener: Listener | undefined
   #faults: unknown[] = []
   #isClosed = false
-  /** Records that are due by `until` were looked for, in this generation of the data. */
+  /** The last search for due records: it covered records due by `until`, in this generation of the data. */
   #seen: { until: number; generation: number } | undefined
 
   /** `channels` may read the public URL of this queue. `generation` changes when all data is replaced. */
@@ -213,8 +211,8 @@ export class DeliveryQueue implements DeliveryPort {
   }
 
   /**
-   * Finishes attempts in progress. A command first attempts everything that was enqueued; a server leaves it
-   * to its next start.
+   * Finishes attempts in progress. A command first attempts everything that was enqueued. A
+   * server leaves waiting records to its next start.
    */
   async close(): Promise<void> {
     const finish = () => this.settle().catch(() => undefined)
@@ -260,7 +258,7 @@ export class DeliveryQueue implements DeliveryPort {
     else this.#start(state)
   }
 
-  /** A timer wakes the lane, because a vault without a server gets no regular calls of `resume`. */
+  /** Uses a timer, because nobody calls `resume` regularly in a vault without a server. */
   #wakeLater(state: LaneState): void {
     if (this.#listener === undefined || state.hasTimer) return
     state.hasTimer = true

@@ -165,7 +165,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     }
   }
 
-  /** Undefined if the operator has the notice already, until the address has been called. */
+  /** The operator gets this notice once. It can be sent again after a request to the address. Undefined: it was sent already. */
   #noticeOfRefusal(hook: Hook, { name }: WebhookRecord, failure: string): string | undefined {
     const experience = this.#know(hook)
     if (experience.hasRefusalNotice) return undefined
@@ -216,7 +216,7 @@ export class WebhookChannel implements Channel<'delivery'> {
   async #bound(hook: Hook): Promise<{ next: number; notice?: string | undefined }> {
     const { store, createUuid } = this.#options
     const { dropped, spare } = await dropExcess(store, hook, createUuid)
-    // Other servers of a shared store may fill the other half.
+    // Uses half of the spare, because other servers of a shared store may use the rest.
     const next = Math.max(COUNTED_EVERY, spare / 2)
     return { next, notice: dropped === 0 ? undefined : await this.#noticeOfDrop(hook, dropped) }
   }
