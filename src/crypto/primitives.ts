@@ -9,7 +9,7 @@ export const TAG_BYTES = 16
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
 const TEXT_DIGEST_BYTES = 16
 
-/** `native` starts at once. `sodium` takes longer to start, and is faster then. */
+/** `native` starts at once. `sodium` takes longer to start, but each call is faster. */
 export interface Primitives {
   /** XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): nonce 24 | ciphertext | tag 16. `nonce` 24 bytes, `key` 32. */
   seal(plain: Uint8Array, associated: Uint8Array, nonce: Uint8Array, key: Uint8Array): Uint8Array

@@ -3,8 +3,8 @@ import { nativePrimitives } from './native.js'
 import { KEY_BYTES, NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 /**
- * libsodium without its wrappers, which allocate and copy each argument. This way, a small seal allocates only its result. Numbers
- * are addresses in its memory. A length of 64 bits is two words.
+ * libsodium without its wrappers, which allocate and copy each argument. Without them, a small seal allocates only its result.
+ * Numbers are addresses in the memory of libsodium. A length of 64 bits is two words.
  */
 interface Sodium {
   /** A new array after the memory has grown. */
@@ -47,7 +47,6 @@ export async function loadSodium(): Promise<Primitives> {
   /** The place of a sealed message: its nonce, and then the message, which is sealed in place. */
   const nonceAt = associatedAt + LARGEST_ASSOCIATED
   const messageAt = nonceAt + NONCE_BYTES
-  /** The place of the state of an HMAC, after the place of the message. */
   const stateAt = messageAt + LARGEST_SEALED + TAG_BYTES
   const stateBytes = sodium._crypto_kdf_hkdf_sha256_statebytes()
   /** Computes and caches the state of HMAC after the key. That is half of the work for a short message. */
