@@ -66,7 +66,7 @@ export interface App extends Host, Vault {
   runtimeOptions(): RuntimeOptions
   /** Lets the control plane control the vault from now on. */
   attachControl(control: ControlPlane): void
-  /** The data is replaced: work in progress from before is refused at its next read or write. */
+  /** Call when all data is replaced. Work that began earlier fails at its next read or write. */
   beginGeneration(): void
   /** `create` returns an address that signs in to the dashboard. */
   offerPage(create: () => string): void
@@ -157,7 +157,7 @@ export function createApp(parts: AppParts): App {
       const began = Date.now()
       const isOver = () => Math.abs(Date.now() - began) > ms
       const swept = await sweepExpired(app, SWEPT_AT_ONCE, isOver)
-      // Otherwise expired tokens may still be stored. They come back if the clock was wrong, and must still have their set then.
+      // A sweep that reached its limit may leave expired tokens. They return if the clock was wrong, and then need their sets.
       if (swept < SWEPT_AT_ONCE) await containerSets.reclaim(isOver)
       return swept
     },

@@ -123,7 +123,6 @@ async function createInDirectory(
   })
 }
 
-/** Appends log entries that were pending in the source. */
 async function appendPending(
   engine: Engine,
   keyring: Keyring,

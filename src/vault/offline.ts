@@ -63,7 +63,7 @@ export async function changeKeySlots(
   const { root, slot } = await openSlot(context, header, parseOpener(opener))
   let vault: Vault | undefined
   try {
-    // Asked without the lock, because a person may have to answer.
+    // Asks before it takes the lock, because a person may take long to answer.
     const kept = await choose(describeSlots(header), slot.id)
     const slots = parseSlots(header.slots).filter(({ id }) => kept.includes(id))
     // Checked first, so that no useless key file is saved.

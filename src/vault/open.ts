@@ -194,10 +194,10 @@ function describeSilence({ files, directory, pid }: Effects, waitedMs: number): 
   )
 }
 
-/** Ends the wait for the lock, because the command can ask the server that has it. */
+/** Thrown to end the wait for the lock, because the command can send its request to the server that has the lock. */
 class ServerFound extends CofferError {}
 
-/** Waits on for a server that has the lock and does not listen yet. */
+/** Continues to wait for a server that has the lock but does not listen yet. */
 function leaveToServer(effects: Effects) {
   return ({ isServer, pid }: LockHolder) => {
     if (isServer && hasVaultSocket(effects))

@@ -23,7 +23,6 @@ export class ReadableRows {
   readonly #options: ResealOptions
   readonly #random: RandomSource
   readonly #damage: CopyDamage
-  /** By tenant. */
   readonly #logs = new Map<number, LogLine[]>()
 
   constructor(found: VaultRows, options: ResealOptions, random: RandomSource, damage: CopyDamage) {
@@ -157,7 +156,7 @@ export async function requireTenants(
   throw new CofferError('vault_damaged', `${nothing} ${describeLostTenants(lost.list())}`)
 }
 
-/** The rows of tenants, by id. A vault has two copies of each one, of which one is enough. */
+/** The rows of tenants, by id. A vault has two copies of each row, and one readable copy is enough. */
 class TenantRows {
   readonly #isReadable = new Map<string, boolean>()
 

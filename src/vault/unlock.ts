@@ -89,7 +89,6 @@ export async function createHeader(
   return { header, keyring, primitives, slot }
 }
 
-/** If the opener is a key file, creates and saves the file. */
 export async function toNewSecret(opener: NewOpener, vault: string, random: RandomSource): Promise<Secret> {
   if (opener.kind === 'passphrase') {
     checkNewPassphrase(opener.passphrase)
