@@ -1,6 +1,6 @@
 /**
- * A Map of at most `limit` entries. Setting a key makes its entry the newest; an entry beyond the limit drops
- * the oldest.
+ * A Map of at most `limit` entries. Setting a key makes its entry the newest. When the map exceeds the limit,
+ * the oldest entry is removed.
  */
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #limit: number

@@ -42,7 +42,8 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS
 
 /**
- * The detail of an error of code without a status, and the title of an error of code with a map of errors.
+ * The detail of an error that reactor code throws without a status, and the title of an error that it throws with a map of
+ * errors.
  */
 const RUNTIME_ERROR = 'Reactor Runtime Error'
 const WITH_ERRORS = 'One or more validation errors occurred.'
@@ -98,7 +99,7 @@ export class CofferError extends Error {
 }
 
 /**
- * Marks an error that code or a template made of data ({@link ErrorDetails.mayTellData}). Other errors are
+ * Marks an error whose text may contain data, because code or a template made it ({@link ErrorDetails.mayTellData}). Other errors are
  * unchanged.
  */
 export function markAsTelling(error: unknown): unknown {
