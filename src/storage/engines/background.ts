@@ -30,7 +30,6 @@ export class BackgroundJobs {
   readonly #runExclusive: RunExclusive
   #flushing: Promise<void> | undefined
   #compacting: Promise<void> | undefined
-  /** Paths of the tables that a running compaction reads. */
   readonly #busy = new Set<string>()
   /** The failures that were reported, until the work is done. */
   readonly #reported = new Set<Attempt>()

@@ -5,12 +5,10 @@ import type { Awaitable } from '../engine.js'
 /** A unit of work, or other work that runs between units. */
 interface Task {
   run(): Awaitable<void>
-  /** Receives the error of `run`. */
   refuse(error: unknown): void
 }
 
 interface Rounds {
-  /** Whether a unit waits for the end of the round. */
   isAwaited(): boolean
   end(): Promise<void>
   /** Called instead of `end` if no unit waits. */

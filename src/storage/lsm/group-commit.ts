@@ -61,7 +61,6 @@ export class GroupCommit {
   readonly #now: () => number
   readonly #recordWrite: (error?: unknown) => void
   #group = new Group()
-  /** Entries that are in the log and not synced. */
   #unsyncedEntries: LogEntry[] = []
   /** Changes that only writers see: the changes of the group, and changes in the log that are not synced. */
   #newChanges = new Memtable()
@@ -199,7 +198,6 @@ export class GroupCommit {
     if (changes.length > 0) this.#recordWrite()
   }
 
-  /** Moves the pending entries of a failed group into the next group. */
   #returnEntries({ pending }: Group, error: unknown): void {
     this.reset()
     this.failure = error
@@ -208,7 +206,6 @@ export class GroupCommit {
     this.#group.pending.push(...pending)
   }
 
-  /** Turns the log entries of the group into rows. */
   async #seal(group: Group): Promise<void> {
     const transaction = new Transaction(this.view(), this.counters, this.#now())
     await transaction.seal(this.sealer!, group.entries)

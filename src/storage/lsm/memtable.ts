@@ -203,7 +203,6 @@ export class Memtable {
   }
 }
 
-/** Removes duplicates and sorts by `seq`. */
 function sortItems(items: readonly Item[]): Item[] {
   return [...new Set(items)].sort((left, right) => left.row.seq - right.row.seq)
 }

@@ -13,7 +13,6 @@ export class Transaction extends Reader implements EngineWriter {
   /** Whether the time is committed even if the unit changes nothing. */
   storesTime = false
   readonly changes: frame.Change[] = []
-  /** Log entries. The commit turns them into rows. */
   readonly entries: LogEntry[] = []
   readonly #counters: Counters
   /** The changes as a memtable. Created when the unit reads after a change, because most units write only at their end. */
@@ -95,7 +94,6 @@ export class Transaction extends Reader implements EngineWriter {
     if (isTrusted) this.#confirmed = { time: this.now, last: this.now, since: 0, until: 0 }
   }
 
-  /** Refuses all later writes. */
   end(): void {
     this.#isOver = true
   }

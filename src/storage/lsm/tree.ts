@@ -200,7 +200,6 @@ export class LsmTree {
     this.manifest.cleanUp(unused)
   }
 
-  /** Whether the flush of a frozen memtable has not ended. */
   get isFlushing(): boolean {
     return this.#frozen !== undefined
   }

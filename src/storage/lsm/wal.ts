@@ -259,7 +259,6 @@ function readHead(context: LsmOptions, id: string): WalPosition | undefined {
   return { frames: plain.readUIntLE(0, 6), end: plain.readUIntLE(6, 6), tag: plain.subarray(12) }
 }
 
-/** Opens a log to append after its intact frames. */
 export function openWal(context: LsmOptions, ref: WalRef, { intact }: WalContents): Wal {
   const paths = [walPath(context, ref.id), headPath(context, ref.id)]
   const open = paths.map((path) => {

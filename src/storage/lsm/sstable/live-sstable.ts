@@ -13,7 +13,6 @@ export class LiveSSTable {
   readonly dead: Uint32Array
   /** Dead rows whose bytes must still be overwritten. */
   readonly due: Uint32Array
-  /** Tenants whose rows are all dead. */
   readonly dropped: ReadonlySet<number>
   readonly #hidden = new WeakMap<Memtable, { seen: number; rows: number[] }>()
 

@@ -25,7 +25,6 @@ class Marks {
     this.#flags = new Uint8Array(rows.length === 0 ? 0 : rows[rows.length - 1]! - this.first + 1)
   }
 
-  /** The number after the last row. */
   get below(): number {
     return this.first + this.#flags.length
   }
@@ -147,7 +146,6 @@ function bind(where: Where | undefined, all: Uint8Array): Where {
   return 'key' in where || 'ids' in where ? where : { and: [{ key: all }, where] }
 }
 
-/** Returns the live matches among `rows`. */
 function matchesOf(
   live: LiveSSTable,
   memtables: readonly Memtable[],
