@@ -1,4 +1,3 @@
-/** Formats an operation and its input as an HTTP request, by the route. */
 import { invalid, usage } from '../errors.js'
 import type { OperationInput } from '../framework/context.js'
 import type { Relay } from '../framework/operation.js'

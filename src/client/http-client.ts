@@ -1,4 +1,4 @@
-/** Performs operations on a server of the interface. Tries again if the server is busy. */
+/** Performs operations on a server over HTTP. Repeats a request if the server is busy. */
 
 import { decodeUtf8 } from '../domain/json/json.js'
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
@@ -18,11 +18,10 @@ export type Fetch = (
 ) => Promise<Pick<WholeAnswer, 'status' | 'headers'> & { readonly body: AsyncIterable<Uint8Array> | null }>
 
 export interface HttpClientOptions {
-  /** The address of the server, to which the paths of the interface are appended. */
   url: string
   key: string
   prefix?: string
-  /** Asks for no-reveal mode. An answer of a server that does not know the mode is not shown. */
+  /** Asks the server for no-reveal mode. If the server does not know this mode, its answers are not shown. */
   noReveal?: boolean
   fetch: Fetch
   signal?: AbortSignal
@@ -30,13 +29,13 @@ export interface HttpClientOptions {
   timeoutMs?: number
   /** How often a request is repeated if the server is busy; default 4. */
   retries?: number
-  /** Says how to set the prefix, for the error about a server with another prefix. */
+  /** Returns the advice on how to set the prefix, for the error about a server with another prefix. */
   prefixAdvice?(prefix: string): string
   /** Creates idempotency keys for POSTs that change data, so that a repeated POST is performed once. Absent: no keys. */
   createKey?(): string
   /** Resolves after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<unknown>
-  /** From 0 to 1: spreads the attempts of several clients. */
+  /** Returns a number from 0 to 1, so that several clients do not all repeat their requests at the same time. */
   random(): number
 }
 
@@ -100,7 +99,8 @@ export function createHttpClient(options: HttpClientOptions) {
 }
 
 /**
- * The server names the header that it reads the key from (RFC 9110, 11.6.1), and ignores a key in another header.
+ * Does nothing if this client sends the header that the server names (RFC 9110, 11.6.1): the server ignores a key in
+ * any other header.
  * @throws CofferError `unauthenticated` if this client sends another header
  */
 function requirePrefix(
@@ -118,11 +118,12 @@ function requirePrefix(
   throw new CofferError('unauthenticated', message)
 }
 
-/** Whether a repeated request could change data twice. */
 const needsKey = ({ endpoint, log }: RegisteredOperation) =>
   endpoint?.method === 'POST' && log?.operation !== 'read'
 
-/** The ms before the next attempt; undefined if there is none. A 503 that reactor code chose is final. */
+/**
+ * The ms before the next attempt; undefined if there is no next attempt. A 503 that reactor code chose is not repeated.
+ */
 function waitBefore(attempt: number, error: CofferError, options: HttpClientOptions): number | undefined {
   const { retries = DEFAULT_RETRIES, random } = options
   // A conflict with a retry time means that the first request with this idempotency key is still running.

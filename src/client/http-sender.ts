@@ -10,7 +10,7 @@ const MAX_HEADER_BYTES = 64 * 1024
 export interface HttpRequest {
   method: string
   target: string
-  /** Without `host` and `content-length`, which are added. */
+  /** Without `host` and `content-length`: the sender adds these two. */
   headers: Readonly<Record<string, string>>
   body?: Uint8Array | string
   signal: AbortSignal
@@ -67,7 +67,7 @@ async function open(isTls: boolean, trust: Trust) {
   }
   const { request, Agent } = await import('node:https')
   const { createSecureContext } = await import('node:tls')
-  // Overrides NODE_TLS_REJECT_UNAUTHORIZED.
+  // An explicit context makes Node ignore NODE_TLS_REJECT_UNAUTHORIZED.
   const secureContext = createSecureContext(await trust())
   return { request, agent: new Agent({ ...KEPT, rejectUnauthorized: true, secureContext }) }
 }

@@ -1,4 +1,6 @@
-/** Reads answers of any server: results, problems, and complete answers of reactor code or of a proxy's destination. */
+/**
+ * Reads answers of servers: results, problems, and answers that reactor code or the destination of a proxy has written.
+ */
 import { isObject, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { passAnswerHeaders } from '../domain/proxy/code-answer.js'
@@ -13,11 +15,11 @@ export interface WholeAnswer {
   readonly text: string
 }
 
-/** Headers that the server itself adds to a complete answer. */
+/** Headers that the server adds to an answer of reactor code or of a destination. */
 const ADDED = ['cache-control', 'content-security-policy', 'date', 'x-content-type-options']
 const PLAIN = 'text/plain; charset=utf-8'
 
-/** Limits of a problem's text on a terminal. */
+/** Limits of the text that a terminal shows of one problem. */
 const MAX_CHARACTERS = 4000
 const MAX_PROPERTIES = 100
 const MAX_MESSAGES = 10
@@ -52,7 +54,10 @@ function readJson(text: string): unknown {
   return parseJson(text, { source: 'the answer of the server' })
 }
 
-/** Status, headers and body of a complete answer, which our servers mark. Undefined for an answer of the server itself. */
+/**
+ * Status, headers and body of an answer that reactor code or a destination has written. Our servers mark such answers.
+ * Undefined for an answer of the server itself.
+ */
 function readPassed(
   { http }: RegisteredOperation,
   { status, headers, text }: WholeAnswer,
@@ -84,7 +89,7 @@ function readProblem(definition: RegisteredOperation, { status, headers, text }:
   return new CofferError(findCode(definition, status, type), message.slice(0, MAX_CHARACTERS), details)
 }
 
-/** Our servers send the code. For other servers, the status decides. */
+/** Our servers send the code of an error. For other servers, the code follows from the status. */
 function findCode({ noun, verb }: RegisteredOperation, status: number, type: unknown): ErrorCode {
   const named = PROBLEM_TYPE.exec(String(type))?.[1]?.replaceAll('-', '_')
   if (named !== undefined && Object.hasOwn(ERRORS, named) && !OWN.includes(named)) return named as ErrorCode
@@ -94,7 +99,10 @@ function findCode({ noun, verb }: RegisteredOperation, status: number, type: unk
   return ofReactor || (codes[0] ?? (status >= 500 ? 'unavailable' : 'validation'))
 }
 
-/** Renames query parameters to the properties of the input, as errors of a local vault name them. */
+/**
+ * Errors of a server name query parameters. Renames these to the properties of the input, as in errors of a local
+ * vault.
+ */
 function readErrors({ endpoint }: RegisteredOperation, errors: unknown): PropertyErrors | undefined {
   if (!isObject(errors)) return undefined
   const entries = Object.entries(errors).slice(0, MAX_PROPERTIES)

@@ -1,11 +1,11 @@
-/** The part of `fetch` that clients use, over sockets. The address is checked before anything is sent. */
+/** Sends requests over sockets. Checks the address before anything is sent. */
 import type { LookupFunction } from 'node:net'
 import { CofferError, usage } from '../errors.js'
 import type { Fetch } from './http-client.js'
 import { HttpSender } from './http-sender.js'
 
 export interface SocketOptions {
-  /** PEM: the authorities that are trusted instead of the usual ones. */
+  /** PEM: the certificate authorities that are trusted instead of the usual authorities. */
   ca?: string | undefined
   /** Allows unencrypted requests, with key and data, to other machines. */
   insecure?: boolean | undefined
@@ -16,7 +16,7 @@ export function readServerUrl(text: string, { insecure = false }: SocketOptions 
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw usage('The address of a server begins with https://, or http:// on this machine.')
-  // These parts could hold a key, and have no meaning here.
+  // These parts of the address could contain a key, and the client does not use them.
   if (url.username + url.password + url.search + url.hash !== '')
     throw usage('The address of a server has no user, query or fragment. Give the key as COFFER_API_KEY.')
   // The URL parser has already normalized the host name.
@@ -34,7 +34,7 @@ export function createSocketFetch({ ca, insecure }: SocketOptions = {}) {
     /** Rejects with CofferError `usage` for invalid certificates, `unavailable` for an unreachable server. */
     fetch: (async (text, init) => {
       const url = new URL(text)
-      // No resolver is asked for `localhost`, so that an unencrypted request stays on this machine.
+      // The name `localhost` is never looked up in DNS, so that an unencrypted request stays on this machine.
       const lookup = url.protocol === 'https:' || insecure ? undefined : findLoopback
       const request = { ...init, target: url.pathname + url.search, lookup }
       const answer = await sender.send(url, request).catch((error) => {

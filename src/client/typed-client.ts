@@ -18,7 +18,6 @@ type Plural<Noun> = Noun extends keyof typeof IRREGULAR
       ? `${Stem}ies`
       : `${Noun & string}s`
 
-/** The method of an operation. It takes the input as one object, which is optional if no property is required. */
 export type Method<Name extends OperationName> =
   Record<never, never> extends InputOf<Name>
     ? (input?: InputOf<Name>) => Promise<ResultOf<Name>>
@@ -30,7 +29,7 @@ type PathOf<Name> = Name extends `${infer Noun} ${infer Group} ${infer Verb}`
     ? [Plural<Noun>, Camel<Verb>]
     : never
 
-/** The operations of a union as methods, such as `tokens.create({ … })`. Names of nouns and groups are plural. */
+/** The operations as methods, such as `tokens.create({ … })`. Names of nouns and groups are plural. */
 export type Methods<Names extends OperationName> = {
   readonly [Noun in PathOf<Names>[0]]: {
     [Name in Names as PathOf<Name> extends [Noun, infer Verb extends string] ? Verb : never]: Method<Name>
@@ -70,7 +69,6 @@ export function createMethods<Names extends OperationName, Definition extends An
   return all as unknown as Methods<Names>
 }
 
-/** @throws CofferError `usage` unless `given` is one object */
 function requireObject(given: unknown, { name, input }: AnyOperation): OperationInput {
   if (isObject(given)) return given
   const names = Object.keys(input.properties ?? {})
