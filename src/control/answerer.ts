@@ -27,14 +27,14 @@ export type VaultServiceOptions = Omit<
 
 export interface VaultAnswererOptions {
   control: ControlState
-  /** The control key, if requests can reach the control plane. */
+  /** Absent if no request can reach the control plane. */
   key?: string | undefined
   dashboard?: Dashboard | undefined
   prefix: string
   allowHosts?: readonly string[] | undefined
 }
 
-/** Requests of a browser that shows the page. They are not recorded. */
+/** A browser requests these paths to show the page. These requests are not recorded. */
 const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
 
 export function createVaultAnswerer(
@@ -71,7 +71,7 @@ export function createVaultAnswerer(
   return (request) => answer(new VaultExchange(request, control))
 }
 
-/** Skips records and faults if there is no control plane and nobody watches the dashboard. */
+/** Records requests and applies faults only if there is a control plane or somebody watches the dashboard. */
 function watch(dashboard: Dashboard | undefined): VaultStep {
   return (exchange, next) => {
     const isSeen = exchange.control.app.control !== undefined || dashboard?.isWatched() === true
@@ -88,7 +88,7 @@ function answerDashboard(service: ServiceOptions, dashboard: Dashboard, send: Se
     isBelow(exchange.path, DASHBOARD_PATH) ? answer(exchange.request) : next(exchange)
 }
 
-/** Sends requests of the page. They are recorded, limited and explained like any other request. */
+/** Sends requests that a person makes on the page. They are recorded, limited and explained like any other request. */
 function sendThrough(answer: Answer<VaultExchange>): SendRequest {
   return async (control, request, application) => {
     const exchange = new VaultExchange(request, control)
@@ -101,7 +101,7 @@ function sendThrough(answer: Answer<VaultExchange>): SendRequest {
   }
 }
 
-/** The services of a vault and of its forks. Each is created at its first request. */
+/** Creates the service of a vault or of a fork at its first request. */
 function createServices(service: ServiceOptions, key: string | undefined) {
   const create = (changes: Partial<ServiceOptions>) =>
     createService(completeService({ ...service, ...changes }))

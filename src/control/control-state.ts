@@ -17,7 +17,10 @@ import { Requests } from './requests.js'
 const MAX_SNAPSHOTS = 100
 const MAX_FORKS = 100
 const ASKED_EVERY_MS = 20
-/** Years must have four digits. Expiry dates can be a year after the clock. */
+/**
+ * Years have four digits, and an expiry date can be a year later than the clock. So the clock ends before the year
+ * 9999.
+ */
 const CLOCK_END = Date.UTC(9999, 0)
 
 interface InMemory {
@@ -52,7 +55,6 @@ export class ControlState implements ControlPlane {
   readonly lock = new ReadersWriterLock()
   readonly forks = new Map<string, ControlState & { fact: Fork }>()
   readonly fact: Fork | undefined
-  /** The name of the seed that the vault began with, if the seed has one. */
   seedName: string | undefined
   readonly #inMemory: InMemory | undefined
   readonly #snapshots = new Map<string, MemoryState>()
@@ -72,7 +74,7 @@ export class ControlState implements ControlPlane {
     return randomKey(this.app.random, 'ctl_')
   }
 
-  /** Links in mail begin with `url`, unless the settings have another URL. */
+  /** Sets the start of links in mail. The setting `public_url` has precedence. */
   listenAt(url: string): void {
     this.app.deliveries.listenAt(url)
     for (const fork of this.forks.values()) fork.listenAt(url)
@@ -203,7 +205,10 @@ export class ControlState implements ControlPlane {
     await this.app.close()
   }
 
-  /** Confirms the clock, so that its jump delays no purge. Then purges expired records and sends deliveries that are due. */
+  /**
+   * Confirms the new time, so that the jump of the clock delays no purge. Then purges expired records and sends
+   * deliveries that are due.
+   */
   async #doDue(): Promise<ClockState> {
     await this.app.store.write(async (writer) => writer.storeTime({ isTrusted: true }))
     while ((await this.app.sweep()) > 0) {}
@@ -226,7 +231,7 @@ function refuseMore({ size }: { size: number }, most: number, things: string): v
   if (size >= most) throw new CofferError('unprocessable', `There are at most ${most} ${things}. Delete one.`)
 }
 
-/** Refuses a misspelled name, which would never match a request. @throws CofferError `validation` */
+/** Refuses an unknown name of an operation, because it would never match a request. @throws CofferError `validation` */
 async function requireOperation(path: string, name: string | undefined): Promise<void> {
   if (name === undefined) return
   // Loaded when it is needed, so that a server is ready sooner.
@@ -236,7 +241,10 @@ async function requireOperation(path: string, name: string | undefined): Promise
   throw invalid(path, `is not the name of an operation${suggestName(name, names)}`)
 }
 
-/** Many callers share this lock, or one holds it alone. The one waits for the callers before it, and callers after it wait. */
+/**
+ * Many callers can share this lock, or one caller holds it alone. An exclusive caller waits until earlier callers have
+ * finished, and later callers wait for the exclusive caller.
+ */
 class ReadersWriterLock {
   readonly #inside = new Set<Promise<unknown>>()
   #closed: Promise<unknown> | undefined

@@ -1,7 +1,7 @@
 /**
- * Serves the page at `/`. A session may do what `page-work.ts` allows. A session has two secrets. A browser sends the
- * cookie to servers on all ports of the host, so the cookie alone opens nothing. The page keeps the other secret in its
- * storage, which only pages from this port can read, and sends it in a header.
+ * Serves the page at `/`. A session allows the operations of `page-work.ts`. Each session has two secrets. The first is
+ * in a cookie. A browser sends a cookie to servers on all ports of the host, so the cookie alone is not enough. The
+ * page keeps the second secret in its storage, which only pages from this port can read, and sends it in a header.
  */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
@@ -24,7 +24,7 @@ const MAX_SESSIONS = 20
 const BODY_LIMIT_BYTES = 64 * 1024
 
 /**
- * `prefix`: of header names. `place`: the address of the vault. `isSecure`: the cookie is sent over TLS only.
+ * `prefix`: of header names. `place`: the address of the vault. `isSecure`: the browser sends the cookie over TLS only.
  * `clock`: ms of a monotonic clock.
  */
 interface DashboardOptions {
@@ -46,9 +46,15 @@ export class Dashboard {
   readonly #options: DashboardOptions
   readonly #clock: () => number
   readonly #names: HeaderNames
-  /** Cookies do not depend on the port. A name for each server prevents one server from replacing another's cookie. */
+  /**
+   * Browsers send a cookie to all ports of a host. Each server has its own cookie name, so that servers do not
+   * overwrite the cookies of each other.
+   */
   readonly #cookie: string
-  /** The end of each session and sign-in link, by the digest of its secret: the time of a lookup reveals no secret. */
+  /**
+   * When each session and sign-in link ends. The key is the digest of its secret, so that the time of a lookup does not
+   * reveal the secret.
+   */
   readonly #sessions = new BoundedMap<string, number>(MAX_SESSIONS)
   readonly #logins = new BoundedMap<string, number>(MAX_SESSIONS)
 
@@ -60,7 +66,10 @@ export class Dashboard {
     this.#cookie = `coffer_page_${this.#randomText(6)}`
   }
 
-  /** Returns a sign-in link to the page at `url`. Its secret signs in once. Browsers do not send it to the server. */
+  /**
+   * Returns a sign-in link to the page at `url`. Its secret can sign in once. Browsers do not send this part of the URL
+   * to the server.
+   */
   listenAt(url: string): string {
     const create = () => {
       const login = this.#randomText(SECRET_BYTES)
@@ -98,8 +107,8 @@ export class Dashboard {
   }
 
   /**
-   * Describes the session. A caller who is signed out gets no error, because everybody may read the reference.
-   * @throws CofferError `unauthenticated` for the cookie alone
+   * Describes the session. A caller without a session gets no error, because everybody may read the reference.
+   * @throws CofferError `unauthenticated` if only the cookie is sent
    */
   async #describe(request: HttpRequest): Promise<HttpResponse> {
     requireLocal(request)
@@ -151,12 +160,14 @@ const LOOPBACK_CLIENT = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
 const FORWARDED = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
 const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
 
-/** Whether the request came from this machine, to a loopback name, through no proxy. A request without a socket did. */
+/**
+ * Whether the request came from this machine, to a loopback name, and not through a proxy. A request without a socket
+ * counts as local.
+ */
 export function isLocal(request: HttpRequest): boolean {
   return whyRemote(request) === undefined
 }
 
-/** Why a request does not count as one of this machine; undefined if it does. */
 export function whyRemote({ client, headers }: HttpRequest): string | undefined {
   const host = readHeader(headers, 'host')
   const forwarded = Object.keys(headers).find((name) => FORWARDED.test(name))
@@ -183,7 +194,7 @@ function requireLocal(request: HttpRequest): void {
 /** @throws CofferError `unsupported_media_type`, `too_large`, `validation`, and as {@link requireLocal} */
 async function readLocalJson(request: HttpRequest): Promise<Record<string, unknown>> {
   requireLocal(request)
-  // A form of another site cannot send this type without a preflight.
+  // A form of another site cannot send this content type without a preflight.
   if (readHeader(request.headers, 'content-type') !== 'application/json')
     throw new CofferError('unsupported_media_type', 'The page sends application/json.')
   const body = parseJson(Buffer.from(await readWhole(request, BODY_LIMIT_BYTES)).toString('utf8'))

@@ -1,4 +1,4 @@
-/** Fault rules, the requests that they apply to, and how answers and requests to other servers fail. */
+/** Fault rules, the requests that match them, and the failures of answers and of requests to other servers. */
 import { STATUS_CODES } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { isObject } from '../domain/json/json.js'
@@ -52,7 +52,7 @@ async function fits(rule: FaultRule, target: Target): Promise<boolean> {
   if (kind === 'destination' && !target.isRelayed) return false
   if (operation !== undefined && operation !== target.operation) return false
   if (method !== undefined && method !== target.method) return false
-  // Without a star only the path itself matches.
+  // A path without a star matches only itself.
   if (path !== undefined && !(path.includes('*') ? matchesName(target.path, path) : target.path === path))
     return false
   if (Object.entries(headers).some(([name, value]) => target.header(name.toLowerCase()) !== value))
@@ -72,7 +72,10 @@ function valueAt(value: unknown, path: string): unknown {
 
 export type Pause = (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
 
-/** Records the destination of a request to another server, and makes the request fail. `fault` is as in a rule. */
+/**
+ * Records the destination of a request to another server. Then makes the request fail as `fault` says, which has the
+ * form of a rule.
+ */
 export function watchDestination(
   fault: unknown,
   seen: Pick<RequestRecord, 'destination' | 'destination_status'>,
@@ -96,7 +99,10 @@ export function watchDestination(
   })
 }
 
-/** Fails without sending the request; a delay sends it afterwards. A delay ends early if the client leaves. */
+/**
+ * Fails without sending the request. If the fault is a delay, sends the request after the delay. The delay ends early
+ * if the client disconnects.
+ */
 async function fail(
   fault: DestinationFault,
   { sent, left }: Parameters<port.Destination['send']>[1],
@@ -116,7 +122,7 @@ async function fail(
   return fault.kind === 'status' ? port.answerWhole(fault.status, {}, new Uint8Array()) : send()
 }
 
-/** Errors that mean more than their status. */
+/** Codes that say more than their status. A fault with that status gets another code. */
 const SPECIFIC: readonly ErrorCode[] = ['usage', 'check_failed', 'values_found', 'not_emulated']
 
 function codeOfStatus(status: number): ErrorCode | undefined {
@@ -129,7 +135,7 @@ export function problemOf({ status = 500, detail }: Pick<FaultRule, 'status' | '
   return new CofferError(code, detail ?? 'This fault was asked for with the control plane.', { status })
 }
 
-/** Sets the title of a problem whose status none of our errors has (RFC 7807, 4.2). */
+/** If no error of ours has this status, sets the title of the problem to the name of the status (RFC 7807, 4.2). */
 export function titleByStatus(answer: HttpResponse): void {
   if (codeOfStatus(answer.status) !== undefined) return
   const title = STATUS_CODES[answer.status] ?? 'Unknown Status'

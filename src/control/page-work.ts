@@ -1,4 +1,7 @@
-/** The work of the page: operations of the owner that reveal no data, dry runs, and requests as an application. */
+/**
+ * The requests of the page: operations of the owner that reveal no data, dry runs, and requests with the grants of an
+ * application.
+ */
 import { isContainerPath } from '../domain/access/container.js'
 import { PERMISSIONS, type Permission } from '../domain/access/permissions.js'
 import { isObject } from '../domain/json/json.js'
@@ -33,9 +36,9 @@ type Performed = {
 const UNDONE = { isUndone: true } as const
 
 /**
- * The operations that the page may perform. Their answers contain no key, setting or data of a token or intent, and of
- * the output of code only the part without data. This prevents accidents, not intent: a signed-in person may act as any
- * application, and can let it change a mask.
+ * The operations that the page may perform. Their answers contain no key, no setting, and no data of a token or intent.
+ * From the output of code, the answers contain only the part without data. This list prevents accidents, not intent: a
+ * signed-in person may act as any application, and can let it change a mask.
  */
 const PERFORMED: Performed = {
   'token list': UNDONE,
@@ -96,13 +99,16 @@ export async function describeSession(control: ControlState, header: string, pla
   }
 }
 
-/** The vault and the tenant (by name or id; default: the first) that a request of the page is for. */
+/** The vault of a request of the page, and the tenant by name or id. Undefined is the first tenant. */
 export interface Place {
   control: ControlState
   tenant: string | undefined
 }
 
-/** Performs an operation as the owner, who sees data masked. @throws CofferError `forbidden` for any other operation */
+/**
+ * Performs an operation as the owner, who sees masked data.
+ * @throws CofferError `forbidden` for an operation that is not listed above
+ */
 export async function performForPage({ control, tenant }: Place, name: unknown, given: unknown) {
   const { app, lock } = control
   if (typeof name !== 'string' || !Object.hasOwn(PERFORMED, name) || !isObject(given))
@@ -142,7 +148,10 @@ const MAX_NAMES = 1000
 
 export type News = Awaited<ReturnType<typeof readNews>>
 
-/** Skips `after` requests, and returns the later requests and other news. Contains `facts` only if records changed, so that `version` differs. */
+/**
+ * Returns the requests after the first `after` requests, and other news. `known` is the version that the page has. If
+ * it is still the current version, `facts` is absent.
+ */
 export async function readNews(place: Place, base: ControlState, after: number, known: unknown) {
   const { control } = place
   const { app } = control
@@ -194,7 +203,10 @@ async function readFacts({ control: { app }, tenant }: Place) {
 
 export type Access = Awaited<ReturnType<typeof dryRun>>[number]
 
-/** Decides for the given application, or for all, and changes nothing. @throws CofferError `validation`, `not_found` */
+/**
+ * Returns the access decision for the given application, or for all applications. Changes nothing.
+ * @throws CofferError `validation`, `not_found`
+ */
 export async function dryRun({ control: { app }, tenant }: Place, asked: Record<string, unknown>) {
   const { permission, target, application } = asked
   if (typeof permission !== 'string' || !Object.hasOwn(PERMISSIONS, permission))
@@ -223,7 +235,9 @@ export async function dryRun({ control: { app }, tenant }: Place, asked: Record<
   })
 }
 
-/** Answers a request in the vault of `control` and records it, with the grants of an application instead of its key. */
+/**
+ * Answers a request in the vault of `control` and records it. The grants of `application` decide instead of an API key.
+ */
 export type SendRequest = (
   control: ControlState,
   request: HttpRequest,
@@ -231,7 +245,7 @@ export type SendRequest = (
 ) => Promise<void>
 
 /**
- * Sends a request, and returns its record, which has the answer without data.
+ * Sends a request. Returns its record, which contains the answer without data.
  * @throws CofferError `validation`, `conflict` if the vault was reset in the meantime
  */
 export async function sendForPage(

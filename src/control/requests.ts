@@ -12,7 +12,10 @@ const MAX_REQUESTS = 1000
 const MAX_NOT_EMULATED = 1000
 const MAX_SEGMENTS = 8
 const MAX_BODY_LENGTH = 16_384
-/** Properties of bodies whose values are shown if they match: a caller may have put data there by mistake. */
+/**
+ * The value of one of these properties is shown if it matches the pattern. Any other value is redacted, because the
+ * caller may have put data there by mistake.
+ */
 const SHOWN: Readonly<Record<string, RegExp>> = {
   id: /./s,
   tenant_id: /./s,
@@ -83,7 +86,9 @@ export class Requests {
   }
 }
 
-/** Replaces each segment below `known` that may be an id, because it is not a plain lower-case word, with `{}`. */
+/**
+ * Replaces segments below `known` with `{}` unless they are plain lower-case words, because other segments may be ids.
+ */
 function templateOf(path: string, known: string): string {
   const fixed = known.split('/')
   const segments = path.replace(/\/$/, '').split('/')
@@ -92,12 +97,15 @@ function templateOf(path: string, known: string): string {
   return [known, ...named, ...(segments.length > MAX_SEGMENTS ? ['…'] : [])].join('/')
 }
 
-/** Keeps `known` properties, with values only if they name something. Any other JSON becomes its type. */
+/**
+ * Keeps the properties in `known`. Keeps their values only if they name something, such as an id. Any other JSON is
+ * replaced by the name of its type.
+ */
 export function redactBody(text: string, known: readonly string[] | undefined, isProblem = false): unknown {
   if (text === '') return undefined
   const value = text.length > MAX_BODY_LENGTH ? undefined : tryJson(text)
   if (value === undefined) return `(${text.length} characters)`
-  // A problem contains no data, unless reactor code wrote its text.
+  // A problem contains no data unless reactor code has written its text.
   const { proxy_error: problem = value } = isObject(value) ? value : {}
   if (isProblem && isObject(problem) && problem.type !== 'urn:coffer:problem:reactor-failed') return problem
   if (known === undefined || !isObject(value)) return describe(value)
@@ -119,7 +127,7 @@ function describe(value: unknown): unknown {
   return Array.isArray(value) ? `(array of ${value.length})` : `(${typeof value})`
 }
 
-/** Returns only names that the operation declares, because other names could contain data. */
+/** Returns only the names of parameters that the operation declares, because other names could contain data. */
 export function queryNames(search: string, operation: RegisteredOperation | undefined): string[] | undefined {
   if (search === '') return undefined
   const sent = new Set(new URLSearchParams(search).keys())
@@ -137,7 +145,7 @@ export function redactResponse(
   return redactBody(body, knownOf(operation, 'output'), isProblem)
 }
 
-/** The names of the properties in a body of the operation; undefined if the body may be any JSON. */
+/** The property names in a body of the operation. Undefined if the body may be any JSON. */
 export function knownOf(
   operation: RegisteredOperation | undefined,
   side: 'input' | 'output',

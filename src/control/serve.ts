@@ -14,7 +14,10 @@ export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, '
   prepare?(): Promise<void>
 }
 
-/** The code that answers is loaded by `begin` or by the first request. @throws CofferError `unavailable`, `usage` */
+/**
+ * Listens before the code that answers is loaded. `begin` or the first request loads it.
+ * @throws CofferError `unavailable`, `usage`
+ */
 export async function serveVault(control: ControlState, options: ServeOptions) {
   const { key, hostName = 'localhost', prepare, port, addresses = LOOPBACK, allowHosts = [], tls } = options
   const { prefix = DEFAULT_PREFIX, hasDashboard = true } = options

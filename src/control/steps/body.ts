@@ -1,8 +1,8 @@
 import type { HttpRequest } from '../../http/exchange.js'
 
 /**
- * Lets several steps read the body of `request`, which is read only once. The returned function gives the body, or
- * undefined if no step has read it.
+ * Lets several steps read the body of `request`, although the connection can be read only once. The returned function
+ * gives the body, or undefined if no step has read it.
  */
 export function keepBody(request: HttpRequest): () => Promise<Uint8Array | undefined> | undefined {
   let body: Promise<Uint8Array | undefined> | undefined
@@ -11,7 +11,7 @@ export function keepBody(request: HttpRequest): () => Promise<Uint8Array | undef
   return () => body
 }
 
-/** The text of a body. It is empty if the body does not arrive; the operation then answers with the error. */
+/** The text of a body. Empty if the body cannot be read: the operation then answers with the error. */
 export async function textOf(body: Promise<Uint8Array | undefined> | undefined): Promise<string> {
   return Buffer.from((await body?.catch(() => undefined)) ?? []).toString('utf8')
 }

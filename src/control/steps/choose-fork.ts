@@ -6,7 +6,10 @@ import { DeadLink, inspectLink } from '../../operations/invite/accept-invitation
 import type { ControlState } from '../control-state.js'
 import type { VaultExchange, VaultStep } from './exchange.js'
 
-/** Chooses the vault that answers. A request for a fork has an API key of the fork, or a link from its mail. */
+/**
+ * Chooses the vault that answers. A request belongs to a fork if it has an API key of the fork, or a link from a mail
+ * of the fork.
+ */
 export function chooseFork(prefix: string): VaultStep {
   const { apiKey } = headerNames(prefix)
   return async (exchange, next) => {

@@ -21,7 +21,7 @@ const LOCAL_ONLY =
 
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
 
-/** Answers the paths of the control plane: of the server's own vault, or of the fork that the path names. */
+/** Answers the paths of the control plane. If the path names a fork, the fork's own control plane answers. */
 export function answerControlPlane({ prefix, serviceOf, record, refuse }: ControlPlaneOptions): VaultStep {
   const names = headerNames(prefix)
 

@@ -3,17 +3,19 @@ import { closeStream } from '../faults.js'
 import type { VaultStep } from './exchange.js'
 import type { Refusal } from './refuse.js'
 
-/** In a vault with a control plane, delays resets until the request is answered. */
+/** If the vault has a control plane, a reset waits until the request is answered. */
 export function holdData({ refuseStale }: Pick<Refusal, 'refuseStale'>): VaultStep {
   return (exchange, next) => {
     const { app, lock } = exchange.control
-    // The check of health does not wait: a reset waits for slow clients, and other requests wait for the reset.
+    // The health check does not wait. Otherwise one slow client would delay a reset, and the reset would delay the
+    // health check.
     if (app.control === undefined || exchange.path === HEALTH_PATH) return next(exchange)
     return lock.shared(async () => {
       const { generation } = app
       const response = await next(exchange)
       if (app.generation === generation) return response
-      // Only the deletion of a fork does not wait for the request.
+      // The data can change during the request only if a fork was deleted, because a deletion does not wait for
+      // requests.
       await closeStream(response)
       return refuseStale(exchange)
     })

@@ -6,7 +6,7 @@ import type { VaultExchange } from './exchange.js'
 
 export type Refusal = ReturnType<typeof createRefusal>
 
-/** Error answers of the steps that come before a service. These steps create their own trace ids. */
+/** Error answers for steps before the service, which has not created a trace id yet. */
 export function createRefusal(prefix: string, createUuid: () => string) {
   const names = headerNames(prefix)
   const refuse = (error: CofferError, request: HttpRequest): HttpResponse => {
