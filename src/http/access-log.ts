@@ -1,4 +1,6 @@
-/** The access log has a line for each request, with the pattern of its route. It has no bodies, keys, queries or ids. */
+/**
+ * The access log has a line for each request, with the pattern of its route. A line contains no body, key, query or id.
+ */
 
 export interface AccessEntry {
   /** `-` if the bytes are not a valid HTTP request. */
@@ -26,7 +28,7 @@ export function formatEntry(entry: AccessEntry, time: number, format: 'text' | '
 /** The limit of buffered text. Further lines are dropped and counted. */
 const MAX_WAITING_BYTES = 65_536
 
-/** Returns a function that records a request. Lines of one iteration of the event loop are written together. */
+/** Returns a function that records a request. Lines of the same iteration of the event loop are written together. */
 export function createAccessLog(
   sink: { write(text: string): unknown; readonly writableLength: number },
   format: 'text' | 'json',

@@ -1,17 +1,20 @@
-/** Limits the bytes that requests hold in memory, also for each application, and the work that one iteration begins. */
+/**
+ * Limits the bytes that requests hold in memory, in total and for each application. Also limits the work that one
+ * iteration of the event loop begins.
+ */
 import { CofferError } from '../errors.js'
 import { MAX_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
 
 /** The limit for the bodies and responses of requests in progress, together. */
 const MAX_BYTES = 96 * 1024 * 1024
 const MAX_OF_ONE = 2 / 3
-/** Requests up to this size have a reserve of their own, as large as the limit. */
+/** Requests up to this size are admitted up to twice the limit, so that large requests do not block them. */
 const SMALL_BYTES = 64 * 1024
-/** Bytes of a body that take as long as a request without a body. */
+/** A body of this size takes as long as a request without a body. */
 const BYTES_OF_A_UNIT = 4 * 1024
-/** The work that one iteration of the event loop begins, in requests of usual size: about 10 ms. */
+/** The number of requests of usual size that one iteration of the event loop begins. They take about 10 ms. */
 const UNITS_IN_A_TURN = 50
-/** Iterations for which new connections go before a turn of work. */
+/** Waiting requests are deferred in favour of new connections for at most this number of iterations. */
 const MAX_DEFERRALS = 64
 
 export class ByteBudget {
@@ -19,17 +22,20 @@ export class ByteBudget {
   readonly #byHolder = new Map<string, number>()
   #bytes = 0
   #unitsLeft = UNITS_IN_A_TURN
-  /** A connection was accepted since the last turn began, or was deferred. */
+  /** Whether a connection was accepted since the last requests were begun or deferred. */
   #hasAccepted = false
   #deferrals = 0
   readonly #waiting: { units: number; begin(): void }[] = []
 
-  /** `largestBody` in bytes. The limit is at least twice as large. */
+  /** `largestBody`: the limit of one body in bytes. The budget is at least twice as large. */
   constructor(largestBody = 0) {
     this.#maxBytes = Math.max(MAX_BYTES, 2 * largestBody)
   }
 
-  /** Whether a request of `holder` with `held` bytes may grow to `wanted`. The only request in progress always may. */
+  /**
+   * Whether a request of `holder` that holds `held` bytes may hold `wanted` bytes. Always true if no other request is
+   * in progress.
+   */
   admits(holder: string, held: number, wanted: number): boolean {
     const others = this.#bytes - held
     if (wanted <= SMALL_BYTES) return others + wanted <= 2 * this.#maxBytes
@@ -48,8 +54,8 @@ export class ByteBudget {
   }
 
   /**
-   * Call when a connection is accepted. The event loop accepts one connection in each iteration. If each iteration also did
-   * work, the last of many new clients would wait very long. Work therefore waits while connections arrive.
+   * Call when a connection is accepted. The event loop accepts one connection in each iteration. If each iteration also
+   * began requests, the last of many new clients would wait very long. So requests wait while connections arrive.
    */
   accept(): void {
     this.#hasAccepted = true
@@ -92,7 +98,7 @@ export class ByteLease implements ResponseLimits {
   readonly isStrict = false
   readonly wantsEncoded = true
   readonly #budget: ByteBudget
-  /** The application. Contract: set before any bytes are counted. */
+  /** The id of the application. Contract: set it before any bytes are counted. */
   holder = ''
   #body = 0
   #response = 0
@@ -102,7 +108,10 @@ export class ByteLease implements ResponseLimits {
     this.#budget = budget
   }
 
-  /** Call when the body is complete. Resolves when it may be parsed. The unit of the request itself includes a small body. */
+  /**
+   * Call when the body is complete. Resolves when the body may be parsed. A small body does not wait, because the unit
+   * of its request includes it.
+   */
   async arrive(): Promise<void> {
     if (this.#body <= BYTES_OF_A_UNIT) return
     await this.#budget.take(
@@ -115,7 +124,7 @@ export class ByteLease implements ResponseLimits {
     this.#hold(this.#body + bytes, this.#response, true)
   }
 
-  /** Reserves bytes for the response, and releases an earlier reservation. @throws CofferError `unavailable` */
+  /** Reserves bytes for the response, and releases the previous reservation. @throws CofferError `unavailable` */
   reserve(bytes: number): void {
     this.#hold(this.#body, bytes, true)
   }

@@ -14,9 +14,8 @@ export interface HttpRequest {
   client?: string
   /** Counts the bytes of body and response; absent without a socket. */
   lease?: ByteLease
-  /** Reads the body; undefined if it is longer than `limitBytes`. Call at most once. */
+  /** Resolves with undefined if the body is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
-  /** Calls a listener when the client disconnects; absent if that is not known. */
   onLeave?: OnLeave | undefined
   outboundWrapper?: ((outbound: Outbound) => Outbound) | undefined
 }
@@ -27,17 +26,16 @@ export interface HttpResponse {
   headers: Record<string, string>
   body: string
   bytes?: Uint8Array
-  /** Replaces `body`: bytes of any number, as they arrive. */
+  /** Replaces `body`. The bytes are sent as they arrive, without a limit. */
   stream?: AsyncIterable<Uint8Array>
-  /** Cuts the connection before anything is sent, or after this number of bytes of the body. */
+  /** Closes the connection before anything is sent, or after this number of bytes of the body. */
   cutAt?: 'start' | number
-  /** Only the caller may see the body, although it is a problem document: {@link CofferError.mayTellData}. */
+  /** Whether only the caller may see the body of this problem: {@link CofferError.mayTellData}. */
   mayTellData?: boolean
 }
 
 export const HEALTH_PATH = '/healthz'
 
-/** All methods that this server knows, as in the header `Allow`. */
 export const ALL_METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT'
 
 /** These headers forbid browsers to cache an answer or to guess its content type. */
@@ -60,7 +58,10 @@ export function answerResult(status: number, result: unknown): HttpResponse {
 /** Statuses whose answers have no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
 const WITHOUT_BODY = [204, 205, 304]
 
-/** An answer of code or of another server. `sandbox` gives a page in it no rights on our other pages. */
+/**
+ * An answer of code or of another server. If its body is a page, the policy `sandbox` gives that page no rights on our
+ * other pages.
+ */
 export function answerGiven(status: number, headers: HeaderMap, body: unknown): HttpResponse {
   const isText = typeof body === 'string'
   const isBare = body === undefined || WITHOUT_BODY.includes(status)
@@ -77,7 +78,10 @@ export function answerGiven(status: number, headers: HeaderMap, body: unknown): 
   }
 }
 
-/** The problem document of `error`, in the content type that `accept` requests. `wrap` may put it into another object. */
+/**
+ * The problem document of `error`, in a content type that `accept` allows. `wrap` may put the document into another
+ * object.
+ */
 export function answerProblem(
   error: unknown,
   traceId: string,
@@ -101,10 +105,10 @@ function wantsPlainJson(accept: string | undefined): boolean {
   )
 }
 
-/** A value without line breaks, so that it cannot begin another header. */
+/** A header value without line breaks, because a line break would begin another header. */
 const VALUE = /^[\t\x20-\x7e]*$/
 
-/** The status line and the headers; undefined if a value could begin another header. */
+/** The status line and the headers. Undefined if a value contains a line break, which would begin another header. */
 export function formatHead(status: number, headers: HttpResponse['headers']): string | undefined {
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
   for (const name in headers) {

@@ -17,7 +17,7 @@ export function headerNames(prefix: string) {
   }
 }
 
-/** A prefix is part of header names, and a property name in the requests of reactors. */
+/** The prefix is part of header names, and of a property name in the requests of reactors. */
 export const PREFIX = /^[a-z][a-z0-9]{0,19}$/i
 
 /** Visible ASCII, short enough for a log line. */
@@ -42,7 +42,6 @@ export function readCookie({ headers }: HttpRequest, name: string): string | und
 const MAX_AGE_SECONDS = 600
 const NAMES = /^[\w!#$%&'*+.^`|~, -]+$/
 
-/** The CORS headers of answers that web pages may read. `prefix` is as in {@link headerNames}. */
 export function createCorsHeaders(prefix: string): Readonly<Record<string, string>> {
   const { traceId, destinationStatus } = headerNames(prefix)
   const exposed = [traceId.toUpperCase(), destinationStatus.toUpperCase(), 'Retry-After']

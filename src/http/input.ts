@@ -15,7 +15,7 @@ const JSON_MEDIA_TYPE = 'application/json'
 export async function readBodyInput(request: HttpRequest, operation: AnyOperation, limitBytes: number) {
   checkContentType(request, operation)
   const bytes = await readWhole(request, limitBytes)
-  // Requests of the control plane may omit a body without required properties.
+  // A request of the control plane needs no body if no property is required.
   const isOptional = isControl(operation) && (operation.input.required ?? []).length === 0
   if (bytes.length === 0 && isOptional) return {}
   if (bytes.length === 0) throw validationError('The request needs a JSON body.')
@@ -34,7 +34,7 @@ export async function readWhole(request: HttpRequest, limitBytes: number): Promi
   throw new CofferError('too_large', `The body is larger than the limit of ${limitBytes} bytes.`)
 }
 
-/** A missing content type counts as JSON, if the operation accepts JSON. */
+/** A missing content type counts as JSON if the operation accepts JSON. */
 function checkContentType({ headers }: HttpRequest, operation: AnyOperation): void {
   const accepted = operation.http?.body?.types ?? [JSON_MEDIA_TYPE]
   const encoding = readHeader(headers, 'content-encoding')?.trim().toLowerCase()
@@ -57,9 +57,10 @@ function unsupported(message: string): CofferError {
 }
 
 /**
- * `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map. The first entry of a key counts.
- * Only the control plane refuses unknown parameters. Text that is not a number remains text, and validation
- * refuses it. @throws CofferError `validation` for invalid percent-encoding
+ * `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map. If a key is repeated, its first entry
+ * counts. Only the control plane refuses unknown parameters. If a value is not a number although its property is, it
+ * stays text, so that the validation refuses it.
+ * @throws CofferError `validation` for invalid percent-encoding
  */
 export function readQuery({ query, path }: Endpoint, search: string) {
   const input: Record<string, unknown> = {}
@@ -74,17 +75,20 @@ export function readQuery({ query, path }: Endpoint, search: string) {
       collect(parseErrors, property, () => {
         input[property] = addValue(query[property]!, input[property], property, rest, text)
       })
-    // Unknown parameters are refused: a test with a misspelled filter would wait for the wrong requests.
+    // Refused, because a test with a misspelled filter would wait for the wrong requests.
     else if (path.startsWith(CONTROL_PATH))
       parseErrors[`query.${property}`] = [`is not a parameter${suggestName(property, Object.keys(query))}`]
   }
   return { input, parseErrors }
 }
 
-/** The value of `property` with one more parameter. @throws CofferError `validation` if its form does not fit the schema */
+/**
+ * Adds one more parameter to the value of `property`.
+ * @throws CofferError `validation` if the parameter does not fit the schema
+ */
 function addValue(schema: Schema, before: unknown, property: string, rest: string, text: string): unknown {
   if (schema.type === 'object') {
-    // No prototype: keys such as `__proto__` are ordinary keys.
+    // Without a prototype, keys such as `__proto__` are ordinary keys.
     const map = (before ?? Object.create(null)) as Record<string, unknown>
     if (schema.maxProperties === 1 && Object.keys(map).length > 0)
       throw validationError('may be given only once')
@@ -115,7 +119,7 @@ function decode(text: string): string {
   try {
     if (/^[\x20-\x7e]*$/.test(plain)) return plain.includes('%') ? decodeURIComponent(plain) : plain
   } catch {
-    // The error below is clearer than the decoder's.
+    // The error below is clearer than the error of the decoder.
   }
   throw validationError('The query is not percent-encoded UTF-8. Encode values with % and two hex digits.')
 }

@@ -9,20 +9,20 @@ export interface AnswererOptions {
   host: Host
   registry: Registry
   /**
-   * The caller that `key` belongs to. With `allowsCached`, it may be outdated by a change on another server.
+   * Returns the caller of `key`. With `allowsCached`, a change on another server may not be known yet.
    * @throws CofferError `unauthenticated`
    */
   authenticate(host: Host, key: string, how: { allowsCached: boolean }): Promise<Caller>
   prefix: string
   bodyLimitBytes: number
-  /** Accepted host names besides the usual ones. Absent if the host is checked elsewhere. */
+  /** Accepted host names besides the usual names. Absent if the host is checked elsewhere. */
   allowHosts?: readonly string[] | undefined
   pages: ReadonlyMap<string, Page>
   forms?: ReadonlyMap<string, Page>
   rateLimit?: RateLimit
   cors: boolean
   record?: ((entry: AccessEntry) => void) | undefined
-  /** Receives internal errors, which the caller sees as a trace id only, and errors of sending responses. */
+  /** Receives internal errors, for which the caller gets only a trace id, and errors of sending a response. */
   reportFault?: ((error: unknown, traceId: string) => void) | undefined
   /** ms of a monotonic clock. */
   clock(): number

@@ -9,7 +9,10 @@ export interface Rate {
 export type RateLimit = ReturnType<typeof createRateLimit>
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }
-/** The maximum number of buckets. At the limit, the least recently used bucket is dropped; it starts full again. */
+/**
+ * The maximum number of buckets. At the limit, the least recently used bucket is dropped, and its caller starts with a
+ * full bucket again.
+ */
 const MAX_BUCKETS = 10_000
 
 export function parseRate(text: string): Rate {
@@ -28,9 +31,9 @@ export function createRateLimit({ count, periodMs }: Rate, clock: () => number) 
   const waitFor = (left: number) =>
     left >= 1 ? 0 : Math.max(1, Math.ceil(((1 - left) * periodMs) / count / 1000))
   return {
-    /** 0 if a request of `who` is allowed, else the whole seconds until the next one is. */
+    /** The whole seconds until the next request of `who` is allowed; 0 if it is allowed now. */
     wait: (who: string): number => waitFor(leftOf(who, clock())),
-    /** Does the same as `wait`, and counts the request if it is allowed. */
+    /** Returns the result of `wait`, and counts the request if it is allowed. */
     take(who: string): number {
       const now = clock()
       const left = leftOf(who, now)

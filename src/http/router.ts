@@ -5,20 +5,23 @@ import { type Area, readAreas } from './openapi/emulation.js'
 
 export interface Match {
   operation: RoutedOperation
-  /** The path's parameters, decoded. @throws CofferError `validation` for one that is not percent-encoded UTF-8 */
+  /**
+   * The decoded parameters of the path.
+   * @throws CofferError `validation` for a parameter that is not percent-encoded UTF-8
+   */
   parameters(): Record<string, string>
 }
 
 export interface RelayMatch {
   operation: RegisteredRelay
-  /** The rest of the path after the operation's path, as sent. */
+  /** The rest of the request's path after the operation's path, not decoded. */
   rest: string
 }
 
-/** The decoded segments of a path. A segment that cannot be decoded is undefined, and matches only a parameter. */
+/** The decoded segments of a path. A segment that cannot be decoded is undefined, and only a parameter matches it. */
 type Segments = readonly (string | undefined)[]
 
-/** An area that is not emulated, and the path of this area that the request is at or below. */
+/** An area that is not emulated, and the path of the area that is equal to the path of the request or above it. */
 export interface LeftOut {
   area: string
   path: string
@@ -45,7 +48,7 @@ export function createRouter(registry: Registry) {
     const bucket = buckets.get(bucketOf(segments)) ?? []
     return bucket.filter(({ endpoint }) => fits(endpoint.segments, segments))
   }
-  /** HEAD matches the operations of GET. */
+  /** A HEAD request is answered by the operation of GET. */
   const choose = (found: readonly RoutedOperation[], method: string) =>
     found.find(({ endpoint }) => endpoint.method === (method === 'HEAD' ? 'GET' : method))
   return {
@@ -58,7 +61,7 @@ export function createRouter(registry: Registry) {
       return found && { operation: found.operation, rest: path.slice(found.operation.relay.path.length) }
     },
 
-    /** The area of a path that has no operation, if the area is not emulated. */
+    /** The area that a path without an operation belongs to; undefined if no area has the path. */
     findLeftOut(path: string): LeftOut | undefined {
       const segments = splitPath(path)
       if (findAll(segments).length > 0) return undefined
@@ -66,7 +69,10 @@ export function createRouter(registry: Registry) {
       return findLeftOut(segments, areas)
     },
 
-    /** `allow`: the methods of a known path, as text. @throws CofferError `not_found`, `not_emulated` */
+    /**
+     * If the path is known but not the method, `allow` lists its methods as text.
+     * @throws CofferError `not_found`, `not_emulated`
+     */
     match(method: string, path: string): Match | { allow: string } {
       const segments = splitPath(path)
       const found = findAll(segments)
@@ -85,7 +91,10 @@ export function createRouter(registry: Registry) {
   }
 }
 
-/** The error if there is no control plane. Callers who may not know whether there is one get this error too. */
+/**
+ * The error if there is no control plane. A caller who must not learn whether there is a control plane gets this error
+ * too.
+ */
 export function noControl(): CofferError {
   const advice = 'Start one for tests: coffer serve --ephemeral, or --test-controls for a vault on disk.'
   return new CofferError('not_found', `The control plane is not enabled. ${advice}`)
@@ -113,7 +122,7 @@ function bucketOf(segments: Segments): string {
   return `${segments.length}/${segments[0]}`
 }
 
-/** Sorts fixed segments before parameters, so that the word `search` in a path is not taken for an id. */
+/** Sorts fixed segments before parameters, so that the word `search` in a path does not count as an id. */
 function compareFixedness(a: RoutedOperation, b: RoutedOperation): number {
   const rank = ({ endpoint }: RoutedOperation) =>
     endpoint.segments.map((each) => (isParameter(each) ? '1' : '0')).join('')
@@ -124,7 +133,7 @@ function isParameter(segment: string): boolean {
   return segment.startsWith('{')
 }
 
-/** An empty segment matches nothing, so a double slash is never an empty id. */
+/** An empty segment matches nothing, so that a double slash never counts as an empty id. */
 function fits(pattern: readonly string[], segments: Segments): boolean {
   return pattern.every((each, at) => (isParameter(each) ? segments[at] !== '' : each === segments[at]))
 }
@@ -140,7 +149,10 @@ function readParameters(pattern: readonly string[], segments: Segments): Record<
   return parameters
 }
 
-/** Splits first and decodes then, so that an encoded slash stays inside its segment. Ignores one slash at the end. */
+/**
+ * Splits the path before its segments are decoded, so that an encoded slash stays inside its segment. Ignores one slash
+ * at the end.
+ */
 function splitPath(path: string): Segments {
   const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length
   const segments = path.slice(1, end).split('/')

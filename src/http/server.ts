@@ -1,4 +1,4 @@
-/** The HTTP server: its sockets, its time limits, and a stop that first answers all accepted requests. */
+/** The HTTP server with its sockets and time limits. When it stops, it first answers all accepted requests. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
@@ -24,7 +24,7 @@ export const SERVER_LIMITS = {
   keepAliveMs: 30_000,
   /** A client that does not read its answer is disconnected after this time. */
   stallMs: 30_000,
-  /** The maximum wait of a stop for requests in progress. */
+  /** A stop waits at most this time for requests in progress. */
   stopMs: 8_000,
 }
 
@@ -41,7 +41,10 @@ const ABSENT = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']
 export interface SocketOptions {
   /** 0 means any port that is free on every address. */
   port?: number
-  /** Default: both loopback addresses. The first must exist on the machine. Others that do not exist are skipped. */
+  /**
+   * Default: both loopback addresses. The machine must have the first address. Other addresses that it does not have
+   * are skipped.
+   */
   addresses?: readonly string[]
   /** PEM texts. */
   tls?: { cert: string; key: string }
@@ -59,11 +62,11 @@ export interface SocketService
 
 export interface RunningServer {
   readonly port: number
-  /** Stops accepting connections; resolves when all accepted requests are answered or after `stopMs`. */
+  /** Stops accepting connections. Resolves when all accepted requests are answered, or after `stopMs`. */
   stop(): Promise<void>
 }
 
-/** Resolves when requests are accepted. @throws CofferError `unavailable`, `usage` for invalid TLS files */
+/** Resolves when the server accepts requests. @throws CofferError `unavailable`, `usage` for invalid TLS files */
 export async function startServer(
   answerer: Answerer,
   service: SocketService,
@@ -82,7 +85,7 @@ export async function startServer(
     keepAliveLines: createKeepAliveLines(limits.keepAliveMs),
     createTraceId: host.createUuid,
   })
-  // Loaded only for TLS, so that a server without TLS is ready sooner.
+  // Loaded only for TLS, so that a server without TLS starts sooner.
   const create = tls === undefined ? createServer : (await import('node:https')).createServer
   const pem = tls && { ...tls, handshakeTimeout: SERVER_LIMITS.headersMs }
   const listening = await listen(() => server.create(create, pem), addresses, port)
@@ -91,7 +94,7 @@ export async function startServer(
   return { port: listening.port, stop }
 }
 
-/** Returns the header lines, with a date that is formatted once a second. */
+/** Returns a function that gives the header lines. It formats their date once a second. */
 function createKeepAliveLines(keepAliveMs: number): () => string {
   const rest = `connection: keep-alive\r\nkeep-alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n`
   let [second, lines] = [0, '']
@@ -118,7 +121,7 @@ class HttpServer {
     const options = {
       ...pem,
       maxHeaderSize: HEADER_LIMIT_BYTES,
-      // Our own check of the header answers with a problem document.
+      // Our own check of this header answers with a problem document.
       requireHostHeader: false,
       connectionsCheckingInterval: CHECK_MS,
       headersTimeout: headersMs,
@@ -134,14 +137,14 @@ class HttpServer {
     }
     server.maxConnections = MAX_CONNECTIONS
     server.timeout = SILENCE_MS
-    // A client that has closed its sending side still gets its answer.
+    // A client that has closed its sending side still receives its answer.
     Object.assign(server, { httpAllowHalfOpen: true })
     const receive = (expectsContinue: boolean) => (message: IncomingMessage, response: ServerResponse) =>
       this.#connections.get(message.socket)?.receive(message, response, expectsContinue)
     server.on('request', receive(false))
     server.on('checkExpectation', receive(false))
     server.on('checkContinue', receive(true))
-    // Also with TLS this is when the connection is accepted, before the handshake.
+    // With TLS too, this event comes when the connection is accepted, before the handshake.
     server.on('connection', () => this.#service.budget.accept())
     server.on(pem === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#admit(socket))
     server.on('connect', ({ method }, socket) =>
@@ -155,7 +158,7 @@ class HttpServer {
     this.#service.isStopping = true
     const closed = servers.map((server) => closeListener(server))
     const timers = [
-      // If the event loop was busy, it reads the requests that have arrived before it runs the immediate.
+      // After a busy time, the event loop reads the requests that have arrived before it runs this immediate.
       setTimeout(() => setImmediate(() => this.#closeIdle()), STOP_GRACE_MS),
       setTimeout(() => this.#closeAll(), this.#limits.stopMs),
     ]
@@ -186,14 +189,17 @@ class HttpServer {
 }
 
 /**
- * Resolves when the server listens no more and all connections are closed. `close` of an HTTP server would also close
- * idle connections, on which a request may be about to arrive.
+ * Resolves when the server no longer listens and all connections are closed. The `close` of an HTTP server would also
+ * close idle connections, although a request may be about to arrive on them.
  */
 function closeListener(server: Server): Promise<void> {
   return new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve()))
 }
 
-/** Listens on one port of every address, with a server from `create` for each. @throws CofferError `unavailable` */
+/**
+ * Listens on the same port of every address. `create` creates a server for each address.
+ * @throws CofferError `unavailable`
+ */
 export async function listen<S extends NetServer>(
   create: () => S,
   addresses: readonly string[],

@@ -2,17 +2,20 @@ import { readFileSync } from 'node:fs'
 import { findFixture } from '../../assets.js'
 
 /**
- * An entry is `METHOD /path`, `METHOD /path attribute`, `| filter` or a text. `in_2023`: part of the interface of
- * January 2023. `since_2023`: added later, to the interface or by us.
+ * An entry is `METHOD /path`, `METHOD /path attribute`, `| filter` or a text. `in_2023`: entries of the interface of
+ * January 2023. `since_2023`: entries that the service or Coffer added later.
  */
 export interface Area {
   area: string
   in_2023?: string[]
   since_2023?: string[]
   without?: string
-  /** Properties of bodies that are ignored. All other properties have an effect, are stored or are refused. */
+  /** Properties of bodies that are ignored. Every other property has an effect, is stored, or is refused. */
   ignored?: string[]
-  /** The paths of an area that is missing as a whole. Each includes all paths below it; `{}` stands for any segment. */
+  /**
+   * The paths of an area that is missing completely. Paths below them belong to the area too. `{}` stands for any
+   * segment.
+   */
   not_emulated?: string[]
 }
 
@@ -32,7 +35,7 @@ function readJson(name: string): unknown {
   return JSON.parse(readFileSync(findFixture(name), 'utf8'))
 }
 
-/** The cells of an area in the table: in the interface of January 2023, and for a client of today. */
+/** The two ratings of an area in the table: for a client of January 2023, and for a client of today. */
 export function rateArea({ in_2023, without, ignored = [], not_emulated }: Area): [string, string] {
   const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
   const rated = without === undefined ? 'emulated' : `partly: without ${without}`

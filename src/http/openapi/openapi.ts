@@ -37,7 +37,6 @@ const problemOutput = {
   ],
 } satisfies Schema
 
-/** Describes `registry` as this server answers it. `version` is the product's version. */
 export function createDocument(
   registry: Registry,
   { version, prefix, bodyLimitBytes }: { version: string; prefix: string; bodyLimitBytes: number },
@@ -58,7 +57,7 @@ export function createDocument(
       description: introduce(names, bodyLimitBytes),
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    // Relative to the address of the document, so that it is right behind any port or name.
+    // This URL is relative to the address of the document, so it is correct behind any port or host name.
     servers: [{ url: '/' }],
     tags: [...new Set(registry.routed.map(({ noun }) => noun))].map((name) => ({ name })),
     paths,
@@ -155,7 +154,7 @@ function describeBody(operation: RoutedOperation): JsonSchema {
     ...toJsonSchema(whole ?? { ...input, properties, required }),
     ...describeAlternatives(properties),
   }
-  // The first example whose body comes from standard input.
+  // The body of the first example that passes its body on standard input.
   const given = examples.map((line) => /^echo '(.+)' \|/.exec(line)?.[1]).find((body) => body !== undefined)
   const described = { schema, ...(given === undefined ? {} : { example: JSON.parse(given) as unknown }) }
   return { required: true, content: Object.fromEntries(types.map((type) => [type, described])) }
@@ -168,7 +167,7 @@ function describeAlternatives(properties: Readonly<Record<string, Schema>>): Jso
   return others.length === 0 ? {} : { anyOf: either.map((required) => ({ required })) }
 }
 
-/** Code may answer with any status. Our own answers have the schema of their status. */
+/** Code may answer with any status. Answers of Coffer itself have the schema of their own status. */
 const STATUS_RANGES = ['2XX', '3XX', '4XX', '5XX']
 const GIVEN = { description: 'The answer of the code.', content: { '*/*': {} } }
 const PROBLEM = { $ref: '#/components/responses/Problem' }
@@ -201,7 +200,7 @@ const RELAYED = {
   content: { '*/*': {} },
 }
 
-/** The paths of a relay: any body and any answer. Problems of this server are inside another object. */
+/** The paths of a relay take any body and give any answer. Problems of this server are inside another object. */
 function describeRelay(operation: RegisteredOperation, prefix: string) {
   if (operation.kind !== 'relay') return {}
   const { relay, name, details = '', access } = operation
@@ -222,7 +221,7 @@ function describeRelay(operation: RegisteredOperation, prefix: string) {
       parameters,
       requestBody: { required: false, content: { '*/*': {} } },
       responses: Object.fromEntries([...STATUS_RANGES, 'default'].map((status) => [status, RELAYED])),
-      // The empty object: some proxies need no key.
+      // The empty object means that a key is optional: some proxies need no key.
       security: [...access.permissions.map((permission) => ({ [API_KEY]: [permission] })), {}],
     }
     return Object.fromEntries(

@@ -12,14 +12,19 @@ import { createRateLimit } from '../rate-limit.js'
 import { answerHtml, answerMessage, MESSAGE_STYLE, STYLE } from './html.js'
 import type { Page } from './pages.js'
 
-/** The limit of unknown links for each client. Nobody can guess 256 bits; the limit saves log space and time. */
+/**
+ * The limit of unknown links for each client. Nobody can guess 256 bits: the limit saves space in the log, and time.
+ */
 const GUESSES = { count: 60, periodMs: 60_000 }
 const FORM_TYPE = 'application/x-www-form-urlencoded'
-/** Large enough for two names of 5,000 characters of twelve bytes, so that these get the error about long names. */
+/**
+ * Two names of 5,000 characters fit, even if each character takes twelve bytes. Such names then get the error about
+ * long names.
+ */
 const FORM_LIMIT_BYTES = 128 * 1024
 const SHOWN_NAME = 200
 
-/** The page and the handler of its form, for {@link ACCEPT_PATH}. `clock`: ms of a monotonic clock. */
+/** The page for {@link ACCEPT_PATH}, and the handler of its form. `clock`: ms of a monotonic clock. */
 export function createAcceptPage(context: AcceptContext, clock: () => number): Record<'page' | 'form', Page> {
   const limit = createRateLimit(GUESSES, clock)
   const guarded =
@@ -58,7 +63,10 @@ export function createAcceptPage(context: AcceptContext, clock: () => number): R
   }
 }
 
-/** Refuses a form of another site (Fetch Metadata). @throws CofferError `forbidden`, `unsupported_media_type`, `too_large` */
+/**
+ * Refuses a form that another site sends (Fetch Metadata).
+ * @throws CofferError `forbidden`, `unsupported_media_type`, `too_large`
+ */
 async function readForm(request: HttpRequest): Promise<URLSearchParams> {
   const site = readHeader(request.headers, 'sec-fetch-site')
   if (site !== undefined && site !== 'same-origin' && site !== 'none')

@@ -7,7 +7,7 @@ import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../openapi/emul
 import type { OpenApiDocument } from '../openapi/openapi.js'
 import { answerHtml } from './html.js'
 
-/** Answers the requests for one path, which need no key. */
+/** Answers the requests for one path. These requests need no API key. */
 export type Page = (request: HttpRequest, traceId: string) => HttpResponse | Promise<HttpResponse>
 
 /** `createDocument` is called at the first request for a page that needs it. */
@@ -28,7 +28,10 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
   ])
 }
 
-/** Renders the page. Its script renders the reference from the OpenAPI document; this adds what the document lacks. */
+/**
+ * The script of the page renders the reference from the OpenAPI document. The HTML contains the sections that the
+ * document lacks.
+ */
 function renderPage({ info }: OpenApiDocument): HttpResponse {
   const body = `<div id="page"></div>
 <noscript><p>This page needs JavaScript. The interface is described in <a href="/openapi.json">the OpenAPI document</a>.</p></noscript>

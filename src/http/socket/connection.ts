@@ -1,4 +1,4 @@
-/** A client's connection. It serves requests one after another, and refuses bytes that are not a valid request. */
+/** The connection of a client. It answers requests in their order, and refuses bytes that are not a valid request. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { CofferError, validationError } from '../../errors.js'
@@ -7,15 +7,17 @@ import { ServedRequest, type Service } from './served-request.js'
 
 /** ms that a client has to read the answer to an invalid request before the connection is closed. */
 const LINGER_MS = 1_000
-/** Reading pauses while more requests than this wait for answers, because each takes 50 times its bytes in memory. */
+/**
+ * If more requests than this wait for answers, reading pauses, because a waiting request takes 50 times its bytes in
+ * memory.
+ */
 const MAX_AHEAD = 64
 
 export class Connection {
   readonly #socket: Socket
   readonly #service: Service
-  /** The first is in progress, the others wait. */
+  /** The first request is in progress, the others wait. */
   readonly #requests: ServedRequest[] = []
-  /** The answer to an invalid request, sent after the answers to the requests before it. */
   #refusal: string | undefined
   /** Whether invalid bytes have arrived. Bytes after them are not parsed. */
   #isFaulty = false
@@ -23,13 +25,14 @@ export class Connection {
   constructor(socket: Socket, service: Service) {
     this.#socket = socket
     this.#service = service
-    // Node removes its listeners at a CONNECT, and an error without a listener would end the process. `close` follows.
+    // Node removes its own listeners at a CONNECT. Without a listener, an error would end the process. The event
+    // `close` follows.
     socket.on('error', () => undefined)
     socket.once('close', () => {
       const [request] = this.#requests.splice(0)
       request?.close()
     })
-    // Node resumes the socket for the body of each request, and after the client has read answers.
+    // Node resumes the socket to read the body of a request, and after the client has read answers.
     socket.on('resume', () => this.#requests.length > MAX_AHEAD && socket.pause())
   }
 
@@ -44,13 +47,13 @@ export class Connection {
   receive(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
     if (this.#isFaulty) return
     const hosts = countHosts(message.rawHeaders)
-    // Node uses the first of several headers; RFC 9112 (3.2) requires an error.
+    // If a header is repeated, Node uses the first one. RFC 9112 (3.2) requires an error for a repeated Host.
     if (hosts > 1 || (hosts === 0 && message.httpVersion === '1.1')) {
       this.refuse(validationError('A request must have exactly one Host header.'), message.method)
       return
     }
     const request = new ServedRequest(this, this.#service, message, response, expectsContinue)
-    // Node keeps an object for each waiting chunk, so a body of small chunks would take 9 MiB of memory.
+    // Node keeps an object for each waiting chunk, so a waiting body of small chunks would take 9 MiB of memory.
     if (!this.isIdle && message.headers['transfer-encoding'] !== undefined) {
       message.resume()
       const text = 'A chunked request must wait for the answer to the one before it.'
@@ -62,7 +65,10 @@ export class Connection {
     if (count === 1) this.#start(request)
   }
 
-  /** Requests of all connections take turns. The check of health never waits, because it shows that the server is alive. */
+  /**
+   * Requests of all connections wait for the budget. The health check never waits, because it shows that the server is
+   * alive.
+   */
   #start(request: ServedRequest): void {
     const turn = request.target === HEALTH_PATH ? undefined : this.#service.budget.take()
     const serve = () => this.#socket.writable && void request.serve()
@@ -74,12 +80,16 @@ export class Connection {
     this.#requests.shift()
     const [next] = this.#requests
     if (this.#requests.length === MAX_AHEAD) this.#socket.resume()
-    // In a later iteration of the event loop, so that a client with thousands of requests does not delay other clients.
+    // Starts the next request in a later iteration of the event loop, so that a client with thousands of requests does
+    // not delay other clients.
     if (next !== undefined) setImmediate(() => this.#start(next))
     else if (this.#refusal !== undefined) this.#send(this.#refusal)
   }
 
-  /** Sends the error after the answers to earlier requests, or fails the body that the invalid bytes belong to. */
+  /**
+   * If the invalid bytes belong to a body, fails that body. Otherwise sends the error after the answers to earlier
+   * requests.
+   */
   refuse(error: CofferError, method = '-'): void {
     if (this.#isFaulty) return
     this.#isFaulty = true

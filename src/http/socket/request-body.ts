@@ -3,13 +3,16 @@ import { ByteCollector } from '../../domain/proxy/collect-bytes.js'
 import { type CofferError, validationError } from '../../errors.js'
 import type { ByteLease } from '../byte-budget.js'
 
-/** The limit of discarded bytes. An unwanted body is discarded so that the client can send it and then read the answer. */
+/**
+ * The limit of discarded bytes. An unwanted body is read and discarded, because many clients read the answer only after
+ * they have sent the body.
+ */
 const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 
 export class RequestBody {
   readonly #message: IncomingMessage
   readonly #lease: ByteLease
-  /** Sends `100 Continue`, for which the client waits before it sends the body. */
+  /** Sends `100 Continue`. The client sends its body only after that. */
   #sendContinue: (() => void) | undefined
   #fault: CofferError | undefined
 
@@ -35,8 +38,9 @@ export class RequestBody {
   }
 
   /**
-   * Resolves with undefined if the body is longer than `limitBytes`. Call at most once. @throws CofferError `unavailable`
-   * if requests in progress use too much memory, `validation` if the connection closes, and the error of `fail`
+   * Resolves with undefined if the body is longer than `limitBytes`. Call at most once.
+   * @throws CofferError `unavailable` if requests in progress use too much memory, `validation` if the connection
+   * closes, or the error that `fail` was given
    */
   read(limitBytes: number): Promise<Uint8Array | undefined> {
     const message = this.#message
@@ -61,7 +65,8 @@ export class RequestBody {
       message.on('data', read)
       message.once('end', () => resolve(bytes.join()))
       message.once('close', () => {
-        // Every body ends with this event. An unneeded error for each would cost a tenth of a POST.
+        // Every body ends with the event `close`. The error is created only if it is needed, because an error for each
+        // request would cost a tenth of a POST.
         if (message.readableEnded) return
         reject(validationError('The connection closed before the body was complete.'))
       })

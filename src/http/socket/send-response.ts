@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises'
 import type { HttpResponse } from '../exchange.js'
 import type { RequestBody } from './request-body.js'
 
-/** The client of a larger response must keep reading, or it is disconnected. */
+/** If a response is larger than this, a client that stops reading is disconnected. */
 export const LARGE_BYTES = 64 * 1024
 
 export interface Sending {
@@ -21,11 +21,12 @@ export async function sendResponse(
 ): Promise<void> {
   const { isComplete } = body
   if (stream !== undefined) {
-    // An error of the stream closes the connection, so that the client sees that the response is incomplete.
+    // If the stream fails, the connection is closed, so that the client sees that the response is incomplete.
     response.writeHead(status, headers)
     await pipeline(stream, response, { end: false }).catch(() => response.destroy())
   } else {
-    // Node would copy a large text together with the headers, and copy unread parts again. It does not copy a buffer.
+    // Node would copy a large text together with the headers, and would copy unread parts again. Node does not copy a
+    // buffer.
     const content = bytes ?? (length > LARGE_BYTES ? Buffer.from(text) : text)
     if (status !== 204) headers['content-length'] = String(length)
     response.writeHead(status, headers)
@@ -35,7 +36,7 @@ export async function sendResponse(
     if (isComplete) return void response.end(content)
     response.write(content)
   }
-  // Closing with unread bytes would reset the connection, and the client could lose the response.
+  // If bytes of the body were still unread, closing would reset the connection, and the client could lose the response.
   if (!isComplete && body.isArriving) body.drain(() => void response.end())
   else response.end()
 }

@@ -1,4 +1,4 @@
-/** One request on a socket. Its response is sent as fast as the client reads it. */
+/** One request on a socket. Its response is not sent faster than the client reads it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CofferError } from '../../errors.js'
 import type { Answerer } from '../answerer.js'
@@ -12,7 +12,6 @@ import { writePastNode } from './write-past-node.js'
 export interface Service extends Pick<AnswererOptions, 'record' | 'reportFault'> {
   answerer: Answerer
   budget: ByteBudget
-  /** A client that does not read its response for this time is disconnected. */
   stallMs: number
   isStopping: boolean
   traceHeader: string
@@ -21,7 +20,9 @@ export interface Service extends Pick<AnswererOptions, 'record' | 'reportFault'>
   createTraceId(): string
 }
 
-/** The connection of a request. `end` is called when the request is answered or the client has disconnected. */
+/**
+ * The connection of a request. Contract: `end` is called when the request is answered or the client has disconnected.
+ */
 interface Line {
   readonly isLast: boolean
   end(): void
@@ -76,11 +77,11 @@ export class ServedRequest implements HttpRequest {
     try {
       await this.#send(await answerer(this))
     } catch (error) {
-      // A response that cannot be sent must not affect other connections.
+      // If a response cannot be sent, only this connection is closed. Other connections are not affected.
       this.#message.socket.destroy()
       reportFault?.(error, createTraceId())
     }
-    // The bytes are counted until the work is finished, even if the client has disconnected.
+    // The bytes count until the work is finished, even if the client has disconnected.
     this.#isDone = true
     if (this.#isClosed) this.lease.end()
   }
@@ -92,7 +93,10 @@ export class ServedRequest implements HttpRequest {
     this.#connection.end()
   }
 
-  /** Calls `listener` when the client disconnects or closes its sending side, as leaving clients do. */
+  /**
+   * Calls `listener` when the client disconnects or closes its sending side, because a client that gives up may do
+   * either.
+   */
   onLeave(listener: () => void): void {
     const { socket } = this.#message
     const response = this.#response
@@ -107,7 +111,7 @@ export class ServedRequest implements HttpRequest {
     })
   }
 
-  /** Undefined if the answer was sent at once. */
+  /** Returns undefined if the answer is sent already. */
   #send(answer: HttpResponse): Promise<void> | undefined {
     const { headers, body, bytes, stream } = answer
     const [message, response] = [this.#message, this.#response]

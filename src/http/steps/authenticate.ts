@@ -15,7 +15,7 @@ export function createAuthenticator({
 }: Pick<AnswererOptions, 'host' | 'prefix' | 'authenticate' | 'rateLimit'>) {
   const names = headerNames(prefix)
 
-  /** Puts the caller into no-reveal mode if the request asks for it. The answer then has the header too. */
+  /** Puts the caller into no-reveal mode if the request has its header. The answer then has this header too. */
   const applyNoReveal = (exchange: Exchange, caller: Caller): Caller => {
     exchange.isNoReveal = readHeader(exchange.request.headers, names.noReveal) !== undefined
     return exchange.isNoReveal ? noRevealCaller(caller) : caller
@@ -33,7 +33,7 @@ export function createAuthenticator({
 
   return {
     /**
-     * The caller of the API key. With `allowsCached`, it may be outdated by a change on another server.
+     * Returns the caller of the API key. With `allowsCached`, a change on another server may not be known yet.
      * @throws CofferError `unauthenticated`, `rate_limited`
      */
     async byKey(exchange: Exchange, allowsCached: boolean): Promise<Caller> {
@@ -47,7 +47,7 @@ export function createAuthenticator({
       return caller
     },
 
-    /** Admits a caller that a relay has found by itself. @throws CofferError `rate_limited` */
+    /** Applies the rate limit to a caller whom a relay has found itself. @throws CofferError `rate_limited` */
     found(exchange: Exchange, known: Caller): Caller {
       const caller = applyNoReveal(exchange, known)
       admit(exchange, caller)
@@ -56,7 +56,10 @@ export function createAuthenticator({
   }
 }
 
-/** `given`: the names of the headers sent. A key with another prefix was meant for a server with that prefix. */
+/**
+ * `given`: the names of the headers in the request. A key in a header with another prefix was meant for another server,
+ * and the error says so.
+ */
 function missingKey(wanted: string, given: readonly string[]): CofferError {
   const [, prefix] = given.join('\n').match(/^([a-z][a-z\d]{0,19})-api-key$/m) ?? []
   const advice = ` Clients that send ${prefix?.toUpperCase()}-API-KEY need: coffer serve --prefix ${prefix}`

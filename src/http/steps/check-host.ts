@@ -4,7 +4,6 @@ import type { Host } from '../../framework/host.js'
 import type { HttpRequest } from '../exchange.js'
 import type { Step } from './step.js'
 
-/** Refuses requests for hosts other than `names` and the usual ones. Without `names`, the host was checked elsewhere. */
 export function checkHost(host: Pick<Host, 'store'>, names: readonly string[] | undefined): Step {
   if (names === undefined) return (exchange, next) => next(exchange)
   const check = createHostCheck(host, names)
@@ -15,9 +14,10 @@ export function checkHost(host: Pick<Host, 'store'>, names: readonly string[] | 
 }
 
 /**
- * Protects against DNS rebinding: a web page lets its own host name resolve to this machine, and its requests have this
- * host name. Accepts IP addresses, which cannot be rebound, `localhost`, `names` and the setting `public_url`.
- * The check returns a promise only if it reads settings. @throws CofferError `misdirected`
+ * Protects against DNS rebinding. In this attack, a web page lets its own host name resolve to this machine, so its
+ * requests carry that host name. Accepts IP addresses, which cannot be rebound, `localhost`, `names`, and the host of
+ * the setting `public_url`. The check returns a promise only if it reads settings.
+ * @throws CofferError `misdirected`
  */
 export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly string[]) {
   const own = new Set(['localhost', ...names].map((name) => name.toLowerCase()))
@@ -50,7 +50,10 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
   }
 }
 
-/** The host names in a request, in lower case: in the header Host, which HTTP/1.0 can omit, and in an absolute URL. */
+/**
+ * The host names of a request, in lower case. They are in the header Host, which HTTP/1.0 may omit, and in the target
+ * if it is an absolute URL.
+ */
 function readNames({ headers, target }: HttpRequest): string[] {
   const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target)
   return (url === null ? [headers.host] : [headers.host, url[1]])

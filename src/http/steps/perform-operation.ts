@@ -1,4 +1,7 @@
-/** The last step finds the operation by its route, and performs it. The order of the checks decides the error that callers get. */
+/**
+ * The last step finds the operation by its route, and performs it. If several checks fail, the first check in this
+ * order decides the error.
+ */
 import { CofferError } from '../../errors.js'
 import { admit, authorizeNow } from '../../framework/caller/authorize.js'
 import type { Caller } from '../../framework/caller/caller.js'
@@ -25,7 +28,10 @@ export function performOperation(
 ): Answer {
   const names = headerNames(prefix)
 
-  /** Input is checked before any unit of work, so the rights of the caller have not been read again yet. */
+  /**
+   * Input is validated before the first unit of work, so the rights of the caller may be outdated here. They are read
+   * again.
+   */
   const reasonOf = async (error: unknown, caller: Caller, operation: Match['operation']) => {
     if (!(error instanceof CofferError) || error.errors === undefined) return error
     try {
@@ -44,10 +50,10 @@ export function performOperation(
     const { endpoint } = operation
     exchange.route = endpoint.path
     const idempotencyKey = readHeader(request.headers, names.idempotencyKey)
-    // A single unit of work checks a cached caller itself.
+    // An operation of a single unit of work reads the rights of a cached caller again in this unit.
     const allowsCached = isOneUnit(operation) && idempotencyKey === undefined
     const identified = await authenticator.byKey(exchange, allowsCached)
-    // `perform` checks the permission too. The check here comes before the body of a forbidden request is read.
+    // `perform` checks the permission too. This earlier check refuses a forbidden request before its body is read.
     const caller = await admit(host.store, identified, operation)
     const body = endpoint.takesBody ? await readBodyInput(request, operation, bodyLimitBytes) : {}
     try {
@@ -67,7 +73,10 @@ export function performOperation(
   }
 }
 
-/** Renames properties in errors to the names that the caller sent: `size` to `query.size`, the idempotency key to its header. */
+/**
+ * Errors use the names that the caller sent: `query.size` instead of `size`, and the header instead of the idempotency
+ * key.
+ */
 function renameAsSent(error: unknown, { query }: Endpoint, { idempotencyKey }: HeaderNames): unknown {
   if (!(error instanceof CofferError) || error.errors === undefined) return error
   const entries = Object.entries(error.errors).map(([path, messages]) => {

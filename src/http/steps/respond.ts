@@ -46,7 +46,7 @@ function createRefusal({ prefix, cors, reportFault }: Options) {
   const apiKey = headerNames(prefix).apiKey.toUpperCase()
   return (exchange: Exchange, error: unknown): HttpResponse => {
     const known = error instanceof CofferError ? error : undefined
-    // Answers the preflight, so that a web page can read that its next request is not emulated.
+    // A preflight is answered, so that a web page can send its request and read that the path is not emulated.
     const isOfPage = known?.code === 'not_emulated' && cors
     const preflight = isOfPage ? answerPreflight(exchange.request, ALL_METHODS) : undefined
     if (preflight !== undefined) return preflight
@@ -63,7 +63,7 @@ function createRefusal({ prefix, cors, reportFault }: Options) {
   }
 }
 
-/** Answers a method that the path does not accept. A preflight has the method OPTIONS, and is answered without a key. */
+/** Answers a method that the path does not accept. A preflight has the method OPTIONS, and needs no API key. */
 export function refuseMethod(exchange: Exchange, allow: string, cors: boolean): HttpResponse {
   const preflight = cors ? answerPreflight(exchange.request, allow) : undefined
   if (preflight !== undefined) return preflight
@@ -77,7 +77,10 @@ function describeProblem({ request, traceId, describeError }: Exchange, error: u
   return answerProblem(error, traceId, readHeader(request.headers, 'accept'), describeError)
 }
 
-/** The message may name files of the server. Callers read only that the vault is the cause; the operator reads the reason. */
+/**
+ * The message may contain file names of the server. So callers read only that the vault is the cause, and the operator
+ * reads the whole message.
+ */
 function hideReason(error: CofferError): CofferError {
   const { code, status } = error
   const message =

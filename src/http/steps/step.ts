@@ -3,7 +3,7 @@ import type { Caller } from '../../framework/caller/caller.js'
 import type { HttpRequest, HttpResponse } from '../exchange.js'
 import type { RelayMatch } from '../router.js'
 
-/** A request, and what the steps have found out about it. Earlier steps set members that later steps read. */
+/** A request and the results of earlier steps. Each step sets members that later steps read. */
 export class Exchange {
   readonly request: HttpRequest
   readonly path: string
@@ -13,7 +13,7 @@ export class Exchange {
   route = '-'
   relayed: RelayMatch | undefined
   describeError: ((problem: Problem) => object) | undefined
-  /** Finds the caller. If absent, the API key of the request decides. */
+  /** Finds the caller. If it is absent, the caller is found by the API key of the request. */
   identify: (() => Promise<Caller>) | undefined
   /** Receives the caller before it is authorized, and returns the caller to authorize. */
   watchCaller: ((caller: Caller) => Caller) | undefined
@@ -29,13 +29,13 @@ export class Exchange {
   }
 }
 
-/** Answers an exchange. Implementations say in their documentation if they reject. */
+/** Answers an exchange. Each implementation documents whether it rejects. */
 export type Answer<E extends Exchange = Exchange> = (exchange: E) => Promise<HttpResponse>
 
-/** Answers the exchange itself, or calls `next` and may change its response. */
+/** Answers the exchange, or calls `next` and may change the response of `next`. */
 export type Step<E extends Exchange = Exchange> = (exchange: E, next: Answer<E>) => Promise<HttpResponse>
 
-/** Combines steps into one function. The first step is called first; `last` answers what no step has answered. */
+/** Combines steps into one function. The first step is called first. If no step answers, `last` does. */
 export function inOrder<E extends Exchange>(steps: readonly Step<E>[], last: Answer<E>): Answer<E> {
   return steps.reduceRight<Answer<E>>((next, step) => (exchange) => step(exchange, next), last)
 }
