@@ -1,4 +1,4 @@
-/** Sends requests to the server of the page, and keeps the answers about the vault. */
+/** Sends requests to the server of the page, and caches the answers about the vault. */
 
 import { createContext } from 'preact'
 import { useContext, useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks'
@@ -14,7 +14,7 @@ type Place = { tenant?: string; fork?: string }
 /** `number` counts all requests since the server started. */
 export type Seen = RequestRecord & { number: number }
 
-/** The key, in local storage, of the session secret. Tabs share it, and pages of other ports cannot read it. */
+/** The name of the session secret in local storage. Tabs share it, and pages of other ports cannot read it. */
 const KEPT_SECRET = 'coffer-page-secret'
 
 async function send(path: string, body?: object): Promise<unknown> {
@@ -48,13 +48,13 @@ function createServer(place: Place) {
       ask({ operation, input }) as Promise<ResultOf<Name>>,
     readNews: (after: number, version: string | undefined) => ask({ after, version }) as Promise<News>,
     dryRun: (access: object) => ask({ access }) as Promise<Access[]>,
-    /** The grants of `application` decide. Without it, the grants of `key` decide. */
+    /** The grants of `application` decide. If it is absent, the grants of `key` decide. */
     sendRequest: (request: object) => ask({ request }) as Promise<RequestRecord>,
   }
 }
 
 interface Known {
-  /** Newest first; undefined until they are known. */
+  /** Newest first. Undefined until the first answer. */
   requests?: Seen[]
   news?: News
   facts?: Facts
@@ -62,7 +62,7 @@ interface Known {
   lost?: { since: number; isSignedOut: boolean }
 }
 
-/** Asks the server for news once a second while the page is visible. */
+/** Asks the server for new requests and facts once a second while the page is visible. */
 export function useNews(session: PageSession) {
   const [place, setPlace] = useState<Place>({})
   const server = useMemo(() => createServer(place), [place])
@@ -79,7 +79,7 @@ export function useNews(session: PageSession) {
         if (state.isOver) return
         const start = news.count - news.records.length
         const made = news.records.map((record, at) => ({ ...record, number: start + at })).reverse()
-        // The count is smaller than before if the server was restarted.
+        // A smaller count means that the server was restarted.
         const isNew = news.count < state.count
         state.count = isNew ? 0 : news.count
         state.version = news.version
@@ -106,7 +106,7 @@ export function useNews(session: PageSession) {
       clearInterval(timer)
     }
   }, [server])
-  // Increasing the round makes all components read their data again.
+  // If the round increases, all components read their data again.
   const ask: typeof server.read = (operation, input) =>
     server.read(operation, input).finally(() => setRound((now) => now + 1))
   return { ...server, ...known, ask, round, session, place, setPlace }
@@ -120,7 +120,10 @@ const RouteContext = createContext<Route>(undefined as never)
 export const RouteProvider = RouteContext.Provider
 export const useRoute = () => useContext(RouteContext)
 
-/** Returns a function that gives the name of an application or member. A deleted one has no name any more. */
+/**
+ * Returns a function that gives the name of an application or member. If it was deleted, gives a text such as `deleted
+ * application ab12…`.
+ */
 export function useNameOf(): (id?: string, type?: string) => string {
   const { facts } = useLive()
   return (id, type = 'application') =>
@@ -132,7 +135,7 @@ export interface Asked<T> {
   error?: string
 }
 
-/** The answer of the operation. It is read again when the input, the place or the stored data changes. */
+/** The answer of the operation. It is read again when the input, the vault, the tenant or the stored data changes. */
 export function useAsked<Name extends OperationName>(operation: Name, input: object = {}) {
   const { read, news, round } = useLive()
   const [state, setState] = useState<Asked<ResultOf<Name>>>({})
@@ -150,7 +153,6 @@ export function useAsked<Name extends OperationName>(operation: Name, input: obj
   return state
 }
 
-/** Performs work, and keeps the error if it failed. */
 export function useAction() {
   const [error, setError] = useState<string>()
   const act = async (work: () => unknown): Promise<boolean> => {
@@ -166,7 +168,7 @@ export function useAction() {
   return { act, error }
 }
 
-/** Listens to an event of the window. `hear` sees the current state. */
+/** Listens to an event of the window. Each call of `hear` sees the current state. */
 export function useEvent(name: string, hear: (event: never) => void): void {
   useLayoutEffect(() => {
     addEventListener(name, hear as (event: Event) => void)

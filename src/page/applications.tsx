@@ -41,7 +41,7 @@ export function Applications() {
   )
 }
 
-/** `of`: an application, or the initial values of a new one. */
+/** `of`: an application to edit, or the initial values of a new one. */
 function Edit({ of: application }: { of: Partial<Application> }) {
   const { ask } = useLive()
   const { id, name, type } = application
@@ -108,7 +108,6 @@ function ApplicationDetail({ of: application }: { of: Application }) {
   )
 }
 
-/** Tries the rules before a test does. */
 function DryRun({ id }: { id: string }) {
   const { dryRun, session } = useLive()
   const [found, setFound] = useState<Access>()

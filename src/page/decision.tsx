@@ -1,4 +1,4 @@
-/** Says in sentences which rule decided. */
+/** Explains in sentences which rule decided about a request. */
 
 import type { ComponentChildren } from 'preact'
 import type { Access } from '../control/page-work.js'
@@ -52,7 +52,6 @@ function describeReason({ reason, condition: of }: ExplainedDecision['passed_ove
 
 type StepsProps = { decision: ExplainedDecision; application: Application | undefined }
 
-/** The steps of one decision: each rule in order, and why it was passed over. */
 function Steps({ decision, application }: StepsProps) {
   const { permission, container, token, decided_by, transform, passed_over } = decision
   const textOf = ({ priority, description }: Pick<Rule, 'priority' | 'description'>) => {
@@ -131,7 +130,6 @@ export function Decisions({ decisions, id, none }: DecisionsProps) {
   )
 }
 
-/** Says in one sentence why a request was refused. */
 export function Why({ request, problem }: { request: RequestRecord; problem: Partial<Problem> }) {
   const { status, fault, decisions = [], application_id: id } = request
   const { detail, errors = {} } = problem
@@ -161,7 +159,6 @@ export function Why({ request, problem }: { request: RequestRecord; problem: Par
   )
 }
 
-/** Says in a few words why a dry run was granted or refused. */
 export function describeAccess({ decisions, transform }: Access): string {
   const decider = decisions.find(
     ({ decided_by }) => (transform === undefined) === (decided_by === undefined),

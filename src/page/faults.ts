@@ -22,7 +22,7 @@ export const KINDS: Record<string, string> = {
   destination: 'the destination fails',
 }
 
-/** `Answers 503 to token create, the first 3 requests` */
+/** For example `Answers 503 to token create, the first 3 requests`. */
 export function describeFault({ kind, ...rule }: FaultRule): string {
   const {
     status,
@@ -53,7 +53,7 @@ export function describeFault({ kind, ...rule }: FaultRule): string {
   return `${what[kind]}${whose}${conditions.join('')}, ${how}`
 }
 
-/** The field of each kind of fault. An empty field sends its placeholder. */
+/** The field for the value of each kind of fault. If the field is empty, its placeholder is sent. */
 export const OWN_FIELDS: Record<string, FieldProps & { name: string; placeholder: string }> = {
   status: { name: 'status', label: 'Status', type: 'number', min: 400, max: 599, placeholder: '503' },
   delay: { name: 'delay_ms', label: 'Delay in ms', type: 'number', min: 1, placeholder: '1000' },

@@ -1,4 +1,3 @@
-/** Buttons, fields and dialogs. */
 import type { ButtonHTMLAttributes, ComponentChildren, FormHTMLAttributes, InputHTMLAttributes } from 'preact'
 import { createContext } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
@@ -23,7 +22,7 @@ type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & {
   act(): unknown
 }
 
-/** `of`: text that only screen readers read, after `text`. */
+/** `of`: text after `text` that only screen readers read. */
 export function Button({ text, of, act, ...rest }: ButtonProps) {
   const perform = useContext(ActContext)
   return (
@@ -53,7 +52,7 @@ export function Copy({ text, label = 'Copy', ...rest }: CopyProps) {
 export type Fields = Record<string, string>
 type FormProps = FormHTMLAttributes<HTMLFormElement> & { send(fields: Fields): unknown }
 
-/** Sends the fields that are not empty, and shows the error if sending failed. */
+/** Sends the fields that are not empty. Shows the error if `send` fails. */
 export function Form({ send, children, ...rest }: FormProps) {
   const { act, error } = useAction()
   const submit = (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
@@ -107,7 +106,7 @@ export const Check = ({ label, isOn, turn }: CheckProps) => (
   </label>
 )
 
-/** Values, or values with the words that are shown for them. */
+/** Values, or the words that are shown, by value. */
 export type Choices = Record<string, string> | readonly string[]
 export const wordsOf = (of: Choices): Record<string, string> =>
   Array.isArray(of) ? Object.fromEntries(of.map((each) => [each, each])) : (of as Record<string, string>)
@@ -139,7 +138,9 @@ export function Choose({ label, name, of, value, choose, isShown = false }: Choo
 
 const DialogContext = createContext<(dialog?: ComponentChildren) => void>(() => undefined)
 export const DialogProvider = DialogContext.Provider
-/** Returns a function that shows a dialog over the page, or closes it if it gets none. */
+/**
+ * Returns a function that shows a dialog over the page. If it is called without a dialog, it closes the current dialog.
+ */
 export const useDialog = () => useContext(DialogContext)
 
 /** A button of type `reset` in the dialog closes it. */
@@ -171,7 +172,6 @@ interface EditDialogProps extends Children {
   kind?: 'primary' | 'danger'
 }
 
-/** A form in a dialog, which closes when `send` has succeeded. */
 export function EditDialog({ title, verb, send, kind = 'primary', children }: EditDialogProps) {
   const show = useDialog()
   return (
@@ -189,14 +189,13 @@ export function EditDialog({ title, verb, send, kind = 'primary', children }: Ed
 
 type ConfirmProps = Record<'title' | 'text' | 'verb', string> & { act(): Promise<unknown> }
 
-/** Asks before data is lost. */
 export const Confirm = ({ text, act, ...rest }: ConfirmProps) => (
   <EditDialog kind="danger" send={act} {...rest}>
     <p>{text}</p>
   </EditDialog>
 )
 
-/** `tabs`: functions that render the panels, by the names of the tabs. */
+/** `tabs`: functions that render the panels, by the title of the tab. */
 export function Tabs({ label, tabs }: { label: string; tabs: Record<string, () => ComponentChildren> }) {
   const [chosen, setChosen] = useState('')
   const id = useId()

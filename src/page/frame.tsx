@@ -1,5 +1,3 @@
-/** The frame of all screens: header, navigation, keys. */
-
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { PageSession } from '../control/page-work.js'
@@ -25,7 +23,7 @@ function isField(target: EventTarget | null): target is HTMLElement {
   )
 }
 
-/** Single keys act only outside of fields and dialogs. Escape acts even if the others are turned off. */
+/** Single keys have an effect only outside of fields and dialogs. Escape works even if shortcuts are turned off. */
 export function useKeys(keys: Record<string, () => unknown>) {
   useEvent('keydown', (event: KeyboardEvent) => {
     const { key, target, ctrlKey, metaKey, altKey } = event
@@ -37,7 +35,7 @@ export function useKeys(keys: Record<string, () => unknown>) {
   })
 }
 
-/** Escape leaves a field. It also empties a search field. */
+/** Escape moves the focus out of a field. It also empties a search field. */
 export function useEscape() {
   useEvent('keydown', ({ key, target }: KeyboardEvent) => {
     if (key !== 'Escape' || !isField(target) || target.closest('dialog') !== null) return
@@ -84,7 +82,7 @@ export function Header({ about, children }: { about: Partial<PageSession>; child
   )
 }
 
-/** Chips remind of unusual states that are easily forgotten. */
+/** Chips show unusual states that a person could forget, such as a frozen clock. */
 export function Chips() {
   const { clock, faults = 0 } = useLive().news ?? {}
   const states = {
@@ -109,7 +107,7 @@ export function Chips() {
 
 export function Places() {
   const { session, news, place, setPlace } = useLive()
-  // The server lists the newest tenant first, but its default is the oldest.
+  // The server lists the newest tenant first, but the default tenant is the oldest.
   const tenants = session.tenants.toReversed().map(({ id, name }) => [`tenant ${id}`, name])
   const forks = (news?.forks ?? []).map(({ id, name }) => [`fork ${id}`, `fork ${name ?? id.slice(0, 8)}`])
   const places = [...tenants, ...forks]

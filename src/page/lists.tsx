@@ -1,4 +1,4 @@
-/** The log, the outbox and webhooks. */
+/** The screens of the log, of the outbox and of webhooks. */
 import { useState } from 'preact/hooks'
 import type { List } from '../framework/page.js'
 import type { ResultOf } from '../operations/all.js'
@@ -13,7 +13,7 @@ import { Code, formatSpan, formatTime, Json, Time } from './text.js'
 
 const LOG_SIZE = 1000
 const ENTITIES = ['token', 'application', 'reactor', 'proxy', 'invitation', 'tenant']
-/** The screen that shows the subject of a record, by entity type. */
+/** The screen for each type of entity in the log. */
 const SCREENS: Record<string, string> = {
   token: 'tokens',
   card: 'tokens',

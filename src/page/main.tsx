@@ -62,7 +62,7 @@ function Page({ session }: { session: PageSession }) {
     Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
     ...Object.fromEntries(NAMES.map((name, at) => [at + 1, () => names.includes(name) && go(linkTo(name))])),
   })
-  // A layout effect runs before a key of the new screen can open a dialog.
+  // A layout effect closes the old dialog before a key of the new screen can open another one.
   useLayoutEffect(() => {
     document.title = `${titleOf(screen)} · Coffer`
     show(undefined)
@@ -156,10 +156,11 @@ function App({ session, fault }: { session?: PageSession | undefined; fault?: st
 }
 
 async function start(): Promise<void> {
-  // A sign-in link that is opened in the tab of the page does not reload the page.
+  // If the tab of the page opens a sign-in link, only the hash of the address changes, and the browser does not reload
+  // the page.
   addEventListener('hashchange', () => location.hash.startsWith('#login=') && location.reload())
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
-  // Keeps the secret of the link out of the history and bookmarks.
+  // Removes the secret of the link from the address, so that it is not stored in the history and in bookmarks.
   if (login !== undefined) history.replaceState(null, '', location.pathname)
   const fault =
     login &&
@@ -167,7 +168,7 @@ async function start(): Promise<void> {
       () => undefined,
       (error: Error) => error.message,
     ))
-  // A server for other machines has no sessions, only the reference.
+  // A server for other machines has no sessions. Its page shows only the reference.
   const session = await readSession().catch(() => undefined)
   render(
     <App session={session?.is_signed_in ? session : undefined} fault={fault} />,

@@ -1,4 +1,3 @@
-/** Badges, facts, tables and notes. */
 import type { ComponentChildren } from 'preact'
 import { Button } from './forms.js'
 import { Terminal } from './text.js'
@@ -24,7 +23,6 @@ export function Seeing({ transform }: { transform: string | undefined }) {
   return <Badge kind={transform === 'reveal' ? 'warn' : ''}>{words[transform]}</Badge>
 }
 
-/** Rows with a name and its value. Undefined values are left out. */
 export function Facts({ of }: { of: Record<string, ComponentChildren> }) {
   const rows = Object.entries(of).filter(([, value]) => value !== undefined)
   return (
@@ -34,7 +32,10 @@ export function Facts({ of }: { of: Record<string, ComponentChildren> }) {
   )
 }
 
-/** Heading, classes (a cell with `link` has the link of the row), and the content of a cell. */
+/**
+ * Heading, classes, and a function that renders the content of a cell. A cell of the class `link` contains the link of
+ * the row.
+ */
 export type Column<R> = [head: string, kind: string, cell: (row: R, at: number) => ComponentChildren]
 
 export const Heads = <R,>({ columns }: { columns: Column<R>[] }) => (
@@ -58,7 +59,7 @@ export const Cells = <R,>({ columns, row, at, link }: CellsProps<R>) =>
     </td>
   ))
 
-/** A button of a row. `of` is text that only screen readers read, after `text`. */
+/** A button in a row. `of`: text after `text` that only screen readers read. */
 type Action = [text: string, of: string, act: () => unknown, kind?: string]
 
 interface TableProps<R> {
@@ -105,7 +106,7 @@ export const Note = ({ kind = 'bad', title, children }: NoteProps) => (
 
 type EmptyProps = Children & { title: string; text?: ComponentChildren; command?: string | undefined }
 
-/** `command`: to paste in a terminal. */
+/** `command`: a command to paste into a terminal. */
 export const Empty = ({ title, text, command, children }: EmptyProps) => (
   <div class="empty">
     <h2>{title}</h2>

@@ -1,4 +1,7 @@
-/** The reference, from the OpenAPI document: operations by noun, with input, answers and a form to try them. */
+/**
+ * The reference, made from the OpenAPI document: the operations of each noun, with their input, their answers and a
+ * form to try them.
+ */
 import { createContext } from 'preact'
 import { useContext, useEffect, useRef, useState } from 'preact/hooks'
 import { useLive } from './api.js'
@@ -44,7 +47,7 @@ const DocumentContext = createContext<Document | undefined>(undefined)
 export const DocumentProvider = DocumentContext.Provider
 
 type Operation = Described & { method: string; path: string; id: string }
-/** A section that the server wrote. */
+/** A section that is part of the HTML of the server, not of the OpenAPI document. */
 type Guided = { id: string; path?: undefined }
 
 function listOperations(document: Document | undefined): Operation[] {
@@ -65,7 +68,7 @@ const bodyOf = ({ requestBody }: Described) => {
     : { type: type === '*/*' ? 'application/json' : type, schema, example }
 }
 
-/** Media type and example of the body of an operation, such as `token create`. */
+/** The media type and an example of the body of an operation, such as `token create`. */
 export function useOperation(name: string | undefined) {
   const document = useContext(DocumentContext)
   const found = listOperations(document).find(({ operationId }) => operationId === name?.replaceAll(' ', '-'))
@@ -106,7 +109,6 @@ export function Reference() {
 const ReferenceDetail = ({ of }: { of: Operation | Guided }) =>
   of.path === undefined ? <Guide id={of.id} /> : <OperationDetail operation={of} />
 
-/** A section that the server wrote. */
 function Guide({ id }: { id: string }) {
   const place = useRef<HTMLDivElement>(null)
   useEffect(() => place.current!.append(document.getElementById(id)!.cloneNode(true)), [])

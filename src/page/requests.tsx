@@ -1,4 +1,7 @@
-/** The list of requests. The detail shows the reason, the rule that decided, the bodies, and the request as code. */
+/**
+ * The list of requests. The detail shows the reason for the answer, the rule that decided, the bodies, and the request
+ * as code.
+ */
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Problem } from '../errors.js'
@@ -23,7 +26,7 @@ const isFailed = ({ status }: Seen) => status === 0 || status >= 400
 const queryOf = ({ query = [] }: Seen) =>
   query.length === 0 ? '' : `?${query.map((name) => `${name}=…`).join('&')}`
 
-/** Short ids for the address: the beginning of the trace id, and a number if a client repeats a trace id. */
+/** Short ids for the address: the beginning of the trace id. If a client repeats a trace id, a number follows. */
 function useIds(requests: readonly Seen[]): Map<Seen, string> {
   return useMemo(() => {
     const taken = new Set<string>()
@@ -237,7 +240,6 @@ function About({ request }: { request: Seen }) {
   return <Facts of={facts} />
 }
 
-/** A recorded body. */
 function Kept({ label, value }: { label: string; value: unknown }) {
   if (value === undefined) return <p class="dim">{label}: none.</p>
   return <Json label={`${label}, without data`} value={value} isCopied />

@@ -1,4 +1,4 @@
-/** The address decides what is shown: `#/requests/e88b7591?status=4xx`. */
+/** The address decides which screen is shown, for example `#/requests/e88b7591?status=4xx`. */
 export interface Route {
   screen: string
   id?: string | undefined
@@ -20,7 +20,7 @@ export const linkToRequest = (traceId: string) => linkTo('requests', traceId.sli
 
 export const titleOf = (screen: string) => screen[0]!.toUpperCase() + screen.slice(1)
 
-/** With `isMove`, the address gets no entry in the history, as for rows that the keys move through. */
+/** `isMove`: replaces the address in the history, so that moving through rows with keys adds no entries. */
 export function go(href: string, isMove = false): void {
   if (!isMove) location.hash = href
   else {

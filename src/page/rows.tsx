@@ -1,4 +1,4 @@
-/** Lists of rows of one height. Only rows in view exist. */
+/** Lists of rows of equal height. Only the rows in view are drawn. */
 import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useKeys } from './frame.js'
@@ -11,15 +11,15 @@ interface Listed<R> {
   linkOf(row: R): string
 }
 
-/** The number of rows that also exist on each side of the view. */
+/** This number of rows is also drawn above and below the view. */
 const EXTRA = 20
 const STEP = 10
 
 type Box = RefObject<HTMLDivElement | null>
 
-/** Keys move to the next or previous row. `reveal` draws the row if it is not in view. */
+/** Keys move to the next or previous row. `reveal` draws a row that is not in view. */
 function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at: number) => void): void {
-  /** The link of the row that a key has moved to, until that row is chosen. */
+  /** The link of the row to which a key has moved. Used until that row is chosen. */
   const moved = useRef<string>(undefined)
   const current = chosen && linkOf(chosen)
   const move = (by: number) => {
@@ -42,12 +42,12 @@ function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at
   })
 }
 
-/** The element that scrolls: the list, or the document if the window is narrow. */
+/** The element that scrolls. In a narrow window, this is the document instead of the list. */
 function scrollerOf(list: HTMLElement): Element {
   return list.scrollHeight > list.clientHeight ? list : document.scrollingElement!
 }
 
-/** The rows to draw: rows in view, and some on each side. `atTop` is called when the first row is in view. */
+/** The rows to draw: the rows in view, and EXTRA rows on each side. `atTop` is called when the first row is in view. */
 function useView(list: Box, isEmpty: boolean, atTop: () => void) {
   const height = useRef(30)
   const [view, setView] = useState({ first: 0, count: 60 })
@@ -76,7 +76,7 @@ function useView(list: Box, isEmpty: boolean, atTop: () => void) {
   return { ...view, height, reveal }
 }
 
-/** The number of new rows above the view. The rows in view keep their place. */
+/** The number of new rows above the view. New rows do not move the rows in view. */
 function useFresh<R>(list: Box, rows: readonly R[], height: { current: number }) {
   const [fresh, setFresh] = useState(0)
   const top = useRef<R>(undefined)
@@ -91,7 +91,7 @@ function useFresh<R>(list: Box, rows: readonly R[], height: { current: number })
   return [fresh, () => setFresh(0)] as const
 }
 
-/** Only the chosen row can be reached with Tab; if none is chosen, the first. */
+/** Tab reaches only the chosen row, or the first row if none is chosen. */
 function linkProps<R>({ rows, chosen, linkOf }: Listed<R>, row: R) {
   const isChosen = row === chosen
   const isFirst = chosen === undefined && row === rows[0]
@@ -146,7 +146,10 @@ export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
   )
 }
 
-/** The cell spans no columns, because columns that a narrow window hides would still take their share of the width. */
+/**
+ * The cell spans no columns, because columns that are hidden in a narrow window would still take their share of the
+ * width.
+ */
 function Spacer({ height }: { height: number }) {
   if (height <= 0) return null
   return (
@@ -158,7 +161,6 @@ function Spacer({ height }: { height: number }) {
 
 type ItemsProps<R> = Listed<R> & {
   children(row: R): ComponentChildren
-  /** The heading above an item. */
   groupOf?: ((row: R) => string) | undefined
   empty: ComponentChildren
 }
@@ -189,7 +191,10 @@ export function Items<R>({ children, groupOf, empty, ...given }: ItemsProps<R>) 
   )
 }
 
-/** The row that the address names. Without one, the first wanted row, which stays chosen when others appear above it. */
+/**
+ * The row that the address names. If the address names no row, the first wanted row. That row stays chosen when other
+ * rows appear above it.
+ */
 export function useChosen<R>(
   rows: readonly R[],
   idOf: (row: R) => string,

@@ -1,4 +1,4 @@
-/** Requests as code that reads the key from its environment, and sample data of forms. */
+/** Requests as sample code that reads the API key from the environment, and sample data for forms. */
 export interface Call {
   method: string
   path: string
@@ -65,7 +65,9 @@ export const SAMPLES: Record<string, unknown> = {
 
 const isHidden = (value: unknown) => typeof value === 'string' && /^\(.+\)$/.test(value)
 
-/** A recorded body. Data that was not recorded is replaced with data of the example, or with synthetic data. */
+/**
+ * Completes a recorded body: data that was not recorded is replaced with data of the example, or with synthetic data.
+ */
 export function refill(kept: unknown, example: unknown): unknown {
   if (typeof kept !== 'object' || kept === null || Array.isArray(kept))
     return isHidden(kept) ? (example ?? {}) : kept

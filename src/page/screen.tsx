@@ -1,4 +1,3 @@
-/** A screen: a bar above a list and its detail. */
 import type { ComponentChildren, FunctionComponent } from 'preact'
 import { type Asked, useAction, useRoute } from './api.js'
 import { ActProvider, type Choices, Choose, Failure, wordsOf } from './forms.js'
@@ -11,7 +10,6 @@ interface Bar {
   find?: string
   filters?: ComponentChildren
   actions?: ComponentChildren
-  /** Why the data of the screen could not be read. */
   error?: string | undefined
 }
 
@@ -50,12 +48,12 @@ export function Screen({ find, filters, actions, error, kind = 'split', children
 interface FilterProps {
   name: string
   label?: string
-  /** The words for no filter. */
+  /** The text of the choice that turns the filter off. */
   any: string
   of: Choices
 }
 
-/** A filter whose value is in the address. */
+/** A filter. The address contains its value. */
 export function Filter({ name, label = name, any, of }: FilterProps) {
   const route = useRoute()
   const choose = (value: string) => setFilter(route, name, value)
@@ -81,7 +79,7 @@ interface DetailProps {
   children: ComponentChildren
 }
 
-/** Shows the chosen row, and the error of its last action. */
+/** Shows the chosen row, and the error of the last action on it. */
 export function Detail({ title, method, head, kind = 'stack', children }: DetailProps) {
   const { screen, filters } = useRoute()
   const { act, error } = useAction()
@@ -116,15 +114,14 @@ export const Item = ({ name, tag, about }: ItemProps) => (
 )
 
 interface ItemsOf<R> extends Bar {
-  /** The noun for one row. */
+  /** The noun for a row, in the message that no row fits the search. */
   thing: string
   asked: Asked<{ data: readonly R[] }>
-  /** Returns the text that the search compares. */
   textOf(row: R): string
   item(row: R): ComponentChildren
   detail: FunctionComponent<{ of: R }>
   groupOf?(row: R): string
-  /** Title, text and command while the list is empty. */
+  /** Title, text and command, shown while the list is empty. */
   empty?: [string, string, string]
 }
 

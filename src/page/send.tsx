@@ -1,4 +1,7 @@
-/** Sends a request with the grants of an application. The server performs it, and its answer contains no data. */
+/**
+ * A form that sends a request with the grants of an application. The server performs the request, and its answer
+ * contains no data.
+ */
 import { useEffect, useState } from 'preact/hooks'
 import type { RequestRecord } from '../framework/ports/control.js'
 import { useLive } from './api.js'
@@ -8,7 +11,7 @@ import { linkToRequest } from './route.js'
 import type { Call } from './samples.js'
 import { Json } from './text.js'
 
-/** `{name}` in `path`, and the parameters of `query`, become fields. */
+/** Each `{name}` in `path`, and each parameter in `query`, becomes a field. */
 type Draft = Omit<Call, 'header'> & { query?: string[]; application?: string | undefined }
 
 export const NOBODY = 'no key'
@@ -22,7 +25,6 @@ interface ComposerProps {
   verb?: string
   /** Whether method and path can be edited too. */
   isOpen?: boolean
-  /** Called with the current request, when it changes. */
   change?(call: Omit<Call, 'header'>): void
 }
 

@@ -1,4 +1,3 @@
-/** Code, times and links. */
 import type { ComponentChildren } from 'preact'
 import { useLive, useNameOf } from './api.js'
 import { Copy, Tabs } from './forms.js'
@@ -28,7 +27,7 @@ export const formatJson = (value: unknown) =>
 
 const MARKED = /("(?:[^"\\]|\\.)*"(?=:)|"\((?:object|string|number|boolean|array of \d+|\d+ characters)\)")/
 
-/** JSON with dim names and marks for redacted values. */
+/** JSON with dim property names. Redacted values are marked. */
 export function Json({ value, ...rest }: Labelled & { value: unknown }) {
   const text = formatJson(value)
   const parts = text.split(MARKED).map((part, at) => {
@@ -63,16 +62,16 @@ const UNITS = [
   ['min', 60_000],
 ] as const
 
-/** Formats a duration as `2 min`. The sign is ignored. */
+/** Formats a duration as `2 min`. Ignores the sign. */
 export function formatSpan(ms: number): string {
   const [unit, length] = UNITS.find(([, each]) => Math.abs(ms) >= each) ?? ['s', 1000]
   return `${Math.floor(Math.abs(ms) / length)} ${unit}`
 }
 
-/** `2026-11-23 06:41:07`, or to the millisecond */
+/** For example `2026-11-23 06:41:07`. A length of 23 includes milliseconds. */
 export const formatTime = (date: string, length = 19) => date.slice(0, length).replace('T', ' ')
 
-/** A date, and how long ago it is by the clock of the vault. `by`: the id of the actor. */
+/** A date, and the time since then by the vault's clock. `by`: the id of the actor. */
 export function Time({ of, by }: { of: string | undefined; by?: string | undefined }) {
   const { news } = useLive()
   const nameOf = useNameOf()
