@@ -24,7 +24,10 @@ export interface ParsedLine {
   options: Options
 }
 
-/** Accepts missing arguments, because the command itself asks for them or refuses to run. Help still marks them as required. */
+/**
+ * Accepts missing arguments, because the command itself asks for them or refuses to run. The help still marks them as
+ * required.
+ */
 class LenientCommand extends Command {
   override createCommand(name: string): Command {
     return new LenientCommand(name)
@@ -33,7 +36,7 @@ class LenientCommand extends Command {
   missingArgument(): void {}
 }
 
-/** The commands that a line may mean. Parsing sets `parsed`, or sets `text` to commander's help or message. */
+/** Parses a command line. A command sets `parsed`. The text of commander's help or error is in `text`. */
 export class CommandTree {
   readonly program = new LenientCommand('coffer')
   parsed: ParsedLine | undefined
@@ -67,7 +70,7 @@ export class CommandTree {
     else this.#addAll(argv)
   }
 
-  /** Adds the verbs of nouns in `argv` only, because building all takes most of the time of `--help`. */
+  /** Adds only the verbs of nouns in `argv`, because building all verbs takes most of the time of `--help`. */
   #addAll(argv: readonly string[]): void {
     const { program } = this
     const groups = new Map<string, Command>()
@@ -106,7 +109,7 @@ export class CommandTree {
     const command = addCommand(group, definition.verb, definition.summary)
     const { arguments: words, options = [] } = findPresentation(definition)
     for (const [name, description] of words ?? listArgs(definition)) command.argument(name, description)
-    // A command with its own arguments has no flags for the input.
+    // A command with its own arguments has no flags for properties of the input.
     if (words === undefined) for (const each of [definition, ...forms]) addFlags(command, each)
     addOptions(command, [...options, ...listOptions(definition)])
     const texts = forms.map((other) => {
@@ -127,7 +130,7 @@ export class CommandTree {
   }
 }
 
-/** Commander's help for this width. The terminal would break longer lines within words. */
+/** Commander's help, wrapped at this width. A terminal would break longer lines within words. */
 function formatFor(columns: number) {
   const usual = Object.assign(new Help(), { helpWidth: columns, minWidthToWrap: MIN_DESCRIPTION })
   return {
@@ -142,7 +145,7 @@ function formatFor(columns: number) {
       const left = columns - MARGIN - termColumns - MARGIN
       if (left >= MIN_DESCRIPTION || description === '')
         return usual.formatItem(term, termColumns, description, helper)
-      // Without space for a second column, the description goes below.
+      // If there is no space for a second column, the description goes below the term.
       const below = indent(fold(description, columns - 3 * MARGIN), 3 * MARGIN)
       return `${' '.repeat(MARGIN)}${term}\n${below}`
     },
@@ -167,7 +170,6 @@ export function hasCommand({ cli }: RegisteredOperation): boolean {
   return cli?.isInternal !== true && cli?.form === undefined
 }
 
-/** Options that follow from the declaration, in addition to the flags of the input. */
 function listOptions(definition: RegisteredOperation): CommandOption[] {
   const { endpoint, input, log, plaintext, isExplainable } = definition
   const takesBody = endpoint?.takesBody
@@ -205,7 +207,7 @@ function addGlobalFlags(command: Command): void {
   for (const { short, flag, description, choices, isRepeatable } of ALL_SETTINGS) {
     const option = new Option(short === undefined ? flag : `-${short}, ${flag}`, description)
     if (choices !== undefined) option.choices(choices)
-    // Commander would take it for the negation of --reveal.
+    // Without this, commander takes --no-reveal for the negation of --reveal.
     if (option.long === SETTINGS.noReveal.word) option.negate = false
     if (isRepeatable)
       option.argParser((text: string, before?: string) => (before === undefined ? text : `${before},${text}`))
@@ -250,10 +252,10 @@ function placeholderOf({ schema, shape }: Flag): string {
 function addFlags(command: Command, definition: RegisteredOperation): void {
   for (const flag of listFlags(definition)) {
     const { name, shape, schema } = flag
-    // The operation of the command may have the same flag.
+    // The operation of the command and its other forms may have the same flag.
     if (command.options.some(({ long }) => long === name)) continue
     const isOfForm = name === `--${definition.cli?.form?.flag}`
-    // The flag that chooses the form is optional.
+    // The flag that chooses the form of a command is optional, although the form requires it.
     const description = describeFlag(isOfForm ? { ...flag, isRequired: false } : flag)
     if (shape === 'boolean') {
       command.option(name, description)

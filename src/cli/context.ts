@@ -29,9 +29,9 @@ export interface OperationLine {
 export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
 
 /**
- * The output of a command.
- * `notices`: no result. `result`: a result of this schema, in every format. `text`: its own text, or one of these
- * formats; `itemsOf` names the operation whose items have the fields for `--fields`.
+ * The kind of output of a command. `notices`: it has no result. `result`: a result of this schema, in every format.
+ * `text`: its own text, or one of these formats. `itemsOf` names the operation whose items have the fields for
+ * `--fields`.
  */
 export type Prints =
   | 'notices'
@@ -40,7 +40,7 @@ export type Prints =
 
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
-/** The part of a process that the command line uses. `bin/` passes the real process, tests pass a fake. */
+/** The part of a process that the command line uses. `bin/` passes the real process, and tests pass a fake. */
 export interface ProcessLike extends Streams {
   readonly argv: readonly string[]
   readonly env: Environment
@@ -48,7 +48,7 @@ export interface ProcessLike extends Streams {
   /** The id of the parent process. It changes when the parent ends. */
   readonly ppid: number
   readonly version: string
-  /** How other users see the process; may be absent. */
+  /** The name of the process that other users see, for example in `ps`. May be absent. */
   title?: string
   readonly clock?: Clock
   /** Sends the requests of `--url`. Default: over sockets. */
@@ -79,15 +79,21 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   readonly nodeVersion: string
   readonly program: string
   readonly clock: Clock
-  /** One reader for the whole run, because standard input can be read only once. */
+  /** The whole run shares one reader, because standard input can be read only once. */
   readonly input: InputReader
-  /** Secrets typed in this run, so that opening the vault again asks no question again, and notices already printed. */
+  /**
+   * The secrets that a person has typed, so that they are not asked for again when the vault is opened again. `told`:
+   * the notices already printed.
+   */
   readonly typed: { passphrase?: string; storePassword?: string; triesLeft?: number; told: Set<string> }
   readonly signal: AbortSignal
-  /** Aborted by SIGHUP after {@link handlesSignals}. */
+  /** Aborted by SIGHUP after a call of {@link handlesSignals}. */
   readonly hangUp: AbortSignal
   parentPid(): number
-  /** Says that the command ends by itself when `signal` is aborted. Afterwards no signal interrupts it, not even SIGHUP. */
+  /**
+   * Call if the command ends by itself when `signal` is aborted. Afterwards no signal interrupts the command, not even
+   * SIGHUP.
+   */
   handlesSignals(): void
   /** The open vaults of this run. An interrupt closes them. */
   readonly opened: Set<Vault>

@@ -28,7 +28,7 @@ export async function main(process: ProcessLike): Promise<number> {
 
 class CommandLine {
   readonly #process: ProcessLike
-  /** Undefined until the flags are parsed, which may fail. */
+  /** Undefined until the flags are parsed. Parsing may fail. */
   #context: CommandContext | undefined
   readonly #input: InputReader
   readonly #stop = new AbortController()
@@ -91,7 +91,7 @@ class CommandLine {
     const process = this.#process
     const { terminal = detectTerminal(process, process.env, {}), config } = this.#context ?? {}
     const format = config === undefined ? findFormat(process) : config.output
-    // If the text cannot be written, as on a full disk, the exit code still reports the failure.
+    // If the text cannot be written, for example to a full disk, the exit code still reports the failure.
     await printProblem(terminal, toProblem(error, reference, 'owner'), format).catch(() => undefined)
     return error instanceof CofferError ? error.exit : 1
   }
@@ -102,8 +102,8 @@ class CommandLine {
   }
 
   /**
-   * The first signal stops the command; closing the terminal sends SIGHUP. It also removes the listeners, so that a second
-   * signal ends the process.
+   * Stops the command at the first signal. Closing the terminal sends SIGHUP. Removes the listeners too, so that a
+   * second signal ends the process.
    */
   readonly #interrupt = () => {
     this.#release()
@@ -123,7 +123,7 @@ class CommandLine {
     const { applyProfile } = await import('./commands/profile.js')
     const env = await applyProfile(flags, process.env)
     const config = readConfig(flags, env)
-    // Other users see the command line, which may have a password.
+    // Other users see the command line, and the address of a store in it may have a password.
     if (config.store?.includes('@')) process.title = 'coffer'
     const [, script = ''] = process.argv
     this.#context = {
@@ -153,7 +153,7 @@ class CommandLine {
   }
 }
 
-/** The requested format of an error, found without parsing the flags, because parsing may have failed. */
+/** Finds the format of an error without parsing the flags, because parsing them may have failed. */
 function findFormat({ argv, env }: ProcessLike): Format | undefined {
   const asked = /(?<=^|\0)(?:--json|(?:-o\0?|--output[=\0])(?:nd)?json)(?=\0|$)/.test(argv.join('\0'))
   return asked ? 'json' : (env.COFFER_OUTPUT as Format | undefined)

@@ -1,4 +1,4 @@
-/** Errors about missing records: for people they name the noun, the given id, and a command that lists the ids. */
+/** Explains errors about missing records to people: with the noun, the given id, and a command that lists the ids. */
 import { isKey } from '../domain/text/base58.js'
 import { quoteWord } from '../domain/text/quote-word.js'
 import { isShortId, SHORT_LENGTH } from '../domain/token/short-id.js'
@@ -11,8 +11,8 @@ import { display, truncate } from './output/display.js'
 
 const MAX_COLUMNS = 60
 /**
- * The noun of a record's commands, and the command that lists these records, by the record's name in messages of
- * operations. The defaults are the name itself, and the `list` of the noun.
+ * By the name of a record in messages: the noun of its commands, and the command that lists the records. By default,
+ * the noun is the record's name, and the command is `list`.
  */
 const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: string }>> = {
   application: { noun: 'app' },
@@ -24,11 +24,11 @@ const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: s
   snapshot: { list: 'control snapshot list' },
   'token intent': { noun: 'intent' },
 }
-/** The start of an operation's message. It contains no id, because the API does not repeat input. */
+/** The start of the message of an operation. It does not contain the id, because the API does not repeat input. */
 const MISSING = /^(There is|.* has) no ([a-z ]+?) with this (?:id|key or id|name)(?=[,.])/
 const UNLINKED = /^These tokens(?= are not linked\.$)/
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-/** Nine digits or more: a person may have given the number of a card or a person instead of an id. */
+/** Nine digits or more: a person may have typed the number of a card or an identity number instead of an id. */
 const NUMBER = /(?:\d[ -]?){9}/
 
 interface Asked {
@@ -38,9 +38,8 @@ interface Asked {
 }
 
 /**
- * Explains an error about a missing record. Returns any other `error` unchanged. If
- * JSON was requested, returns every error unchanged.
- * `id`: the id that the command looked for, if the input does not contain it.
+ * Explains an error about a missing record. Other errors are unchanged, and if JSON was requested, all errors are
+ * unchanged. `id`: the id that the command looked for, if the input does not contain it.
  */
 export async function explainMissing(asked: Asked, error: unknown, id?: string): Promise<unknown> {
   const { definition, input } = asked
@@ -66,7 +65,7 @@ function explainUnlinked({ definition, input }: Asked, error: CofferError): Coff
 }
 
 export function describeMisspelled(noun: string, given: string, near: string): string {
-  // Keys can be listed only for an application, so there is no command to paste.
+  // Keys can be listed only for one application, so there is no command that a person could paste.
   const list = noun.includes(' ') ? '' : ` List them: coffer ${noun} list`
   return `${describeIds(`No ${noun}`, [given])}. Did you mean "${near}"?${list}`
 }
@@ -108,7 +107,7 @@ async function describeAdvice(
   return `${begin}List them: ${['coffer', list.name, ...within.map(quoteWord)].map(display).join(' ')}`
 }
 
-/** Whether the id may be shown: it is no number of a card or person, and no API key. */
+/** Whether a message may show the id. It may not if it can be the number of a card or person, or an API key. */
 function isShowable(id: string): boolean {
   return UUID.test(id) || !(NUMBER.test(id) || isKey(id.slice(id.lastIndexOf('_') + 1)))
 }

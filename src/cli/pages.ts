@@ -10,19 +10,22 @@ import { isList } from './output/fields.js'
 import type { Task } from './task.js'
 
 const LARGEST_PAGE = 1000
-/** The page size of lists by cursor, in which every page costs the same. */
+/** The page size of lists by cursor. Each of their pages takes equally long. */
 const CURSOR_PAGE = 100
 const NAMES_AT_ONCE = 50
 const MAX_NAMES = 10_000
-/** Limits the JSON in memory until the last page is read. */
+/** Formats other than NDJSON, ids and values keep the JSON of all pages in memory. This limits their size. */
 const MAX_GATHERED_BYTES = 128 * 1024 * 1024
-/** Counted for each page, so that an endless list of empty pages reaches the limit too. */
+/** Added for each page, so that an endless list of empty pages reaches the limit too. */
 const PAGE_BYTES = 1024
 const STREAMED: readonly Format[] = ['ndjson', 'id', 'value']
 
 type AnyPage = List<unknown> | CursorPage<unknown>
 
-/** Prints all pages: NDJSON, ids and values while pages are read, other formats after the last page. */
+/**
+ * Prints all pages of a list. NDJSON, ids and values are printed while pages are read, other formats after the last
+ * page.
+ */
 export async function printPages(task: Task): Promise<void> {
   const { context, definition, input, format } = task
   const { maximum = LARGEST_PAGE }: Partial<NumberSchema> = definition.input.properties?.size ?? {}
@@ -32,12 +35,13 @@ export async function printPages(task: Task): Promise<void> {
     definition.name === 'token list' && isEverything
       ? walkPages(task, { size: CURSOR_PAGE }, context.signal, 'token list-after')
       : walkPages(task, { ...input, size }, context.signal)
-  // In the role of a server, so that the program that reads the output can use the vault in the meantime.
+  // The role of a server lets other programs use the vault in the meantime, for example the program that reads this
+  // output.
   if (STREAMED.includes(format)) await task.withOpenVault(() => task.print(itemsOf(pages)), 'server')
   else await task.print(await task.withOpenVault(() => collectPages(pages, format)))
 }
 
-/** Requests smaller pages if a page exceeds the size limit. Ends early when `signal` is aborted. */
+/** If a page exceeds the size limit, requests smaller pages. Ends early when `signal` is aborted. */
 export async function* walkPages(
   { ask }: Pick<Task, 'ask'>,
   input: OperationInput & { size: number },
@@ -56,13 +60,13 @@ export async function* walkPages(
       done += size
       const pagination: AnyPage['pagination'] = list.pagination
       if ('next' in pagination) next = pagination.next
-      // An empty page is the last, even if the total of the server is larger.
+      // An empty page is the last page, even if the server reports a larger total.
       const isLast = done >= list.pagination.total_items || list.data.length === 0
       if ('total_items' in pagination ? isLast : pagination.next === undefined) return
     } catch (error) {
       const isTooLarge = error instanceof CofferError && error.code === 'page_too_large'
       if (!isTooLarge || size === 1) throw error
-      // A divisor of the old size, so that the next page begins where the last page ended.
+      // The new size divides the old size, so that the next page begins where the last page ended.
       const before = size
       for (size = before >> 1; before % size !== 0; ) size--
     }
@@ -104,8 +108,8 @@ async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Prom
 export type IsMasked = (token: TokenView) => boolean
 
 /**
- * Returns a function that says whether the data of a token is masked; undefined if no data is masked. For a caller who
- * may not read its own rules, all data counts as masked.
+ * Returns a function that says whether the data of a token is masked. Undefined if no data is masked. If the caller may
+ * not read its own rules, all data counts as masked.
  */
 export async function findMasked({ ask, key, options }: Task): Promise<IsMasked | undefined> {
   if (key === undefined) return options.reveal === true ? undefined : () => true

@@ -8,7 +8,8 @@ import { DEFAULT_COLUMNS } from './output/terminal.js'
 import type { TerminalCommand } from './task.js'
 
 /**
- * Parses `argv` (without node and script). `text` is the requested help or version; it is empty for the help of the program.
+ * Parses `argv`, which does not contain node and the script. `text` is the requested help or version. It is empty for
+ * the help of the program.
  * @throws CofferError `usage`
  */
 export function parseLine(
@@ -40,7 +41,7 @@ function isOpposite(one: string, other: string): boolean {
   return one === `no-${other}` || other === `no-${one}`
 }
 
-/** Commander's message as one line, with a suggestion or the command for help. */
+/** Makes one line of commander's message, and adds a suggestion or the command for help. */
 function explainMessage(text: string, argv: readonly string[], registry: Registry): string {
   const line = text
     .trim()

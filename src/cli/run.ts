@@ -27,7 +27,7 @@ const ROUTE_FLAGS = ['curl', 'idempotency-key']
 const NO_TOKEN = 'There is no token with this id.'
 const MAX_SILENT = 100
 
-/** Chooses the form by the flags. @throws CofferError `usage` for a flag of another form */
+/** Finds the form of the operation that the flags choose. @throws CofferError `usage` for a flag of another form */
 export function chooseForm(
   forms: readonly RegisteredOperation[],
   line: Omit<OperationLine, 'definition'>,
@@ -44,7 +44,7 @@ export function chooseForm(
         )
   for (const flag of chosen && definition.endpoint === undefined ? ROUTE_FLAGS : [])
     if (options[keyOf(flag)] !== undefined) throw usage(`--${flag} does not go with --${chosen!.flag}.`)
-  // The flag of a form may have no value.
+  // A flag that only chooses the form has no value.
   const given = Object.entries(options).filter(([key, value]) => key !== chosen?.flag || value !== true)
   return { ...line, definition, options: Object.fromEntries(given) }
 }
@@ -80,7 +80,7 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
   if (names !== undefined) return runEach(task, tasks, { names, faults }, hooks)
   const perform = () => (hooks.run ?? askAndPrint)(task, askAndPrint)
   try {
-    // A table may ask the vault for more than the answer.
+    // To draw a table, the view may ask the vault for more than the answer.
     await (hooks.view !== undefined && format === 'table' ? task.withOpenVault(perform) : perform())
   } catch (error) {
     throw await explainMissing(task, error)
@@ -97,7 +97,9 @@ export function runOnTokens(context: CommandContext, options: Options, run: NonN
   return runOperation({ context, definition, args: [], options }, { run })
 }
 
-/** Whether --quiet reduces a table to ids: for lists and new records, except for keys, which are shown only once. */
+/**
+ * Whether --quiet prints only ids: for lists and new records, but not for new keys, because these are shown only once.
+ */
 function isIdEnough({ context, definition }: OperationLine): boolean {
   const { terminal, config } = context
   const { output, endpoint } = definition
@@ -113,7 +115,7 @@ export function isExplained({ explain, explainAs }: Options): boolean {
   return explain === true || typeof explainAs === 'string'
 }
 
-/** Explains the operation for `application`, default: for the caller. @throws CofferError `not_found` */
+/** Prints the access decision for `application`, or for the caller if it is absent. @throws CofferError `not_found` */
 async function explainTask(task: Task, application: string | undefined): Promise<void> {
   const explanation = await task.explain(application).catch(async (error: unknown) => {
     throw await explainMissing(task, error, application)
@@ -142,7 +144,7 @@ function createNounList(task: Task): ListNoun {
   }
 }
 
-/** The tokens whose id is, or begins with, `id`. Searches instead of listing all tokens. */
+/** Finds tokens whose id is `id` or begins with it. Searches, so that it need not list all tokens. */
 async function findTokens({ ask, context }: Task, id: string): Promise<readonly unknown[]> {
   if (!isShortId(id)) return []
   const query = `id:${id} OR id:${id.slice(0, SHORT_LENGTH)}*`
@@ -155,7 +157,8 @@ async function askConfirmation(task: Task, tasks: readonly Task[], { confirm }: 
   const confirmation = definition.cli?.confirmation
   if (confirmation === undefined || context.config.yes) return
   if (confirm !== undefined) return confirm(task)
-  // A missing token is reported before the question. On a server this look-up would be logged.
+  // If the token is missing, this is reported before the question. A server would log this look-up, so it is made only
+  // locally.
   const isLookedUp = definition.name === 'token delete' && context.config.url === undefined
   for (const each of isLookedUp && context.terminal.mayPrompt ? tasks : []) {
     const found = await each.ask(each.input, 'token find').catch(() => undefined)
@@ -171,7 +174,7 @@ async function askAndPrint(task: Task): Promise<void> {
   const { definition, format, input, notice, options } = task
   if (options.all === true) return printPages(task)
   const result = await task.ask()
-  // If the body may be any JSON, the answer may be any JSON too.
+  // An operation whose body may be any JSON may also answer with any JSON.
   const isOne = isObject(result) && !isList(result)
   const isToken = definition.plaintext === 'masked' && definition.http?.body?.whole === undefined && isOne
   const state =
@@ -180,7 +183,7 @@ async function askAndPrint(task: Task): Promise<void> {
   if (format === 'json' || !isObject(result)) return
   if (format !== 'table') {
     if (!isList(result) || input.size !== undefined || input.page !== undefined) return
-    // A table itself shows its place in the list.
+    // A table shows its position in the list already.
     const { total_pages: pages, total_items: total } = result.pagination
     if (pages > 1) await notice(`Showing ${result.data.length} of ${total}. Add --all to list all.`)
     return
@@ -194,14 +197,14 @@ async function askAndPrint(task: Task): Promise<void> {
   await notice(`${what} ${how}`.trim())
 }
 
-/** Advice for seeing the data of the token in plaintext; empty if the caller may not see it. */
+/** Advice on how to see the data of the token in plaintext. Empty if the caller may not see it. */
 async function findWayToReveal(task: Task, token: Readonly<Record<string, unknown>>): Promise<string> {
   const { context, definition, key, askAsOwner } = task
   if (context.config.noReveal) return ''
   const isRead = definition.log?.operation === 'read'
   const get = `coffer token get ${quoteWord(String(token.id))}`
   if (key !== undefined) {
-    // The rules of an application apply without a flag. Only answers of writes are masked for it in any case.
+    // An application's rules decide without a flag. Only answers of writes are always masked.
     const isMasked = isRead ? undefined : await findMasked(task)
     return isMasked?.(token as unknown as TokenView) === false ? `Show it with: ${get}` : ''
   }
@@ -210,7 +213,6 @@ async function findWayToReveal(task: Task, token: Readonly<Record<string, unknow
   return isRead ? 'Show it with --reveal.' : `Show it with: ${get} --reveal`
 }
 
-/** Says whether data is masked. Answers of writes are masked for every caller. */
 async function describeData(task: Task, token: object) {
   const isRead = task.definition.log?.operation === 'read'
   const isMasked = !isRead || (await findMasked(task))?.(token as TokenView) === true
@@ -223,8 +225,8 @@ interface Several {
 }
 
 /**
- * Performs the tasks in order. The first failure or an interrupt ends the command, and finished tasks are kept. JSON
- * and ids are printed after each task, a table or CSV at the end.
+ * Performs the tasks in their order. The first failure or an interrupt ends the command, and finished tasks are not
+ * undone. JSON and ids are printed after each task, a table or CSV at the end.
  */
 async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: Several, hooks: Hooks) {
   const { definition, format, context, options } = whole
@@ -267,7 +269,7 @@ async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: S
     }
   }
   try {
-    // In the role of a server, so that other commands need not wait for all tasks.
+    // The role of a server lets other commands use the vault before all tasks are done.
     await whole.withOpenVault(work, isLong ? 'server' : 'command')
   } catch (error) {
     throw error instanceof CofferError && place.isBegun ? explainPlace(error, names, place) : error

@@ -14,7 +14,7 @@ interface ShortForm {
   parse(text: string, before: readonly unknown[]): unknown[]
   /** Returns one line. Contract: the value fits its schema. */
   format(value: unknown): string
-  /** Completions of a begun text, each with its beginning. A tab and a description may follow. */
+  /** Completions of the text typed so far. Each begins with this text. A tab and a description may follow. */
   complete(begun: string): string[]
 }
 

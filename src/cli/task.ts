@@ -26,26 +26,27 @@ import { listFormats } from './short-forms.js'
 import { hasVaultHeader } from './target/place.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
 
-/** Steps that replace the usual steps of a command: perform the operation once, and print the answer. */
+/** Each hook replaces a step of the usual run. That run performs the operation once and prints the answer. */
 export interface Hooks {
-  /** Reads the input. If it resolves to undefined, the input comes from flags and standard input as usual. */
+  /** Reads the input. If it resolves to undefined, the input comes from flags and standard input. */
   gather?(context: CommandContext, args: Args, options: Options): Promise<OperationInput | undefined>
-  /** Replaces the usual prompt before data is destroyed. @throws CofferError `interrupted` */
+  /** Replaces the usual question before data is destroyed. @throws CofferError `interrupted` */
   confirm?(task: Task): Promise<void>
   /**
-   * Returns what is printed instead of the answer. `answer` is a page, all pages, or, for `--all` in lines, a stream of
-   * items. The usual run applies `--all` and the other output flags.
+   * Returns the value to print instead of the answer. `answer` is a page, all pages, or a stream of items if `--all`
+   * prints lines. The usual run handles `--all` and the other output flags.
    */
   view?(answer: unknown, task: Task): unknown
-  /** Performs and prints. `usual` does what commands without this hook do. */
+  /** Performs the operation and prints the answer. `usual` does this as commands without this hook do. */
   run?(task: Task, usual?: (task: Task) => Promise<void>): Promise<void>
 }
 
-/** The additions of a command to the declaration of its operation. */
 export interface Presentation {
   readonly arguments?: ArgSpecs
   readonly options?: readonly CommandOption[]
-  /** The operation that a server performs for the command, if it is another one. */
+  /**
+   * The operation that the command requests from a server, if a server performs another operation than a local vault.
+   */
   readonly servedBy?: OperationName
   readonly result?: Schema
   readonly empty?: string
@@ -66,7 +67,7 @@ export interface TerminalCommand {
   readonly options?: readonly CommandOption[]
   readonly examples: readonly string[]
   readonly prints: Prints
-  /** The line is parsed without loading the operations. The command loads them itself. */
+  /** The command is parsed without loading the operations. It loads the operations that it needs. */
   readonly isAlone?: true
   run(context: CommandContext, args: Args, options: Options): Promise<void>
 }
@@ -81,10 +82,10 @@ interface RunOptions extends OperationLine {
 export type Task = ReturnType<Run['createTask']>
 
 const REPLAYED = 'Nothing was done: this is the answer to the first command with this idempotency key.'
-/** The maximum time that a reading command spends purging expired tokens. */
+/** A command that only reads purges expired tokens for at most this time. */
 const SWEEP_BY_READING_MS = 20
 
-/** One run of a command. It has a task for each input, and the tasks share the open vault. */
+/** One run of a command, with a task for each input. The tasks share the open vault. */
 export class Run {
   readonly #run: RunOptions
   #opened: Vault | undefined
@@ -107,7 +108,10 @@ export class Run {
       args,
       notice,
       withOpenVault: this.#withOpenVault,
-      /** Performs the operation, or another operation, as the same caller. `repeatKey`: the idempotency key for a server. */
+      /**
+       * Performs an operation as the same caller; default: the operation of the command. `repeatKey`: the idempotency
+       * key for a server.
+       */
       ask: async (asked = input, operation = name, repeatKey?: string): Promise<unknown> => {
         const mayFallBack = operation === name && mayRunOffline(definition)
         // An offline operation may run before there is a vault.
@@ -121,7 +125,7 @@ export class Run {
           const isJson = output === 'json' || output === 'ndjson'
           const isDamaged = error instanceof CofferError && error.code === 'vault_damaged'
           if (!mayFallBack || !isDamaged || !hasVaultHeader(context))
-            // JSON problems are the same as over HTTP.
+            // If JSON is requested, problems are the same as over HTTP.
             throw operation === name && !isJson ? explainDurations(error, definition) : error
           await printWarning(
             terminal,
@@ -138,7 +142,7 @@ export class Run {
         const request = { operation: name, input, as, explain: { application } }
         return (await askOnce(context, request)) as Explanation
       },
-      /** Prints an answer, or the answers of several inputs. `marks`: text after the name of a field. */
+      /** Prints one answer, or the answers of several inputs. `marks`: texts that follow the names of fields. */
       print: (result: unknown, other = format, marks?: PrintOptions['marks']) =>
         this.#print(input, result, { format: other, marks, hints: this.#describeHints(input) }),
     }
@@ -174,7 +178,7 @@ export class Run {
     })
     const performed = { definition, input, result }
     try {
-      // If there is no secret, a reader that goes away is no error.
+      // If the answer has no secret, it is no error that the reader of the output has closed it.
       if (!(await printed) && hasSecret(performed))
         throw new CofferError('storage_failed', 'Nobody read its output.')
     } catch (error) {
@@ -195,7 +199,10 @@ export class Run {
     return { empty: presentation.empty ?? none, done }
   }
 
-  /** Keeps the vault open while `work` runs, then purges expired tokens. In the role of a server, others can use it too. */
+  /**
+   * Keeps the vault open while `work` runs, then purges expired tokens. With the role of a server, other processes can
+   * use the vault too.
+   */
   readonly #withOpenVault = async <T>(work: (vault: Vault) => Promise<T>, role?: Role): Promise<T> => {
     if (this.#opened !== undefined) return work(this.#opened)
     const { context, definition } = this.#run
@@ -206,7 +213,7 @@ export class Run {
       try {
         const result = await work(vault)
         const sweepMs = endpoint === undefined || endpoint.method === 'GET' ? SWEEP_BY_READING_MS : undefined
-        // If the purge fails, a later command repeats it.
+        // If this purge fails, a later command purges the tokens.
         await vault.sweep(sweepMs).catch(() => 0)
         return result
       } finally {
@@ -216,7 +223,10 @@ export class Run {
   }
 }
 
-/** The columns of a table, and columns for secrets that are shown only once, such as the keys of several applications. */
+/**
+ * The columns of a table. A column is added for each secret that is shown only once, such as the keys of new
+ * applications.
+ */
 function columnsOf({ columns, output }: OperationLine['definition'], result: unknown): readonly string[] {
   const item = output && itemOutput(output)
   const properties = (item?.type === 'object' && item.properties) || {}

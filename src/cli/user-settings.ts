@@ -1,4 +1,7 @@
-/** The user's settings file, `config.json`: profiles and default tenants. It is private, because a profile may have an API key. */
+/**
+ * The user's settings file, `config.json`: profiles and default tenants. Other users must not read it, because a
+ * profile may contain an API key.
+ */
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject, tryJson } from '../domain/json/json.js'
@@ -22,12 +25,13 @@ export function userSettingsPath(directory: string): string {
   return join(directory, 'config.json')
 }
 
-/** @throws CofferError `usage` if the file cannot be read, `vault_exposed` if others can read it */
+/** @throws CofferError `usage` if the file cannot be read, `vault_exposed` if other users can read it */
 export async function readUserSettings(directory: string): Promise<UserSettings> {
   const path = userSettingsPath(directory)
   let file: number | undefined
   try {
-    // Synchronous, because every command reads the file. A named pipe with its name must not block.
+    // Every command reads the file, so it is read synchronously. O_NONBLOCK prevents blocking if a named pipe has this
+    // name.
     file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const settings = parseSettings(readFileSync(file, 'utf8'), path)
     const mayOthers = (fstatSync(file).mode & OTHERS_MAY) !== 0
@@ -65,7 +69,7 @@ export async function writeUserSettings(directory: string, { others, ...known }:
   replaceUserFile(findTarget(path), `${text}\n`)
 }
 
-/** The target of a link. Returns the path itself if it is no link, or if the target is missing. */
+/** The target of a symbolic link. Returns the path itself if it is no link, or if its target is missing. */
 function findTarget(path: string): string {
   try {
     return realpathSync(path)

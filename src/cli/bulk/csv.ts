@@ -1,4 +1,4 @@
-/** CSV as rows: each column is a path of a token, such as `data.number`. */
+/** Reads CSV as rows. The name of each column is a path in a token, such as `data.number`. */
 import { Readable } from 'node:stream'
 import { MAX_JSON_DEPTH, parseJson } from '../../domain/json/json.js'
 import { suggestName } from '../../domain/text/nearest.js'
@@ -12,10 +12,13 @@ import { MASKED, type Row, refuseMasked } from './rows.js'
 
 const MAX_BYTES = 1024 * 1024
 const CHARACTERS_AT_ONCE = 64 * 1024
-/** A column name that looks like a value, as in a file without a header line. Messages do not repeat it. */
+/**
+ * Matches a column name that looks like a value. If a file has no header line, its first row is taken for column names.
+ * Messages do not repeat such a name.
+ */
 const VALUE = /\d{4}|@/
 const MAX_TOLD = 20
-/** Paths of numbers, because CSV does not distinguish numbers from text. */
+/** The cells of these columns are read as numbers. CSV does not distinguish numbers from text. */
 const NUMBERS: readonly string[] = ['data.expiration_month', 'data.expiration_year']
 const LISTS: readonly string[] = ['containers', 'search_indexes']
 /** Attributes whose members may have their own columns. */
@@ -28,7 +31,8 @@ type ToCommand = (maps: readonly string[], isTyped: boolean) => string
 type ParsedRecord = { info: { lines: number }; record: readonly string[] }
 
 /**
- * `given`: `column=path`; an empty path leaves the column out. `toCommand` returns the command with more flags, for advice.
+ * `given`: entries `column=path`. An empty path leaves the column out. `toCommand` returns the command with more flags,
+ * for advice.
  * @throws CofferError `usage`, `validation`
  */
 export async function* readCsv(texts: AsyncIterable<string>, given: readonly string[], toCommand: ToCommand) {
@@ -47,7 +51,7 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
     for await (const first of source.pipe(parser)) {
       const rows: Row[] = []
       let left = CHARACTERS_AT_ONCE
-      // Reads all parsed records at once, because a promise for each record takes longer than parsing it.
+      // Reads all parsed records at once, because waiting for a promise for each record takes longer than parsing.
       for (let next: ParsedRecord | null = first; next !== null; next = left > 0 ? parser.read() : null) {
         const { info, record } = next
         if (paths === undefined) paths = readHeader(record, given, toCommand)
@@ -58,7 +62,7 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
     }
   } catch (cause) {
     if (!(cause instanceof CsvError)) throw cause
-    // The message of the parser is left out, because it may quote the file.
+    // The message of the parser is not shown, because it may quote the file.
     const reason = cause.code.replace('CSV_', '').replaceAll('_', ' ').toLowerCase()
     throw new CofferError('validation', `Line ${cause.lines ?? line}: this is not CSV (${reason}).`, {
       cause,
@@ -111,7 +115,7 @@ function readPath(text: string): Path | 'none' {
   const path = first === 'metadata' && rest.length > 0 ? [first, rest.join('.')] : [first, ...rest]
   if (text === MASKED) return path
   const isShown = Object.hasOwn(tokenOutput.properties, first)
-  // Columns of an export that an import ignores, because the vault derives them.
+  // An export has columns that the vault derives. An import ignores them.
   if (isShown && !Object.hasOwn(createAttributes, first)) return undefined
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   const isDeep = path.length > MAX_JSON_DEPTH
@@ -137,13 +141,12 @@ function readRecord(cells: readonly string[], paths: readonly Path[], line: numb
 
 function place(value: Record<string, unknown>, path: readonly string[], cell: unknown): object {
   const [first = '', ...rest] = path
-  // Inherited members such as `constructor` are shared by all objects, and must not be changed.
+  // Inherited members such as `constructor` are not used, because all objects share them and they must not be changed.
   const inner = Object.hasOwn(value, first) ? (value[first] as typeof value) : {}
   value[first] = rest.length === 0 ? cell : place(inner, rest, cell)
   return value
 }
 
-/** Reads a cell as text, or as JSON for a list, a map, or whole data. */
 function readCell(text: string, path: string): unknown {
   const isBoolean = path === 'deduplicate_token' || path === MASKED
   if (isBoolean && (text === 'true' || text === 'false')) return text === 'true'

@@ -1,4 +1,4 @@
-/** The target of an export: a new file, standard output, or a pipe or device, which is written directly. */
+/** Writes an export to a new file, to standard output, or directly to a pipe or device. */
 import { constants, openSync, type Stats, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { Socket } from 'node:net'
@@ -45,7 +45,7 @@ export async function openExportTarget(context: CommandContext, path: string): P
   }
 }
 
-/** Whether the target is written directly: a device, or a descriptor that the shell has opened. */
+/** Whether the target is written directly: it is a device, or a descriptor that the shell has opened. */
 function isDirect(path: string, stat: Stats): boolean {
   return stat.isCharacterDevice() || stat.isBlockDevice() || (stat.isFile() && DESCRIPTOR.test(path))
 }
@@ -69,7 +69,7 @@ function writeToDevice(path: string, file: FileHandle): ExportTarget {
   }
 }
 
-/** Waits for a reader in the event loop, because a waiting thread would keep the process from ending. */
+/** Waits for a reader in the event loop. A thread that waits in `open` would keep the process from ending. */
 async function writeToPipe(path: string, signal: AbortSignal): Promise<ExportTarget> {
   for (;;) {
     if (signal.aborted) throw interrupted()
@@ -79,7 +79,7 @@ async function writeToPipe(path: string, signal: AbortSignal): Promise<ExportTar
   }
 }
 
-/** Undefined while the pipe has no reader. @throws CofferError `storage_failed` */
+/** Returns undefined while the pipe has no reader. @throws CofferError `storage_failed` */
 function openPipe(path: string): number | undefined {
   try {
     return openSync(path, O_WRONLY | O_NONBLOCK)

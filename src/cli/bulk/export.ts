@@ -16,7 +16,10 @@ const PAGE = 100
 /** The columns that `token import` accepts, without `deduplicate_token`, which no answer contains. */
 const COLUMNS = exportedAttributes.filter((name) => name !== 'deduplicate_token')
 
-/** Exports with the operation that lists by cursor. @throws CofferError as that operation does, `conflict` if the file exists */
+/**
+ * Exports with the operation that lists tokens by cursor.
+ * @throws CofferError the errors of that operation, `conflict` if the file exists
+ */
 export const exportTokens: TerminalCommand['run'] = (context, [path], options) =>
   runOnTokens(context, options, (task) => exportAll(task, path))
 
@@ -59,7 +62,7 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   if (path !== '-') await task.notice(`Exported ${countOf(count, 'token')} to ${path}${how}.`)
 }
 
-/** Marks rows with masked data with `masked: true`, so that an import refuses them. */
+/** Adds `masked: true` to rows with masked data, so that an import refuses them. */
 function createForm(format: string, fields: readonly string[] | undefined, isMasked?: IsMasked) {
   const hasData = fields?.some((field) => /^data(\.|$)/.test(field)) !== false
   const columns = [...(fields ?? COLUMNS), ...(hasData && isMasked ? [MASKED] : [])]
@@ -81,7 +84,7 @@ function createForm(format: string, fields: readonly string[] | undefined, isMas
     : { head: '', formatRow: (token: TokenView) => `${toText(token)}\n` }
 }
 
-/** Whether the token has no mask although its type has a default mask. An import needs to know this. */
+/** Whether the token has no mask although its type has a default mask. The import must then not add the default. */
 function hasNoMask({ type, mask }: TokenView): boolean {
   return mask === undefined && TOKEN_TYPES.find(({ name }) => name === type)?.mask !== undefined
 }

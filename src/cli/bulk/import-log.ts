@@ -1,6 +1,6 @@
 /**
- * The file of an import has a line for each row. With `--resume`, its first line names the run and the last batch sent,
- * and the number of other lines says where to continue.
+ * The log file of an import has a line for each row. A file of `--resume` begins with a line that names the run and the
+ * last batch sent. The number of its other lines tells where to continue.
  */
 import { randomUUID } from 'node:crypto'
 import { constants, type FileHandle, open, rm, writeFile } from 'node:fs/promises'
@@ -14,7 +14,7 @@ import type { Row } from './rows.js'
 
 const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
 const NEW = O_RDWR | O_APPEND | O_CREAT | O_EXCL
-/** Refuses a link, which would redirect the write, and does not wait at a pipe. */
+/** O_NOFOLLOW refuses a link, which would redirect the write. O_NONBLOCK prevents waiting at a pipe. */
 const NEW_OR_OLD = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
 /** The fixed length of the first line, which is overwritten in place. */
 const HEAD_BYTES = 128
@@ -23,14 +23,14 @@ const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 export interface Refused {
   readonly line: number
   readonly reason: string
-  /** The row has no type. Unknown for a row of an earlier run. */
+  /** Whether the row has no type. Undefined for a row of an earlier run, because it is not known. */
   readonly lacksType?: boolean
 }
 
 export type ImportLog = Awaited<ReturnType<typeof openImportLog>>
 
 /**
- * `about` identifies a run that can be resumed, by one process at a time.
+ * `about` identifies a run that can be resumed. Only one process at a time can use the file of such a run.
  * @throws CofferError `usage`, `conflict`, `unavailable`, `storage_failed`
  */
 export async function openImportLog(
@@ -53,18 +53,19 @@ export async function openImportLog(
   let end = before?.end
   return {
     run,
-    /** The results of earlier runs. The caller compares them with the rows before it begins a batch. */
+    /** The results of earlier runs. Before the caller begins a batch, it compares them with the rows. */
     resumed,
     rows: resumed?.lines.length ?? 0,
     /**
-     * The size of the next batch if an earlier run may have sent it to a server; 0 if not known. A server recognizes only
-     * an unchanged batch.
+     * If an earlier run may have sent the next batch to a server, the size of this batch; else 0. The batch must keep
+     * its size, because a server recognizes only an unchanged batch.
      */
     pending,
-    /** Rows that earlier runs have refused. */
     refused,
     isBegun,
-    /** Called before a batch is sent. `count` is 0 for a vault, which itself stores the batches of a run. */
+    /**
+     * Call before a batch is sent. `count` is 0 for a vault, because the vault itself stores how many rows are done.
+     */
     begin: async (first: number, count: number): Promise<void> => {
       if (!isResumable) return
       // Results of an incomplete batch are written again.
@@ -76,7 +77,7 @@ export async function openImportLog(
       await file?.datasync().catch(refuseWrite(path!))
       isBegun = true
     },
-    /** Writes the results of rows. A run is resumed after the first `done` rows. */
+    /** Writes the results of rows. A resumed run continues after the first `done` rows. */
     append: async (rows: readonly Row[], results: readonly RowResult[], done: number): Promise<void> => {
       if (file === undefined) return
       const kept = isResumable ? results.slice(0, done) : results
@@ -84,7 +85,7 @@ export async function openImportLog(
       await file.appendFile(lines.join('')).catch(refuseWrite(path!))
       if (isResumable) await file.datasync().catch(refuseWrite(path!))
     },
-    /** `isUndone`: no row was done, so another import may use the file. A new file without results is removed. */
+    /** `isUndone`: no row was imported, so another import may use the file. A new file without results is removed. */
     close: async (isUndone = false): Promise<void> => {
       if (isUndone && isResumable) await file?.truncate()
       const isEmpty = isUndone && !isResumable && (await file?.stat())?.size === 0
@@ -101,7 +102,7 @@ const closeAfter = (file: FileHandle, lock?: { release(): void }) => async (erro
   throw error
 }
 
-/** Reads the run that the file belongs to; undefined for a new file. @throws CofferError `usage` */
+/** Reads which run the file belongs to. Undefined for a new file. @throws CofferError `usage` */
 async function readRun(file: FileHandle, path: string, about: string) {
   const stat = await file.stat()
   if (!stat.isFile()) throw usage(`--resume: ${path} is not a file.`)
@@ -116,7 +117,7 @@ async function readRun(file: FileHandle, path: string, about: string) {
     )
   const ends = [HEAD_BYTES]
   const lines: number[] = []
-  /** The places of refused rows: a batch may be cut off again below. */
+  /** The positions of refused rows. An incomplete batch is cut off below, and its refused rows are not counted. */
   const refusedAt: number[] = []
   let first: Refused | undefined
   for await (const line of file.readLines({ start: HEAD_BYTES, autoClose: false })) {
@@ -129,7 +130,7 @@ async function readRun(file: FileHandle, path: string, about: string) {
     ends.push(ends.at(-1)! + Buffer.byteLength(line) + 1)
   }
   const whole = ends.findLastIndex((end) => end <= stat.size)
-  // If a process was killed or the disk was full, results of a batch may be incomplete.
+  // If a process was killed or the disk was full, some results of the last batch may be missing.
   const [begun, count] = [Number(before.first), Number(before.count)]
   const rows = whole < begun + count ? Math.min(whole, begun) : whole
   const refused = refusedAt.filter((at) => at <= rows).length

@@ -20,10 +20,13 @@ import { requireResult } from './resumed-rows.js'
 import { decodeChunks, type Row, readRows } from './rows.js'
 import { type Send, sendToServer, sendToVault } from './send.js'
 
-/** The limits of a batch: for a vault, a unit of work; for a server, a request. Small batches cost less garbage collection. */
+/**
+ * The limits of a batch. A vault commits a batch as one unit of work, and a server gets it as one request. Small
+ * batches need less garbage collection.
+ */
 const TO_VAULT = { rows: 250, characters: 4 * 1024 * 1024 }
 const TO_SERVER = { rows: 1000, characters: 400 * 1024 }
-/** The server that has the vault open may end during the import. Then the next attempt opens the vault. */
+/** If the server that has the vault open ends during the import, the next attempt opens the vault itself. */
 const MAX_ATTEMPTS = 5
 const MAX_TOLD = 20
 const KEPT =
@@ -73,7 +76,7 @@ function readSettings({ context, options, args }: Task) {
   return { source, format, map, type, path, continuesOnError, isResumable: resume !== undefined }
 }
 
-/** A digest that identifies the run by its file, its target and its settings. */
+/** A digest that identifies the run: by its file, its target and its settings. */
 async function describeRun({ context, key }: Task, { source, format, map, type }: Settings): Promise<string> {
   const { cwd, config } = context
   const target =
@@ -120,7 +123,7 @@ class ImportRun {
     return this.#done === 0 && !this.#isUnknown
   }
 
-  /** @throws CofferError `interrupted`; an error of sending a batch */
+  /** @throws CofferError `interrupted`, or the error that ended the run */
   async finish(): Promise<void> {
     const { input, signal } = this.#task.context
     const { chunks, size, close } = await input.openStream(this.#settings.source, 'the file')
@@ -171,7 +174,6 @@ class ImportRun {
     return validationError(`${where}: ${reason}${advice}${isRepeatable ? '' : `\n${KEPT}`}`)
   }
 
-  /** Sends all batches. Opens the vault again if the server that had it open has ended. */
   async #sendAll(batches: AsyncIterator<Row[]>, size: number | undefined): Promise<void> {
     const { context, withOpenVault } = this.#task
     const warnOfUnknown = createUnknownWarning(context.terminal, (await loadOperation('token create'))!)
@@ -197,7 +199,7 @@ class ImportRun {
     }
   }
 
-  /** False if the run ends with a refused row. */
+  /** Resolves to false if a refused row ends the run. */
   async #sendBatch(rows: readonly Row[]): Promise<boolean> {
     await this.#log.begin(this.#done, this.#task.context.config.url === undefined ? 0 : rows.length)
     const wasUnknown = this.#isUnknown
@@ -223,11 +225,11 @@ class ImportRun {
     }
     this.#done += count
     if (isStopped || count === rows.length) return !isStopped
-    // An earlier run was interrupted after it had committed a shorter batch.
+    // An earlier run had committed a shorter batch before it was interrupted.
     return this.#sendBatch(rows.slice(count))
   }
 
-  /** Finds the refused rows of a refused batch by halving. Results are kept after each half. */
+  /** Halves a refused batch until each refused row is found. The results of each half are logged at once. */
   async #sendHalves(rows: readonly Row[]): Promise<boolean> {
     if (rows.length === 1) throw new CofferError('internal', 'A batch came back without results.')
     const middle = rows.length >> 1
@@ -271,7 +273,7 @@ class ImportRun {
       ? readCsv(texts, map, (...more) => describeCommand(this.#task, ...more))
       : readRows(texts, format))
       for (const row of rows) {
-        // Also for the first new row, before which the end of the results may be lost.
+        // The first new row is checked too, because the last results may have been lost.
         if (resumed !== undefined && skipped <= known) requireResult(resumed, skipped, row.line)
         if (skipped++ < known) continue
         const isFull = batch.length === most.rows || (left < row.length && batch.length > 0)

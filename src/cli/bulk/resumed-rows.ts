@@ -1,19 +1,17 @@
 /**
- * Compares the results in a `--resume` file with the rows of the source. If a line was lost or added, the number of results no
- * longer says where to continue: a row would be skipped, or listed twice.
+ * Compares the results in a `--resume` file with the rows of the source. If a line of the source was removed or added,
+ * the number of results no longer tells where to continue. A row would then be skipped or imported twice.
  */
 import { type CofferError, usage } from '../../errors.js'
 
-/** The first line of the file names the run. */
 const LINES_BEFORE_RESULTS = 1
 const RESULT = /^\{"line":(\d+),/
 
 export interface ResumedRows {
-  /** The `--resume` file. */
   path: string
-  /** The line of the source that each result names, in the order of the results. NaN for a line that is not a result. */
+  /** For each result, in order: the number of its line in the source. NaN for a line that is not a result. */
   lines: readonly number[]
-  /** The number of rows in finished batches. There are fewer results if the end of the file was lost. */
+  /** The number of rows in finished batches. If the end of the file was lost, there are fewer results than rows. */
   finished: number
 }
 
@@ -22,8 +20,8 @@ export function readLineOfResult(text: string): number {
 }
 
 /**
- * `at`: the number of rows before this row. `line`: the line of this row; undefined at the end of the source. @throws CofferError
- * `usage` if the result at this place is not the result of this row
+ * `at`: the number of rows before this row. `line`: the line of this row, or undefined at the end of the source.
+ * @throws CofferError `usage` if the result at position `at` belongs to another row
  */
 export function requireResult(resumed: ResumedRows, at: number, line: number | undefined): void {
   const { path, lines, finished } = resumed

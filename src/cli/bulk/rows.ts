@@ -1,7 +1,7 @@
 import { isObject, parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 
-/** A row, and the number of its first line, from 1. `fault`: why the row cannot be read. */
+/** A row of the source. `line`: its first line, from 1. `fault`: the reason if the row cannot be read. */
 export interface Row {
   line: number
   value?: unknown
@@ -10,7 +10,7 @@ export interface Row {
   length: number
 }
 
-/** The property, or column, that marks an exported row with masked data. */
+/** An exported row with masked data has this property, or a column of this name. */
 export const MASKED = 'masked'
 
 const MAX_CHARACTERS = 1024 * 1024
@@ -29,13 +29,13 @@ export async function* decodeChunks(chunks: AsyncIterable<Uint8Array>, name: str
   yield decode()
 }
 
-/** A piece of the text up to and including its separator, and the row in it. */
+/** `size`: the length of the piece with its separator. `row`: the row in the piece, if any. */
 type Piece = { row: string | undefined; size: number }
 
-/** Splits text into complete pieces. The incomplete rest is passed again with more text. */
+/** Splits text into complete pieces. The caller passes the incomplete rest again, with more text. */
 type Split = (text: string, isLast: boolean) => Piece[]
 
-/** If no format is given, the first character decides: a bracket begins an array. */
+/** If no format is given, the first character decides: a bracket begins a JSON array, anything else NDJSON. */
 export async function* readRows(texts: AsyncIterable<string>, format?: 'ndjson' | 'json') {
   let split: Split | undefined
   let rest = ''
@@ -70,7 +70,7 @@ const splitLines: Split = (text, isLast) => {
 /** A string, which may be incomplete, a separator, or other characters. */
 const JSON_TOKEN = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|[[\]{},]|[^\s",[\]{}]+/g
 
-/** Splits the members of one JSON array. An incomplete member is read again with more text. */
+/** Splits the members of one JSON array. An incomplete member is read again when there is more text. */
 function splitArray(): Split {
   let state: 'before' | 'inside' | 'after' = 'before'
   let isEmpty = true

@@ -4,19 +4,21 @@ import { type RowResult, refuse } from '../../operations/token/import.js'
 import type { Task } from '../task.js'
 import type { Row } from './rows.js'
 
-/** `run`: the id of the run. `stops`: whether the run ends at the first refused row. */
+/** `run`: the id of the run. `stops`: whether the first refused row ends the run. */
 type SendOptions = { run: string; stops: boolean; isDryRun: boolean }
 
 /**
- * `first`: the number of rows before these. Resolves to results in order. There are fewer results than rows if the last
- * result ended the run, and no results if the batch must be split to find the refused row.
+ * `first`: the number of rows before these rows. Resolves to a result for each row, in order. If a refused row ended
+ * the run, its result is the last one. If there are no results, the caller splits the batch to find the refused row.
  */
 export type Send = (rows: readonly Row[], first: number) => Promise<readonly RowResult[]>
 
-/** The vault stores the progress of the run in the same unit of work, so a batch that is sent again is not repeated. */
+/**
+ * The vault commits each batch together with the progress of the run, so a batch that is sent twice is imported once.
+ */
 export function sendToVault({ ask }: Task, { run, stops, isDryRun }: SendOptions): Send {
   return async (rows, first) => {
-    // A row that cannot be read is sent as null, and refused like any other value that is not an object.
+    // A row that cannot be read is sent as null. The vault refuses it like any other value that is not an object.
     const values = rows.map(({ value, fault }) => (fault === undefined ? value : null))
     const named = isDryRun ? { rehearses: true } : { run, first }
     const { results } = (await ask({ rows: values, stops, ...named })) as { results: RowResult[] }
@@ -27,10 +29,13 @@ export function sendToVault({ ask }: Task, { run, stops, isDryRun }: SendOptions
   }
 }
 
-/** Codes of errors that a row of the batch may have caused. */
+/** A row of the batch may have caused an error with one of these codes. */
 const OF_ROWS: readonly string[] = ['validation', 'forbidden', 'conflict', 'too_large', 'unprocessable']
 
-/** A server performs or refuses a whole batch. Run, position and size make the idempotency key, so a batch is not repeated. */
+/**
+ * A server performs or refuses a whole batch. The idempotency key consists of run, position and size, so a batch that
+ * is sent twice is imported once.
+ */
 export function sendToServer({ ask }: Task, { run }: SendOptions): Send {
   return async (rows, first) => {
     const [only] = rows
@@ -43,14 +48,14 @@ export function sendToServer({ ask }: Task, { run }: SendOptions): Send {
       return readTokens(await ask({ payload }, 'token tokenize', key), rows.length)
     } catch (error) {
       const isOfRows = error instanceof CofferError && OF_ROWS.includes(error.code)
-      // A retry time means that the server still performs this batch for a killed run.
+      // A retry time means that the server is still performing this batch for an earlier run that was killed.
       if (!isOfRows || error.retryAfterSeconds !== undefined) throw error
       return rows.length === 1 ? [refuseOnly(error)] : []
     }
   }
 }
 
-/** Only an object with type and data is a row. The server would tokenize any other value. */
+/** A row must be an object with type and data, because a server would tokenize any other value. */
 function isRequest({ value, fault }: Row): boolean {
   return fault === undefined && isObject(value) && 'type' in value && 'data' in value
 }

@@ -16,7 +16,7 @@ import { findVaultDirectory, NEEDS_VAULT, placeOf, requireVault } from '../targe
 import { askOwned } from '../target/vault.js'
 import { userSettingsPath } from '../user-settings.js'
 
-/** The oldest Node that runs Coffer, as in package.json. */
+/** The oldest supported version of Node, as in package.json. */
 const MIN_NODE = '20.19'
 const OTHERS_MAY = 0o077
 
@@ -28,7 +28,7 @@ const EXPECTED: readonly (keyof Sandbox)[] = [
   'ends_with_host',
 ]
 
-/** `warning`: it works, but could work better. */
+/** `warning`: Coffer works, but something could be better. */
 type Verdict = readonly [state: 'ok' | 'warning' | 'wrong', found: string, advice?: string]
 /** The checks run in this order. */
 const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
@@ -107,7 +107,10 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   },
 }
 
-/** Reports the active and missing measures against reactor code. Gives advice if a measure that every Linux supports is missing. */
+/**
+ * Reports which measures against reactor code are active and which are missing. Advises if a measure is missing that
+ * every Linux supports.
+ */
 export function judgeSandbox(sandbox: Sandbox): Verdict {
   const list = (names: readonly string[]) => names.map((name) => name.replaceAll('_', ' ')).join(', ')
   const names = Object.keys(sandbox) as (keyof Sandbox)[]
@@ -123,7 +126,7 @@ export function judgeSandbox(sandbox: Sandbox): Verdict {
 const ask = <Name extends OperationName>(context: CommandContext, operation: Name) =>
   askOwned(context, operation) as Promise<ResultOf<Name>>
 
-/** Prints all findings. @throws CofferError `check_failed` if something is wrong */
+/** Prints the results of all checks. @throws CofferError `check_failed` if one of them failed */
 export async function examine(context: CommandContext): Promise<void> {
   if (context.config.url !== undefined) throw usage(`coffer doctor ${NEEDS_VAULT}`)
   const findings: { check: string; state: Verdict[0]; found: string; advice?: string }[] = []
@@ -135,7 +138,7 @@ export async function examine(context: CommandContext): Promise<void> {
       return ['wrong', error.message]
     })
     findings.push({ check, state, found, ...(advice === undefined ? {} : { advice }) })
-    // A vault that is missing, locked or cannot be opened cannot be examined further.
+    // If the vault is missing, locked or cannot be opened, the other checks are impossible.
     if (state === 'wrong' && (check === 'lock' || check === 'vault')) break
   }
   const advised = findings.some(({ advice }) => advice !== undefined) ? ['advice'] : []
@@ -143,7 +146,7 @@ export async function examine(context: CommandContext): Promise<void> {
   const failed = findings.filter(({ state }) => state === 'wrong')
   if (failed.length === 0) return
   throw new CofferError('check_failed', `Checks that failed: ${failed.length} of ${findings.length}.`, {
-    // A table may cut these texts.
+    // A table may cut these texts, so they are in the error too.
     errors: Object.fromEntries(
       failed.map(({ check, found, advice = '' }) => [check, [`${found} ${advice}`.trim()]]),
     ),

@@ -1,4 +1,4 @@
-/** Profiles: named sets of settings, merged into the environment of the run as defaults below flags and variables. */
+/** Profiles are named sets of settings. They are defaults: flags and environment variables have precedence. */
 import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, isTrue, type TARGETS } from '../../config.js'
 import { usage } from '../../errors.js'
@@ -10,9 +10,9 @@ import { readUserSettings, type Texts, type UserSettings, writeUserSettings } fr
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'store-password-fd', 'no-input']
 const API_KEY = 'api-key'
 const NO_REVEAL = 'no-reveal'
-/** Marks the profile in use. No argument contains this character, so no profile has this name. */
+/** Marks the profile in use in a list of names. No argument contains this character, so no profile has this name. */
 const IN_USE = '\0'
-/** Settings for the profile's server only. They are not sent to any other server. */
+/** These settings are only for the profile's server, and are never sent to another server. */
 const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']
 const OF_STORE = ['store', 'store-password-file']
 
@@ -22,7 +22,10 @@ function listProfileSettings(): Map<string, Setting> {
   return new Map(rows.filter(([name]) => !NEVER_KEPT.includes(name)))
 }
 
-/** The environment with the settings of the profile as defaults. @throws CofferError `usage` for an invalid profile */
+/**
+ * Returns the environment with the settings of the profile as defaults.
+ * @throws CofferError `usage` for an invalid profile
+ */
 export async function applyProfile(flags: Options, env: Environment): Promise<Environment> {
   const settings = await readUserSettings(findConfigDirectory(env))
   const asked = typeof flags.profile === 'string' ? flags.profile : env[SETTINGS.profile.variable]
@@ -38,7 +41,7 @@ export async function applyProfile(flags: Options, env: Environment): Promise<En
     defaults[variable] = text
   }
   const { variable: mode } = SETTINGS.noReveal
-  // If the profile in use turns on no-reveal mode, a variable cannot turn it off.
+  // If the profile in use turns on no-reveal mode, an environment variable cannot turn it off.
   if (hidesBy(settings).includes(IN_USE)) defaults[mode] = 'true'
   const given = Object.entries(env).filter(
     ([variable, text = '']) => text !== '' && !(variable === mode && isTrue(defaults[mode])),
@@ -46,20 +49,23 @@ export async function applyProfile(flags: Options, env: Environment): Promise<En
   return { ...defaults, ...Object.fromEntries(given) }
 }
 
-/** The profiles that turn on no-reveal mode. Contains `IN_USE` too if the profile in use does. */
+/** The names of profiles that turn on no-reveal mode. If the profile in use does, `IN_USE` is added. */
 function hidesBy({ profile = '', profiles }: UserSettings): string[] {
   const names = Object.keys(profiles).filter((name) => isTrue(profiles[name]![NO_REVEAL]))
   return names.includes(profile) ? [...names, IN_USE] : names
 }
 
-/** @throws CofferError `usage` for an address with a password, or for an invalid address */
+/** @throws CofferError `usage` if the address is invalid or contains a password */
 async function refusePassword(store: string): Promise<void> {
   const { parseStoreAddress } = await import('../../vault/open.js')
   if (parseStoreAddress(store).hasPassword)
     throw usage('A profile has no password of a store. Set store-password-file, or use a PGPASSFILE.')
 }
 
-/** The settings of a profile that still apply if a flag or a variable names the vault, the store or the server. */
+/**
+ * If a flag or a variable names the vault, the store or the server, only some settings of the profile still apply.
+ * Returns these.
+ */
 function keepOwn(profile: Texts, flags: Options, env: Environment): Texts {
   const find = (name: (typeof TARGETS)[number]) =>
     typeof flags[name] === 'string' ? flags[name] : env[SETTINGS[name].variable] || undefined
@@ -98,7 +104,7 @@ export async function setInProfile(context: CommandContext, [name = '', setting 
   if (setting === 'store') await refusePassword(value)
   if (setting === 'url')
     (await import('../../client/socket-fetch.js')).readServerUrl(value, { insecure: true })
-  // A relative path would depend on the directory of later commands.
+  // An absolute path is stored, because a relative path would depend on the directory of later commands.
   const text = /<(?:directory|file)>$/.test(flag) ? resolve(context.cwd, value) : value
   await change(context, (settings) => {
     const profiles = { ...settings.profiles, [name]: { ...settings.profiles[name], [setting]: text } }
@@ -109,7 +115,7 @@ export async function setInProfile(context: CommandContext, [name = '', setting 
     await printNotice(context.terminal, 'The key is stored in your settings file, which only you can read.')
 }
 
-/** Makes a profile the default. Without a name, no profile is the default. @throws CofferError `usage` */
+/** Makes a profile the default. If no name is given, no profile is the default. @throws CofferError `usage` */
 export async function useProfile(context: CommandContext, [name]: Args): Promise<void> {
   await change(context, ({ profile: _, ...settings }) => {
     if (name === undefined) return settings
@@ -129,7 +135,9 @@ export async function deleteProfile(context: CommandContext, [name = '']: Args):
   await printNotice(context.terminal, 'Deleted.')
 }
 
-/** Changes the settings. Ending the no-reveal mode of a profile needs a confirmation on a terminal. */
+/**
+ * Stores changed settings. If the change ends the no-reveal mode of a profile, a person must confirm it on a terminal.
+ */
 async function change(context: CommandContext, next: (settings: UserSettings) => UserSettings) {
   const { directory } = context.config
   const before = await readUserSettings(directory)

@@ -19,7 +19,10 @@ const PAGE = 100
 /** Longer lines are searched in pieces of this size. */
 const PIECE = 256 * 1024
 const MAX_FINDINGS = 10_000
-/** The bytes of the longest encoded value (`%5C%75%30…`). Pieces overlap by this much, so that no value is missed. */
+/**
+ * The bytes of the longest value in its longest encoding (`%5C%75%30…`). Pieces overlap by this much, so that no value
+ * is missed.
+ */
 const OVERLAP = 18 * LONGEST_VALUE
 
 /** Prints what was found. @throws CofferError `values_found` if anything was found, `usage` if a file cannot be read */
@@ -76,7 +79,10 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   if (unread > 0) throw usage(`Files that could not be read: ${unread}.`)
 }
 
-/** Reads, as the owner, the masked data of tokens: texts in it may be seen, and are not reported. */
+/**
+ * Returns a function that reads the masked data of tokens as the owner. Texts in masked data are not secret, so they
+ * are not reported.
+ */
 async function createMaskedReader(context: CommandContext, vault: Vault) {
   const as = { reveal: false, tenant: await findTenantChoice(context) }
   return async (tokens: readonly TokenView[]) => {
@@ -87,18 +93,18 @@ async function createMaskedReader(context: CommandContext, vault: Vault) {
   }
 }
 
-/** Lists a file, or all files below a directory. Paths begin as given. Links below the directory are not followed. */
+/** Lists a file, or all files below a directory. Paths begin as given. Links below the directory are skipped. */
 function listFiles(cwd: string, path: string): string[] {
   const root = resolve(cwd, path)
   if (path === '-' || !statSync(root, { throwIfNoEntry: false })?.isDirectory()) return [path]
-  // Since Node 22 a recursive `readdirSync` follows links.
+  // Walks the directories itself, because a recursive `readdirSync` follows links since Node 22.
   return readdirSync(root, { withFileTypes: true }).flatMap((entry) => {
     const inside = join(path, entry.name)
     return entry.isDirectory() ? listFiles(cwd, inside) : entry.isFile() ? [inside] : []
   })
 }
 
-/** @internal Finds values in lines. A token is reported once for each line. */
+/** @internal Finds values in lines. Reports a token once for each line. */
 export async function* scanChunks(
   chunks: AsyncIterable<Uint8Array>,
   finder: ValueFinder,
@@ -115,7 +121,7 @@ export async function* scanChunks(
   for await (const chunk of chunks) {
     const lines = (rest + Buffer.from(chunk).toString('latin1')).split('\n')
     rest = lines.pop()!
-    // Searches all lines at once first, because most text contains no value.
+    // All lines are searched together first, because most text contains no value.
     const hasValue = lines.length > 0 && finder.find(lines.join('\n')).size > 0
     for (const each of lines) {
       if (hasValue) yield* search(each)

@@ -1,4 +1,4 @@
-/** A file name `-` means standard input or output, or is refused. No command reads or creates a file with this name. */
+/** The file name `-` means standard input or output, or is refused. No command reads or creates a file of this name. */
 import { usage } from '../../errors.js'
 
 const READ_STDIN: readonly string[] = ['--file', '--seed', '--tls-cert', '--tls-key']

@@ -3,7 +3,10 @@ import type { AnyOperation } from '../../framework/operation.js'
 import type { Schema } from '../../framework/schema.js'
 import { toFlag } from './flags.js'
 
-/** Adds to an error about a date that its flag also takes a duration, which a body does not. Other errors are unchanged. */
+/**
+ * If an error is about a date, adds that its flag also takes a duration. A body takes only dates. Other errors are
+ * unchanged.
+ */
 export function explainDurations(error: unknown, { input }: Pick<AnyOperation, 'input'>): unknown {
   if (!(error instanceof CofferError) || error.errors === undefined) return error
   const { code, status, traceId, errors } = error

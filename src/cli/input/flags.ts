@@ -19,10 +19,10 @@ export interface Flag {
   shape: FlagShape
   schema: Schema
   isRequired: boolean
-  /** The property that may be given instead of this one. */
+  /** The name of a property that may be given instead of this property. */
   unless?: string | undefined
   isStored: boolean
-  /** Whether a value that may be any JSON is read as text. */
+  /** Whether a value is read as text although its schema allows any JSON. */
   isText?: boolean
 }
 
@@ -45,7 +45,6 @@ export function toFlag(property: string, schema: Schema): Flag {
   return { ...known, shape: shapeOf(schema), isRequired: true, isStored: false }
 }
 
-/** `searchIndex` of `search-index`. */
 export function keyOf(word: string): string {
   return word.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
@@ -58,13 +57,11 @@ function shapeOf(schema: Schema): FlagShape {
   return schema.properties === undefined ? 'map' : 'json'
 }
 
-/** Whether the value is text. This may depend on other properties. */
 export function isTextOf({ schema }: Flag, given: Options): boolean {
   const conditions = Object.entries(schema.cli?.textWhere ?? {})
   return conditions.some(([name, values]) => values.includes(given[name] as string))
 }
 
-/** Whether a required property is missing, and the property that may replace it too. */
 export function lacks(given: Options, { isRequired, property, unless }: Flag): boolean {
   return isRequired && given[property] === undefined && (unless === undefined || given[unless] === undefined)
 }
@@ -77,19 +74,19 @@ export function listArgs(definition: RegisteredOperation): [name: string, descri
     const word = name.replaceAll('_', '-') + (isMany ? '...' : '')
     const { description: text = '' } = properties[name] as Schema
     const more = isMany ? ' Several one after another, or - for lines of standard input.' : ''
-    // An argument that also has a flag may be given as a flag instead.
+    // An argument that also has a flag may be given as this flag instead.
     const isArg = endpoint === undefined || endpoint.parameters.includes(name)
     return [isArg && required.includes(name) ? `<${word}>` : `[${word}]`, text + more]
   })
 }
 
-/** Whether the last argument takes several values. The argument of a list is a filter, and does not. */
+/** Whether the last argument takes several values. In a list command, this argument is a filter with a single value. */
 export function takesMany({ endpoint, cli, positionals, input }: RegisteredOperation): boolean {
   if ((endpoint === undefined && cli?.form === undefined) || positionals.length === 0) return false
   return (endpoint?.parameters ?? []).length > 0 || !isPaged(input)
 }
 
-/** Whether the command takes several bodies, one on each line, and creates a record for each. */
+/** Whether the command creates a record for each line of its input. Each line is then a body. */
 export function takesSeveralBodies({ http, endpoint }: RegisteredOperation): boolean {
   return http?.status === 201 && endpoint?.takesBody === true && http.body?.whole === undefined
 }
@@ -104,16 +101,16 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   }
   if (shape === 'map') return readMap(flag, texts)
   const [text = '', ...others] = texts
-  // Commander accepts the flag several times if another form of the command does.
+  // If another form of the command accepts the flag several times, commander accepts it several times here too.
   if (others.length > 0) throw usage(`${name} may be given only once.`)
   if (schema.refersTo !== undefined && shape === 'json' && !BEGINS_AS_JSON.test(text)) return { id: text }
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
-  // JSON that only `JSON.parse` accepts is refused below, and not taken for text.
+  // If the value is JSON that `tryJson` accepts but `readJson` refuses, it is refused below. It does not count as text.
   const isPlain = !BEGINS_AS_JSON.test(text) && (isText || tryJson(text) === undefined)
   return schema.type === undefined && isPlain ? text : readJson(name, text, schema)
 }
 
-/** Reads values in short form, as JSON, or as a JSON array. @throws CofferError `usage`, which names the flag */
+/** Reads values in short form, as JSON, or as a JSON array. @throws CofferError `usage`, with the name of the flag */
 function readShortForms(name: string, texts: readonly string[], items: Schema): unknown[] {
   const values: unknown[] = []
   for (const text of texts) {
@@ -123,11 +120,11 @@ function readShortForms(name: string, texts: readonly string[], items: Schema): 
   return values
 }
 
-/** @throws CofferError `usage` for an impossible value, which names the nearest value and all values */
+/** @throws CofferError `usage` for an impossible value, with the nearest value and all possible values */
 function requirePossible(name: string, { closed, suggestions = [] }: Schema, text: string): void {
   if (closed === undefined) return
   const values = closed === 'list' ? text.split(',').map((value) => value.trim()) : [text]
-  // An empty value is reported by the validation.
+  // The validation reports an empty value.
   const wrong = values.find((value) => value !== '' && !suggestions.includes(value))
   if (wrong === undefined) return
   const shown = truncate(display(wrong), MAX_SHOWN)
@@ -136,7 +133,7 @@ function requirePossible(name: string, { closed, suggestions = [] }: Schema, tex
   )
 }
 
-/** The start of an array, a string or an object; two braces start an expression. */
+/** Matches the start of an array, a string or an object. Two braces start an expression instead of an object. */
 export const BEGINS_AS_JSON = /^\s*(?:["[]|\{(?!\{))/
 
 function isJson({ type }: Schema): boolean {
@@ -162,7 +159,7 @@ function readJson(name: string, text: string, { type }: Schema = {}): unknown {
   }
 }
 
-/** Parses `key=value` entries and JSON objects. @throws CofferError `usage`, which names the flag */
+/** Parses `key=value` entries and JSON objects. @throws CofferError `usage`, with the name of the flag */
 export function readMap(
   { name, schema, isStored }: Pick<Flag, 'name' | 'schema' | 'isStored'>,
   texts: readonly string[],
@@ -173,7 +170,7 @@ export function readMap(
     const at = text.indexOf('=')
     if (at < 1 || /^\s*\[/.test(text)) throw usage(`${name} takes key=value or a JSON object: customer=42.`)
     const [key, value] = [text.slice(0, at), text.slice(at + 1)]
-    // In a body, null removes an entry. If an entry cannot be removed, the validation refuses null.
+    // In the body of an update, null removes an entry. If null is not allowed, the validation refuses it.
     return [[key, value === 'null' && values.type === 'string' && isStored ? null : value]]
   })
   const keys = new Set(entries.map(([key]) => key))

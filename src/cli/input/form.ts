@@ -28,7 +28,9 @@ const HINTS: Readonly<Record<string, string>> = {
 
 type Take = (value: unknown) => Promise<true | string>
 
-/** Asks for missing properties, and checks each answer at once. Throws `interrupted` if a prompt is cancelled. */
+/**
+ * Asks for missing properties, and validates each answer at once. Throws `interrupted` if the person cancels a prompt.
+ */
 export class Form {
   readonly #io: FormIo
   readonly #definition: RegisteredOperation
@@ -40,7 +42,10 @@ export class Form {
     this.#definition = definition
   }
 
-  /** Refuses invalid flags before the first prompt. Sources, names and dates are checked later. @throws CofferError `validation` */
+  /**
+   * Refuses invalid flags before the first prompt. Values from files, names of records, and dates are validated later.
+   * @throws CofferError `validation`
+   */
   async checkFlags(options: Options): Promise<void> {
     let input: OperationInput = {}
     for (const flag of listFlags(this.#definition)) {
@@ -81,7 +86,7 @@ export class Form {
     const take: Take = async (value) => {
       now = placeAt(input, path, value)
       if (value === undefined) return isOptional || 'A value is required.'
-      // A name is replaced by its id only later, so it is not checked here.
+      // A name is replaced by an id later, so it is not validated here.
       return schema.refersTo !== undefined || ((await this.#complain(path, now)) ?? true)
     }
     const message = path + (isOptional ? ' (optional)' : '')
@@ -111,7 +116,7 @@ export class Form {
     return now
   }
 
-  /** The suggestions of the schema, or the names of the records that it refers to (ids if they have no name). */
+  /** The suggestions of the schema. If the schema refers to records, their names, or their ids if they have no name. */
   async #offer(schema: Schema): Promise<Choice[]> {
     const { suggestions = [] } = memberOf(schema)
     if (schema.refersTo === undefined) return suggestions.map((value) => ({ value, name: value }))
@@ -165,7 +170,9 @@ function mayBeSource(text: string): boolean {
   return isSource(text.slice(text.indexOf('=') + 1)) || isSource(text)
 }
 
-/** `input` with another value at a path such as `data.number`; undefined removes it. */
+/**
+ * Returns `input` with another value at a path such as `data.number`. If the value is undefined, removes the property.
+ */
 function placeAt(input: OperationInput, path: string, value: unknown): OperationInput {
   const [name = '', ...below] = path.split('.')
   const { [name]: inner, ...others } = input

@@ -1,4 +1,4 @@
-/** Builds the input of an operation, step by step. Flags override the body, and arguments override both. */
+/** Builds the input of an operation in steps. Flags override the body, and arguments override flags and body. */
 import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { decodeUtf8, isObject, parseJson, tryJson } from '../../domain/json/json.js'
@@ -19,7 +19,10 @@ const NO_OBJECT = 'must contain one JSON object.'
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
 const MAX_ID_BYTES = 64 * 1024 * 1024
 
-/** `form` asks for missing values; it is absent if prompts are impossible. Without `list`, names are not replaced by ids. */
+/**
+ * `form` asks for missing values, and is absent if prompts are impossible. If `list` is absent, names are not replaced
+ * by ids.
+ */
 interface InputIo extends Pick<CommandContext, 'terminal' | 'input' | 'cwd' | 'clock'> {
   readonly form?: Form | undefined
   readonly list?: ListNoun
@@ -29,21 +32,28 @@ type Line = Pick<OperationLine, 'definition' | 'args' | 'options'>
 
 interface Draft extends Line {
   readonly flags: readonly Flag[]
-  /** The values of flags by property: booleans or texts, in which sources are replaced by their contents. */
+  /**
+   * The values of flags, by property: booleans, or texts. A source such as `@file` is already replaced by its content.
+   */
   readonly texts: Readonly<Record<string, boolean | readonly string[]>>
   readonly inputs: readonly OperationInput[]
-  /** The names of several inputs in messages, such as an id or `line 3`. Undefined for a single input. */
+  /** If there are several inputs, their names in messages, such as an id or `line 3`. */
   readonly names?: readonly string[]
-  /** The errors of unusable inputs, by position in `inputs`. The command ends when it reaches one of these inputs. */
+  /**
+   * The errors of invalid inputs, by position in `inputs`. The command fails when it reaches the first of these inputs.
+   */
   readonly faults?: ReadonlyMap<number, CofferError>
 }
 
 type Step = (draft: Draft, io: InputIo) => Draft | Promise<Draft>
 
-/** A command that reads its own input takes only the last two steps. */
+/** If a command reads its own input, only the last two steps run. */
 const STEPS: readonly Step[] = [readFlags, readBodies, mergeFlags, askMissing, takeIds, findIds]
 
-/** `own`: the input that the command has read itself. @throws CofferError `usage`, which names missing and invalid flags */
+/**
+ * `own`: the input that the command has read itself.
+ * @throws CofferError `usage`, with the names of missing and invalid flags
+ */
 export function gatherInputs(io: InputIo, line: Line, own?: OperationInput): Promise<Draft> {
   const draft: Draft = { ...line, flags: listFlags(line.definition), texts: {}, inputs: [own ?? {}] }
   const steps = own === undefined ? STEPS : STEPS.slice(-2)
@@ -64,14 +74,17 @@ export async function completeArgs(
     if (!terminal.mayPrompt) throw usage(`Missing required argument '${name}'. See: coffer ${command} --help`)
     const validate = (answer: string) => answer !== '' || 'A value is required.'
     complete[at] = form
-      ? // Properties have underscores instead of hyphens.
+      ? // Names of properties have underscores instead of hyphens.
         await form.askArg(name.replaceAll('-', '_'), description)
       : await (await import('./prompt.js')).ask(terminal, { message: name, validate })
   }
   return complete
 }
 
-/** Reads flags, and arguments that also have a flag, one after another, because standard input can be read only once. */
+/**
+ * Reads the values of flags, and of arguments that also have a flag. Reads them one after another, because only one of
+ * them can be on standard input.
+ */
 async function readFlags(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, args, options } = draft
   const texts: Record<string, boolean | readonly string[]> = {}
@@ -105,12 +118,15 @@ export async function readTexts(
   return texts
 }
 
-/** The offset at which a source can begin in the value of a flag: after the key, if there is one. */
+/** The position in the value of a flag where a source can begin. In `key=value`, this is after the equals sign. */
 function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
   return shape === 'map' && !text.trimStart().startsWith('{') ? text.indexOf('=') + 1 : 0
 }
 
-/** Reads standard input only if something is missing and it is no terminal, because standard input may never end. */
+/**
+ * Reads standard input only if something is missing and standard input is no terminal. Otherwise the command could wait
+ * forever.
+ */
 async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, options, texts } = draft
   const wholeBody = definition.http?.body?.whole
@@ -141,7 +157,7 @@ async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<D
   return { ...draft, ...parsed }
 }
 
-/** The bodies and their lines, if each line looks like a body; undefined for a single body. */
+/** If each line looks like a body, the bodies with their line numbers. Undefined for a single body. */
 function splitBodies(definition: RegisteredOperation, text: string) {
   const lines = text
     .split('\n')
@@ -149,7 +165,7 @@ function splitBodies(definition: RegisteredOperation, text: string) {
     .filter(({ body }) => body.trim() !== '')
   if (!takesSeveralBodies(definition) || lines.length < 2) return undefined
   const [first, second] = lines.map(({ body }) => body) as [string, string]
-  // The first line may be the invalid line.
+  // The first line may be an invalid body. Then the first two lines must at least look like objects.
   const areBodies = isObject(tryJson(first)) || (/\}\s*$/.test(first) && /^\s*\{/.test(second))
   return areBodies ? lines : undefined
 }
@@ -160,7 +176,9 @@ function parseBody(text: string, source: string, firstLine = 1): OperationInput 
   throw new CofferError('validation', `${source} ${NO_OBJECT}`)
 }
 
-/** Makes an input of each item with `read`. If `read` throws, the error becomes a fault and the input is empty. */
+/**
+ * Makes an input of each item with `read`. If `read` throws, the error is stored as a fault, and the input is empty.
+ */
 function tryEach<T>(items: readonly T[], read: (item: T) => OperationInput) {
   const faults = new Map<number, CofferError>()
   const inputs = items.map((item, at) => {
@@ -201,7 +219,7 @@ function mergeFlags(draft: Draft, io: InputIo): Draft {
   return { ...draft, inputs }
 }
 
-/** Makes a date of a duration, and an absolute path of a path, because a server has another current directory. */
+/** Replaces a duration with a date. Makes a path absolute, because a server has another current directory. */
 function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknown {
   if (typeof value !== 'string' || value === '') return value
   const { duration } = schema
@@ -214,7 +232,7 @@ function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknow
 }
 
 /**
- * Asks for missing properties of a single input. For several inputs, the operation reports them.
+ * Asks for missing properties of a single input. If there are several inputs, the operation reports what is missing.
  * @throws CofferError `usage` if prompts are impossible
  */
 async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
@@ -241,7 +259,7 @@ async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
   return { ...draft, inputs }
 }
 
-/** Makes an input of each id, or of each line of `-`. @throws CofferError `too_large` */
+/** Makes an input of each id. If the only id is `-`, of each line of standard input. @throws CofferError `too_large` */
 async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   const { definition, args, inputs } = draft
   const property = definition.positionals.at(-1)!
@@ -249,7 +267,7 @@ async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   const isRead = ids.length === 1 && ids[0] === '-'
   if (!takesMany(definition) || (ids.length < 2 && !isRead)) return draft
   if (isRead) {
-    // Reads all ids before the vault is opened, because the command that writes the ids may need the vault.
+    // All ids are read before the vault is opened, because the command that writes them may need the vault.
     const { chunks, name } = await input.openStream('-', `<${property}>`)
     const bytes = await collectBytes(chunks, MAX_ID_BYTES)
     if (bytes === undefined) throw new CofferError('too_large', 'Standard input has more than 64 MiB of ids.')
@@ -267,7 +285,7 @@ async function findIds(draft: Draft, { list }: InputIo): Promise<Draft> {
   for (const [at, input] of draft.inputs.entries()) {
     const found = resolveNames(definition, input, list)
     const refuse = (error: unknown) => {
-      // A single input is refused at once.
+      // An error of a single input is thrown at once.
       if (names === undefined) throw error
       if (!faults.has(at)) faults.set(at, requireFault(error))
       return input

@@ -6,7 +6,7 @@ import { CofferError, codeOf, usage } from '../../errors.js'
 import { printWarning } from '../output/output.js'
 import type { InputStream, Terminal } from '../output/terminal.js'
 
-/** 1 MiB, the default limit of a request body. */
+/** 1 MiB, which is also the default limit of a request body. */
 export const VALUE_LIMIT_BYTES = 1024 * 1024
 /** Enough for a passphrase of 1,024 characters. */
 export const SECRET_LIMIT_BYTES = 4096
@@ -26,7 +26,7 @@ export function warnOfArguments(terminal: Terminal, names: readonly string[]): P
   return printWarning(terminal, `${EXPOSED_ARGUMENTS} (${names.join(', ')}). ${advice}`)
 }
 
-/** Reads sources for a flag or argument, which errors name. Standard input can be read only once. */
+/** Reads the sources of flags and arguments. Errors name the flag or argument. Standard input can be read only once. */
 export class InputReader {
   readonly #io: Io
   #stdinFlag: string | undefined
@@ -39,13 +39,14 @@ export class InputReader {
     return this.#stdinFlag !== undefined
   }
 
-  /** Lets the process end although standard input may have more to read. */
+  /** Lets the process end although standard input has not ended. */
   release(): void {
     if (this.isStdinTaken) this.#io.stdin.unref?.()
   }
 
   /**
-   * `@path` reads a file, `-` or `@-` reads standard input, without BOM and last line break. `@@x` is the text `@x`.
+   * `@path` reads a file. `-` and `@-` read standard input, without byte order mark and last line break. `@@x` is the
+   * text `@x`.
    * @throws CofferError `usage`, `too_large` beyond {@link VALUE_LIMIT_BYTES}, `validation` for invalid UTF-8
    */
   async readValue(source: string, flag: string): Promise<string> {
@@ -55,7 +56,7 @@ export class InputReader {
     return text.replace(BYTE_ORDER_MARK, '').replace(/\r?\n$/, '')
   }
 
-  /** The unchanged text of a file; `-` is standard input. @throws CofferError as {@link readValue} does */
+  /** The unchanged text of a file. `-` is standard input. @throws CofferError the errors of {@link readValue} */
   async readFile(path: string, flag: string): Promise<string> {
     const { name, chunks, close } = await this.openStream(path, flag)
     try {
@@ -67,7 +68,10 @@ export class InputReader {
     }
   }
 
-  /** `name` is for messages. `close` also fails a waiting read. @throws CofferError `usage` */
+  /**
+   * `name` is the name of the stream in messages. If `close` is called, a read that is waiting fails.
+   * @throws CofferError `usage`
+   */
   async openStream(path: string, flag: string) {
     if (path === '') throw usage(`${flag} names no file.`)
     const place = path === '-' ? 'standard input' : path
@@ -84,7 +88,8 @@ export class InputReader {
   }
 
   /**
-   * The first line of a private file, which must not be a link. `refuse` makes the error for invalid contents.
+   * The first line of a private file. The path must not be a symbolic link. `refuse` creates the error for invalid
+   * content.
    * @throws CofferError `vault_exposed`, `usage`
    */
   async readSecretFile(path: string, flag: string, refuse?: (name: string) => CofferError): Promise<string> {
@@ -107,7 +112,7 @@ export class InputReader {
     }
   }
 
-  /** Reserves standard input for `flag`. @throws CofferError `usage` if another flag has read it */
+  /** Reserves standard input for `flag`. @throws CofferError `usage` if another flag has read it already */
   claimStdin(flag: string): InputStream {
     const before = this.#stdinFlag
     if (before !== undefined) {
@@ -118,7 +123,7 @@ export class InputReader {
     return this.#io.stdin
   }
 
-  /** The first line from a descriptor; 0 is standard input. @throws CofferError `usage` */
+  /** The first line from a descriptor. Descriptor 0 is standard input. @throws CofferError `usage` */
   async readDescriptor(descriptor: number, flag: string): Promise<string> {
     const name = `${flag} (${descriptor === 0 ? 'standard input' : `descriptor ${descriptor}`})`
     const stream =
@@ -126,7 +131,9 @@ export class InputReader {
     return readFirstLine(guard(stream, name), name)
   }
 
-  /** Reads `given` as {@link readValue} does. Without `given`, asks, or reads standard input if prompts are impossible. */
+  /**
+   * Reads `given` like {@link readValue}. If `given` is absent, asks. If prompts are impossible, reads standard input.
+   */
   async readGiven(
     { terminal }: { terminal: Terminal },
     given: string | undefined,
@@ -141,14 +148,14 @@ export class InputReader {
     return this.readValue(given ?? '-', name)
   }
 
-  /** Reads an answer to a prompt. `@path` reads a file. @throws CofferError `usage` */
+  /** The value of an answer to a prompt. `@path` reads a file. @throws CofferError `usage` */
   async readAnswer(answer: string, flag: string): Promise<string> {
-    // `@-` is plain text here, because standard input is the terminal of the prompt.
+    // Here `@-` is plain text, because standard input is the terminal with the prompt.
     return answer.startsWith('@') && answer !== '@-' ? this.readValue(answer, flag) : answer
   }
 }
 
-/** Reads a pipe in the event loop, because a thread that waits for a writer would keep the process from ending. */
+/** Reads a pipe in the event loop. A thread that waits for a writer would keep the process from ending. */
 async function openFile(path: string) {
   const isPipe = fs.statSync(path).isFIFO()
   const fd = fs.openSync(path, fs.constants.O_RDONLY | (isPipe ? fs.constants.O_NONBLOCK : 0))
@@ -158,7 +165,7 @@ async function openFile(path: string) {
   return { stream: new Socket({ fd, readable: true, writable: false }), size }
 }
 
-/** Returns the first line without its line break, and wipes the bytes that it was read from. */
+/** Returns the first line without its line break. Overwrites the bytes that were read with zeros. */
 async function readFirstLine(chunks: AsyncIterable<Uint8Array> | Uint8Array[], name: string) {
   const line = new Uint8Array(SECRET_LIMIT_BYTES)
   let length = 0
@@ -190,7 +197,7 @@ async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string):
   }
 }
 
-/** Systems without O_NOFOLLOW (Windows) also lack mode bits for others. */
+/** On Windows there is no O_NOFOLLOW, and files have no mode bits for other users. So the mode is not checked there. */
 function refuseExposed(stat: fs.Stats, name: string): void {
   if (!stat.isFile()) throw usage(`${name} is not a file. Pass the output of a program through a descriptor.`)
   if (fs.constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return

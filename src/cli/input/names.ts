@@ -10,17 +10,20 @@ import { printWarning } from '../output/output.js'
 import type { Terminal } from '../output/terminal.js'
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-/** After these errors of the look-up, the command itself reports what is wrong. */
+/**
+ * If listing the records fails with one of these codes, the name is not resolved, and the command itself reports the
+ * error.
+ */
 const REFUSED: readonly string[] = ['forbidden', 'unauthenticated', 'not_found']
-/** Shorter texts are taken for names, not for beginnings of ids. */
+/** A shorter text counts as a name, not as the beginning of an id. */
 const MIN_BEGINNING = 4
-/** Limits of messages about ambiguous names and ignored properties: the number of lines, and the columns of each. */
+/** Limits of a message about ambiguous names or ignored properties: its lines, and the columns of each line. */
 const MAX_TOLD = 10
 const MAX_COLUMNS = 50
 
 /**
- * Lists the records of a noun. If there may be very many, lists only records that match `given`.
- * `input`: other values of the command, such as the application whose keys are listed.
+ * Lists the records of a noun. If there may be very many records, only those that match `given`. `input`: other values
+ * of the command, such as the application whose keys are listed.
  */
 export type ListNoun = (noun: string, given?: string, input?: OperationInput) => Promise<readonly unknown[]>
 
@@ -38,10 +41,13 @@ export async function resolveNames(definition: RegisteredOperation, input: Opera
   return resolved
 }
 
-/** Returns `given` if it matches nothing. @throws CofferError `usage` if ambiguous, `not_found` if misspelled */
+/**
+ * Returns the id of the record with the name `given`, or `given` itself if no record matches.
+ * @throws CofferError `usage` if several records match, `not_found` if the name seems misspelled
+ */
 export async function resolveName(noun: string, given: unknown, list: ListNoun, isFilter = false) {
   if (typeof given !== 'string' || given === '' || ID.test(given)) return given
-  // A caller that may not list can give ids only.
+  // If the caller may not list the records, only ids can be given.
   const things = await list(noun, given).catch((error: unknown) => {
     if (error instanceof CofferError && REFUSED.includes(error.code)) return []
     throw error
@@ -65,14 +71,16 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun, 
   throw usage([what, ...lines.slice(0, MAX_TOLD)].join('\n  '))
 }
 
-/** The id and the names of a record: its `name`, and the address of an invitation or a member. */
 export function identify(thing: unknown): { id: string; names: string[] } {
   const { id, name, email, user } = thing as Record<string, unknown>
   const address = isObject(user) ? user.email : email
   return { id: String(id), names: [name, address].filter((text) => typeof text === 'string') }
 }
 
-/** Warns about each ignored property once. Properties of answers cause no warning, so that an answer can be sent back. */
+/**
+ * Warns about each ignored property once. Properties of answers cause no warning, so that an answer can be changed and
+ * sent back.
+ */
 export function createUnknownWarning(terminal: Terminal, definition: RegisteredOperation) {
   const { name: command, input, output, http } = definition
   const sentBody = http?.body?.asSent

@@ -1,4 +1,7 @@
-/** Prompts are on standard error, because standard output is for results. inquirer is imported only here, on first use. */
+/**
+ * Prompts are printed to standard error, because standard output is for results. Only this file imports inquirer, at
+ * the first prompt.
+ */
 import { Writable } from 'node:stream'
 import { CofferError, interrupted, noRevealError, usage } from '../../errors.js'
 import { display, displayLines } from '../output/display.js'
@@ -12,14 +15,14 @@ export interface Choice {
 
 export interface Question {
   message: string
-  /** The flag to use if prompts are impossible, such as `--type`; default: the message. */
+  /** Named in the error if prompts are impossible: a flag such as `--type`; default: the message. */
   missing?: string
-  /** `search`: typing narrows the choices; the answer is a choice or the typed text. */
+  /** `search`: typed text filters the choices, and the answer is a choice or the typed text. */
   type?: 'input' | 'confirm' | 'select' | 'checkbox' | 'search'
   choices?: readonly Choice[]
-  /** Displays a star for each character while typing, and eight stars afterwards. */
+  /** Shows a star for each typed character, and eight stars after the answer. */
   sensitive?: boolean
-  /** The answer is checked only later, so the prompt does not end with a tick. */
+  /** The prompt does not end with a tick, because the answer is validated only later. */
   isUnchecked?: boolean
   /** Returns true, or an error message that does not contain the answer. The answer of checkboxes is a list. */
   // biome-ignore lint/suspicious/noExplicitAny: the type of the question decides
@@ -28,7 +31,7 @@ export interface Question {
 
 const CONCEALED = { type: 'password', mask: '*', toggleMask: false } as const
 const conceal = (text: string) => (text === '' ? '' : '********')
-/** After these events, a prompt would never be answered. Ctrl-D pauses the input. */
+/** After one of these events, nobody can answer a prompt. Ctrl-D pauses the input. */
 const INPUT_OVER = ['pause', 'end', 'close']
 const OVER = ['ExitPromptError', 'AbortPromptError', 'CancelPromptError']
 
@@ -39,7 +42,7 @@ export async function ask(terminal: Terminal, question: Question): Promise<strin
   const choices = question.choices?.map((choice) => ({ ...choice, name: display(choice.name) })) ?? []
   const details = {
     ...{ name: 'answer', type, message: display(message), choices, loop: false, default: undefined },
-    // The shortcuts are letters. A person who types a name would trigger them.
+    // The shortcuts are letters, and a person who types a name would trigger them.
     shortcuts: { all: null, invert: null },
     source: (typed = '') => searchChoices(choices, typed),
     validate: async (answer: unknown) => {
@@ -78,7 +81,10 @@ function searchChoices(choices: readonly Choice[], typed: string): Choice[] {
   return isOther ? [...found, { value: typed, name: display(typed) }] : found
 }
 
-/** Asks yes or no; an empty answer is no. @throws CofferError `interrupted` on no, and as {@link ask} does */
+/**
+ * Asks a question with the answers yes and no. An empty answer means no.
+ * @throws CofferError `interrupted` for no, and the errors of {@link ask}
+ */
 export async function confirm(terminal: Terminal, message: string): Promise<void> {
   if ((await ask(terminal, { message, missing: '--yes', type: 'confirm' })) !== 'true')
     throw new CofferError('interrupted', 'Nothing was changed.')
@@ -90,7 +96,10 @@ export function confirmReveal(terminal: Terminal): Promise<void> {
   return confirm(terminal, 'Commands will show data and new keys again. Go on?')
 }
 
-/** Asks twice for a new secret, and again if the answers differ. @throws CofferError as {@link ask} does */
+/**
+ * Asks twice for a new secret. Starts again if the two answers differ.
+ * @throws CofferError the errors of {@link ask}
+ */
 export async function askTwice(terminal: Terminal, question: Question): Promise<string> {
   const { message, missing = message } = question
   for (let hint = ''; ; hint = 'The two differ. ') {
@@ -100,7 +109,10 @@ export async function askTwice(terminal: Terminal, question: Question): Promise<
   }
 }
 
-/** Wraps standard error for inquirer, which ends its output after each prompt. Removes colours if they are disabled. */
+/**
+ * A stream for inquirer that writes to standard error. inquirer ends its stream after each prompt. Colours are removed
+ * if they are turned off.
+ */
 function createScreen({ stderr, colour }: Terminal, stop: () => void): Writable {
   const screen = new Writable({
     decodeStrings: false,

@@ -1,4 +1,7 @@
-/** Presentations: the additions of commands to the declarations of their operations. Each noun has a file. */
+/**
+ * Each noun has a file with the presentations of its commands: the parts that are not in the declarations of the
+ * operations.
+ */
 import type { AnyOperation } from '../../framework/operation.js'
 import type { OperationName } from '../../operations/all.js'
 import type { Presentation, Presentations } from '../task.js'

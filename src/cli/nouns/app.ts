@@ -4,7 +4,7 @@ import type { ApplicationView } from '../../operations/application/application-r
 import { formatAge, formatAhead } from '../output/ages.js'
 import type { Hooks, Presentations, Task } from '../task.js'
 
-/** With these permissions, an agent may store, find and use values. It sees them masked. */
+/** An agent with these permissions may store, find and use values. It sees them masked. */
 const AGENT_PERMISSIONS = ['token:create', 'token:read', 'token:search', 'token:use']
 
 const createAgent: Hooks = {
@@ -15,7 +15,7 @@ const createAgent: Hooks = {
   },
 }
 
-/** Says before the change when the old keys end, and after it too if they have a grace time. */
+/** Tells when the old keys end: in the question before the change, and again afterwards if they have a grace time. */
 const regenerateKeys: Hooks = {
   confirm: async ({ args, input, context }) => {
     const { grace } = input
@@ -49,7 +49,6 @@ const regenerateKeys: Hooks = {
   },
 }
 
-/** Times are relative to `nowMs`. */
 export function summarizeApplications(applications: readonly unknown[], nowMs: number) {
   const rows = (applications as readonly ApplicationView[]).map((application) => {
     const { id, name, type, created_at, expires_at } = application
@@ -66,7 +65,7 @@ export function summarizeApplications(applications: readonly unknown[], nowMs: n
   return { rows, columns: ['id', 'name', 'type', 'rights', 'created', ...ends] }
 }
 
-/** A server of another version may omit empty lists. */
+/** A server of another version may omit lists that are empty. */
 function rightsOf({ permissions = [], rules = [] }: ApplicationView): Parameters<typeof summarizeRights>[0] {
   return { permissions, rules } as Parameters<typeof summarizeRights>[0]
 }

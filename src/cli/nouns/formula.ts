@@ -28,7 +28,7 @@ const installFormulas: Hooks = {
   },
 }
 
-/** `code` in the file may be the name of a file beside it. @throws CofferError `usage` */
+/** The value of `code` in the file may be the name of a file in the same directory. @throws CofferError `usage` */
 async function readFormula({ input, cwd }: CommandContext, path: string) {
   const formula = parseJson(await input.readFile(path, 'the file'), { source: path, code: 'usage' })
   if (!isObject(formula) || typeof formula.code !== 'string')

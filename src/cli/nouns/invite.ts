@@ -9,7 +9,7 @@ import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
 import type { Hooks, Presentations, Task } from '../task.js'
 
-/** A new invitation is compared with at most one largest page of pending invitations. */
+/** The largest page. A new invitation is compared with this number of pending invitations. */
 const MAX_PENDING = 100
 
 const showOutbox: Hooks = {
@@ -24,7 +24,7 @@ const showOutbox: Hooks = {
   },
 }
 
-/** Reads the link from a prompt or standard input, so that other processes cannot see it. */
+/** The link is read from a prompt or standard input, because other processes can see arguments. */
 const acceptInvitation: Hooks = {
   gather: async (context, [given], { firstName, lastName }) =>
     omitUndefined({
@@ -34,12 +34,15 @@ const acceptInvitation: Hooks = {
     }),
 }
 
-/** For the owner, also prints the delivery state of the mail, and its link if it is stored. */
+/** If the caller is the owner, also prints the delivery state of the mail, and its link if it is stored. */
 const mailInvitation: Hooks = {
   run: async (task) => void (await inviteByMail(task)),
 }
 
-/** Warns about another pending invitation for the address: the person probably wants to send its mail again. */
+/**
+ * Warns if another invitation for the same address is pending, because the person probably wants to send that mail
+ * again.
+ */
 const createInvitation: Hooks = {
   run: async (task) => {
     const { id, email } = await inviteByMail(task)
@@ -71,7 +74,10 @@ async function inviteByMail({ context, key, ask, print, notice, withOpenVault }:
   return invitation
 }
 
-/** The newest pending invitations. Empty if they cannot be listed, because the new invitation already exists. */
+/**
+ * The newest pending invitations. Empty if listing them fails: the new invitation exists already, so the command must
+ * not fail.
+ */
 async function listPending({ ask }: Task): Promise<readonly Invitation[]> {
   const found = ask({ status: 'PENDING', size: MAX_PENDING }, 'invite list') as Promise<List<Invitation>>
   const { data } = await found.catch((error: unknown) => {

@@ -11,12 +11,11 @@ import type { Hooks, Presentations, Task } from '../task.js'
 const USUAL_PAGE = 20
 const LARGEST_PAGE = 10_000
 
-/** The maximum number of actors in one request: a page of members. */
 const MAX_NAMED = 50
-/** Fixed widths, because later records are unknown. Only a custom id may be longer. */
+/** The widths are fixed, because later records are not known yet. Only a custom id may be longer. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
 
-/** For each type of actor: the label before names, the operation that lists the actors, and its filter by id. */
+/** Type of actor, label before the name, operation that lists such actors, filter of this operation by id. */
 const ACTORS = [
   ['application', 'app', 'app list', 'id'],
   ['user', 'user', 'member list', 'user_id'],
@@ -39,7 +38,7 @@ const tail: Hooks = {
     }
     let seen = first.pagination.total_items
     const readNew = async () => {
-      // While records are not removed, the total says which records are new.
+      // As long as no records are removed, the total tells which records are new.
       const { data, pagination } = await withOpenVault(async () => {
         const newest = (await ask({ number: USUAL_PAGE })) as Records
         const isAll = newest.pagination.total_items - seen <= newest.data.length
@@ -64,7 +63,7 @@ const named: Hooks = {
     task.format === 'table' && task.context.config.fields === undefined ? nameActors(task, answer) : answer,
 }
 
-/** Asks only for the actors of this page. Keeps the ids if the caller may not read the names. */
+/** Requests only the actors of this page. If the caller may not read their names, the ids are shown. */
 async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
   const given = result as Partial<Record<(typeof ACTOR_LISTS)[number], Actor[]>>
   const lists = ACTOR_LISTS.flatMap((name) =>
@@ -79,7 +78,7 @@ async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
     const found = await ask({ [filter]: ids, size: MAX_NAMED }, operation).catch(() => ({ data: [] }))
     for (const thing of (found as List<{ id: string; user?: { id: string } }>).data) {
       const [name] = identify(thing).names
-      // The label distinguishes an application from a user or the system of the same name.
+      // An application, a user and the system can have the same name. The label distinguishes them.
       if (name !== undefined) names.set(thing.user?.id ?? thing.id, `${label} ${name}`)
     }
   }
@@ -91,7 +90,7 @@ async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
   return { ...(result as object), ...renamed }
 }
 
-/** @throws CofferError `vault_damaged`, which names the record at which the chain is broken */
+/** @throws CofferError `vault_damaged`, with the record at which the chain is broken */
 export const verify: Hooks = {
   run: async ({ ask, print, notice }) => {
     const proof = (await ask()) as ResultOf<'log verify'>
@@ -107,7 +106,7 @@ export const verify: Hooks = {
 }
 
 export const presentations: Presentations = {
-  // The message contains the operation too.
+  // The message contains the name of the operation already.
   'log list': { layout: { optional: ['operation'] }, hooks: named },
   'log reveals': { hooks: named },
   'log tail': {

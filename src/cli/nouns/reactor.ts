@@ -16,7 +16,7 @@ import { printNotice, printProblem } from '../output/output.js'
 import { write } from '../output/terminal.js'
 import type { Hooks, Presentations, Task } from '../task.js'
 
-/** The interval of checks for changes of a watched file. An editor has finished writing by the next check. */
+/** How often a watched file is checked for changes. At the next check, an editor has finished writing. */
 const WATCH_MS = 100
 
 const USUAL_PAGE = 20
@@ -54,7 +54,7 @@ async function waitForSave(path: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted && [before, undefined].includes(savedAt())) await pause(WATCH_MS, signal)
 }
 
-/** Runs the code once, and prints its console. @throws CofferError the failure of the code, after printing its stack */
+/** Runs the code once, and prints its console. @throws CofferError the error of the code, after its stack is printed */
 async function runOnce({ context: { terminal }, ask, print }: Task, input: Readonly<OperationInput>) {
   const run = (await ask({ ...input })) as ReactorRun
   for (const { level, text } of run.console) await write(terminal.stderr, `${level}: ${displayLines(text)}\n`)

@@ -4,7 +4,9 @@ import type { CommandContext } from '../context.js'
 import { printWarning } from '../output/output.js'
 import type { Hooks } from '../task.js'
 
-/** Warns about invalid code before it is stored, so that a person can interrupt the command. Code is stored unchanged. */
+/**
+ * Warns about invalid code before it is stored, so that a person can interrupt the command. The code is stored anyway.
+ */
 export const storeCode: Hooks = {
   run: async (task, usual) => {
     const { context, input } = task

@@ -3,7 +3,7 @@ import type { TenantView } from '../../operations/tenant/noun.js'
 import { printWarning } from '../output/output.js'
 import type { Hooks, Presentations } from '../task.js'
 
-// Imported when a command runs, because parsing and help need no vault.
+// Loaded when a command runs, because parsing and help need no vault.
 const loadVault = () => import('../target/vault.js')
 
 const BACKUPS = 'Earlier backups contain their own keys, so their data of this tenant remains readable.'
@@ -45,7 +45,7 @@ const useTenant: Hooks = {
 /** Asks for the name of the tenant before deleting it, and warns that backups still contain its data. */
 const deleteTenant: Hooks = {
   confirm: async ({ context: { terminal }, key, ask, askAsOwner, withOpenVault }) => {
-    // Read as the owner, because an application may be allowed to delete its tenant but not to read it.
+    // The owner reads the name, because an application that may delete its tenant may not be allowed to read it.
     const { name } = (await withOpenVault(async () => {
       const { tenant_id } = (key === undefined ? {} : await ask({}, 'app whoami')) as { tenant_id?: string }
       return askAsOwner('tenant get', {}, tenant_id)

@@ -10,7 +10,7 @@ import type { Hooks, Presentation, Presentations, Task } from '../task.js'
 
 const SHORT_BRANDS: Readonly<Record<string, string>> = { 'american-express': 'amex', 'diners-club': 'diners' }
 
-/** Digits in --data are first sent as a number. If the token's data is text, they are sent again as text. */
+/** Digits in --data are first sent as a number. If the stored data is text, they are sent again as text. */
 const updateToken: Hooks = {
   run: async (task, usual) => {
     const { input } = task
@@ -27,7 +27,7 @@ const updateToken: Hooks = {
   },
 }
 
-/** Times are relative to `nowMs`. Shows containers only if they differ from the type's default. */
+/** Containers are shown only if they differ from the default of the token's type. */
 export function summarizeTokens(tokens: readonly unknown[], nowMs: number) {
   const views = tokens as readonly TokenView[]
   const ids = shortenIds(views.map(({ id }) => id))
@@ -59,7 +59,6 @@ function describeData({ type, card, bank, data, mask }: TokenView): string {
   return findText(data) ?? toJson(data)
 }
 
-/** The whole number if it is in plaintext, else the last digits. */
 function endOf(number: unknown, last4: string): string {
   return typeof number === 'string' && /^\d+$/.test(number) ? number : `•••• ${last4}`
 }
@@ -89,7 +88,7 @@ const importResult = object({
   refused: count,
 })
 
-/** The code of imports is loaded when an import runs, because no other command needs it. */
+/** The code of imports is loaded only when an import runs. */
 const importTokens: Hooks = {
   gather: async () => ({}),
   run: async (task) => (await import('../bulk/import.js')).importRows(task),

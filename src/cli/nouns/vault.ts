@@ -8,7 +8,7 @@ const RECOVERING = 'Restore a backup, or copy what can be read: coffer vault cop
 
 const showStatus: Hooks = {
   run: async ({ context, ask, print }) => {
-    // Imported here, because parsing and help need no vault.
+    // Loaded here, because parsing and help need no vault.
     const { describePlace, findVaultDirectory, placeOf } = await import('../target/place.js')
     const { readHolder } = await import('../../vault/offline.js')
     const place = findVaultDirectory(context)
@@ -27,7 +27,7 @@ const backUpVault: Hooks = {
   },
 }
 
-/** Prints the findings. @throws CofferError `vault_damaged` if there are any */
+/** Prints what is damaged. @throws CofferError `vault_damaged` if anything is */
 const verifyVault: Hooks = {
   run: async ({ ask, print }) => {
     const result = (await ask()) as Verification

@@ -19,7 +19,7 @@ const createWebhook: Hooks = {
   },
 }
 
-/** A delivery that was requested by id is printed with its payload and answer, which the table lacks. */
+/** If one delivery is requested by id, prints it with its payload and answer, which the table does not show. */
 const showDeliveries: Hooks = {
   view: (answer, { input }) => {
     const { data = [] } = answer as Partial<ResultOf<'webhook deliveries'>>

@@ -1,5 +1,3 @@
-/** Times in tables for people: relative, or a date. */
-
 const UNITS = [
   ['d', 24 * 60 * 60],
   ['h', 60 * 60],
@@ -8,13 +6,13 @@ const UNITS = [
 ] as const
 const MAX_DAYS = 60
 
-/** `in 5 min`, rounded down, or a date if the time is far ahead. */
+/** For example `in 5 min`, rounded down. A date if the time is far in the future. */
 export function formatAhead(date: string, nowMs: number): string {
   const seconds = Math.floor((Date.parse(date) - nowMs) / 1000)
   return seconds < 0 ? 'expired' : (formatSpan(seconds, 'in ', '') ?? date.slice(0, 10))
 }
 
-/** `5 min ago`, or a date if the time is long ago or in the future. */
+/** For example `5 min ago`. A date if the time is long ago or in the future. */
 export function formatAge(date: string, nowMs: number): string {
   const seconds = Math.floor((nowMs - Date.parse(date)) / 1000)
   return (seconds < 0 ? undefined : formatSpan(seconds, '', ' ago')) ?? date.slice(0, 10)

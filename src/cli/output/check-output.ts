@@ -1,6 +1,6 @@
 /**
- * Checks the output flags before the command does anything. A later failure could lose the output of a change, such as a
- * new key.
+ * Checks the output flags before the command does anything. If they failed later, the output of a change, such as a new
+ * key, could be lost.
  */
 import type { Config } from '../../config.js'
 import { usage } from '../../errors.js'
@@ -16,7 +16,7 @@ import type { TerminalCommand } from '../task.js'
 interface Printing {
   readonly name: string
   readonly prints: Prints
-  /** Whether the command only reads. It can be run again, so losing its output does no harm. */
+  /** Whether the command only reads. Its output may be lost, because the command can be repeated. */
   readonly isReading: boolean
   /** Whether the result has a secret that no other command shows. */
   readonly showsOnce: boolean
@@ -24,11 +24,12 @@ interface Printing {
 
 type Io = Pick<CommandContext, 'registry'> & { readonly config: Pick<Config, 'output' | 'fields'> }
 
-/** @throws CofferError `usage` for a format or fields that the command cannot print */
+/** @throws CofferError `usage` if the command cannot print the format or the fields */
 export function checkOutput({ config, registry }: Io, printing: Printing, options: Options): void {
   const { prints } = printing
   const { output, fields = [] } = config
-  // Fields of a variable or a profile are for all commands, and may not fit this one. Only the flag is checked.
+  // Fields in a variable or a profile are for all commands, and this command may not have them. So only fields of the
+  // flag are checked.
   const asked = options.fields === undefined ? [] : fields
   if (prints !== 'notices' && 'text' in prints) {
     requireOwnFormat(printing.name, prints.text, options)
@@ -44,7 +45,7 @@ export function checkOutput({ config, registry }: Io, printing: Printing, option
     requireShownOnce(itemOutput(prints.result), fields)
 }
 
-/** Whether the command needs standard output. A server may run without it. */
+/** Whether the command fails without standard output. A server can run without it. */
 export function needsStdout(command: ParsedLine['command']): boolean {
   if ('run' in command) return command.prints !== 'notices' && command.name !== 'serve'
   return command.some(({ output }) => output !== undefined)
@@ -81,7 +82,7 @@ function requireIds({ name, isReading }: Printing, result: Schema): void {
   throw usage(`The results of coffer ${name} have no id. Choose another --output, such as json.`)
 }
 
-/** @throws CofferError `usage` for an unknown field, which names the existing fields */
+/** @throws CofferError `usage` for an unknown field, with the existing fields */
 function requireFields(result: Schema | undefined, fields: readonly string[]): void {
   for (const field of result === undefined ? [] : fields) {
     const { level, names } = findUnknownName(itemOutput(result!), field) ?? {}
@@ -92,7 +93,7 @@ function requireFields(result: Schema | undefined, fields: readonly string[]): v
   }
 }
 
-/** A setting for all commands must not hide a secret that no other command shows. */
+/** Refuses fields in a variable or a profile that would leave out a secret that no other command shows. */
 function requireShownOnce(item: Schema, fields: readonly string[]): void {
   const properties = (item.type === 'object' && item.properties) || {}
   const secrets = Object.keys(properties).filter((name) => properties[name]!.isShownOnce)

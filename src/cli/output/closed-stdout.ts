@@ -7,10 +7,11 @@ const ACCESS_MODE = 3
 const NULL_DEVICE = 0x103
 
 /**
- * Whether a shell has started this process with standard output closed (`>&-`). Node opens /dev/null instead of a closed
- * descriptor, for reading and writing, before any code runs. Programs that discard the output on purpose
- * (`stdio: 'ignore'` in Node, `DEVNULL` in Python) look the same. Therefore the output counts as closed only if the parent
- * is a shell whose own output is not /dev/null. Always false on systems other than Linux, which do not show this.
+ * Whether a shell has started this process with standard output closed (`>&-`). Before any code runs, Node replaces a
+ * closed descriptor with /dev/null, open for reading and writing. Programs that discard the output on purpose (`stdio:
+ * 'ignore'` in Node, `DEVNULL` in Python) open /dev/null in the same way. So the output counts as closed only if the
+ * parent is a shell whose own output is not /dev/null. Always false on systems other than Linux, because they do not
+ * show this.
  */
 export function isStdoutClosed(parent: number | undefined): boolean {
   try {
@@ -31,7 +32,7 @@ function isShell(pid: number): boolean {
   return SHELLS.includes(readFileSync(`/proc/${pid}/comm`, 'utf8').trim())
 }
 
-/** False if the process has closed its output, because then the link does not exist. */
+/** False if the process has closed its output: then its link does not exist. */
 function hasNullOutput(pid: number): boolean {
   try {
     return readlinkSync(`/proc/${pid}/fd/1`) === '/dev/null'

@@ -7,7 +7,10 @@ function escapeInvisible(text: string, spell: (character: string) => string): st
   return text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, spell)
 }
 
-/** Makes one line. Contract: untrusted text is printed only through this, {@link displayLines} or {@link toJson}. */
+/**
+ * Returns one line. Contract: untrusted text is printed only through this function, {@link displayLines} or {@link
+ * toJson}.
+ */
 export function display(text: string): string {
   return escapeInvisible(text, toVisible).replaceAll('\n', '↵')
 }
@@ -31,10 +34,15 @@ export function toJson(value: unknown, spaces = 0): string {
   )
 }
 
-/** Text that must not be broken: a span in backticks, an expression, a command up to the end of its sentence, or a word. */
+/**
+ * A piece that is not wrapped: a span in backticks, an expression, a command up to the end of its sentence, or a word.
+ */
 const PIECE = /`[^`]*`\S*|\{\{.*?\}\}\S*|(?:coffer|chmod) .*?(?:[.,:;](?= )|$)|\S+/g
 
-/** Wraps text at `width` columns. Does not change preformatted lines, which begin with a space or contain two in a row. */
+/**
+ * Wraps text at `width` columns. Lines that begin with a space or contain two spaces in a row are preformatted, and are
+ * not changed.
+ */
 export function fold(text: string, width: number): string {
   const isKept = (line: string) => /^ |\S {2}/.test(line) || measureWidth(line) <= width
   return text
@@ -53,12 +61,12 @@ function foldLine(line: string, width: number): string {
   return lines.join('\n')
 }
 
-/** Joins each paragraph into one line, which {@link fold} then wraps at the width of the terminal. */
+/** Joins each paragraph into one line. {@link fold} wraps this line at the width of the terminal. */
 export function joinLines(text: string): string {
   return text.replaceAll(/(?<!\n)\n(?=\S)/g, ' ')
 }
 
-/** `1 token`, `2 tokens`, `10,004 tokens`, in every locale. */
+/** For example `1 token`, `2 tokens`, `10,004 tokens`. The locale has no effect. */
 export function countOf(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }
@@ -71,7 +79,7 @@ export function indent(text: string, columns: number): string {
   return text.replace(/^/gm, ' '.repeat(columns))
 }
 
-/** The width of displayed text in columns. Skin tones count as separate emoji, as on most terminals. */
+/** The width of a displayed text in columns. A skin tone counts as an emoji of its own, as on most terminals. */
 export function measureWidth(text: string): number {
   if (PRINTABLE_ASCII.test(text)) return text.length
   let width = 0
@@ -79,9 +87,12 @@ export function measureWidth(text: string): number {
   return width
 }
 
-/** East Asian Width W and F (Unicode Annex 11) and emoji are wide. A flag consists of two characters of one column. */
+/**
+ * Characters of East Asian Width W and F (Unicode Annex 11) and emoji take two columns. A flag consists of two
+ * characters that take one column each.
+ */
 function widthOf(character: string): number {
-  // Combining marks, Hangul vowels and final consonants.
+  // Combining marks, and Hangul vowels and final consonants, take no column.
   if (/[\p{Mn}\p{Me}\u1160-\u11ff]/u.test(character)) return 0
   const isWide =
     /(?![\u{1f1e6}-\u{1f1ff}])[\p{Emoji_Presentation}\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u

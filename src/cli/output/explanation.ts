@@ -1,10 +1,13 @@
 import type { ExplainedDecision } from '../../framework/caller/decisions.js'
 import type { Explanation } from '../../framework/caller/explain.js'
 
-/** Further decisions, for example of a list by rules about ids, are only counted. */
+/**
+ * There may be many decisions, for example for a list with rules about ids. Decisions after this number are only
+ * counted.
+ */
 const MAX_DECISIONS = 20
 
-/** Returns lines. `caller`: the name of the caller that was typed, if any. */
+/** Returns lines. `caller`: the name of the application, if a person has typed it. */
 export function describeExplanation(
   { outcome, decisions, operation }: Explanation,
   caller?: string,

@@ -13,7 +13,10 @@ export function itemsOf(result: unknown): readonly unknown[] {
   return Array.isArray(result) ? result : [result]
 }
 
-/** The value at a path, if any. For an array, the values of its members. If keys contain dots, the longest match counts. */
+/**
+ * The value at a path, if any. If a value is an array, the values of its members. If keys contain dots, the longest
+ * matching key is used.
+ */
 export function readField(value: unknown, path: string): unknown {
   if (Array.isArray(value)) {
     const found = value.map((member) => readField(member, path)).filter((member) => member !== undefined)
@@ -39,7 +42,7 @@ export function pickFields(value: unknown, paths: readonly string[]): unknown {
   )
 }
 
-/** The longest own key that equals the path or a prefix of it before a dot. */
+/** The longest own key that is equal to the path, or to the part of the path before a dot. */
 function findKey(value: Record<string, unknown>, path: string): string | undefined {
   for (let end = path.length; end > 0; end = path.lastIndexOf('.', end - 1)) {
     const key = path.slice(0, end)
@@ -52,20 +55,22 @@ export function toCsvLine(cells: readonly string[]): string {
   return cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(',')
 }
 
-/** Starts of formulas in spreadsheets, also full-width. Apostrophes before them match too, so that `restore` is exact. */
+/**
+ * The start of a spreadsheet formula, also in full-width characters. Apostrophes before it match too, so that `restore`
+ * gives back exactly the original text.
+ */
 const FORMULA_START = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
 
-/** Prefixes text that looks like a formula with an apostrophe, so that a spreadsheet does not evaluate it. */
+/** Puts an apostrophe before text that looks like a formula, so that a spreadsheet does not evaluate it. */
 export function neutralize(text: string): string {
   return FORMULA_START.test(text) ? `'${text}` : text
 }
 
-/** The text that {@link neutralize} was given. */
 export function restore(text: string): string {
   return text.startsWith("'") && FORMULA_START.test(text) ? text.slice(1) : text
 }
 
-/** The text of a cell. Numbers are unchanged, because no spreadsheet evaluates `-5`. */
+/** The text of a cell. A number is not changed, because no spreadsheet evaluates `-5`. */
 export function toCsvCell(value: unknown): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? neutralize(value) : toJson(value)
@@ -76,7 +81,10 @@ export function pick(result: unknown, fields: readonly string[] | undefined): un
   return isList(result) ? { ...result, data: pickFields(result.data, fields) } : pickFields(result, fields)
 }
 
-/** The lines of formats with a line for each item of a list or stream. @throws CofferError `usage` */
+/**
+ * The lines of formats that print one line for each item. `value` may be a list or a stream.
+ * @throws CofferError `usage`
+ */
 export async function* linesOf(
   result: unknown,
   format: Format,
@@ -101,7 +109,6 @@ export async function* linesOf(
   }
 }
 
-/** The requested columns; default: all columns of the items. */
 export function choosePaths(items: readonly unknown[], asked: readonly string[] = []): readonly string[] {
   if (asked.length > 0) return asked
   return [...new Set(items.flatMap((item) => (isObject(item) ? Object.keys(item) : [])))]

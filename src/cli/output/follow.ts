@@ -6,7 +6,7 @@ const POLL_MS = 1000
 
 export const FOLLOW = ['-f, --follow', 'also print new entries, until Ctrl-C'] as const
 
-/** `readNew` opens the vault for each poll only, so that other commands can run in between. */
+/** `readNew` opens the vault for each poll and closes it again, so that other commands can run in between. */
 export async function follow<R extends object>(
   task: Task,
   first: readonly R[],

@@ -12,7 +12,10 @@ interface Performed {
   readonly result: unknown
 }
 
-/** If the answer of a change cannot be printed, says that the change was made and how to see it. Other errors are unchanged. */
+/**
+ * If a change was made but its answer cannot be printed, the error says so, and how to see the change. Other errors are
+ * unchanged.
+ */
 export function explainLoss(error: unknown, registry: Registry, performed: Performed): unknown {
   const { definition } = performed
   if (!(error instanceof CofferError) || isReading(definition)) return error

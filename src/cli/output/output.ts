@@ -11,7 +11,10 @@ export type Summarize = (items: readonly unknown[]) => {
   columns: readonly string[]
 }
 
-/** `fields` replaces `columns` (empty: all), also in JSON. `hints`: notices for an empty list and for no result. */
+/**
+ * `fields` replaces `columns`, in JSON too. If `fields` is empty, all fields are printed. `hints`: notices for an empty
+ * list and for no result.
+ */
 export interface PrintOptions extends Pick<Layout, 'marks' | 'formats' | 'wraps' | 'optional'> {
   format: Format
   columns?: readonly string[]
@@ -20,7 +23,6 @@ export interface PrintOptions extends Pick<Layout, 'marks' | 'formats' | 'wraps'
   summarize?: Summarize | undefined
 }
 
-/** The given format; default: a table on a terminal, else JSON. */
 export function chooseFormat({ stdout }: Terminal, asked: Format | undefined): Format {
   return asked ?? (isTerminal(stdout) ? 'table' : 'json')
 }
@@ -35,8 +37,9 @@ export async function printForRun(
 }
 
 /**
- * `result` is JSON, a list, undefined (prints a notice), or, for `ndjson`, `id` and `value`, an async iterable.
- * Stops and resolves to false if the reader has closed the stream. @throws CofferError `usage` if an item has no id
+ * `result` is any JSON, a list, or undefined, for which a notice is printed. For the formats `ndjson`, `id` and `value`
+ * it may also be an async iterable. Resolves to false if the reader has closed the stream before the end.
+ * @throws CofferError `usage` if an item has no id
  */
 export async function printResult(
   terminal: Terminal,
@@ -90,25 +93,30 @@ function isShown(items: readonly unknown[], path: string): boolean {
   return !SPARSE.includes(path) || items.some((item) => readField(item, path) !== undefined)
 }
 
-/** Infinite for a file or a pipe, because their text is not truncated. */
+/** Infinite for a file or a pipe, so that their text is not cut. */
 function widthOf(stream: OutputStream): number {
   return isTerminal(stream) && stream.columns ? stream.columns : Number.POSITIVE_INFINITY
 }
 
 export async function printNotice({ stderr, quiet }: Terminal, text: string): Promise<void> {
   if (quiet) return
-  // The command continues if a notice cannot be written, as on a full disk.
+  // If a notice cannot be written, for example to a full disk, the command continues.
   await write(stderr, `${fold(displayLines(text), widthOf(stderr))}\n`).catch(() => undefined)
 }
 
-/** Prints a report of a running server as one line, so that a name with a line break cannot imitate another report. */
+/**
+ * Prints a report of a running server. A report is one line, so that a name with a line break cannot imitate another
+ * report.
+ */
 export async function printLogLine(terminal: Terminal, text: string): Promise<void> {
   await printNotice(terminal, display(text))
 }
 
-/** Warns of something that the person may not want, such as an ignored attribute. `--quiet` does not hide warnings. */
+/**
+ * Warns of something that the person may not expect, such as an ignored attribute. `--quiet` does not hide warnings.
+ */
 export async function printWarning(terminal: Terminal, text: string): Promise<void> {
-  // The command continues if the warning cannot be written.
+  // If the warning cannot be written, the command continues.
   await printMarked(terminal, 'warning:', text).catch(() => undefined)
 }
 
@@ -122,7 +130,7 @@ async function printMarked({ stderr, colour }: Terminal, mark: 'warning:' | 'err
   await write(stderr, `${paint[mark](mark)}${shown.slice(mark.length)}\n`)
 }
 
-/** Wraps text and indents all lines after the first, so that a file name or code cannot imitate a message of Coffer. */
+/** Wraps text, and indents all lines except the first. So a file name or code cannot imitate a message of Coffer. */
 function indentRest(text: string, columns: number, width: number): string {
   const [first = '', ...rest] = text.split('\n')
   const lines = rest.map((line) =>
@@ -131,7 +139,10 @@ function indentRest(text: string, columns: number, width: number): string {
   return [fold(first, width), ...lines].join('\n')
 }
 
-/** Prints a failure to standard error: as a problem object if JSON was requested, else as text with a line for each property. */
+/**
+ * Prints a failure to standard error. If JSON was requested, as a problem object. Otherwise as text, with a line for
+ * each property.
+ */
 export async function printProblem(terminal: Terminal, problem: Problem, format?: Format): Promise<void> {
   const { stderr } = terminal
   if (format === 'json' || format === 'ndjson')
@@ -140,7 +151,8 @@ export async function printProblem(terminal: Terminal, problem: Problem, format?
   if (type === 'urn:coffer:problem:interrupted')
     return void (await write(stderr, `${fold(displayLines(detail), widthOf(stderr))}\n`))
   const lines = Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`))
-  // The detail may repeat the first line after the position of the input.
+  // If the detail repeats the first line, other text replaces the detail. If there is only one line, only the detail is
+  // printed.
   const isRepeated = lines.length > 0 && detail.startsWith(lines[0]!)
   const isOne = lines.length === 1 && detail.includes(lines[0]!)
   const what = isRepeated && !isOne ? `The input has ${lines.length} errors:` : detail

@@ -17,7 +17,7 @@ export function createProgress(
   let drawnMs = Number.NEGATIVE_INFINITY
   let done = 0
   return {
-    /** Draws the bar at most ten times a second. `share`, from 0 to 1, is needed if there is no total. */
+    /** Draws the bar at most ten times a second. If there is no total, the caller passes `share`, from 0 to 1. */
     show: async (now: number, share = total && Math.min(1, now / total)): Promise<void> => {
       done = now
       const nowMs = clock()
@@ -25,7 +25,7 @@ export function createProgress(
       drawnMs = nowMs
       const count = formatCount(done) + (total === undefined ? '' : `/${formatCount(total)}`)
       const line = `${name}  ${share === undefined ? '' : drawBar(share)}${count}`
-      // A line with the full width of the terminal would wrap, and could not be erased.
+      // A line as wide as the terminal would wrap, and could not be erased.
       await write(stderr, ERASE_LINE + truncate(line, Math.max(1, (stderr.columns || DEFAULT_COLUMNS) - 1)))
     },
     finish: async (): Promise<void> => {

@@ -3,7 +3,9 @@ import { ALL_SETTINGS, SETTINGS } from '../../global-flags.js'
 import type { Args, CommandOption, Options } from '../context.js'
 import { keyOf } from '../input/flags.js'
 
-/** The global flags, without the address of a store or a server, which may have a password. */
+/**
+ * The global flags that are repeated. The addresses of a store and a server are not, because they may have a password.
+ */
 const GLOBAL = ALL_SETTINGS.filter((setting) => setting !== SETTINGS.store && setting !== SETTINGS.url)
 
 interface Given {
@@ -13,7 +15,10 @@ interface Given {
   readonly own: readonly CommandOption[]
 }
 
-/** The command to paste: the given command with `more` words. An option in `more` replaces the given option. */
+/**
+ * Returns the given command with `more` words, to paste. An option in `more` replaces the same option of the given
+ * command.
+ */
 export function repeatCommand({ command, args, options, own }: Given, more: readonly string[]): string {
   const words = args.filter((arg) => arg !== undefined).map(quoteWord)
   const known = [...own.map(([flag]) => longOf(flag)), ...GLOBAL.map(({ word }) => word)]

@@ -6,7 +6,7 @@ import { readField } from './fields.js'
 type Bold = (text: string) => string
 
 const GAP = '  '
-/** The minimum width of a column, unless its name is wider. Ids and API keys are useless when they are cut. */
+/** The minimum width of a column whose name is not wider. A cut id or API key would be useless. */
 const MIN_WIDTH = 8
 const MIN_FIRST_WIDTH = 36
 const MIN_WIDTHS: Record<string, number> = {
@@ -19,9 +19,9 @@ const MIN_WIDTHS: Record<string, number> = {
   expires_at: 20,
   message: 20,
 }
-/** The maximum padding in a file or a pipe, so that one long value does not widen all rows. */
+/** The maximum padding of a column in a file or a pipe, so that one long value does not widen all rows. */
 const MAX_PADDED = 200
-/** A longer label does not indent the values of other lines. */
+/** The values of all lines are aligned to the longest label up to this width. */
 const MAX_LABEL = 24
 const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}\+00:00$/
 
@@ -44,7 +44,7 @@ export interface Layout {
   width: number
   bold: Bold
   marks?: Readonly<Record<string, string>> | undefined
-  /** The format of list members, by field; default: JSON. */
+  /** The format of the members of a list, by field; default: JSON. */
   formats?: Readonly<Record<string, FormatItem>> | undefined
   wraps?: boolean | undefined
   optional?: readonly string[] | undefined
@@ -74,7 +74,9 @@ export function drawOne(value: unknown, fields: readonly string[] | undefined, l
   return shown.map(([name, field]) => `${bold(`${name}:`)}${drawField(name, field)}\n`).join('')
 }
 
-/** Draws a table, or one object below another if columns would be too narrow. Calls `onCut` if a cell was cut. */
+/**
+ * Draws a table. If its columns would be too narrow, draws one object below another. Calls `onCut` if a cell was cut.
+ */
 export async function* drawMany(
   items: readonly unknown[],
   columns: readonly string[],
@@ -106,7 +108,7 @@ function alignLines(cells: readonly (readonly string[])[]): string[][] {
   return Array.from({ length: height }, (_, at) => cells.map((lines) => lines[at] ?? ''))
 }
 
-/** Narrows the widest columns first. Returns undefined if the minimum widths do not fit. */
+/** Narrows the widest columns first. Returns undefined if even the minimum widths do not fit. */
 function fitColumns(cells: readonly (readonly string[])[], width: number): number[] | undefined {
   const [heads = []] = cells
   const most = width === Number.POSITIVE_INFINITY ? MAX_PADDED : width
@@ -124,15 +126,18 @@ function fitColumns(cells: readonly (readonly string[])[], width: number): numbe
   return undefined
 }
 
-/** A placeholder for one column of text, from the private use area. It is never printed. */
+/** Stands for one column of text. A character from the private use area, which is never printed. */
 const STAND_IN = '\ue000'
-/** The time that cli-table3 needs grows with the square of the number of rows. */
+/** The time of cli-table3 grows with the square of the number of rows. */
 const ROWS_AT_ONCE = 50
 const EDGES = ['', '-left', '-mid', '-right'].flatMap((part) => [`top${part}`, `bottom${part}`])
 const NO_RULES = ['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', ...EDGES]
 const CHARS = { ...Object.fromEntries(NO_RULES.map((name) => [name, ''])), middle: GAP }
 
-/** cli-table3 measures with old Unicode data, so it lays out placeholders, which are then replaced by the cells in order. */
+/**
+ * The Unicode data of cli-table3 is old. So it gets placeholders of the right width, which are then replaced by the
+ * text of the cells, in order.
+ */
 async function* drawTable(rows: readonly (readonly string[])[], colWidths: number[], bold: Bold) {
   const { default: Table } = await import('cli-table3')
   const [heads = [], ...others] = rows
@@ -143,13 +148,15 @@ async function* drawTable(rows: readonly (readonly string[])[], colWidths: numbe
   for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
     const table = new Table({ chars: CHARS, style, colWidths })
     table.push(...rows.slice(at, at + ROWS_AT_ONCE).map((row) => row.map(toStandIn)))
-    // Trims before the cells are inserted, so that their own spaces are kept.
+    // Lines are trimmed before the cells are inserted, so that spaces at the end of a cell are kept.
     for (const line of table.toString().split('\n'))
       yield `${line.trimEnd().replace(/\ue000+/g, () => cells.next().value ?? '')}\n`
   }
 }
 
-/** The position of a page in its list, or `empty` if the list has no items. A page by cursor has no number. */
+/**
+ * The position of a page in its list, or `empty` if the list has no items. A page of a list by cursor has no number.
+ */
 export function describePage(
   { pagination, data }: List<unknown> | CursorPage<unknown>,
   empty = 'Nothing found.',

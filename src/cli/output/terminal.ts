@@ -4,13 +4,13 @@ import { CofferError, codeOf } from '../../errors.js'
 
 export type InputStream = Readable & { readonly isTTY?: boolean | undefined; unref?(): unknown }
 
-/** `columns` is the width of a terminal. Other streams have none. */
+/** `columns` is the width of a terminal. It is undefined for other streams. */
 export type OutputStream = Writable & {
   readonly isTTY?: boolean | undefined
   readonly columns?: number | undefined
 }
 
-/** Node creates a stream at its first use. Standard input takes 4 ms, so read it only if it is needed. */
+/** Node creates each stream when it is first used. Standard input takes 4 ms, so use it only if it is needed. */
 export interface Streams {
   readonly stdin: InputStream
   readonly stdout: OutputStream
@@ -23,11 +23,14 @@ export interface Terminal extends Streams {
   readonly colour: { readonly stdout: boolean; readonly stderr: boolean }
   /** Hides notices and progress, but not warnings and errors. */
   readonly quiet: boolean
-  /** Whether prompts are possible: standard input and error are terminals, and `--no-input` is not given. */
+  /** Whether prompts are possible: standard input and standard error are terminals, and `--no-input` is not given. */
   readonly mayPrompt: boolean
 }
 
-/** The first of these decides about colour: `--color`; a non-empty `NO_COLOR`; whether it is a terminal that is not `dumb`. */
+/**
+ * Colour is decided by the first of these that is present: `--color`; a non-empty `NO_COLOR`; whether the stream is a
+ * terminal that is not `dumb`.
+ */
 export function detectTerminal(
   streams: Streams,
   env: Environment,
@@ -59,13 +62,19 @@ export function isTerminal(stream: { readonly isTTY?: boolean | undefined }): bo
   return stream.isTTY === true
 }
 
-/** Error codes that mean that the reader is gone. `EOF` is `EPIPE` on Windows. The third comes with later writes. */
+/**
+ * With these codes, the reader of the output has closed it. `EOF` is `EPIPE` on Windows. Later writes fail with the
+ * third code.
+ */
 const READER_GONE = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
-/** Resolves when the text is written, to false if the reader is gone. @throws CofferError `storage_failed` */
+/**
+ * Resolves to true when the text is written, or to false if the reader has closed the stream.
+ * @throws CofferError `storage_failed`
+ */
 export function write(stream: OutputStream, text: string): Promise<boolean> {
   if (text === '') return Promise.resolve(true)
-  // Node also emits `error`. Without a listener it would end the process.
+  // Node also emits the event `error`. Without a listener, it would end the process.
   if (!stream.listeners('error').includes(ignoreError)) stream.on('error', ignoreError)
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => {
@@ -77,5 +86,5 @@ export function write(stream: OutputStream, text: string): Promise<boolean> {
   })
 }
 
-/** The callback of the write handles the error. */
+/** The callback of `write` receives the error, so the listener need not handle it. */
 function ignoreError(): void {}

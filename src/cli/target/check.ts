@@ -10,7 +10,11 @@ const KEY_GIVEN =
   'Only the owner of the vault can do this, and an API key was given. Run it without a key: unset COFFER_API_KEY, ' +
   'and give neither --api-key-stdin nor a profile with a key.'
 
-/** Checks the target before the first prompt. Resolves to the API key of the caller; undefined for the owner. */
+/**
+ * Checks the vault or server before the first prompt. Resolves to the API key of the caller, or to undefined for the
+ * owner.
+ * @throws CofferError
+ */
 export async function checkTarget(line: OperationLine, isExplained: boolean): Promise<string | undefined> {
   const { context, definition, options } = line
   const { terminal, config, input } = context
@@ -21,7 +25,7 @@ export async function checkTarget(line: OperationLine, isExplained: boolean): Pr
   const isOwners = definition.access.owner !== undefined && !isControl(definition)
   const controlKey = isControl(definition) ? context.env.COFFER_CONTROL_KEY : undefined
   const isGiven = config.apiKey !== undefined || config.apiKeyStdin
-  // Ignoring the key would give the caller the owner's rights.
+  // If the key were ignored, the caller would have the rights of the owner.
   if (isOwners && isGiven && config.url === undefined) throw new CofferError('forbidden', KEY_GIVEN)
   const key = isOwners
     ? undefined

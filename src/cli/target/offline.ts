@@ -25,7 +25,7 @@ import { askOwned, findTenantChoice, reactorOptions, retryPassphrase } from './v
 
 type Show = (label: string) => (done: number, total: number) => void
 
-/** Contract: {@link mayRunOffline}. */
+/** Contract: call it only if {@link mayRunOffline} returns true. */
 export async function askOffline(context: CommandContext, definition: AnyOperation, input: OperationInput) {
   if (!mayRunOffline(definition)) throw new CofferError('internal', `${definition.name} needs an open vault.`)
   const { terminal, clock } = context
@@ -94,7 +94,7 @@ function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
       const tenant = await findTenantChoice(context)
       const change = { added: opener, choose: chooseSlots, tenant }
       const slots = await changeKeySlots(place, choose, change).catch(async (error: unknown) => {
-        // After other failures, the new key file may open the vault, so it is kept.
+        // Only after this error is it certain that the new key file opens nothing. Otherwise it is kept.
         const isRefused = error instanceof CofferError && error.code === 'conflict'
         for (const path of saved)
           if (isRefused) await rm(path, { force: true })
@@ -129,7 +129,10 @@ function findTarget(context: CommandContext, to: string, passwordFile: string | 
   return { ...place, storePassword }
 }
 
-/** Creates the secret of a new slot: a passphrase from a file or a prompt, or a new key file. `noteSaved` receives its path. */
+/**
+ * Creates the secret of a new slot: a new key file, or a passphrase from a file or a prompt. `noteSaved` is called with
+ * the path of the key file.
+ */
 async function createOpener(
   context: CommandContext,
   { kind, file }: NewSlot,

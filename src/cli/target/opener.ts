@@ -1,4 +1,4 @@
-/** The key file or the passphrase that opens the vault of a run. */
+/** Finds the key file or the passphrase that opens the vault. */
 import { existsSync, lstatSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { CofferError, conflict, usage } from '../../errors.js'
@@ -18,7 +18,7 @@ export function findKeyFile(context: CommandContext, id: string): string | undef
   return [context.config.keyFile ?? keyFilePath(context, id), ...beside].find((path) => existsSync(path))
 }
 
-/** Prefers an existing key file to a passphrase, because a key file needs no prompt. */
+/** If there is a key file, uses it instead of a passphrase, because a key file needs no prompt. */
 export async function chooseOpener(context: CommandContext, { id, slots }: LockedVault): Promise<Opener> {
   const { config, input } = context
   const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
@@ -39,7 +39,7 @@ export async function chooseOpener(context: CommandContext, { id, slots }: Locke
   throw new CofferError('vault_locked', `${where} ${way}`)
 }
 
-/** False if the path may exist but cannot be examined. */
+/** Also false if the path cannot be examined, because the file may exist. */
 function isMissing(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) === undefined
@@ -97,7 +97,10 @@ export async function askNewPassphrase(
   return askTwice(terminal, { message: 'New passphrase', missing, validate })
 }
 
-/** Saves a new key. Overwrites no file, because it may be the only key of another vault. @throws CofferError */
+/**
+ * Saves a new key. Never overwrites a file, because that file may be the only key of another vault.
+ * @throws CofferError
+ */
 export async function saveKeyFile(path: string, text: string): Promise<void> {
   const { writeUserFile } = await import('../../vault/user-file.js')
   try {

@@ -1,4 +1,4 @@
-/** The place of the vault of a run: a directory or a store. */
+/** Finds where the vault is: in a directory or in a store. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { quoteWord } from '../../domain/text/quote-word.js'
@@ -22,7 +22,10 @@ export const DEMO_VAULT = join(DEMO_DIRECTORY, 'vault')
 export const NEEDS_VAULT =
   'needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.'
 
-/** The place of a new vault: the address of its store, or its directory, by default `.coffer` in the current directory. */
+/**
+ * The place for a new vault: the address of the store, or a directory. The default is `.coffer` in the current
+ * directory.
+ */
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
   if (config.store !== undefined) return parseStoreAddress(config.store).text
   if (config.url !== undefined) throw usage(`This ${NEEDS_VAULT}`)
@@ -30,7 +33,8 @@ export function newVaultDirectory({ config, cwd }: CommandContext): string {
 }
 
 /**
- * Finds the vault by settings, else a `.coffer` or demo vault in this or a parent directory.
+ * Finds the vault that the settings name. If they name none, a `.coffer` or demo vault in this directory or in a parent
+ * directory.
  * @throws CofferError `vault_missing`, `usage`
  */
 export function findVaultDirectory(context: CommandContext): string {
@@ -52,7 +56,7 @@ export function locateVault(context: CommandContext): string | undefined {
   }
   for (let directory = context.cwd; ; directory = dirname(directory)) {
     const names = [VAULT_DIRECTORY, DEMO_VAULT]
-    // A vault without its header counts too. Otherwise commands would silently use another vault.
+    // A vault that has lost its header counts too. Otherwise commands would use another vault without notice.
     const found = findTraces(directory, names)
     if (found !== undefined || directory === dirname(directory)) return found
   }
@@ -75,14 +79,13 @@ function vaultMissing(where: string, command: string): CofferError {
   return new CofferError('vault_missing', `There is no vault in ${where}. Create one with: ${command}`)
 }
 
-/** Checks that the vault exists before the first prompt. @throws CofferError `vault_missing` */
+/** Call before the first prompt. @throws CofferError `vault_missing` */
 export function requireVault(context: CommandContext): void {
   const directory = findVaultDirectory(context)
   if (context.config.store === undefined && !existsSync(directory))
     throw vaultMissing(directory, `coffer init --vault ${quoteWord(directory)}`)
 }
 
-/** A vault cannot be read without its header. */
 export function hasVaultHeader(context: CommandContext): boolean {
   return context.config.store !== undefined || existsSync(join(findVaultDirectory(context), 'vault.json'))
 }
@@ -101,7 +104,7 @@ async function warnOnce({ terminal, typed }: CommandContext, text: string): Prom
 
 export function placeOf(context: CommandContext, directory = findVaultDirectory(context)): VaultLocation {
   const storePassword = () => readStorePassword(context)
-  // The engine reports damage, a clock that has jumped, and failed writes.
+  // The engine warns of damage, of a clock that has jumped, and of failed writes.
   const notice = (text: string) => void warnOnce(context, text)
   return { directory, storePassword, pid: context.pid, clock: context.clock, notice }
 }
@@ -110,7 +113,10 @@ export function describePlace(place: string): { directory: string } | { store: s
   return isStore(place) ? { store: place } : { directory: place }
 }
 
-/** Reads the password from a file or a descriptor, else from the address. If there is none, the client uses a `PGPASSFILE`. */
+/**
+ * Reads the password from a file or a descriptor, or takes it from the address. If there is none, the PostgreSQL client
+ * uses a `PGPASSFILE`.
+ */
 async function readStorePassword({ config, input, typed }: CommandContext): Promise<string | undefined> {
   const { store, storePasswordFile: file, storePasswordFd: descriptor } = config
   if (store === undefined) return undefined
@@ -121,7 +127,7 @@ async function readStorePassword({ config, input, typed }: CommandContext): Prom
   return typed.storePassword
 }
 
-/** Warns of a visible password and of a weak connection, before the program connects to the store. */
+/** Before the program connects to the store, warns if the password is visible or the connection is weak. */
 export async function warnOfStore(context: CommandContext): Promise<void> {
   const { store } = context.config
   if (store === undefined) return

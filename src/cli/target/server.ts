@@ -17,7 +17,7 @@ const KEY_MISSING =
 const CONTROL_KEY_MISSING =
   'The control plane of a server needs its key, which coffer serve prints. Set COFFER_API_KEY to it, or give --api-key-stdin.'
 
-/** @throws CofferError `usage`; the vault throws the error of each call */
+/** Each call of the returned vault throws the error of its request. @throws CofferError `usage` */
 export async function reachServer(context: CommandContext, address: string): Promise<Vault> {
   const { config, input, signal } = context
   const { ca: file, insecure, prefix, timeoutMs } = config
@@ -48,7 +48,10 @@ function prefixAdvice(prefix: string): string {
   return `Give --prefix ${prefix}, set COFFER_PREFIX=${prefix}, or keep it: coffer profile set NAME prefix ${prefix}`
 }
 
-/** Checks, before the first prompt, that a server performs the operation. @throws CofferError `usage`, `unauthenticated` */
+/**
+ * Checks that a server performs the operation. Call before the first prompt.
+ * @throws CofferError `usage`, `unauthenticated`
+ */
 export function requireServed(
   { url = '', insecure }: Config,
   definition: RegisteredOperation,

@@ -1,4 +1,4 @@
-/** The vault of a run: opened in this process, or reached through the process or server that has it open. */
+/** The vault of a run is opened in this process, or is used through another process or server that has it open. */
 import { resolve } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, noRevealError } from '../../errors.js'
@@ -12,7 +12,7 @@ import { DEMO_DIRECTORY, DEMO_VAULT, noticeOnce, placeOf, warnOfStore } from './
 
 export type Role = 'command' | 'server'
 
-/** Opens the vault of this run, or reaches it through a server that has it open. @throws CofferError */
+/** Opens the vault of this run. If a server has it open, uses it through this server. @throws CofferError */
 export async function reachThisVault(context: CommandContext, role: Role = 'command'): Promise<Vault> {
   const { url, noReveal } = context.config
   const vault =
@@ -22,7 +22,10 @@ export async function reachThisVault(context: CommandContext, role: Role = 'comm
   return noReveal ? { ...vault, ask: (request) => vault.ask({ ...request, noReveal }) } : vault
 }
 
-/** Opens the vault of this run with `open`, which is `reachVault` or `openVault`. @throws CofferError as `open` does */
+/**
+ * Opens the vault of this run with `open`, which is `reachVault` or `openVault`.
+ * @throws CofferError the errors of `open`
+ */
 export async function openThisVault<V>(
   context: CommandContext,
   role: Role,
@@ -36,7 +39,7 @@ export async function openThisVault<V>(
   return vault
 }
 
-/** After a wrong typed passphrase, opens again, at most twice. */
+/** If a typed passphrase is wrong, calls `open` again, at most twice. */
 export async function retryPassphrase<V>({ typed }: CommandContext, open: () => Promise<V>): Promise<V> {
   for (let left = 2; ; left--) {
     try {
@@ -50,7 +53,6 @@ export async function retryPassphrase<V>({ typed }: CommandContext, open: () => 
   }
 }
 
-/** Configures reactors of `vault` with the options of this run, runs `work`, and closes the vault. */
 export async function withVault<V extends Vault, T>(
   context: CommandContext,
   vault: V,
@@ -85,7 +87,10 @@ export async function reactorOptions({ config, input, cwd }: CommandContext): Pr
   return omitUndefined({ ca, allowNet, modulesDirectory: modules && resolve(cwd, modules) })
 }
 
-/** The tenant of this run: from a flag or the environment, else the user's default, else undefined (the first tenant). */
+/**
+ * The tenant of this run: from a flag or the environment, or else the user's default. If there is none, undefined,
+ * which means the first tenant.
+ */
 export async function findTenantChoice(context: CommandContext): Promise<string | undefined> {
   if (context.config.tenant !== undefined) return context.config.tenant
   const { tenants } = await readUserSettings(context.config.directory)
@@ -93,7 +98,10 @@ export async function findTenantChoice(context: CommandContext): Promise<string 
   return tenants[await identifyVault(placeOf(context))]
 }
 
-/** Stores the default tenant for the vault of this run. Undefined removes it. @throws CofferError `storage_failed` */
+/**
+ * Stores the default tenant for the vault of this run. If `tenantId` is undefined, removes the default.
+ * @throws CofferError `storage_failed`
+ */
 export async function rememberTenant(context: CommandContext, tenantId: string | undefined): Promise<void> {
   const { directory } = context.config
   const settings = await readUserSettings(directory)

@@ -1,4 +1,7 @@
-/** Completion scripts for shells, and the words that the scripts request. Failures are silent, and there are no prompts. */
+/**
+ * Prints completion scripts for shells, and the completions that the scripts request. A failure prints nothing, and
+ * there are no prompts.
+ */
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
 import { findFixture } from '../../../assets.js'
@@ -22,10 +25,13 @@ import { applyProfile } from '../profile.js'
 
 const MAX_VALUES = 50
 
-/** The scripts quote the inserted words. zsh and fish do this by themselves. */
+/** Coffer prints words without quotes. The script for bash quotes them. zsh and fish quote them by themselves. */
 const SHELLS = ['bash', 'fish', 'zsh']
 
-/** `coffer completion SHELL`, and the requests of its scripts. @throws CofferError `usage` for an unknown shell */
+/**
+ * Prints a script for `coffer completion SHELL`, or the completions that a script requests.
+ * @throws CofferError `usage` for an unknown shell
+ */
 export async function printCompletion(context: CommandContext, [shell = '', ...words]: Args): Promise<void> {
   const { stdout } = context.terminal
   if (shell === 'words') {
@@ -37,9 +43,9 @@ export async function printCompletion(context: CommandContext, [shell = '', ...w
   await write(stdout, readFileSync(findFixture(`completion/${shell}`), 'utf8'))
 }
 
-/** Completions of the last word, which is begun or empty. A tab and a description may follow each. */
+/** Completions of the last word, which may be empty. A tab and a description may follow each completion. */
 async function complete(context: CommandContext, words: readonly string[]): Promise<string[]> {
-  // Bash splits words at an equals sign. The value after it may be missing yet.
+  // Bash splits words at an equals sign. A value may not be typed yet.
   const line = [...words, ...(words.at(-1) === '=' ? [''] : [])].filter((word) => word !== '=')
   const current = line.at(-1) ?? ''
   const values = await listCandidates(context, line.slice(0, -1), current)
@@ -79,7 +85,7 @@ async function listCandidates(context: CommandContext, before: readonly string[]
   return property === undefined ? [] : listValues(context, before, path, property)
 }
 
-/** Scripts for shells without descriptions cut the description off. */
+/** If a shell cannot show descriptions, its script removes them. */
 const describe = (word: string, text = '') => (text === '' ? word : `${word}\t${text}`)
 const describeAll = (commands: readonly Command[]) =>
   commands.map((each) => describe(each.name(), each.description()))
@@ -98,7 +104,6 @@ function findCommand(program: Command, words: readonly string[]) {
   }
 }
 
-/** The values of a flag or of a positional argument. `begun`: the typed part of the value. */
 async function listValues(
   context: CommandContext,
   before: readonly string[],
@@ -108,7 +113,7 @@ async function listValues(
 ) {
   if (asked === '--profile') return Object.keys((await readUserSettings(context.config.directory)).profiles)
   const definition = context.registry.find(path)
-  // An option that is no flag of the operation may be a property of the noun's records.
+  // An option that is not a flag of the operation may be a property of the noun's records.
   const creator = context.registry.find(`${path.split(' ')[0]} create`)
   const flags = [definition, creator].flatMap((each) => (each === undefined ? [] : listFlags(each)))
   const flag = flags.find(({ name }) => name === asked)
@@ -129,8 +134,9 @@ async function listValues(
 }
 
 /**
- * Names of records in the vault that the line names. Fails if opening the vault needs a prompt or a descriptor, or would
- * wait for another process. A server that has the vault open answers only a process that can open the vault itself.
+ * Returns names of records in the vault that the command line names. Fails instead of prompting, of reading a
+ * descriptor, or of waiting for another process. If a server has the vault open, it answers only if this process could
+ * open the vault itself.
  */
 async function listNames(context: CommandContext, before: readonly string[], noun: string) {
   const flags: Record<string, string> = {}

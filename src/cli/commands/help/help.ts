@@ -25,7 +25,7 @@ export async function printHelp(context: CommandContext, args: Args, options: Op
   await write(stdout, `${toJson(describeTree(context, words.join(' ')), stdout.isTTY ? 2 : 0)}\n`)
 }
 
-/** Wraps text and the last column of tables. In a narrow terminal, the last column goes below its row. */
+/** Wraps text and the last column of tables. In a narrow terminal, the last column goes below the rest of its row. */
 function foldTopic(topic: string, columns = DEFAULT_COLUMNS): string {
   const foldRow = (row: string, start: string, last: string) => {
     if (measureWidth(row) <= columns) return row
@@ -53,20 +53,20 @@ export async function printHelpText(io: HelpIo, text: string): Promise<void> {
   return page(io, describeGroups(listSummaries(), TOPIC_NAMES, stdout.columns ?? DEFAULT_COLUMNS))
 }
 
-/** Prints through `PAGER` on a terminal. `less` ends by itself if the text fits the screen. */
+/** Prints through `PAGER` on a terminal. If the text fits the screen, `less` ends by itself. */
 async function page({ stdout, env }: HelpIo, text: string): Promise<void> {
   const { PAGER } = env
   if (PAGER && isTerminal(stdout)) {
     const { spawnSync } = await import('node:child_process')
     const options = { input: text, stdio: ['pipe', 'inherit', 'inherit'], env: { LESS: 'FRX', ...env } }
     const { status } = spawnSync('/bin/sh', ['-c', PAGER], options as never)
-    // The shell has found the pager. A failure of the pager itself is not ours.
+    // The shell has found the pager. An error of the pager is not an error of Coffer.
     if (status !== null && status < 126) return
   }
   await write(stdout, text)
 }
 
-/** The manual page of a noun or of a command without a noun. Any other word gets the page of the program. */
+/** The manual page of a noun, or of a command without a noun. For any other word, the page of the program. */
 export async function describeManual(
   context: Pick<CommandContext, 'registry' | 'findTerminalCommand' | 'listCommands'>,
   [word]: readonly string[],
@@ -128,7 +128,7 @@ function describeOne(command: Command, words: readonly string[], context: Comman
     audience: access.owner !== undefined ? 'owner' : endpoint === undefined ? 'command' : 'everybody',
     ...omitUndefined({
       http: endpoint && `${endpoint.method} ${endpoint.path}`,
-      // Components are described in place, because there is no document to refer to.
+      // Components are described in place, because there is no document that a reference could point into.
       output:
         output &&
         toJsonSchema(

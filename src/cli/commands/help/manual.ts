@@ -1,10 +1,9 @@
-/** Manual pages with the macros of man(7): one for the program, and one for each noun or command. */
+/** Formats manual pages with the macros of man(7): one for the program, and one for each noun or command. */
 import type { Argument, Command, Option } from 'commander'
 import { VERSION } from '../../../version.js'
 
 export type FindDetails = (name: string) => { details?: string; examples: readonly string[] } | undefined
 
-/** `topics`: texts by title, for the page of the program. */
 export function formatManual(command: Command, find: FindDetails, topics: Record<string, string> = {}) {
   const name = nameOf(command)
   const isProgram = command.parent === null
@@ -54,7 +53,7 @@ function nameOf(command: Command): string {
   return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
 }
 
-/** Escapes text, so that no line is taken for a roff request and hyphens are kept. */
+/** Escapes text, so that roff takes no line for a request and keeps hyphens. */
 function escapeRoff(text: string): string {
   return text
     .replaceAll('\\', '\\e')

@@ -1,7 +1,6 @@
 /** The text of `coffer` and `coffer --help`: the commands in groups, on one screen. */
 import { fold, indent } from '../../output/display.js'
 
-/** The commands of each group. `help` and `version` are in no group. */
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
   Data: ['token', 'intent', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],

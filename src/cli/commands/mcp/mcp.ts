@@ -1,6 +1,6 @@
 /**
- * `coffer mcp` offers the operations of an application as tools to an agent, over standard input and output. Code that the
- * greeting does not need is loaded after the greeting.
+ * `coffer mcp` offers the operations of an application to an agent as tools, over standard input and output. To answer
+ * the greeting of the agent early, most code is loaded after it.
  */
 import { PassThrough } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
@@ -31,10 +31,10 @@ import { PROMPTS, RESOURCES, writePrompt } from './prompts.js'
 import { describeTool, isOffered, toolName } from './tools.js'
 
 const MAX_TEXT = 4000
-/** The maximum characters shown of one member of a call, so that a long member cannot hide others. */
+/** The maximum number of characters shown of one member of a call, so that a long member cannot hide the others. */
 const MAX_MEMBER = 800
 const MAX_ASKED = 100
-/** The maximum characters of one message. The SDK has the same limit, in bytes. */
+/** The maximum number of characters in one message. The SDK has the same limit, in bytes. */
 const MAX_MESSAGE = 10 * 1024 * 1024
 /** JSON-RPC: invalid parameters. */
 const NO_SUCH = -32602
@@ -46,7 +46,9 @@ const INSTRUCTIONS =
   'in a proxy_call or reactor_react, for a property {{ token id | json: "$.number" }}; look at it with dry_run first. Answers are ' +
   'masked, and what comes back from a call is without the values: do not try to get them.'
 
-/** @throws CofferError `usage`; `unauthenticated` without a key, `forbidden` for a key that reveals data */
+/**
+ * @throws CofferError `usage`, `unauthenticated` without an API key, `forbidden` if the key may see data in plaintext
+ */
 export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   const { terminal, input, signal, config } = context
   const { apiKey: key, apiKeyStdin, noReveal } = config
@@ -61,7 +63,8 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   let agent: Promise<Agent> | undefined
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
   const stdin = input.claimStdin('coffer mcp').setEncoding('utf8')
-  // A stream of our own: the transport closes when its input ends, but calls in progress must still be answered.
+  // The transport closes when its input ends, but calls in progress must still be answered. So it reads this stream,
+  // which stays open.
   const messages = new PassThrough()
   let rest = ''
   context.handlesSignals()
@@ -70,7 +73,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
       const lines = `${rest}${text}`.split('\n')
       rest = lines.pop()!
       for (const line of lines) {
-        // Refuses JSON that is not strict, because the SDK reads 2^53 + 1 as another number.
+        // Invalid JSON is refused here, because the SDK would accept some of it: it reads 2^53 + 1 as another number.
         const error = { code: NO_SUCH, message: findFault(line, MAX_JSON_VALUES)?.message }
         const { id } = Object(error.message && tryJson(line))
         if (id === undefined) messages.write(`${line}\n`)
@@ -81,7 +84,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
         reject(usage('The agent sent a message of more than 10 MB.'))
       }
     })
-    // The greeting is answered first, because opening the vault takes longer than a client may wait.
+    // The greeting is answered before the vault is opened, because opening it can take longer than an agent waits.
     const begin = () => setImmediate().then(open).catch(reject)
     for (const event of ['end', 'close', 'error'])
       stdin.once(event, () => open().then(() => resolve(), reject))
@@ -101,7 +104,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   messages.end()
 }
 
-/** Keeps the vault open only during calls, so that other commands can use it in between. */
+/** Keeps the vault open only during calls, so that other commands can use it between calls. */
 function shareVault(context: CommandContext) {
   let calls = 0
   let opened: Promise<Vault> | undefined
@@ -123,7 +126,7 @@ function shareVault(context: CommandContext) {
     })
   }
   return {
-    /** @throws CofferError as the operation and the opening of the vault do */
+    /** @throws CofferError the errors of the operation and of opening the vault */
     ask: async (request: OperationRequest): Promise<Outcome> => {
       calls++
       try {
@@ -166,7 +169,7 @@ async function openAgent(
   const confirm = options.confirm === true ? createConfirm(ask) : undefined
   return {
     tools,
-    /** Returns errors of the operation as results. @throws ProtocolError for an unknown tool */
+    /** Returns an error of the operation as a result. @throws ProtocolError for an unknown tool */
     call: async (name: string, input: OperationInput, context: ServerContext) => {
       const tool = tools.find((each) => toolName(each) === name)
       if (tool === undefined) throw new ProtocolError(NO_SUCH, 'There is no tool with this name.')
@@ -183,7 +186,8 @@ async function openAgent(
 function createServer(open: () => Promise<Agent>): Server {
   const capabilities = { tools: {}, resources: {}, prompts: {} }
   const about = { name: 'coffer', title: 'Coffer', version: VERSION }
-  // Replaces the validator of the SDK, which is large. `confirm` checks the answers of the person.
+  // The validator of the SDK is large, so it is replaced by a function that accepts everything. `confirm` checks the
+  // answers of the person.
   const accept = <T>(data: unknown) => ({ valid: true as const, data: data as T, errorMessage: undefined })
   const jsonSchemaValidator = { getValidator: <T>() => accept<T> as JsonSchemaValidator<T> }
   const server = new Server(about, { capabilities, instructions: INSTRUCTIONS, jsonSchemaValidator })
@@ -205,22 +209,25 @@ function createServer(open: () => Promise<Agent>): Server {
   return server
 }
 
-/** The returned function asks the person, unless they have just allowed this call. It throws `interrupted` if they refused. */
+/**
+ * Returns a function that asks the person, unless the person has just allowed this call. The function throws
+ * `interrupted` if the person refuses.
+ */
 function createConfirm(ask: (operation: string, input: OperationInput) => Promise<unknown>) {
-  // The calls that were shown to the person. An answer counts for one of these calls, once.
+  // The calls that were shown to the person. An answer is valid only for one of these calls, and only once.
   const asked = new Set<string>()
   return async (tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) => {
     const { kind, cli, log, name } = tool
     const isRelay = kind === 'relay'
     const isHarmless = !isRelay && cli?.confirmation === undefined && log?.operation !== 'react'
-    // Only relays have dry runs. Other operations ignore the property `dry_run` and do their work.
+    // Only relays have dry runs. Another operation would ignore the property `dry_run` and change data.
     if (isHarmless || (isRelay && input.dry_run === true)) return undefined
     const call = JSON.stringify([name, input])
     if (mcpReq.inputResponses !== undefined && asked.delete(call)) {
       if (acceptedContent(mcpReq.inputResponses, 'confirm')?.allow === true) return undefined
       throw new CofferError('interrupted', 'The person did not allow this call. Do not repeat it.')
     }
-    // The dry run finds the destination and the errors of the call.
+    // The dry run returns the destination of the call, or fails as the call would.
     const shown = isRelay ? await ask(name, { ...input, dry_run: true }) : input
     const message = `Allow ${name}?\n${describeCall(tool, shown)}`
     const properties = { allow: { type: 'boolean', title: 'Allow' } } as const
@@ -231,7 +238,10 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
   }
 }
 
-/** Shows one member after another. Required members are first, because the agent chooses the order and length of the others. */
+/**
+ * Shows the members of a call, one after another. Required members come first: the agent chooses the order and length
+ * of the other members, and could hide the required ones behind them.
+ */
 function describeCall({ input }: RegisteredOperation, call: unknown): string {
   if (!isObject(call)) return cut(toJson(call, 2))
   const required: readonly string[] = input?.type === 'object' ? (input.required ?? []) : []
@@ -240,7 +250,7 @@ function describeCall({ input }: RegisteredOperation, call: unknown): string {
   return cut(names.map((name) => `${toJson(name)}: ${cut(toJson(call[name], 2), MAX_MEMBER)}`).join('\n'))
 }
 
-/** The result as structured content, and as text for clients that show only text to the model. */
+/** Returns the result as structured content. Adds it as text, because some clients show only text to the model. */
 function describeResult({ cli }: RegisteredOperation, result: unknown): CallToolResult {
   const text =
     result === undefined ? (cli?.confirmation === undefined ? 'Done.' : 'Deleted.') : JSON.stringify(result)
@@ -249,7 +259,7 @@ function describeResult({ cli }: RegisteredOperation, result: unknown): CallTool
   return { content, structuredContent: isObject(result) ? result : { result } }
 }
 
-/** The error as on a terminal. An unexpected error has only a reference. */
+/** Describes the error as on a terminal. Of an unexpected error, only a reference is shown. */
 async function describeFailure(error: unknown): Promise<CallToolResult> {
   const { randomBytes } = await import('node:crypto')
   const { detail, errors = {} } = toProblem(error, randomBytes(6).toString('hex'), 'owner')

@@ -1,4 +1,3 @@
-/** The help topics and the two prompts that `coffer mcp` offers besides its tools. */
 import { usage } from '../../../errors.js'
 
 export const RESOURCES = [

@@ -7,11 +7,10 @@ import { findPresentation } from '../../nouns/all.js'
 
 export interface Wanted {
   application: ApplicationView
-  /** Absent: all nouns. */
+  /** If absent, all nouns. */
   nouns?: readonly string[] | undefined
   isReadOnly: boolean
   isNoReveal: boolean
-  /** Whether a server performs the operations. */
   isRemote: boolean
 }
 
@@ -61,7 +60,9 @@ function isRead({ endpoint, log, access }: RegisteredOperation): boolean {
   return endpoint.method === 'GET' || log?.operation === 'read'
 }
 
-/** No property is required, because no-reveal mode omits some and reactor code may answer anything. */
+/**
+ * No property is required, because no-reveal mode omits some properties, and reactor code may answer with any value.
+ */
 function describeOutput({ output, http }: RegisteredOperation) {
   if (output === undefined) return undefined
   const schema = toJsonSchema(inPlace(output, 'required') as Schema)
@@ -72,7 +73,7 @@ function describeOutput({ output, http }: RegisteredOperation) {
   }
 }
 
-/** Copies a schema without references to components, and without lists named `dropped`. */
+/** Copies a schema. Replaces references to components with the components, and leaves out lists named `dropped`. */
 function inPlace(value: unknown, dropped?: string): unknown {
   if (Array.isArray(value)) return value.map((item) => inPlace(item, dropped))
   if (!isObject(value)) return value

@@ -15,13 +15,15 @@ export interface Opened {
   control: ControlState
   samples: Record<string, SampleApplication>
   place: string
-  /** The flags with which a command reaches the vault. Absent for a vault in memory, which other processes cannot reach. */
+  /**
+   * The flags that a command needs to use this vault. Absent for a vault in memory, because other processes cannot use
+   * it.
+   */
   flags?: readonly string[]
 }
 
 type Announced = Opened & Record<'pageUrl' | 'controlKey', string | undefined> & { url: string }
 
-/** Prints the address, keys and commands to paste. Warns on standard error if the server is exposed. */
 export async function announce(
   { terminal, config, program }: CommandContext,
   { prefix, isRemote, tls }: ServeOptions,

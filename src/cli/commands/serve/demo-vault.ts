@@ -1,4 +1,4 @@
-/** The vault of `coffer serve --demo` is in `.coffer-demo`, with sample tokens, its key file and API keys. */
+/** `coffer serve --demo` keeps its vault in `.coffer-demo`, with sample tokens, a key file and API keys. */
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -24,7 +24,10 @@ import { DEMO_DIRECTORY, placeOf } from '../../target/place.js'
 const KEY_FILE = 'vault.key'
 const SAMPLES = 'applications.json'
 
-/** Opens the demo vault. If there is none, creates it with sample data. @throws CofferError as `openVault` does */
+/**
+ * Opens the demo vault. If it does not exist, creates it with sample data.
+ * @throws CofferError the errors of `openVault`
+ */
 export async function openDemoVault(context: CommandContext) {
   const directory = resolve(context.cwd, DEMO_DIRECTORY)
   const place: VaultLocation = { ...placeOf(context, join(directory, 'vault')), role: 'server' }
@@ -42,7 +45,10 @@ export async function openDemoVault(context: CommandContext) {
   return { app, directory, samples }
 }
 
-/** Creates the vault in a temporary directory and renames it when it is complete, so that a killed start leaves no broken vault. */
+/**
+ * Creates the vault in a temporary directory, and renames the directory when it is complete. So a killed start leaves
+ * no broken vault.
+ */
 async function createDemoVault(directory: string, place: VaultLocation): Promise<void> {
   const staging = await mkdtemp(`${directory}.new-`)
   const save = async (name: string, text: string) => writeUserFile(join(staging, name), text)
@@ -55,7 +61,7 @@ async function createDemoVault(directory: string, place: VaultLocation): Promise
     } finally {
       await app.close()
     }
-    // If another start was faster, its vault is used.
+    // If another process has created the vault in the meantime, that vault is used.
     await rename(staging, directory).catch((error: unknown) => {
       if (!['ENOTEMPTY', 'EEXIST'].includes(codeOf(error))) throw error
     })
@@ -64,7 +70,7 @@ async function createDemoVault(directory: string, place: VaultLocation): Promise
   }
 }
 
-/** Validates the file, because its contents are printed in commands to paste. */
+/** The content of the file is checked, because it is printed in commands to paste. */
 function areSamples(samples: unknown): samples is SampleApplications {
   if (!isObject(samples) || Object.keys(samples).length !== SAMPLE_TYPES.length) return false
   return SAMPLE_TYPES.every((type) => {

@@ -3,17 +3,18 @@ import { usage } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
 
 const LOOKS_EVERY_MS = 250
-/** The usual parent of a process whose own parent has ended. */
+/** When a parent ends, its children usually get this process as their parent. */
 const INIT = 1
 const QUOTED = /'[^']*'|"[^"]*"/g
-/** An npm script that runs only this program, so that its shell lives as long as the program. */
+/** An npm script that runs only this program. The shell of such a script ends when the program ends. */
 const OWN_SCRIPT = /^(?:node )?(?:[^\s&;|<>()`$]*\/)?coffer(?:\.js)?(?: [^&;|<>()`$\n]*)?$/
 
 type Started = Pick<CommandContext, 'env' | 'signal' | 'input' | 'terminal' | 'parentPid' | 'hangUp'>
 
 /**
- * Returns a signal that is aborted when the parent ends, if `isAsked` or if the parent is a shell that npm or npx started
- * for this program alone. npm sends SIGTERM to that shell, which ends without passing it on.
+ * Returns a signal that is aborted when the parent ends. If `isAsked` is false, it does so only if the parent is a
+ * shell that npm or npx has started for this program alone: npm sends SIGTERM to the shell, and the shell ends without
+ * passing the signal on.
  * @throws CofferError `usage` if `isAsked` and there is no parent
  */
 export function signalOfParent(context: Started, isAsked: boolean): AbortSignal | undefined {
@@ -33,7 +34,10 @@ function requireParent({ parentPid }: Started): number {
   throw usage('--exit-with-parent: the process that started this one has ended already.')
 }
 
-/** Aborted at the end of standard input, if it is a pipe or a socket. Other files never end, or have already ended. */
+/**
+ * Aborted when standard input ends. Undefined if standard input is no pipe or socket, because other inputs never end,
+ * or have ended already.
+ */
 function signalOfInput({ input, terminal: { stdin } }: Started): AbortSignal | undefined {
   if (stdin.isTTY || !(stdin instanceof Socket)) return undefined
   input.claimStdin('--exit-with-parent')
@@ -43,13 +47,13 @@ function signalOfInput({ input, terminal: { stdin } }: Started): AbortSignal | u
   return ended.signal
 }
 
-/** Aborted when `pid` is no longer the parent, unless `except` was aborted before. */
+/** Aborted when `pid` is no longer the parent. Not aborted if `except` was aborted before. */
 function watchParent({ parentPid, signal }: Started, pid: number, except?: AbortSignal): AbortSignal {
   const ended = new AbortController()
   let looks = 0
   const timer = setInterval(() => {
     looks = parentPid() === pid ? 0 : looks + 1
-    // Closing a terminal ends the parent and sends SIGHUP. The second check comes after this signal.
+    // Closing a terminal ends the parent and sends SIGHUP. At the second look, that signal has arrived.
     if (looks < 2) return
     clearInterval(timer)
     if (except?.aborted !== true) ended.abort()

@@ -3,19 +3,19 @@ import { constants } from 'node:os'
 import { CofferError } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
 
-/** Shells add the number of a signal to this exit code. */
+/** If a signal ends a command, shells report this exit code plus the number of the signal. */
 const SIGNALLED = 128
 
 /**
  * Runs a shell command until it ends or `signal` is aborted.
- * @throws CofferError `check_failed` with the exit code of the command, unless it is 0
+ * @throws CofferError `check_failed` with the exit code of the command, if that is not 0
  */
 export function runLine(
   { env, cwd, signal }: Pick<CommandContext, 'env' | 'cwd' | 'signal'>,
   line: string,
   variables: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
-  // Removes the vault from the environment, so that commands in the line reach the server.
+  // The environment names no vault, so that coffer commands in the line use the server.
   const own = { ...env, COFFER_VAULT: undefined, COFFER_STORE: undefined, ...variables }
   const child = spawn('/bin/sh', ['-c', line], { cwd, env: own, stdio: 'inherit' })
   signal.addEventListener('abort', () => child.kill(), { once: true })

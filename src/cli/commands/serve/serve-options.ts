@@ -10,7 +10,6 @@ import { printResult } from '../../output/output.js'
 
 export type ServeOptions = ReturnType<typeof readServeFlags>
 
-/** Limits the memory of one request. */
 const MAX_BODY_BYTES = 256 * 1024 * 1024
 const MAX_PORT = 65_535
 const MAX_WORKERS = 64
@@ -39,7 +38,7 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
     cors: flags.cors !== false,
     exitsWithParent: flags.exitWithParent === true,
-    /** Whether a vault on disk has a control plane. That control plane cannot set the state or the clock. */
+    /** Whether a vault on disk has a control plane. This control plane can set neither the state nor the clock. */
     hasControls: demo === true || flags.testControls === true,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
     /** `seed`: the path of a seed for the vault in memory. `tls`: paths of PEM files. */
@@ -67,7 +66,7 @@ function readAddresses(host: string | undefined, isAllowed: boolean) {
 
 const UNITS: Record<string, number> = { '': 1, KiB: 1024, MiB: 1024 * 1024 }
 
-/** The options on which the OpenAPI document depends. @throws CofferError `usage` */
+/** Reads the options that change the OpenAPI document. @throws CofferError `usage` */
 function readDocumentFlags(
   { bodyLimit = String(DEFAULT_BODY_LIMIT_BYTES) }: Options,
   { prefix = DEFAULT_PREFIX }: Pick<Config, 'prefix'>,

@@ -37,7 +37,7 @@ function adviseFreePort(
   if (!(error instanceof CofferError) || codeOf(error.cause) !== 'EADDRINUSE') return error
   const { options: own = [] } = findTerminalCommand('serve') ?? {}
   const given = { command: `${program} serve`, args: [], options: flags, own }
-  // npm passes words after `--` to the script.
+  // npm passes the words after `--` to the script.
   const command =
     env.npm_lifecycle_event === 'start' ? 'npm start -- --port 0' : repeatCommand(given, ['--port', '0'])
   const message = `${error.message} Use a free one: ${command}`
@@ -54,7 +54,8 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   const ended = new AbortController()
   const context = { ...outer, signal: AbortSignal.any([outer.signal, ended.signal]) }
   const hardenOnce = await hardenLater(context)
-  // An empty vault in memory has no secrets for a core dump yet, so only its first request waits for the hardening.
+  // The hardening prevents core dumps. An empty vault in memory has no secrets yet, so only its first request waits for
+  // the hardening.
   const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
   const hardening = isEmpty && context.config.output !== 'json' ? undefined : hardenOnce()
   if (!isEmpty) await hardening
@@ -79,7 +80,7 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   }
 }
 
-/** The first process asks for secrets and announces the server. Its workers answer requests. */
+/** The first process asks for secrets and announces the server. Its worker processes answer requests. */
 async function serveShared(given: CommandContext, options: ServeOptions): Promise<void> {
   const { isWorker, joinWorkers, leaveWorkers, requireShared, runWorkers } = await import('./workers.js')
   requireShared(given, options)
@@ -104,8 +105,8 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
 }
 
 /**
- * Returns a function whose first call hardens this process. It resolves to the options of reactors. A file that cannot be
- * read is reported at once, before that call.
+ * Returns a function whose first call hardens this process. The call resolves to the options of reactors. If a file
+ * cannot be read, rejects at once, before that call.
  */
 async function hardenLater(context: CommandContext) {
   const { pid, env } = context
@@ -118,7 +119,7 @@ async function hardenLater(context: CommandContext) {
   return () => (hardening ??= start())
 }
 
-/** Returns a context in which the end of the parent stops the server too. @throws CofferError `usage` */
+/** Returns a context whose signal is also aborted when the parent ends. @throws CofferError `usage` */
 function withParent(context: CommandContext, { exitsWithParent }: ServeOptions): CommandContext {
   const ended = signalOfParent(context, exitsWithParent)
   return ended === undefined ? context : { ...context, signal: AbortSignal.any([context.signal, ended]) }
@@ -163,9 +164,9 @@ async function serveOpened(
   const { tls, addresses, port, hostName, prefix, bodyLimitBytes, rate, cors } = options
   const { control } = opened
   const { app } = control
-  // A worker announces nothing, and has no dashboard, because sessions are in the memory of one process.
+  // A worker announces nothing. It has no dashboard, because a session exists in the memory of one process only.
   const isAnnounced = 'place' in opened
-  // A signed-in person may do what no-reveal mode refuses. A vault in memory contains test data only.
+  // On the dashboard, a person may do things that no-reveal mode forbids. A vault in memory contains only test data.
   const hasDashboard = isAnnounced && (control.hasState || !config.noReveal)
   const samples = 'samples' in opened ? opened.samples : {}
   const { stderr } = terminal
@@ -173,7 +174,7 @@ async function serveOpened(
   const hasControls = control.hasState || options.hasControls
   if (hasControls) app.attachControl(control)
   const controlKey = hasControls ? control.createKey() : undefined
-  // The server continues if the reader of standard error stops.
+  // The server keeps running if the reader of standard error closes it.
   stderr.on('error', () => {})
   const isSilent = config.quiet || runBeside !== undefined
   const format = options.log ?? (isSilent ? 'none' : config.output === 'json' ? 'json' : 'text')
@@ -192,27 +193,28 @@ async function serveOpened(
   })
   context.handlesSignals()
   const stopped = signal.aborted ? undefined : once(signal, 'abort')
-  // The JSON announcement reports the confinement of reactors.
+  // The JSON announcement contains the confinement of reactors, so the hardening must be finished.
   if (config.output === 'json') app.configureReactors(await hardenOnce())
   const { url, pageUrl } = server
   if (isAnnounced && runBeside === undefined)
     await announce(context, options, { ...opened, url, pageUrl, controlKey })
   await server.begin()
-  // Deliveries that are due send requests to the hosts that these options allow, so they start after the options are known.
+  // A delivery sends a request to a host that these options must allow. So deliveries start only after the options are
+  // set.
   await app.deliveries.resume({
     notice: (text) => void printLogLine(terminal, text),
     fault: (error) => report(error, 'deliveries'),
   })
   const { key } = samples.private ?? {}
   const ran = runBeside?.({ COFFER_URL: url, COFFER_API_KEY: key, COFFER_CONTROL_KEY: controlKey })
-  // The failure is thrown below, after the server has stopped.
+  // The error is thrown below, after the server has stopped.
   ran?.catch(() => undefined)
   const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))
   const examining = app
     .examineContainers(() => signal.aborted)
     .catch((error: unknown) => report(error, 'container sets'))
   await stopped
-  // Not awaited, because the reader of standard error may have stopped, and must not block the stop.
+  // Not awaited: if the reader of standard error has stopped reading, the notice must not block the stop.
   if (isAnnounced && runBeside === undefined) void printNotice(terminal, STOPPING)
   await server.stop()
   await sweeping
@@ -225,7 +227,10 @@ async function serveOpened(
   }
 }
 
-/** Every 30 s until `signal`, sweeps and sends deliveries that are due. A failed sweep is reported and repeated. */
+/**
+ * Purges expired records and sends due deliveries every 30 s until `signal` is aborted. Reports a failure, and tries
+ * again at the next time.
+ */
 export async function sweepRegularly(
   app: Pick<App, 'sweep' | 'deliveries'>,
   signal: AbortSignal,
@@ -238,12 +243,14 @@ export async function sweepRegularly(
       return 0
     })
     await app.deliveries.resume().catch(report)
-    // One sweep is limited, so the next sweep follows at once while there is something to purge.
+    // One sweep purges a limited number of records. If it purged any, the next sweep follows at once.
     if (swept === 0) await wait(signal)
   }
 }
 
-/** The message of a CofferError. Other errors show their stack only, because their message may contain request data. */
+/**
+ * The message of a CofferError. For any other error only the stack, because its message may contain data of a request.
+ */
 function describeFault(error: unknown, traceId: string): string {
   if (error instanceof CofferError && error.code !== 'internal')
     return `${display(error.message)} Reference ${traceId}\n`

@@ -1,4 +1,7 @@
-/** `serve --workers`: processes that share a port and a vault that several processes may have open. */
+/**
+ * `serve --workers` starts several processes that share a port. The vault must be one that several processes may have
+ * open.
+ */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -13,14 +16,17 @@ import { STOPPING } from './announcement.js'
 import type { ServeOptions } from './serve-options.js'
 
 const RESTART_MS = 1000
-/** A worker asks for its secrets when it listens, because earlier messages are lost. */
+/** When a worker listens for messages, it asks for its secrets. Messages that were sent earlier are lost. */
 const READY = 'ready'
 const STOP = 'stop'
 
-/** The secrets of a run. Workers receive them as a message and do not prompt. */
+/** The secrets of a run. Workers receive them in a message, so they do not prompt. */
 type Typed = CommandContext['typed']
 
-/** @throws CofferError `usage` for a vault in a directory, and for options that each process would count separately */
+/**
+ * @throws CofferError `usage` for a vault in a directory, and for options with state that each process would keep
+ * separately
+ */
 export function requireShared(context: CommandContext, { vault, rate, hasControls }: ServeOptions): void {
   if (vault !== 'found' || !isStore(findVaultDirectory(context)))
     throw usage('--workers needs a vault in PostgreSQL (--store). One process opens a vault in a directory.')
@@ -33,7 +39,7 @@ export function isWorker(): boolean {
   return cluster.isWorker
 }
 
-/** Receives the secrets, the port and the signal to stop from the first process. */
+/** Receives the secrets, the port and the request to stop from the first process. */
 export async function joinWorkers(context: CommandContext) {
   const own = cluster.worker!
   const stopped = new AbortController()
@@ -51,8 +57,9 @@ export function leaveWorkers(): void {
 }
 
 /**
- * Starts workers until `signal`, and replaces workers that end. Calls `announce` with the port when the first worker
- * listens. Replaces port 0 with a free port, because workers share only a port that all of them name.
+ * Starts workers, and replaces workers that end, until `signal` is aborted. Calls `announce` with the port when the
+ * first worker listens. If the port is 0, chooses a free port first, because workers share a port only if all use its
+ * number.
  * @throws CofferError `unavailable` if the first worker does not start; the worker has printed the reason
  */
 export async function runWorkers(
