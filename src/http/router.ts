@@ -48,7 +48,6 @@ export function createRouter(registry: Registry) {
     const bucket = buckets.get(bucketOf(segments)) ?? []
     return bucket.filter(({ endpoint }) => fits(endpoint.segments, segments))
   }
-  /** A HEAD request is answered by the operation of GET. */
   const choose = (found: readonly RoutedOperation[], method: string) =>
     found.find(({ endpoint }) => endpoint.method === (method === 'HEAD' ? 'GET' : method))
   return {

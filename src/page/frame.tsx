@@ -6,7 +6,6 @@ import { Button, Choose } from './forms.js'
 import { linkTo, titleOf } from './route.js'
 import { formatSpan } from './text.js'
 
-/** A setting that the browser stores: the theme, or whether single-key shortcuts are on. */
 export function useKept(name: string, usual: string) {
   const [value, setValue] = useState(() => localStorage.getItem(`coffer-${name}`) ?? usual)
   const keep = (next: string) => {

@@ -106,7 +106,6 @@ export const Note = ({ kind = 'bad', title, children }: NoteProps) => (
 
 type EmptyProps = Children & { title: string; text?: ComponentChildren; command?: string | undefined }
 
-/** `command`: a command to paste into a terminal. */
 export const Empty = ({ title, text, command, children }: EmptyProps) => (
   <div class="empty">
     <h2>{title}</h2>

@@ -11,7 +11,6 @@ interface Listed<R> {
   linkOf(row: R): string
 }
 
-/** This number of rows is also drawn above and below the view. */
 const EXTRA = 20
 const STEP = 10
 

@@ -53,7 +53,6 @@ interface FilterProps {
   of: Choices
 }
 
-/** A filter. The address contains its value. */
 export function Filter({ name, label = name, any, of }: FilterProps) {
   const route = useRoute()
   const choose = (value: string) => setFilter(route, name, value)
@@ -79,7 +78,6 @@ interface DetailProps {
   children: ComponentChildren
 }
 
-/** Shows the chosen row, and the error of the last action on it. */
 export function Detail({ title, method, head, kind = 'stack', children }: DetailProps) {
   const { screen, filters } = useRoute()
   const { act, error } = useAction()

@@ -27,7 +27,6 @@ export const formatJson = (value: unknown) =>
 
 const MARKED = /("(?:[^"\\]|\\.)*"(?=:)|"\((?:object|string|number|boolean|array of \d+|\d+ characters)\)")/
 
-/** JSON with dim property names. Redacted values are marked. */
 export function Json({ value, ...rest }: Labelled & { value: unknown }) {
   const text = formatJson(value)
   const parts = text.split(MARKED).map((part, at) => {

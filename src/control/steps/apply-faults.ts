@@ -44,7 +44,6 @@ function chooseRules(exchange: VaultExchange): Promise<FaultRule[]> {
   })
 }
 
-/** Cuts the response after `bytes` of its body (default: half of it), or before it begins if the kind is `lose`. */
 async function cut(response: HttpResponse, { kind, bytes }: FaultRule): Promise<HttpResponse> {
   if (kind === 'lose') {
     await closeStream(response)

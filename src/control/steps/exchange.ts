@@ -5,7 +5,6 @@ import type { HttpRequest } from '../../http/exchange.js'
 import { Exchange, type Step } from '../../http/steps/step.js'
 import type { ControlState } from '../control-state.js'
 
-/** A request to the vault of `control`: the server's own vault, or a fork. */
 export class VaultExchange extends Exchange {
   control: ControlState
   isWatched = false

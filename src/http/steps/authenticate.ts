@@ -6,7 +6,6 @@ import type { Exchange } from './step.js'
 
 export type Authenticator = ReturnType<typeof createAuthenticator>
 
-/** Finds the caller of a request, and applies the rate limit of its application. */
 export function createAuthenticator({
   host,
   prefix,

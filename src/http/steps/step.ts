@@ -35,7 +35,6 @@ export type Answer<E extends Exchange = Exchange> = (exchange: E) => Promise<Htt
 /** Answers the exchange, or calls `next` and may change the response of `next`. */
 export type Step<E extends Exchange = Exchange> = (exchange: E, next: Answer<E>) => Promise<HttpResponse>
 
-/** Combines steps into one function. The first step is called first. If no step answers, `last` does. */
 export function inOrder<E extends Exchange>(steps: readonly Step<E>[], last: Answer<E>): Answer<E> {
   return steps.reduceRight<Answer<E>>((next, step) => (exchange) => step(exchange, next), last)
 }
