@@ -86,7 +86,9 @@ export async function listAll(task: Task, noun: string): Promise<unknown[]> {
     for await (const { data } of things) {
       for (const thing of data) found.set(isObject(thing) ? thing.id : thing, thing)
       if (++pages > MAX_NAMES / NAMES_AT_ONCE)
-        throw usage(`coffer ${noun} list has more than ${MAX_NAMES}, so no name is looked up. Give an id.`)
+        throw usage(
+          `coffer ${noun} list has more than ${MAX_NAMES} records, so names are not looked up. Give an id.`,
+        )
     }
   })
   return [...found.values()]

@@ -180,7 +180,7 @@ export class Run {
     try {
       // If the answer has no secret, it is no error that the reader of the output has closed it.
       if (!(await printed) && hasSecret(performed))
-        throw new CofferError('storage_failed', 'Nobody read its output.')
+        throw new CofferError('storage_failed', 'Its output was not read.')
     } catch (error) {
       throw explainLoss(error, context.registry, performed)
     }

@@ -18,7 +18,9 @@ export function readServerUrl(text: string, { insecure = false }: SocketOptions 
     throw usage('The address of a server begins with https://, or http:// on this machine.')
   // These parts of the address could contain a key, and the client does not use them.
   if (url.username + url.password + url.search + url.hash !== '')
-    throw usage('The address of a server has no user, query or fragment. Give the key as COFFER_API_KEY.')
+    throw usage(
+      'The address of a server cannot contain a user, a query or a fragment. Give the key as COFFER_API_KEY.',
+    )
   // The URL parser has already normalized the host name.
   const isLoopback = /^(localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(url.hostname)
   if (url.protocol === 'http:' && !insecure && !isLoopback)

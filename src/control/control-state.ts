@@ -285,7 +285,7 @@ class TestClock {
   }
 
   set(mode: ClockState['mode'], at = this.now()): void {
-    if (at >= CLOCK_END) throw invalid('at', 'is after the year 9998, the last of the clock')
+    if (at >= CLOCK_END) throw invalid('at', 'is after the year 9998, the last year of the clock')
     this.#frozen = mode === 'frozen' ? at : undefined
     this.#offset = mode === 'offset' ? at - this.#real() : 0
   }
@@ -295,7 +295,8 @@ class TestClock {
   }
 
   advance(ms: number): void {
-    if (this.now() + ms >= CLOCK_END) throw invalid('by', 'ends after the year 9998, the last of the clock')
+    if (this.now() + ms >= CLOCK_END)
+      throw invalid('by', 'ends after the year 9998, the last year of the clock')
     if (this.#frozen === undefined) this.#offset += ms
     else this.#frozen += ms
   }

@@ -188,7 +188,7 @@ function requireLocal(request: HttpRequest): void {
   if (!isLocal(request)) throw new CofferError('not_found', 'There is nothing at this path.')
   const site = readHeader(request.headers, 'sec-fetch-site') ?? 'same-origin'
   if (site === 'same-origin' && isOwnOrigin(request)) return
-  throw new CofferError('forbidden', 'Pages of other origins may not ask this.')
+  throw new CofferError('forbidden', 'Pages of other origins may not send this request.')
 }
 
 /** @throws CofferError `unsupported_media_type`, `too_large`, `validation`, and as {@link requireLocal} */
@@ -196,7 +196,7 @@ async function readLocalJson(request: HttpRequest): Promise<Record<string, unkno
   requireLocal(request)
   // A form of another site cannot send this content type without a preflight.
   if (readHeader(request.headers, 'content-type') !== 'application/json')
-    throw new CofferError('unsupported_media_type', 'The page sends application/json.')
+    throw new CofferError('unsupported_media_type', 'The content type must be application/json.')
   const body = parseJson(Buffer.from(await readWhole(request, BODY_LIMIT_BYTES)).toString('utf8'))
   if (!isObject(body)) throw new CofferError('validation', 'The body must be an object.')
   return body

@@ -133,7 +133,7 @@ testVault(
       ['app key create one', `${another}, and delete the lost one: coffer app key delete ${id} `, full],
       [
         'app key create one',
-        'coffer app key create was carried out. Nobody read its output. The key is lost.',
+        'coffer app key create was carried out. Its output was not read. The key is lost.',
         {
           stdoutFailure: 'EPIPE',
         },

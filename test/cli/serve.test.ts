@@ -237,7 +237,7 @@ t.test('an error of serve is reported with its exit code', async (t) => {
     [['--ephemeral', '--log', 'xml'], 2, /--log takes/],
     [['token', 'list'], 2, /Too many arguments for 'serve'/],
     [['--vault', 'token'], 6, /no vault in .*token/],
-    [['--seed', 'keyed.json'], 2, /--seed is for --ephemeral/],
+    [['--seed', 'keyed.json'], 2, /--seed needs --ephemeral/],
     ['--ephemeral --seed keyed.json --host 0.0.0.0 --allow-remote'.split(' '), 2, /loopback addresses only/],
     [['--ephemeral', '--seed', 'wrong.json'], 2, /seed\.tokens\[0\]\.data\.number/],
   ]

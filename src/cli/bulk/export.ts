@@ -29,7 +29,7 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   const ending = /\.(csv|json)$/i.exec(path)?.[1]?.toLowerCase() ?? 'ndjson'
   const format = String(options.format ?? config.output ?? ending)
   if (!ROW_FORMATS.some((known) => known === format))
-    throw usage(`An export is ${ROW_FORMATS.join(', ')}: give it as --format.`)
+    throw usage(`An export needs a format. Give --format with one of: ${ROW_FORMATS.join(', ')}.`)
   const isArray = format === 'json'
   const target = await openExportTarget(context, path)
   const { put } = target

@@ -59,7 +59,9 @@ function hidesBy({ profile = '', profiles }: UserSettings): string[] {
 async function refusePassword(store: string): Promise<void> {
   const { parseStoreAddress } = await import('../../vault/open.js')
   if (parseStoreAddress(store).hasPassword)
-    throw usage('A profile has no password of a store. Set store-password-file, or use a PGPASSFILE.')
+    throw usage(
+      'A profile cannot contain the password of a store. Set store-password-file, or use a PGPASSFILE.',
+    )
 }
 
 /**

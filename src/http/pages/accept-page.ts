@@ -72,7 +72,8 @@ async function readForm(request: HttpRequest): Promise<URLSearchParams> {
   if (site !== undefined && site !== 'same-origin' && site !== 'none')
     throw new CofferError('forbidden', 'This form was sent from another site.')
   const type = readHeader(request.headers, 'content-type')?.split(';')[0]?.trim().toLowerCase()
-  if (type !== FORM_TYPE) throw new CofferError('unsupported_media_type', `A form is sent as ${FORM_TYPE}.`)
+  if (type !== FORM_TYPE)
+    throw new CofferError('unsupported_media_type', `The content type of a form must be ${FORM_TYPE}.`)
   return new URLSearchParams(Buffer.from(await readWhole(request, FORM_LIMIT_BYTES)).toString('utf8'))
 }
 

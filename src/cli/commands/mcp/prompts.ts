@@ -38,7 +38,8 @@ export const PROMPTS = TEXTS.map(({ text: _, ...prompt }) => prompt)
 export function writePrompt(name: string, given: Readonly<Record<string, string>>) {
   const prompt = TEXTS.find((each) => each.name === name)
   const missing = prompt?.arguments.find((each) => given[each.name] === undefined)
-  if (prompt === undefined || missing !== undefined) throw usage(`No prompt ${name} with these arguments.`)
+  if (prompt === undefined || missing !== undefined)
+    throw usage(`There is no prompt ${name} with these arguments.`)
   const text = prompt.text.replaceAll(/FILE|TOKEN|REQUEST/g, (word) => given[word.toLowerCase()]!)
   return { messages: [{ role: 'user' as const, content: { type: 'text' as const, text } }] }
 }

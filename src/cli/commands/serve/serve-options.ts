@@ -21,7 +21,7 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
   const { port = run === undefined ? String(DEFAULT_PORT) : '0' } = texts
   if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
   if (seed !== undefined && ephemeral !== true)
-    throw usage('--seed is for --ephemeral. To create the same in another vault: coffer seed apply FILE')
+    throw usage('--seed needs --ephemeral. To create the same data in another vault: coffer seed apply FILE')
   const log = LOG_FORMATS.find((known) => known === format)
   if (format !== undefined && log === undefined) throw usage(`--log takes ${LOG_FORMATS.join(', ')}.`)
   if ((tlsCert === undefined) !== (tlsKey === undefined))
