@@ -105,7 +105,7 @@ async function startSized(): Promise<Contender[]> {
   return started
 }
 
-/** Returns the server and, if it has such a key, the server again with the key that sees masked data. */
+/** Returns the server and, if it has a key that sees masked data, the server again with this key. */
 function addMasked(contender: Contender): Contender[] {
   const { kind, ready } = contender
   const masked = kind === 'coffer' ? 'masked' : kind === 'sqlcipher' ? 'sqlcipherMasked' : undefined

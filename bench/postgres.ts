@@ -23,7 +23,7 @@ import { makeToken } from './token-body.js'
 const CONNECTIONS = 48
 /**
  * For each shape, the number of servers and of connections to each server. Requests to one server share work if many
- * run at once. So some shapes have the same total number of connections, and others have the same number for each
+ * run at once. Therefore some shapes have the same total number of connections, and others have the same number for each
  * server.
  */
 const SHAPES = [
@@ -34,7 +34,7 @@ const SHAPES = [
   [3, CONNECTIONS],
 ] as const
 /**
- * A token can be deleted only once. So only these shapes delete tokens, and each load deletes at most its part of all
+ * A token can be deleted only once. Therefore only these shapes delete tokens, and each load deletes at most its part of all
  * tokens.
  */
 const DELETING = [`coffer, 1 x ${CONNECTIONS}`, `coffer, 3 x ${CONNECTIONS / 3}`]

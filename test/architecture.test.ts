@@ -69,7 +69,7 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
   /\.tsx?$/.test(name),
 )
 const imports: Import[] = files.flatMap((file) => {
-  // Import statements in text that a program writes do not count. build.ts has such text.
+  // Import statements in text that a program writes do not count. build.ts contains text of this kind.
   const text = readFileSync(join(source, file), 'utf8').replaceAll(/^.*\$\{.*$/gm, '')
   const found = [
     ...text.matchAll(/(?:\sfrom|import\()\s*'([^']+)'/g),

@@ -5,7 +5,7 @@
 import { relative } from 'node:path'
 import type { TestEvent } from 'node:test/reporters'
 
-/** What a file wrote to stderr is shown if the file fails, up to this length. */
+/** If a file fails, the report shows this many characters that the file wrote to stderr. */
 const MAX_STDERR = 20_000
 
 const TEST_FILE = /\.test$/
@@ -25,7 +25,7 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
   const failed: string[] = []
   const skipped: string[] = []
   const totals = new Map<string, number>()
-  /** What the test at the top of a file has reported so far. Its own event, with the name of its file, comes last. */
+  /** Results of subtests. They come before the event of their test at the top of a file, which has the name of the file. */
   let pending = { passed: 0, failures: [] as string[] }
   let current: FileReport | undefined
 

@@ -55,7 +55,7 @@ function readJson(text: string): unknown {
 }
 
 /**
- * Status, headers and body of an answer that reactor code or a destination has written. Our servers mark such answers.
+ * Status, headers and body of an answer that reactor code or a destination has written. Our servers mark these answers.
  * Undefined for an answer of the server itself.
  */
 function readPassed(

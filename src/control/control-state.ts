@@ -18,7 +18,7 @@ const MAX_SNAPSHOTS = 100
 const MAX_FORKS = 100
 const ASKED_EVERY_MS = 20
 /**
- * Years have four digits, and an expiry date can be a year later than the clock. So the clock ends before the year
+ * Years have four digits, and an expiry date can be a year later than the clock. Therefore the clock ends before the year
  * 9999.
  */
 const CLOCK_END = Date.UTC(9999, 0)

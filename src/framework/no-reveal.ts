@@ -1,4 +1,4 @@
-/** What no-reveal mode does to every operation, so that no handler has to do it. */
+/** Applies no-reveal mode to every operation, so that no handler has to do it. */
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { noRevealError } from '../errors.js'

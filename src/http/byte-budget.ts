@@ -55,7 +55,7 @@ export class ByteBudget {
 
   /**
    * Call when a connection is accepted. The event loop accepts one connection in each iteration. If each iteration also
-   * began requests, the last of many new clients would wait very long. So requests wait while connections arrive.
+   * began requests, the last of many new clients would wait very long. Therefore requests wait while connections arrive.
    */
   accept(): void {
     this.#hasAccepted = true

@@ -5,7 +5,7 @@ const SET_BY_SERVER = [
 
 /**
  * The attributes of an application that a person may edit: all except {@link SET_BY_SERVER}. An update removes
- * attributes that it does not contain. So if an attribute were missing here, each edit would remove it.
+ * attributes that it does not contain. Therefore if an attribute were missing here, each edit would remove it.
  */
 export function editable(application: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(application).filter(([name]) => !SET_BY_SERVER.includes(name)))

@@ -53,7 +53,7 @@ export interface LockOptions {
 
 export interface Lock {
   holder: LockHolder
-  /** Idempotent. If the lock cannot be removed, the operator is told: the work under the lock is done, and did not fail. */
+  /** Idempotent. A lock that cannot be removed causes a warning and no error, because the work under the lock is done. */
   release(): void
 }
 

@@ -41,7 +41,7 @@ t.test('an agent gets only the tools that its permissions allow, with schemas an
   for (const { name, description } of tools) t.ok((description ?? '').length > 10, name)
 })
 
-t.test('every tool answers, and its errors are those of the terminal', async (t) => {
+t.test('every tool answers, and its errors are the errors of the terminal', async (t) => {
   const { client, call, home, destination } = await open(t)
   const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
   const reactor = await home.json(['reactor', 'create', '--name', 'hello', '--code', code])

@@ -123,7 +123,7 @@ const NEVER = {
   // Lists by page have no cursor.
   Pagination: 'after next',
 }
-/** Responses show attributes of these types only in part, or as they were given. So they are not compared. */
+/** Responses show attributes of these types only in part, or as they were given. They are therefore not compared. */
 const IN_PART = ['Reactor.application', 'ProxyTransformOptions.token']
 
 t.test('each attribute that the client reads is declared or listed as absent', async (t) => {

@@ -466,7 +466,7 @@ t.test('output and errors of code are shown without the data that the code had',
   const [, quiet] = (await ask('reactor scrubbed-logs', { id })).json
   t.match(quiet.console, [{ text: 'begun' }, { text: /^\[withheld/ }], 'the rest of the output is shown')
 
-  // Long output is not compared with the data, so it is withheld. So is output that an earlier version recorded.
+  // Long output is not compared with the data, so it is withheld. Output that an earlier version recorded is withheld too.
   await own('reactor patch', { id, code: `module.exports = async () => console.log('x '.repeat(10_000))` })
   await own('reactor react', { id, args }).catch(() => undefined)
   await control.app.store.write(async (store) => {

@@ -60,7 +60,7 @@ t.test('an event whose server was killed is delivered after the restart with the
   let { server } = first
   const expected: string[] = []
   for (let round = 0; round < ROUNDS; round++) {
-    // The receiver does not answer. So each event is committed, and none is delivered.
+    // The receiver does not answer. Therefore each event is committed, and none is delivered.
     receiver.state.answer = () => {}
     const ids = Array.from({ length: OF_ROUND }, (_, at) => `token-${round}-${at}`)
     await Promise.all(ids.map((id) => server.ask('POST /tokens', { id, type: 'token', data: 'x' })))

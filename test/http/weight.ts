@@ -9,7 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Announcement, createWorkplace, request, startProcess } from './process.js'
 import { requestText } from './socket.js'
 
-/** The size of a token's data. A request body with such a token is just below the limit. */
+/** The size of a token's data. A request body with this token is just below the limit. */
 const TOKEN_BYTES = 1_000_000
 
 export type Heavy = Awaited<ReturnType<typeof startHeavy>>

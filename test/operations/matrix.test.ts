@@ -325,7 +325,7 @@ function rowOf(
   }
 }
 
-/** Requests with two faults. The response must be that of the earlier fault. */
+/** Requests with two faults. The response must name the earlier fault. */
 function* rowsOfFaults(definition: RoutedOperation, { ours }: World): Generator<Row> {
   const faults = faultsOf(definition)
   for (const [at, first] of faults.entries())

@@ -143,7 +143,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   wait,
 )
 
-/** What the test knows about an acknowledged run. */
+/** An acknowledged run, as the test knows it. */
 interface Known {
   at: number
   ended?: { status: number; body: unknown }

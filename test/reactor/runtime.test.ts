@@ -194,7 +194,7 @@ t.test('globals exist and reveal nothing about the machine', async (t) => {
   ])
 })
 
-t.test('date formats use the time of the vault and not that of the machine', async (t) => {
+t.test('date formats use the time of the vault and not the time of the machine', async (t) => {
   const formats = `
     const format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'short', timeStyle: 'short' })
     return [format.format(), format.format(0), [0].map(format.format)[0], format.format === format.format,

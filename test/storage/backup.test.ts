@@ -1,6 +1,6 @@
 /**
  * A backup is a complete, consistent copy of the vault, even if units of work run while it is made. A restore refuses
- * every file that is not such a backup.
+ * every other file.
  */
 import t from 'tap'
 import { readBackup, readBackupHeader, writeBackup } from '../../src/storage/backup-file.js'

@@ -14,7 +14,7 @@ const isLong = process.env.COFFER_TEST_LONG === '1'
 const address = await sharedDatabase()
 
 /**
- * The suite looks for log entries in rows, but this engine moves entries to rows later. So each read moves them first.
+ * The suite looks for log entries in rows, but this engine moves entries to rows later. Therefore each read moves them first.
  */
 function folding(engine: PostgresEngine): PostgresEngine {
   attached(engine)

@@ -36,7 +36,7 @@ export interface FaultReport {
   faults: string[]
 }
 
-/** What a client knows about one of its tokens: the last answer, and whether the client requested the deletion. */
+/** The knowledge of a client about one of its tokens: the last answer, and whether the client requested the deletion. */
 interface Known {
   id: string
   step: string

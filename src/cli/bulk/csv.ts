@@ -14,7 +14,7 @@ const MAX_BYTES = 1024 * 1024
 const CHARACTERS_AT_ONCE = 64 * 1024
 /**
  * Matches a column name that looks like a value. If a file has no header line, its first row is taken for column names.
- * Messages do not repeat such a name.
+ * Messages do not repeat this name.
  */
 const VALUE = /\d{4}|@/
 const MAX_TOLD = 20

@@ -30,7 +30,7 @@ export interface Refused {
 export type ImportLog = Awaited<ReturnType<typeof openImportLog>>
 
 /**
- * `about` identifies a run that can be resumed. Only one process at a time can use the file of such a run.
+ * `about` identifies a run that can be resumed. Only one process at a time can use the file of this run.
  * @throws CofferError `usage`, `conflict`, `unavailable`, `storage_failed`
  */
 export async function openImportLog(

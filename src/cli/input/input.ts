@@ -197,7 +197,7 @@ async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string):
   }
 }
 
-/** On Windows there is no O_NOFOLLOW, and files have no mode bits for other users. So the mode is not checked there. */
+/** On Windows there is no O_NOFOLLOW, and files have no mode bits for other users. Therefore the mode is not checked there. */
 function refuseExposed(stat: fs.Stats, name: string): void {
   if (!stat.isFile()) throw usage(`${name} is not a file. Pass the output of a program through a descriptor.`)
   if (fs.constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return

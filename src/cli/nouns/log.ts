@@ -15,7 +15,7 @@ const MAX_NAMED = 50
 /** The widths are fixed, because later records are not known yet. Only a custom id may be longer. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
 
-/** Type of actor, label before the name, operation that lists such actors, filter of this operation by id. */
+/** Type of actor, label before the name, operation that lists these actors, filter of this operation by id. */
 const ACTORS = [
   ['application', 'app', 'app list', 'id'],
   ['user', 'user', 'member list', 'user_id'],

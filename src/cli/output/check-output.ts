@@ -28,7 +28,7 @@ type Io = Pick<CommandContext, 'registry'> & { readonly config: Pick<Config, 'ou
 export function checkOutput({ config, registry }: Io, printing: Printing, options: Options): void {
   const { prints } = printing
   const { output, fields = [] } = config
-  // Fields in a variable or a profile are for all commands, and this command may not have them. So only fields of the
+  // Fields in a variable or a profile are for all commands, and this command may not have them. Therefore only fields of the
   // flag are checked.
   const asked = options.fields === undefined ? [] : fields
   if (prints !== 'notices' && 'text' in prints) {

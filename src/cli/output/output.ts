@@ -130,7 +130,7 @@ async function printMarked({ stderr, colour }: Terminal, mark: 'warning:' | 'err
   await write(stderr, `${paint[mark](mark)}${shown.slice(mark.length)}\n`)
 }
 
-/** Wraps text, and indents all lines except the first. So a file name or code cannot imitate a message of Coffer. */
+/** Wraps text, and indents all lines except the first. Therefore a file name or code cannot imitate a message of Coffer. */
 function indentRest(text: string, columns: number, width: number): string {
   const [first = '', ...rest] = text.split('\n')
   const lines = rest.map((line) =>

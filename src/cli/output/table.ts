@@ -135,7 +135,7 @@ const NO_RULES = ['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', ..
 const CHARS = { ...Object.fromEntries(NO_RULES.map((name) => [name, ''])), middle: GAP }
 
 /**
- * The Unicode data of cli-table3 is old. So it gets placeholders of the right width, which are then replaced by the
+ * The Unicode data of cli-table3 is old. Therefore it gets placeholders of the right width, which are then replaced by the
  * text of the cells, in order.
  */
 async function* drawTable(rows: readonly (readonly string[])[], colWidths: number[], bold: Bold) {

@@ -18,7 +18,7 @@ import type { Page } from './pages.js'
 const GUESSES = { count: 60, periodMs: 60_000 }
 const FORM_TYPE = 'application/x-www-form-urlencoded'
 /**
- * Two names of 5,000 characters fit, even if each character takes twelve bytes. Such names then get the error about
+ * Two names of 5,000 characters fit, even if each character takes twelve bytes. These names then get the error about
  * long names.
  */
 const FORM_LIMIT_BYTES = 128 * 1024

@@ -56,8 +56,8 @@ export function createAuthenticator({
 }
 
 /**
- * `given`: the names of the headers in the request. A key in a header with another prefix was meant for another server,
- * and the error says so.
+ * `given`: the names of the headers in the request. A key in a header with another prefix was meant for another server.
+ * The error says this.
  */
 function missingKey(wanted: string, given: readonly string[]): CofferError {
   const [, prefix] = given.join('\n').match(/^([a-z][a-z\d]{0,19})-api-key$/m) ?? []

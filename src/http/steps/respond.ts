@@ -78,7 +78,7 @@ function describeProblem({ request, traceId, describeError }: Exchange, error: u
 }
 
 /**
- * The message may contain file names of the server. So callers read only that the vault is the cause, and the operator
+ * The message may contain file names of the server. Therefore callers read only that the vault is the cause, and the operator
  * reads the whole message.
  */
 function hideReason(error: CofferError): CofferError {

@@ -19,7 +19,7 @@ import { checkRights, permissionList, readRights, ruleList } from '../applicatio
 
 const SESSION_MINUTES = 3
 const LONGEST_HOURS = 24
-/** The maximum number of live sessions that an application has created, and of those that it has authorized. */
+/** The maximum number of live sessions that an application has created, and of sessions that it has authorized. */
 export const MAX_LIVE_SESSIONS = 10_000
 const MINUTE_MS = 60_000
 const CREATE_SESSION =

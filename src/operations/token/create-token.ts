@@ -80,7 +80,7 @@ interface ChosenId {
   isFresh: boolean
 }
 
-/** What happens instead of a creation if a token with the same fingerprint exists. */
+/** The answer instead of a creation if a token with the same fingerprint exists. */
 interface OnDuplicate {
   /** Only a token in the same containers can be a duplicate. */
   isInSameContainers: boolean

@@ -13,7 +13,7 @@ export interface WalkArgs {
   sources: string[]
   /** The source texts of the language's own functions, taken from a realm without Node. */
   natives: string[]
-  /** `leave`: at the end, the walk leaves marks on all objects. `find`: the walk looks for such marks. */
+  /** `leave`: at the end, the walk leaves marks on all objects. `find`: the walk looks for these marks. */
   marks: 'leave' | 'find'
   /** The text of the marks, reversed, so that the walk does not find its own argument. */
   mark: string

@@ -63,7 +63,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   let agent: Promise<Agent> | undefined
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
   const stdin = input.claimStdin('coffer mcp').setEncoding('utf8')
-  // The transport closes when its input ends, but calls in progress must still be answered. So it reads this stream,
+  // The transport closes when its input ends, but calls in progress must still be answered. Therefore it reads this stream,
   // which stays open.
   const messages = new PassThrough()
   let rest = ''
@@ -259,7 +259,7 @@ function describeResult({ cli }: RegisteredOperation, result: unknown): CallTool
   return { content, structuredContent: isObject(result) ? result : { result } }
 }
 
-/** Describes the error as on a terminal. Of an unexpected error, only a reference is shown. */
+/** Describes the error as on a terminal. The answer to an unexpected error shows only a reference. */
 async function describeFailure(error: unknown): Promise<CallToolResult> {
   const { randomBytes } = await import('node:crypto')
   const { detail, errors = {} } = toProblem(error, randomBytes(6).toString('hex'), 'owner')

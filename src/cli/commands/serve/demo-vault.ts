@@ -46,7 +46,7 @@ export async function openDemoVault(context: CommandContext) {
 }
 
 /**
- * Creates the vault in a temporary directory, and renames the directory when it is complete. So a killed start leaves
+ * Creates the vault in a temporary directory, and renames the directory when it is complete. Therefore a killed start leaves
  * no broken vault.
  */
 async function createDemoVault(directory: string, place: VaultLocation): Promise<void> {

@@ -6,7 +6,7 @@ const LOOKS_EVERY_MS = 250
 /** When a parent ends, its children usually get this process as their parent. */
 const INIT = 1
 const QUOTED = /'[^']*'|"[^"]*"/g
-/** An npm script that runs only this program. The shell of such a script ends when the program ends. */
+/** An npm script that runs only this program. The shell of this script ends when the program ends. */
 const OWN_SCRIPT = /^(?:node )?(?:[^\s&;|<>()`$]*\/)?coffer(?:\.js)?(?: [^&;|<>()`$\n]*)?$/
 
 type Started = Pick<CommandContext, 'env' | 'signal' | 'input' | 'terminal' | 'parentPid' | 'hangUp'>

@@ -199,7 +199,7 @@ async function serveOpened(
   if (isAnnounced && runBeside === undefined)
     await announce(context, options, { ...opened, url, pageUrl, controlKey })
   await server.begin()
-  // A delivery sends a request to a host that these options must allow. So deliveries start only after the options are
+  // A delivery sends a request to a host that these options must allow. Therefore deliveries start only after the options are
   // set.
   await app.deliveries.resume({
     notice: (text) => void printLogLine(terminal, text),
