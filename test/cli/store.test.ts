@@ -98,7 +98,7 @@ t.test('options that do not apply to a store are refused', async (t) => {
     [`token list --vault ${address}`, 2, /named with --store/],
     ['token list --vault memory:', 2, /./],
     ['token list --profile team --vault elsewhere', 6, /./],
-    ['profile set team store postgres://bob:topsecret@db/v', 2, /no password/],
+    ['profile set team store postgres://bob:topsecret@db/v', 2, /cannot contain the password/],
     ['profile set other store-password-fd 3', 2, /./],
     [`${to} ${typed}`, 2, /to-password-file/],
     [`${to} other --to-password-file pw`, 2, /--to is a directory/],
