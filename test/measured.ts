@@ -5,5 +5,6 @@
 import { stopCoverage } from 'node:v8'
 import { AREAS } from './areas.js'
 
-const isMeasured = AREAS.some((area) => process.argv[1]?.includes(`/test/${area}/`))
+// The cases of parity run every operation.
+const isMeasured = [...AREAS, 'parity'].some((area) => process.argv[1]?.includes(`/test/${area}/`))
 if (!isMeasured) stopCoverage()
