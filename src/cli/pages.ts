@@ -14,7 +14,7 @@ const LARGEST_PAGE = 1000
 const CURSOR_PAGE = 100
 const NAMES_AT_ONCE = 50
 const MAX_NAMES = 10_000
-/** Formats other than NDJSON, ids and values keep the JSON of all pages in memory. This limits their size. */
+/** Limits the JSON that is kept in memory. Only NDJSON, ids and values are printed page by page. */
 const MAX_GATHERED_BYTES = 128 * 1024 * 1024
 /** Added for each page, so that an endless list of empty pages reaches the limit too. */
 const PAGE_BYTES = 1024

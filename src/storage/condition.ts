@@ -22,8 +22,8 @@ function simplifyAnd(parts: readonly Condition[]): Condition | undefined {
     if (inner === undefined) return []
     return 'and' in inner ? inner.and : [inner]
   })
-  const [first, ...others] = dropRepeated(simple)
-  return first === undefined || others.length === 0 ? first : { and: [first, ...others] }
+  const and = dropRepeated(simple)
+  return and.length > 1 ? { and } : and[0]
 }
 
 function simplifyOr(parts: readonly Condition[]): Condition | undefined {
@@ -31,10 +31,10 @@ function simplifyOr(parts: readonly Condition[]): Condition | undefined {
   for (const part of parts) {
     const inner = simplify(part)
     if (inner === undefined) return undefined
-    simple.push(...('or' in inner ? inner.or : [inner]))
+    for (const each of 'or' in inner ? inner.or : [inner]) simple.push(each)
   }
-  const [first, ...others] = dropRepeated(simple)
-  return first !== undefined && others.length === 0 ? first : { or: dropRepeated(simple) }
+  const or = dropRepeated(simple)
+  return or.length === 1 ? or[0] : { or }
 }
 
 function dropRepeated(parts: readonly Condition[]): Condition[] {

@@ -156,7 +156,7 @@ export interface EngineReader {
   find(query: Query): Awaitable<RowPage>
   /** Returns at most `size` rows, in the order of {@link SeekQuery}. */
   seek(query: SeekQuery): Awaitable<Row[]>
-  /** Returns at most `limit` expired rows that may be purged now, of all tenants and kinds, in no order. */
+  /** Returns at most `limit` expired rows that may be purged now, of any tenant and kind, in no order. */
   findExpired(limit: number): Awaitable<Row[]>
   /** Committed entries that are in no chain yet, oldest first. Undefined takes the place of unreadable entries. */
   pendingEntries?(tenant: number): Awaitable<readonly (LogEntry | undefined)[]>

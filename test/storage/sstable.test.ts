@@ -7,7 +7,12 @@ import { BoundedMap } from '../../src/bounded-map.js'
 import { CofferError } from '../../src/errors.js'
 import type { Query, Row, Where } from '../../src/storage/engine.js'
 import { createContext } from '../../src/storage/lsm/context.js'
-import { encodeCopies, encodeOnlyCopy, findCopies } from '../../src/storage/lsm/sstable/footer-copies.js'
+import {
+  encodeCopies,
+  encodeOnlyCopy,
+  findCopies,
+  MAX_FOUND,
+} from '../../src/storage/lsm/sstable/footer-copies.js'
 import {
   associateBlock,
   BLOCK_SEAL,
@@ -204,6 +209,12 @@ t.test('a footer is found after any flipped bit, cut or addition at the end', (t
   for (let length = 0; length < 60; length++)
     t.strictSame([...findCopies(Buffer.alloc(length))], [], `${length} bytes`)
   t.end()
+})
+
+t.test('a file in which every place looks like a footer is searched for a bounded time', async (t) => {
+  const bytes = Buffer.alloc(4 * 1024 * 1024)
+  for (let at = 0; at < bytes.length; at += 4) bytes.writeUInt32LE(1024 * 1024, at)
+  t.equal([...findCopies(bytes)].length, MAX_FOUND)
 })
 
 t.test('a table of an older version, with one copy of its footer, opens and reads', (t) => {

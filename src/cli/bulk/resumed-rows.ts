@@ -25,28 +25,28 @@ export function readLineOfResult(text: string): number {
  */
 export function requireResult(resumed: ResumedRows, at: number, line: number | undefined): void {
   const { path, lines, finished } = resumed
-  const told = lines[at]
-  if (told === undefined) {
+  const recorded = lines[at]
+  if (recorded === undefined) {
     if (lines.length < finished) throw describeLostEnd(resumed)
     return
   }
-  if (told === line) return
+  if (recorded === line) return
   const place = at + LINES_BEFORE_RESULTS + 1
-  if (line !== undefined && told > line) {
+  if (line !== undefined && recorded > line) {
     const missing = JSON.stringify({ line, status: 'unknown' })
     throw describeChange(
       resumed,
       `${path} has no result for line ${line} of the rows. Insert this line as line ${place} of ${path}: ${missing}`,
     )
   }
-  if (line === undefined && told > (lines[at - 1] ?? 0))
+  if (line === undefined && recorded > (lines[at - 1] ?? 0))
     throw usage(
       `The file has fewer rows than the ${lines.length} that are imported. If rows were removed from it, put them back. If this is a ` +
         'different file, give another file as --resume.',
     )
-  const what = Number.isNaN(told)
+  const what = Number.isNaN(recorded)
     ? 'is not a result'
-    : `has a result for line ${told} of the rows, out of order`
+    : `has a result for line ${recorded} of the rows, out of order`
   throw describeChange(resumed, `Line ${place} of ${path} ${what}. Remove that line`)
 }
 

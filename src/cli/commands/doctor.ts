@@ -126,7 +126,7 @@ export function judgeSandbox(sandbox: Sandbox): Verdict {
 const ask = <Name extends OperationName>(context: CommandContext, operation: Name) =>
   askOwned(context, operation) as Promise<ResultOf<Name>>
 
-/** Prints the results of all checks. @throws CofferError `check_failed` if one of them failed */
+/** Prints the result of each check. @throws CofferError `check_failed` if a check failed */
 export async function examine(context: CommandContext): Promise<void> {
   if (context.config.url !== undefined) throw usage(`coffer doctor ${NEEDS_VAULT}`)
   const findings: { check: string; state: Verdict[0]; found: string; advice?: string }[] = []

@@ -38,7 +38,7 @@ const tail: Hooks = {
     }
     let seen = first.pagination.total_items
     const readNew = async () => {
-      // As long as no records are removed, the total tells which records are new.
+      // If no record was removed, the growth of the total is the number of new records.
       const { data, pagination } = await withOpenVault(async () => {
         const newest = (await ask({ number: USUAL_PAGE })) as Records
         const isAll = newest.pagination.total_items - seen <= newest.data.length

@@ -21,7 +21,7 @@ const MIN_WIDTHS: Record<string, number> = {
 }
 /** The maximum padding of a column in a file or a pipe, so that one long value does not widen all rows. */
 const MAX_PADDED = 200
-/** The values of all lines are aligned to the longest label up to this width. */
+/** Values begin in one column, after the longest label. This limits the column. */
 const MAX_LABEL = 24
 const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}\+00:00$/
 

@@ -66,7 +66,7 @@ export class Connection {
   }
 
   /**
-   * Requests of all connections wait for the budget. The health check never waits, because it shows that the server is
+   * Each request waits for the budget, which the connections share. The health check never waits, because it shows that the server is
    * alive.
    */
   #start(request: ServedRequest): void {

@@ -107,7 +107,7 @@ function listingOf({
   }
 }
 
-/** Reads at most `size` deliveries, and skips the first `first`. `total`: the number of all deliveries. */
+/** Reads at most `size` deliveries, and skips the first `first`. `total`: the number of matching deliveries. */
 async function readTried(
   session: Session,
   listing: Listing<'delivery', View>,

@@ -68,7 +68,7 @@ function openTenant(keys: VaultKeys, row: Row): RecordOf['tenant'] | undefined {
 }
 
 /**
- * Verifies the seals of all rows. Calls `verify` twice: tenants' records hold the keys of other rows, and may come after them.
+ * Verifies the seal of each row. Calls `verify` twice: tenants' records hold the keys of other rows, and may come after them.
  * Reports one finding for each tenant whose keys are lost.
  */
 export async function verifySeals(
