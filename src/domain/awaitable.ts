@@ -1,4 +1,3 @@
-/** A value that is ready, or a promise of it. Callers await both. */
 export type Awaitable<T> = T | Promise<T>
 
 export function andThen<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awaitable<U> {

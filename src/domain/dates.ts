@@ -1,6 +1,4 @@
-/**
- * Dates as the API writes and reads them. Instants are ms since the epoch; the current time is an argument.
- */
+/** Parses and formats the dates of the API. Instants are ms since the epoch. */
 import { validationError } from '../errors.js'
 
 export const MONTHS =
@@ -11,7 +9,8 @@ export function formatDate(ms: number): string {
 }
 
 /**
- * Reads `M/D/YYYY` (12 AM), `M/D/YYYY h:mm:ss AM/PM +hh:mm` or ISO 8601; UTC unless given. Returns ms.
+ * Parses `M/D/YYYY` (12 AM), `M/D/YYYY h:mm:ss AM/PM +hh:mm` or ISO 8601. A date without an offset is in UTC.
+ * Returns ms.
  * @throws CofferError `validation`
  */
 export function parseExpiry(text: string, nowMs: number): number {
@@ -22,8 +21,8 @@ export function parseExpiry(text: string, nowMs: number): number {
 }
 
 /**
- * Reads an ISO 8601 date (00:00 UTC) or date-time (UTC without an offset). Returns ms. @throws CofferError
- * `validation`
+ * Parses an ISO 8601 date (00:00 UTC) or date-time (UTC if it has no offset). Returns ms.
+ * @throws CofferError `validation`
  */
 export function parseLogDate(text: string): number {
   const ms = readIso(text)
@@ -57,7 +56,7 @@ function readIso(text: string): number | undefined {
   return instant([year, month, day, hour, minute, second, ms], readOffset(...offset))
 }
 
-/** Minutes east of UTC; undefined outside of -12:00 to +14:00. */
+/** Minutes east of UTC. Undefined if the offset is not between -12:00 and +14:00. */
 function readOffset(sign?: string, hours = '0', minutes = '0'): number | undefined {
   const east = (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes))
   return Number(minutes) > 59 || east < -12 * 60 || east > 14 * 60 ? undefined : east
@@ -74,7 +73,7 @@ function instant(fields: readonly unknown[], eastMinutes?: number): number | und
 
 const UNIT_MS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** The ms of a duration such as `90s`, `15m`, `72h`, `30d` or `2w`; undefined for other text. */
+/** Parses a duration such as `90s`, `15m`, `72h`, `30d` or `2w`, and returns ms. Undefined for any other text. */
 export function parseDuration(text: string): number | undefined {
   const [, digits, unit = ''] = /^([1-9]\d{0,5})([smhdw])$/.exec(text) ?? []
   return digits === undefined ? undefined : Number(digits) * UNIT_MS[unit]!

@@ -11,7 +11,6 @@ export function isFull(errors: PropertyErrors): boolean {
   return Object.values(errors).flat().length >= MANY
 }
 
-/** @throws CofferError `validation` with all of `errors`, if there are any */
 export function refuseErrors(errors: PropertyErrors): void {
   const paths = Object.keys(errors)
   if (paths.length === 0) return
@@ -21,7 +20,8 @@ export function refuseErrors(errors: PropertyErrors): void {
 }
 
 /**
- * Runs `work`. If it throws `validation`, adds its errors, or its message at `path`, and returns undefined.
+ * Runs `work`. If `work` throws `validation`, adds its errors to `errors` and returns undefined. An error
+ * without properties is added at `path`.
  */
 export function collect<T>(errors: PropertyErrors, path: string, work: () => T): T | undefined {
   try {
@@ -39,7 +39,7 @@ export async function collectLater<T>(errors: PropertyErrors, path: string, work
   }
 }
 
-/** {@link collectLater}, with `path` in front of the paths of the errors that `work` throws. */
+/** Like {@link collectLater}, but puts `path` in front of the path of each error. */
 export async function collectBelow<T>(errors: PropertyErrors, path: string, work: () => Promise<T>) {
   const own: PropertyErrors = {}
   const done = await collectLater(own, '', work)
@@ -55,7 +55,8 @@ function addErrorsOf(errors: PropertyErrors, path: string, error: unknown): unde
 }
 
 /**
- * Runs `work`. If it throws `validation` without a property, throws it as an error of the property at `path`.
+ * Runs `work`. If `work` throws `validation` without properties, throws the error again as an error of the
+ * property at `path`.
  */
 export function about<T>(path: string, work: () => T): T {
   const errors: PropertyErrors = {}

@@ -4,9 +4,9 @@ import { suggestName } from './text/nearest.js'
 
 interface SettingEntry<T> {
   description: string
-  /** The value of an unset setting. Without a default an unset setting has no value. */
+  /** The value of a setting that is not set. Without a default, such a setting has no value. */
   default?: T
-  /** Hides the secret in the value. A setting with a secret is not read from arguments. */
+  /** Hides the secret in the value. A setting with a secret cannot be given as an argument of a command. */
   conceal?(value: T): string
   read(text: string): T
 }

@@ -11,8 +11,8 @@ export interface RuleCondition {
 }
 
 /**
- * `priority`: from 1, unique; the lowest applies first. A rule has either a container or conditions, all of
- * which must hold.
+ * `priority`: from 1, unique. The rule with the lowest priority applies first. A rule has either a container
+ * or conditions. All conditions must hold.
  */
 export interface Rule {
   description?: string
@@ -25,26 +25,25 @@ export interface Rule {
 
 export type ContainerRule = Omit<Rule, 'conditions'> & { container: string }
 
-/** The rights of a caller: rules, and permissions that act as a last rule for all containers. */
+/** The rights of a caller. If no rule decides about a container, `permissions` decide. */
 export interface Grants {
   rules: readonly Rule[]
   permissions: readonly Permission[]
 }
 
-/** The token that is accessed. `id` is absent if it is generated after the decision. */
+/** The token that a caller wants to access. `id` is absent if the vault generates it after the decision. */
 export interface Target {
   id?: string | undefined
   containers: readonly string[]
 }
 
-/** Why a rule did not apply to a container. `condition`: the first condition that does not hold. */
 export interface PassedOver {
   priority: number
   reason: 'other container' | 'other permissions' | 'condition does not hold'
   condition?: RuleCondition
 }
 
-/** Without a rule that covers `container` of token `id` and grants `permission`, the permissions decide. */
+/** If no rule covers `container` (of token `id`) and grants `permission`, the permissions of `grants` decide. */
 export function decideContainer(grants: Grants, permission: Permission, container: string, id?: string) {
   const passedOver: PassedOver[] = []
   for (const rule of [...grants.rules].sort((a, b) => a.priority - b.priority)) {
@@ -65,7 +64,7 @@ function refusalOf(
 ): Omit<PassedOver, 'priority'> | undefined {
   const condition = conditions?.find((each) => !holds(each, container, id))
   if (condition !== undefined) return { reason: 'condition does not hold', condition }
-  // A rule with neither a container nor conditions covers nothing.
+  // A rule without a container and without conditions covers nothing.
   const isCovered = covered === undefined ? conditions !== undefined : container.startsWith(covered)
   if (!isCovered) return { reason: 'other container' }
   return permissions.includes(permission) ? undefined : { reason: 'other permissions' }
@@ -77,10 +76,6 @@ function holds({ attribute, operator, value }: RuleCondition, container: string,
   return operator === 'equals' ? text === value : text.startsWith(value)
 }
 
-/**
- * The strictest transform over all containers; undefined if a container grants neither `permission` nor
- * `orBy`.
- */
 export function decideTransform(
   grants: Grants,
   permission: Permission,
@@ -101,13 +96,16 @@ export function holdsPermission({ rules, permissions }: Grants, permission: Perm
   return permissions.includes(permission) || rules.some((rule) => rule.permissions.includes(permission))
 }
 
-/** Whether the permission is granted on every container of every token, so that no token needs a check. */
+/**
+ * Whether the grants give the permission on every container of every token. The caller then needs no check of
+ * a token.
+ */
 export function holdsEverywhere({ rules, permissions }: Grants, permission: Permission): boolean {
   const unconditional = rules.filter(({ conditions }) => conditions === undefined)
   return decideContainer({ rules: unconditional, permissions }, permission, '/').transform !== undefined
 }
 
-/** The containers that can grant the permission: these and those below them. */
+/** The paths of containers on which the permission can be granted. Each path includes the containers below it. */
 export function areasOf({ rules, permissions }: Grants, permission: Permission): string[] {
   if (permissions.includes(permission)) return ['/']
   return [...new Set(rules.filter((rule) => rule.permissions.includes(permission)).map(areaOf))]
@@ -115,7 +113,7 @@ export function areasOf({ rules, permissions }: Grants, permission: Permission):
 
 function areaOf({ container, conditions = [] }: Rule): string {
   const tests = conditions.filter(({ attribute }) => attribute === 'container').map(({ value }) => value)
-  // The text of a condition may end within a name.
+  // The value of a condition may end in the middle of a name.
   const areas = [...tests, container ?? '/'].map((text) => text.slice(0, text.lastIndexOf('/') + 1) || '/')
   return areas.reduce((deepest, area) => (area.length > deepest.length ? area : deepest))
 }

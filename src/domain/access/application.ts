@@ -14,7 +14,6 @@ export function isExpired({ expires_at }: { expires_at?: string }, now: number):
   return expires_at !== undefined && Date.parse(expires_at) <= now
 }
 
-/** A holder of permissions. A session may have the permissions of private applications. */
 type Holder = ApplicationType | 'session'
 
 export interface RequestedGrants<R extends Rule = ContainerRule> {
@@ -23,8 +22,8 @@ export interface RequestedGrants<R extends Rule = ContainerRule> {
 }
 
 /**
- * Returns all errors in the requested rights by property path. Without `holder`, any known permission is
- * accepted.
+ * Returns all errors in the requested rights, by property path. Without `holder`, any known permission is
+ * valid.
  */
 export function checkGrants(
   holder: Holder | undefined,

@@ -1,7 +1,7 @@
 import type { PropertyErrors } from '../../errors.js'
 import { addError } from '../property-errors.js'
 
-/** Together these limits bound the number of a token's index fields. */
+/** These two limits bound the number of index fields of a token. */
 const MAX_CONTAINERS = 20
 const MAX_PATHS = 100
 const MAX_CONTAINER_LENGTH = 400
@@ -23,7 +23,7 @@ export function checkContainers(value: unknown, path: string, errors: PropertyEr
   for (const [index, item] of value.entries())
     if (!isContainerPath(item)) addError(errors, `${path}[${index}]`, PATH_RULE)
   const containers = [...new Set(value.filter(isContainerPath))]
-  // Each path adds at least two characters, except the root, so a short text needs no count.
+  // Each path except the root adds at least two characters, so a short text cannot have too many paths.
   if (containers.join('').length >= 2 * MAX_PATHS && ancestorsOf(containers).size > MAX_PATHS)
     addError(errors, path, `must have at most ${MAX_PATHS} containers on and above them`)
   return containers

@@ -4,9 +4,7 @@ const privateHolders = ['private'] as const
 const managementHolders = ['management'] as const
 const EVERYBODY = ['public', 'private', 'management'] as const
 
-/**
- * Permissions of areas that this server does not emulate. Applications may hold them, but they grant nothing.
- */
+/** Permissions of areas that this server does not emulate. Applications may have them, but they grant nothing. */
 const WITHOUT_EFFECT = {
   keys: ['create', 'read', 'delete'],
   '3ds:session': ['create', 'read', 'authenticate'],
@@ -57,8 +55,8 @@ const WITH_EFFECT = {
 } as const satisfies Record<string, PermissionEntry>
 
 /**
- * Permissions of management applications. `areas`: the prefix of the permission, and the name of its things
- * in descriptions.
+ * Permissions of management applications. `areas`: the prefix of each permission, and the noun for its
+ * description.
  */
 function crudPermissions<const Area extends string>(areas: Record<Area, string>) {
   const entries = Object.entries<string>(areas).flatMap(([area, things]) =>
@@ -93,12 +91,12 @@ export function permissionsOf(type: ApplicationType, { withEffect = false } = {}
 }
 
 /**
- * Permissions to pass the data of tokens to code or to a destination. The last two apply to one kind of call
- * each.
+ * Permissions to pass the data of tokens to code or to a destination. `reactor:invoke` and `proxy:invoke`
+ * apply only to calls of that kind.
  */
 export const USE_PERMISSIONS: readonly Permission[] = ['token:use', 'reactor:invoke', 'proxy:invoke']
 
-/** How much of a token's data a caller sees, strictest first. */
+/** How much of a token's data a caller sees, from the strictest to the least strict. */
 export const TRANSFORMS = ['redact', 'mask', 'reveal'] as const
 
 export type Transform = (typeof TRANSFORMS)[number]

@@ -1,6 +1,6 @@
 /**
- * The short form of access rules, for people: `1: /pci/ mask token:read # support`. `parseRules` reads what
- * `formatRule` writes.
+ * The short form of access rules, which people read and write: `1: /pci/ mask token:read # support`.
+ * `parseRules` parses the text that `formatRule` returns.
  */
 import { type CofferError, usage } from '../../errors.js'
 import { isObject } from '../json/json.js'
@@ -11,7 +11,7 @@ import { CONDITION_ATTRIBUTES, type Grants, type Rule, type RuleCondition } from
 import { isContainerPath } from './container.js'
 import { PERMISSIONS, TRANSFORMS } from './permissions.js'
 
-/** The names of permissions are checked, but not whether the caller may grant them. */
+/** A rule whose permissions exist. Nobody has checked whether the caller may grant them. */
 export type WrittenRule = Omit<Rule, 'permissions'> & { permissions: string[] }
 type NumberlessRule = Omit<WrittenRule, 'priority'> & { priority?: number }
 
@@ -20,7 +20,7 @@ const AND = 'and'
 const MARKS: Readonly<Record<RuleCondition['operator'], string>> = { equals: '', starts_with: '*' }
 const QUOTED = /^"(?:[^"\\]|\\.)*"/
 
-/** Returns one line. A rule that the short form cannot express becomes JSON, which commands accept too. */
+/** Returns one line. If the short form cannot express the rule, the line is JSON, which commands accept too. */
 export function formatRule(rule: Rule): string {
   const { priority, description } = rule
   const body = formatRuleBody(rule)
@@ -38,7 +38,6 @@ export function summarizeRights({ rules, permissions }: Grants): string {
   return `${count}${texts.join('; ')}${all && `; everywhere: ${all}`}`
 }
 
-/** The rule without its priority and description; undefined if the short form cannot express it. */
 function formatRuleBody({ container, conditions = [], transform, permissions }: Rule): string | undefined {
   const hasOneScope = (container === undefined) !== (conditions.length === 0)
   if (!hasOneScope || permissions.length === 0) return undefined
@@ -75,8 +74,9 @@ function escapeUnits(character: string): string {
 }
 
 /**
- * Reads one rule from each line. A line with several containers makes several rules. A rule without a number
- * gets the next number; numbers continue after the last of `before`. @throws CofferError `usage`
+ * Parses one rule from each line. A line with several containers makes several rules. A rule without a number
+ * gets the next number. The numbers continue after the last number of `before`.
+ * @throws CofferError `usage`
  */
 export function parseRules(text: string, before: readonly unknown[] = []): WrittenRule[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '')

@@ -1,10 +1,10 @@
 /**
- * Limits the work of requests, in steps of about 10 ns. Work is counted, not timed, so that equal requests
- * have equal outcomes.
+ * Limits the work of requests. The unit is a step of about 10 ns. The code counts steps and does not measure
+ * time, so that equal requests have equal outcomes.
  */
 import { CofferError } from '../../errors.js'
 
-/** The limit for all expressions of one request: about 50 ms of work. */
+/** The limit for all expressions of one request, about 50 ms of work. */
 const MAX_STEPS = 5_000_000
 const STEPS_IN_A_TURN = 1_000_000
 export const ITEM_OF_BATCH_STEPS = STEPS_IN_A_TURN / 50
@@ -17,7 +17,10 @@ const MEMBER_STEPS = 40
 const READ_IN_A_STEP = 8
 const WRITTEN_IN_A_STEP = 4
 
-/** Long work counts its steps here. All requests share a turn of about 10 ms. Then the event loop does other work. */
+/**
+ * Counts the steps of long work. All requests share a turn of about 10 ms. After a turn, the event loop does
+ * other work.
+ */
 export class Turns {
   #left = STEPS_IN_A_TURN
   #last: Promise<void> = Promise.resolve()
@@ -28,15 +31,17 @@ export class Turns {
   }
 
   /**
-   * Whether {@link next} is due. A loop asks this first, because awaiting costs more than most expressions.
+   * Whether the caller must await {@link next}. A loop checks this first, because awaiting costs more than
+   * most expressions.
    */
   get isOver(): boolean {
     return this.#left < 0
   }
 
   /**
-   * Waits for a turn. Callers are released in order, and share a turn: while it has steps left, the next caller is released
-   * at once. Otherwise newer requests, which find steps left, would overtake all that wait.
+   * Waits for a turn. Callers continue in the order of their calls. If the turn has steps left, the next
+   * caller continues immediately. Otherwise newer requests would find these steps and overtake all callers
+   * that wait.
    */
   next(): Promise<void> {
     this.#last = this.#last.then(async () => {
@@ -56,7 +61,6 @@ export class Budget {
     this.turns = turns
   }
 
-  /** @throws CofferError `too_much_work` once the budget is exceeded */
   use(steps: number): void {
     if (!(steps > 0)) return
     this.#left -= steps
@@ -83,8 +87,8 @@ export class Budget {
 }
 
 /**
- * Counts the outputs before any is compiled. @throws CofferError `too_much_work` for too many or too long
- * outputs
+ * Counts the outputs before any of them is compiled.
+ * @throws CofferError `too_much_work` if there are too many outputs, or if they are too long
  */
 export function checkOutputs(texts: Iterable<string>): void {
   let count = 0
@@ -106,7 +110,7 @@ function tooMuchWork(limit: string): CofferError {
   return new CofferError('too_much_work', `${limit} Use fewer or shorter ones, or less data.`)
 }
 
-/** The approximate memory of a JSON value, in characters. */
+/** The approximate size of a JSON value in memory, in characters. */
 export function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length + ITEM_STEPS
   if (value === null || typeof value !== 'object') return ITEM_STEPS

@@ -1,4 +1,3 @@
-/** The subset of Liquid that yields values: compiles expressions, and renders them within a budget. */
 import { BoundedMap } from '../../bounded-map.js'
 import { CofferError, validationError } from '../../errors.js'
 import { mapScalars } from '../json/find-texts.js'
@@ -25,20 +24,20 @@ const FAILURE_STEPS = 1000
 const PART_STEPS = 10
 const MEMBER_STEPS = 16
 
-/** The input of rendering. `tokens`: the values of references, in a detokenization and in transforms. */
+/** The input of rendering. `tokens`: the values of the references in a detokenization or a transform. */
 export interface Scope {
   data?: unknown
   metadata?: Readonly<Record<string, string>>
   tokens?: ReadonlyMap<Reference, unknown>
-  /** In a transform: the body of the message. */
+  /** Only in a transform: the body of the message. */
   readonly body?: unknown
-  /** In a header: the rest of the call. */
+  /** Only in a header: the rest of the call. */
   proxy?: unknown
 }
 
 /**
- * Compiles expressions and caches the newest. `random` serves the alias filters, `hmac` the filter of that
- * name.
+ * Compiles expressions, and caches the newest of them. The alias filters use `random`. The filter `hmac` uses
+ * `hmac`.
  */
 export class Expressions {
   readonly random: RandomSource
@@ -55,7 +54,7 @@ export class Expressions {
     return this.#compiled.get(`${use}:${text}`)
   }
 
-  /** @throws CofferError `validation` with the column, `too_much_work` */
+  /** @throws CofferError `validation` with the column, or `too_much_work` */
   async compile(text: string, use: ExpressionUse, budget = new Budget()): Promise<Expression> {
     const known = this.known(text, use)
     if (known !== undefined) return known
@@ -81,7 +80,7 @@ const isTooLong = (text: string) =>
 
 export class Expression {
   readonly references: readonly Reference[]
-  /** An expression that reads the rest of the call is rendered last. */
+  /** The expression reads the rest of the call, so it is rendered last. */
   readonly usesProxy: boolean
   readonly #text: string
   readonly #parts: readonly (string | Output)[]
@@ -102,8 +101,8 @@ export class Expression {
   }
 
   /**
-   * A single output keeps its JSON type; otherwise the result is text. A missing property is null. @throws
-   * CofferError like `#call`
+   * The value of a single output keeps its JSON type. Any other result is text. A missing property is null.
+   * @throws CofferError like `#call`
    */
   render(scope: Scope, budget = new Budget()): unknown {
     budget.use(RENDERED_STEPS * this.#parts.length)
@@ -121,7 +120,7 @@ export class Expression {
   }
 
   /**
-   * @throws CofferError `validation` with the column if the filter fails or yields no finite number;
+   * @throws CofferError `validation` with the column if the filter fails or returns no finite number, or
    * `too_much_work`
    */
   #call(call: FilterCall, value: unknown, scope: Scope, budget: Budget): unknown {
@@ -160,7 +159,7 @@ function evaluateValue(value: Value, scope: Scope, budget: Budget): unknown {
   let found: unknown = scope
   for (const part of value.path) {
     const name = evaluateValue(part, scope, budget)
-    // `size` counts the members of an object.
+    // For an object, `size` counts its members, so reading it has a cost.
     if (name === 'size') budget.read(found)
     found = readProperty(found, name)
   }

@@ -1,4 +1,4 @@
-/** The declaration of a filter. Operands are JSON values; a missing operand is null. */
+/** Declares filters. Operands are JSON values. A missing operand is null. */
 import { type CofferError, validationError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
 import type { Budget } from './budget.js'
@@ -16,7 +16,7 @@ export interface CallTools {
   readonly hmac: Hmac
   readonly jsonPath: JsonPath | undefined
   readonly budget: Budget
-  /** Whether a literal before or in this call is a decimal. `divided_by` then does not round down. */
+  /** Whether a literal before this call or in it is a decimal. Then `divided_by` does not round down. */
   readonly isDecimal: boolean
 }
 
@@ -24,16 +24,16 @@ export interface FilterRule {
   readonly least: number
   readonly most: number
   readonly onlyIn?: 'id'
-  /** One of these filters must follow; the empty name means that none follows. */
+  /** One of these filters must follow this filter. The empty name means that no filter follows. */
   readonly followers?: readonly string[]
   /**
-   * Steps in addition to reading the operands and writing the result. A number counts for each character of
-   * the value.
+   * Steps that are added to those for reading the operands and writing the result. A number is multiplied by
+   * the length of the value.
    */
   readonly steps?: number | ((value: unknown, args: readonly unknown[]) => number)
   /**
-   * @throws any error if the filter does not accept the value or the arguments; the messages of CofferErrors
-   * are shown
+   * @throws any error if the filter does not accept the value or the arguments. Only the message of a
+   * CofferError reaches the user.
    */
   run(value: unknown, args: readonly unknown[], tools: CallTools): unknown
 }
@@ -50,7 +50,7 @@ export function syntaxError(text: string, at: number, reason: string, cause?: un
   return validationError(`${reason} (at column ${[...text.slice(0, at)].length + 1})`, { cause })
 }
 
-/** Reads a property like Liquid: an own property, or `size`, `first` and `last`. */
+/** Reads a property as Liquid does: an own property, or `size`, `first` or `last`. */
 export function readProperty(object: unknown, key: unknown): unknown {
   if (object === undefined || object === null || (typeof key === 'object' && key !== null)) return undefined
   const list = Array.isArray(object) ? (object as unknown[]) : undefined

@@ -1,20 +1,23 @@
-/** JSONPath (RFC 9535) without `match` and `search`, because regular expressions can take unbounded time. */
+/**
+ * JSONPath (RFC 9535) without `match` and `search`. These two use regular expressions, which can take
+ * unlimited time.
+ */
 import { CofferError, validationError } from '../../errors.js'
 import type { Budget } from './budget.js'
 import type { JsonPath } from './filter.js'
 
 const MAX_PATH_LENGTH = 400
-/** More than the 64 levels that JSON input can have. The library counts its visits from 1. */
+/** JSON input can have 64 levels. The library counts its visits from 1. */
 const MAX_DEPTH = 80
 /**
- * Steps of reading a value, and additional steps for an object or array. A text also costs its comparison.
+ * The cost of reading any value. An object or array costs `OBJECT_COST` more. A text also costs steps for its
+ * comparison.
  */
 const READ_COST = 40
 const OBJECT_COST = 400
 const COMPARED_CHARACTERS = 8
 const RULE = `this is no JSONPath (RFC 9535) of at most ${MAX_PATH_LENGTH} characters without match() and search()`
 
-/** The returned function throws CofferError `validation` for a path that is not allowed. */
 export async function loadJsonPath(): Promise<JsonPath> {
   const { JSONPathEnvironment } = await import('json-p3')
   const environment = new JSONPathEnvironment({ strict: true, maxRecursionDepth: MAX_DEPTH })
@@ -32,7 +35,7 @@ export async function loadJsonPath(): Promise<JsonPath> {
 }
 
 /**
- * RFC 9535 allows names with a hyphen in brackets only, but documented paths look like
+ * RFC 9535 allows a name with a hyphen only in brackets, but documented paths look like
  * `$.request.headers.X-Date`.
  */
 function quoteNames(path: string): string {
@@ -40,8 +43,8 @@ function quoteNames(path: string): string {
 }
 
 /**
- * Charges the budget for each read, because nested descents and filters multiply the work, and the library
- * has no limit.
+ * Charges the budget for each read. The library has no limit, and nested descents and filters multiply the
+ * work.
  */
 function metered(value: unknown, budget: Budget, originals: WeakMap<object, unknown>): unknown {
   if (value === null || typeof value !== 'object') return value

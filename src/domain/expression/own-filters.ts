@@ -1,4 +1,4 @@
-/** The filters that Coffer adds to standard Liquid. Each returns null for null. */
+/** The filters that Coffer adds to standard Liquid. Each filter returns null for null. */
 import { canonicalJson, exactNumber, isObject } from '../json/json.js'
 import { binLength } from '../token/card-number.js'
 import {
@@ -10,7 +10,7 @@ import {
   textOf,
 } from './filter.js'
 
-/** The maximum length of an alias (as of an id), and of a format. */
+/** The maximum length of an alias and of a format. An id has this maximum too. */
 const MAX_LENGTH = 400
 const MAX_COUNT = 10_000
 
@@ -86,8 +86,8 @@ function readMasking([maskGiven, preservedGiven]: readonly unknown[]): [Cover, C
 }
 
 /**
- * Replaces the characters between the shown ends. If there are none, it replaces all, so that no value stays
- * unchanged.
+ * Replaces the characters between the two visible ends. If there are no characters between them, it replaces
+ * all characters, so that no value stays unchanged.
  */
 function coverMiddle(
   characters: readonly string[],
@@ -131,7 +131,7 @@ function aliasSource(value: unknown, pattern: RegExp): string {
   return refuse(`an alias is made of at most ${MAX_LENGTH} characters, of which one can be replaced`)
 }
 
-/** Drops the bytes that would make some characters more likely than others. */
+/** Skips the random bytes that would make some characters more likely than others. */
 function randomCharacters(random: RandomSource, alphabet: string, count: number): string {
   const fair = 256 - (256 % alphabet.length)
   let drawn = ''
@@ -153,7 +153,7 @@ function maskCard(value: unknown, [bin, last, ...masking]: readonly unknown[]): 
   const [cover, coverAll] = readMasking(masking)
   const characters = [...asText(value)]
   const { digits, revealed, ...ends } = findShownDigits(characters, [bin, last])
-  // Every digit would be shown, even if a separator between the digits is masked.
+  // Otherwise every digit would stay visible, even if a separator between the digits is masked.
   const isTooShort = revealed > 0 && digits.length <= revealed
   return isTooShort ? characters.map(coverAll).join('') : coverMiddle(characters, ends, cover, coverAll)
 }
@@ -213,7 +213,7 @@ function asBytes(value: unknown): Buffer {
 
 const QUOTED = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/g
 
-/** Null if the path selects nothing, except for a path with recursive descent. */
+/** Null if the path selects nothing. A path with recursive descent (`..`) throws instead. */
 function selectJson(value: unknown, [path]: readonly unknown[], { jsonPath, budget }: CallTools): unknown {
   if (typeof path !== 'string') refuse('json takes a JSONPath such as "$.address.city"')
   const found = jsonPath!(path, value, budget)

@@ -1,4 +1,4 @@
-/** Parses expressions: text with outputs `{{ value | filter: argument, argument | … }}`. */
+/** Parses text with outputs: `{{ value | filter: argument, argument | … }}`. */
 import type { CofferError } from '../../errors.js'
 import type { Budget } from './budget.js'
 import { type FilterRule, syntaxError } from './filter.js'
@@ -7,7 +7,7 @@ import { STANDARD_FILTERS } from './standard-filters.js'
 
 export const FILTERS: ReadonlyMap<string, FilterRule> = new Map([...STANDARD_FILTERS, ...OWN_FILTERS])
 
-/** `header`: of a call through a proxy. `request` and `response`: in transforms of a proxy. */
+/** `header`: in a header of a call through a proxy. `request` and `response`: in a transform of a proxy. */
 export type ExpressionUse =
   | 'id'
   | 'mask'
@@ -19,8 +19,8 @@ export type ExpressionUse =
   | 'response'
 
 /**
- * A constant, a path from a variable (its parts are values too), or, in a detokenization, a token or its
- * data.
+ * A constant, a path that begins at a variable, or a token or its data (only in a detokenization). The parts
+ * of a path are values too.
  */
 export type Value =
   | { readonly constant: unknown }
@@ -35,7 +35,7 @@ export interface FilterCall {
   readonly at: number
   readonly rule: FilterRule
   readonly args: readonly Value[]
-  /** Whether a number up to the end of the call is written as `7.0`. */
+  /** Whether the output has a decimal such as `7.0` before the end of this call. */
   readonly isDecimal: boolean
 }
 
@@ -45,10 +45,11 @@ export interface Output {
 }
 
 /**
- * The maximum length of the text after the id of a token in a detokenization. Other expressions are shorter.
+ * The maximum length of the text after the id of a token in a detokenization. The limits of other expressions
+ * are lower.
  */
 const MAX_OUTPUT_LENGTH = 2000
-/** An id of 400 characters of two UTF-16 units each, and some white space. */
+/** Enough for an id of 400 characters of two UTF-16 units each, and some white space. */
 const MAX_REFERENCE_LENGTH = 1000
 const MAX_TRANSFORM_REFERENCE_LENGTH = 200
 const COMPILED_STEPS = 300
@@ -66,7 +67,7 @@ const VARIABLES: Record<ExpressionUse, readonly string[]> = {
   request: ['req', 'request'],
   response: ['res', 'response'],
 }
-/** Uses without Liquid's tags and trimming. Their texts may have any length. */
+/** Uses that do not support Liquid's tags and white space control. Their texts may have any length. */
 const WITHOUT_TAGS: readonly ExpressionUse[] = ['detokenize', 'header', 'request', 'response']
 export const hasTags = (use: ExpressionUse) => !WITHOUT_TAGS.includes(use)
 const isOfTransform = (use: ExpressionUse) => use === 'request' || use === 'response'
@@ -82,7 +83,7 @@ const VALUE = new RegExp(`(${STRING.source})|(${NUMBER.source})|(${WORD.source})
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(.))/gs
 const ESCAPED: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 const ALLOW_FALSE = /\s*allow_false\s*:/y
-/** The end of a token id. A comma ends the id only if a filter follows. */
+/** The end of a token id. A comma ends the id only if a filter follows it. */
 const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/g
 const UNSUPPORTED_REFERENCE = /^encrypted(?::|$)/
 const REFERENCE = /^(?:(token|token_intent|config):)?\s*(.*)$/s
@@ -104,8 +105,9 @@ export class ExpressionParser {
   }
 
   /**
-   * Only Liquid has tags, and only there `{{-` and `-}}` trim. @throws CofferError `validation`,
-   * `too_much_work`
+   * Tags exist only in the uses that {@link hasTags} accepts, and `{{-` and `-}}` trim white space only
+   * there.
+   * @throws CofferError `validation`, `too_much_work`
    */
   *parts(): Generator<string | Output> {
     const text = this.#text

@@ -1,6 +1,4 @@
-/**
- * The filters of standard Liquid. Their results depend on neither the clock nor the locale of the machine.
- */
+/** The filters of standard Liquid. Their results do not depend on the clock or the locale of the machine. */
 import { encodeHtml } from '../text/html.js'
 import { type CallTools, type FilterRule, readProperty, refuse, textOf } from './filter.js'
 import { formatDateFilter } from './strftime.js'
@@ -11,14 +9,17 @@ type Test = (item: unknown) => boolean
 
 const READ_STEPS = 120
 const PATH_STEPS = 4
-/** Characters in one step: compared by native code, tried by a regular expression, or joined. */
+/**
+ * How many characters one step covers: native code compares them, a regular expression tries them, or a
+ * filter joins them.
+ */
 const COMPARED_IN_A_STEP = 64
 const TRIED_IN_A_STEP = 8
 const JOINED_IN_A_STEP = 4
 
 /**
- * A filter of texts. Other values become text; objects and arrays become canonical JSON. A null argument
- * counts as absent.
+ * Declares a filter of texts. An object or array becomes canonical JSON, and any other value becomes text. A
+ * null argument counts as absent.
  */
 function text(least: number, most: number, work: Text, steps = 0): FilterRule {
   const optional = (value: unknown) => (value === undefined || value === null ? undefined : textOf(value))
@@ -30,7 +31,10 @@ function text(least: number, most: number, work: Text, steps = 0): FilterRule {
   }
 }
 
-/** A filter that looks for its first argument at each character. Its time is the product of both lengths. */
+/**
+ * Declares a filter that searches for its first argument at each character. Its cost is the product of both
+ * lengths.
+ */
 function search(least: number, most: number, work: Text): FilterRule {
   return {
     ...text(least, most, work),
@@ -45,7 +49,7 @@ function math(most: number, work: (...numbers: number[]) => number): FilterRule 
   return { least: most, most, run: (value, args) => work(...[value, ...args].map(numberOf)) }
 }
 
-/** A filter of lists. Null becomes an empty list; any other value becomes a list of that value. */
+/** Declares a filter of lists. Null becomes an empty list. Any other value becomes a list with that value. */
 function list(least: number, most: number, work: List): FilterRule {
   return { least, most, run: (value, args) => work(listOf(value), ...args) }
 }
@@ -161,7 +165,7 @@ function add(sum: number, value: unknown): number {
   return sum + (Number(value) || 0)
 }
 
-/** For each `<` without a closing `>`, the regular expression reads the whole text. */
+/** The regular expression reads the whole text again for each `<` without a closing `>`. */
 function countMarkup(value: unknown): number {
   const { length } = textOf(value)
   return ((textOf(value).split('<').length - 1) * length + length) / TRIED_IN_A_STEP

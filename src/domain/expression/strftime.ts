@@ -1,6 +1,6 @@
 /**
- * Liquid's `date` filter, always in UTC and English. It depends on neither the clock nor the locale of the
- * machine.
+ * Liquid's `date` filter. Its results are always in UTC and English, and do not depend on the clock or the
+ * locale of the machine.
  */
 import { MONTHS } from '../dates.js'
 import { refuse } from './filter.js'
@@ -10,7 +10,8 @@ const DAY_MS = 86_400_000
 const MAX_FORMAT_LENGTH = 400
 
 /**
- * `value`: seconds since the epoch, or a date (UTC without an offset); other values are returned unchanged.
+ * `value`: seconds since the epoch, or a date (UTC if it has no offset). Any other value is returned
+ * unchanged.
  * @throws CofferError `validation` for `now` and `today`
  */
 export function formatDateFilter(value: unknown, format: unknown): unknown {
@@ -34,7 +35,7 @@ function readText(text: string): number {
   return Date.parse(hasZone ? text : text + zone)
 }
 
-/** `Date.parse` finds a date in almost any text with a number, so every word is checked first. */
+/** Every word is checked first, because `Date.parse` finds a date in almost any text with a number. */
 function isDateWord(word: string): boolean {
   const lower = word.toLowerCase()
   if (['am', 'pm', 'utc', 'gmt', 'z', 't'].includes(lower)) return true
@@ -52,7 +53,7 @@ const COMPOSED = new Map([
   ['X', '%H:%M:%S'],
 ])
 
-/** In `%-d` the `-` removes the padding; in `%^a` the `^` gives upper case. */
+/** The `-` in `%-d` removes the padding. The `^` in `%^a` changes the text to upper case. */
 function formatDate(date: Date, format: string): string {
   const fields = fieldsOf(date)
   return format.replaceAll(/%([-^]?)([A-Za-z%])/g, (directive, flag: string, letter: string) => {

@@ -12,8 +12,8 @@ const NAME_LIMIT = 200
 export const STATUSES = ['PENDING', 'EXPIRED'] as const
 
 /**
- * The expiry of an invitation that is sent at `now`, in ms since the epoch: 72 hours after its previous
- * expiry, or after `now` if that is later.
+ * The new expiry of an invitation that is sent at `now`, in ms since the epoch. It is 72 hours after the
+ * later of two times: the previous expiry and `now`.
  */
 export function extendExpiry(now: number, before?: string): number {
   return Math.max(now, before === undefined ? now : Date.parse(before)) + VALIDITY_MS
@@ -31,18 +31,19 @@ export function viewInvitation(record: InvitationRecord, now: number) {
   return { id, tenant_id, email, role, status, expires_at, ...made }
 }
 
-/** Checked before a text is hashed. */
+/** The server checks this before it hashes a text. */
 export function isLinkSecret(text: string): boolean {
   return LINK_SECRET.test(text)
 }
 
-/** `publicUrl` must not end with a slash. */
+/** Contract: `publicUrl` does not end with a slash. */
 export function formatLink(publicUrl: string, secret: string): string {
   return `${publicUrl}${ACCEPT_PATH}?token=${secret}`
 }
 
 /**
- * The secret in a link, or the text itself if it is a secret. @throws CofferError `usage` if it is neither
+ * Returns the secret of a link. A text that is a secret itself is returned unchanged.
+ * @throws CofferError `usage` for any other text
  */
 export function readLink(text: string): string {
   const secret = text.includes('?') ? (/[?&]token=([^&#\s]*)/.exec(text)?.[1] ?? '') : text.trim()
@@ -53,7 +54,6 @@ export function readLink(text: string): string {
 export type PersonNames = Partial<Record<'first_name' | 'last_name', string>>
 
 export function readNames(given: Lenient<PersonNames>): PersonNames {
-  // Control characters, line separators, bidirectional overrides, and invisible characters.
   const unfit =
     /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u
   const names: PersonNames = {}

@@ -1,5 +1,5 @@
 /**
- * The mails of invitations and webhooks. Users' text is escaped. Headers contain no users' text except the
+ * The mails of invitations and webhooks. Text of users is escaped. The only text of users in a header is the
  * address.
  */
 import { formatDate, MONTHS } from '../dates.js'
@@ -7,7 +7,7 @@ import { encodeHtml } from '../text/html.js'
 
 export type Letter = ReturnType<typeof composeLetter>
 
-/** No images and no external resources, so that opening the mail cannot be tracked. */
+/** The mail has no images and no external resources, so that nobody can track who opens it. */
 const LETTER_STYLE = `
 .letter { color: #1a1d21; background: #fff; font: 16px/1.5 system-ui, sans-serif; max-width: 36rem; overflow-wrap: anywhere; padding: 1rem }
 .letter a { color: #0b5cad } .letter p { margin: 0 0 1rem }
@@ -17,7 +17,7 @@ const LETTER_STYLE = `
 
 const LINK_GONE = '(the link is not kept here)'
 
-/** The subject is fixed, because no text of a user may be in a header. `html`: the content of the body. */
+/** `html`: the content of the body. The subject is fixed, because a header must not contain text of users. */
 export function composeLetter(
   facts: Record<'tenantName' | 'email' | 'linkExpiresAt', string> & { link?: string },
 ) {
@@ -72,7 +72,7 @@ export function wrapLetter({ subject, html }: Letter): string {
 <body>${html}</body></html>`
 }
 
-/** A line break in user text could start a line that looks like part of our letter. */
+/** A line break in user text could begin a line that looks like a part of our letter. */
 function onOneLine(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ')
 }

@@ -1,12 +1,13 @@
 import { validationError } from '../../errors.js'
 
 const PORTS: Record<string, number> = { 'smtp:': 587, 'smtps:': 465 }
-/** Only a server on this machine may get the password without TLS. */
+/** Only a mail server on this machine may get the password without TLS. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 /**
- * Reads `smtps://…`, or `smtp://…` (with STARTTLS, which is optional on this machine). @throws CofferError
- * `validation`, without the password
+ * Parses `smtps://…` or `smtp://…`. With `smtp://…`, STARTTLS is required unless the server is on this
+ * machine.
+ * @throws CofferError `validation`, without the password
  */
 export function readMailServer(text: string) {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -15,7 +16,7 @@ export function readMailServer(text: string) {
   if (url === undefined || port === undefined || url.hostname === '' || !isBare)
     throw validationError('must be smtp://user:password@host:port or smtps://user:password@host:port')
   const [user, password] = [decode(url.username), decode(url.password)]
-  // Implicit: TLS from the first byte. Offered: STARTTLS if the server has it. Required: STARTTLS must
+  // `implicit`: TLS from the first byte. `offered`: STARTTLS if the server has it. `required`: STARTTLS must
   // succeed.
   const tls = url.protocol === 'smtps:' ? 'implicit' : LOOPBACK.test(url.hostname) ? 'offered' : 'required'
   const host = url.hostname.replace(/^\[|\]$/g, '')
@@ -51,19 +52,19 @@ export function defaultSender(publicUrl: string): Sender {
   return { name: 'Coffer', address: `no-reply@${domain}` }
 }
 
-/** 64 characters before the at sign and 255 after it (RFC 5321, 4.5.3.1). */
+/** 64 characters before the at sign and 255 characters after it (RFC 5321, 4.5.3.1). */
 export const EMAIL_LIMIT = 320
 
 const ATEXT = "[A-Za-z0-9!#$%&'*+\\-/=?^_`{|}~]+"
 const DOT_ATOM = `${ATEXT}(?:\\.${ATEXT})*`
-/** Quoted string: spaces and visible ASCII, with a `\` before `"` and `\`; no tabs, no folding. */
+/**
+ * A quoted string has spaces and visible ASCII, and a `\` before each `"` and `\`. Tabs and folding are not
+ * allowed.
+ */
 const QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~])*"'
 const LITERAL = '\\[[!-Z^-~]*\\]'
 const ADDRESS = new RegExp(`^(?:${DOT_ATOM}|${QUOTED})@(?:${DOT_ATOM}|${LITERAL})$`)
 
-/**
- * @throws CofferError `validation` if the text is not an address of at most {@link EMAIL_LIMIT} characters
- */
 export function checkEmail(text: string): void {
   if (text.length > EMAIL_LIMIT) throw validationError(`must have at most ${EMAIL_LIMIT} characters`)
   if (/[^\x20-\x7e]/.test(text))
@@ -73,8 +74,8 @@ export function checkEmail(text: string): void {
 }
 
 /**
- * The form in which addresses are compared. RFC 5321 allows a case-sensitive local part, but no server in use
- * has one.
+ * Two addresses are equal if this form is equal. RFC 5321 allows a case-sensitive local part, but no server
+ * in use has one.
  */
 export function normalizeEmail(email: string): string {
   return email.toLowerCase()

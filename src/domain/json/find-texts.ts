@@ -1,14 +1,14 @@
 const hasExpression = (text: string) => text.includes('{{')
 
-/** Maps each text that `isWanted` accepts to the path of its first occurrence. */
+/** Maps each text that `isWanted` accepts to the path of its first occurrence in `value`. */
 export function findTexts(
   value: unknown,
   path: string,
   found = new Map<string, string>(),
   isWanted = hasExpression,
 ): Map<string, string> {
-  // A path is only built for a found text. Building the paths of 300,000 values would take longer than the
-  // rest.
+  // A path is built only for a text that is found. Building the paths of 300,000 values would take longer
+  // than everything else.
   const names: (string | number)[] = []
   const visit = (inner: unknown): void => {
     if (typeof inner === 'string' && isWanted(inner) && !found.has(inner))
@@ -35,7 +35,6 @@ export function* listTexts(value: unknown): Generator<string> {
     for (const inner of Object.values(value)) yield* listTexts(inner)
 }
 
-/** A copy of `value`. The next of `replacements` replaces each text with an expression. */
 export function replaceTexts(value: unknown, replacements: Iterator<unknown>): unknown {
   return mapScalars(value, (scalar) =>
     typeof scalar === 'string' && hasExpression(scalar) ? replacements.next().value : scalar,

@@ -1,6 +1,6 @@
 /**
- * Finds syntax errors, and unsafe constructs that `JSON.parse` would accept, without building the value of
- * the JSON text.
+ * Finds syntax errors in JSON text, and unsafe content that `JSON.parse` would accept. It does not build the
+ * value.
  */
 
 export const MAX_JSON_DEPTH = 64
@@ -20,8 +20,8 @@ class Fault extends Error {
 }
 
 /**
- * The first reason to refuse a JSON text. Takes linear time. `maxValues` limits values and property names
- * together.
+ * Returns the first reason to refuse a JSON text. Takes linear time. `maxValues` is the limit for values and
+ * property names together.
  */
 export function findFault(text: string, maxValues = Number.POSITIVE_INFINITY): Fault | undefined {
   if (text.charCodeAt(0) === 0xfeff) return new Fault(0, 'it starts with a byte order mark; send plain UTF-8')
@@ -53,8 +53,8 @@ class JsonScanner {
   }
 
   /**
-   * `isConstructor`: the value belongs to a property `constructor`, so a `prototype` in it would be the
-   * prototype of a class.
+   * `isConstructor`: the value belongs to a property `constructor`. A property `prototype` in this value
+   * could change the prototype of a class.
    */
   #value(depth: number, isConstructor: boolean): void {
     const code = this.#skipSpace()
@@ -110,7 +110,7 @@ class JsonScanner {
     const from = this.#at++
     let isEscaped = false
     for (;;) {
-      // Always matches, perhaps the empty text. Unlike `exec`, `test` allocates no array.
+      // Always matches, sometimes the empty text. Unlike `exec`, `test` allocates no array.
       this.#match(PLAIN)
       if (this.#text.charCodeAt(this.#at) === QUOTE) break
       if (!this.#match(ESCAPE))
@@ -160,10 +160,10 @@ class JsonScanner {
 }
 
 const NUMBER_TEXT = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
-/** A double has at most 767 significant digits; longer texts are refused without parsing. */
+/** A double has at most 767 significant digits. A longer text than this is refused before it is parsed. */
 const MAX_NUMBER_LENGTH = 1100
 
-/** undefined if a double cannot hold the decimal exactly (2^53 + 1, 1e400). Accepts leading zeros. */
+/** Accepts leading zeros. Undefined if a double cannot hold the decimal exactly (2^53 + 1, 1e400). */
 export function exactNumber(text: string): number | undefined {
   if (text.length > MAX_NUMBER_LENGTH || !NUMBER_TEXT.test(text)) return undefined
   const value = Number(text)
@@ -171,12 +171,15 @@ export function exactNumber(text: string): number | undefined {
   return Number.isFinite(value) && significant(text) === significant(String(value)) ? value : undefined
 }
 
-/** Canonical form: the digits without surrounding zeros, and the power of ten of the last digit. */
+/**
+ * Returns the digits without zeros at both ends, and the power of ten of the last digit. Equal numbers give
+ * equal texts.
+ */
 function significant(text: string): string {
   const [mantissa = '', power = '0'] = text.replace(/^-/, '').toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
   const digits = (whole + fraction).replace(/^0+/, '')
-  // A regular expression would take quadratic time.
+  // A regular expression would take quadratic time here.
   let end = digits.length
   while (digits[end - 1] === '0') end--
   return end === 0 ? '0' : `${digits.slice(0, end)}e${Number(power) - fraction.length + digits.length - end}`

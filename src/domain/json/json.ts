@@ -4,17 +4,18 @@ import { findFault, MAX_JSON_DEPTH } from './json-scan.js'
 export { exactNumber, findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
 /**
- * Values and property names in one body or token. More of them, however short, would delay other requests.
+ * The limit for values and property names in one body or token. More of them would delay other requests, even
+ * if each is short.
  */
 export const MAX_JSON_VALUES = 50_000
 
 /**
  * Parses one JSON value (RFC 8259). Stricter than `JSON.parse`: refuses repeated names, names that reach
  * prototypes, nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and
- * a byte order mark. Takes time and memory linear in the text. `maxValues` limits the values and property
- * names together. `firstLine`: the number of the text's first line, for messages.
- * @throws CofferError `code`. The message names the text as `source`, with line and column (from 1, in UTF-16
- * units) and what was expected; it never contains the text itself.
+ * a byte order mark. Takes time and memory linear in the text. `maxValues` is the limit for values and
+ * property names together. `firstLine` is the number of the text's first line, for messages.
+ * @throws CofferError `code`. The message names the text as `source`. It has the line and column (from 1, in
+ * UTF-16 units) and what was expected. It never contains the text itself.
  */
 export function parseJson(
   text: string,
@@ -51,8 +52,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Keeps a byte order mark, which {@link parseJson} refuses. @throws CofferError `validation` for bytes that
- * are not UTF-8
+ * Keeps a byte order mark, which {@link parseJson} refuses.
+ * @throws CofferError `validation` if the bytes are not UTF-8
  */
 export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
   try {
@@ -62,11 +63,14 @@ export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
   }
 }
 
-/** JSON without white space and with names in code unit order, so that equal values give equal texts. */
+/**
+ * Returns JSON without white space and with names in the order of their code units, so that equal values give
+ * equal texts.
+ */
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null'
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  // `join` would copy long texts once for each level.
+  // `join` would copy a long text again for each level.
   let members = ''
   for (const name of Object.keys(value).sort()) {
     const member = (value as Record<string, unknown>)[name]
@@ -84,9 +88,7 @@ export function countValues(value: unknown): number {
   return count
 }
 
-/**
- * Applies a JSON Merge Patch (RFC 7396). The arguments are not changed; the result may share parts with them.
- */
+/** Applies a JSON Merge Patch (RFC 7396). Does not change its arguments. The result may share parts with them. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch
   const merged = new Map(isObject(target) ? Object.entries(target) : [])
@@ -98,7 +100,8 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
 }
 
 /**
- * Whether the value nests beyond `MAX_JSON_DEPTH`. Recursion over a deeper value could overflow the stack.
+ * Whether the value nests deeper than `MAX_JSON_DEPTH`. A recursion over such a value could overflow the
+ * stack.
  */
 export function isDeep(value: unknown, depth = MAX_JSON_DEPTH): boolean {
   if (typeof value !== 'object' || value === null) return false

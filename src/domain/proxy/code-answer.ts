@@ -1,28 +1,28 @@
 /**
- * HTTP messages of proxies and of code: which headers may pass, what code may answer, and the values of
- * bodies.
+ * HTTP messages of proxies and of code: the headers that are passed on, the answers that code may give, and
+ * the values of bodies.
  */
 import { validationError } from '../../errors.js'
 import { decodeUtf8, isObject, tryJson } from '../json/json.js'
 
-/** Header values by name, in lower case. */
+/** The names are in lower case. */
 export type HeaderMap = Readonly<Record<string, string>>
 
-/** `body`: absent for none. Text is sent unchanged; any other value is sent as JSON. */
+/** Without `body` the answer has no body. A text is sent unchanged. Any other value is sent as JSON. */
 export interface CodeAnswer {
   statusCode: number
   headers: HeaderMap
   body?: unknown
 }
 
-/** Headers of one connection (RFC 9110, 7.6.1), and the length, which the sender sets. */
+/** Headers that apply to one connection only (RFC 9110, 7.6.1), and the length, which the sender sets. */
 const OF_CONNECTION: ReadonlySet<string> = new Set(
   `connection content-length keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
   transfer-encoding upgrade`.split(/\s+/),
 )
 /**
- * Headers that would change how a browser treats other pages of this server, or where it sends reports about
- * them.
+ * Headers that would change how a browser handles other pages of this server, or where the browser sends
+ * reports about them.
  */
 const OF_SERVER =
   /^(?:access-control-.*|alt-svc|clear-site-data|nel|report-to|service-worker-allowed|set-cookie|strict-transport-security)$/
@@ -34,8 +34,8 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const MAX_HEADER_CHARACTERS = 8192
 
 /**
- * Removes the headers of the connection, the length, our headers (which begin with `prefix`) and each
- * header that `isDropped` accepts.
+ * Returns the headers without those of the connection, those that begin with `prefix` (our own), the length,
+ * and each header that `isDropped` accepts.
  */
 export function passHeaders(
   headers: HeaderMap,
@@ -56,8 +56,8 @@ export function passRequestHeaders(headers: HeaderMap, prefix: string): Record<s
 }
 
 /**
- * {@link passHeaders} for an answer of code or of another server. It also removes headers that would affect
- * this server.
+ * Like {@link passHeaders}, for an answer of code or of another server. It also removes headers that would
+ * affect this server.
  */
 export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
   return passHeaders(headers, prefix, (name) => OF_SERVER.test(name))
@@ -68,7 +68,10 @@ export function maySet(name: string, direction: 'request' | 'response', prefix =
   return NAME.test(name) && Object.keys(pass({ [name.toLowerCase()]: '' }, prefix)).length > 0
 }
 
-/** Reads `{ statusCode, headers, body }` of code. @throws CofferError `validation` that says what is wrong */
+/**
+ * Validates `{ statusCode, headers, body }` that code returned.
+ * @throws CofferError `validation` that says what is wrong
+ */
 export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
   if (!isObject(given)) throw validationError('res must be an object')
   const { statusCode, headers, body } = given
@@ -79,7 +82,6 @@ export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
   return { statusCode: status, headers: passed, ...(body === undefined ? {} : { body }) }
 }
 
-/** Reads headers of code. Errors call them `named`. @throws CofferError `validation` */
 export function readHeaders(given: unknown, named: string): Record<string, string> {
   if (!isObject(given)) throw validationError(`${named} must be an object`)
   let characters = 0
@@ -115,8 +117,8 @@ export function isJsonType(type: string | undefined): boolean {
 }
 
 /**
- * The value of a JSON body, recognized by its type, or by its beginning if it has no type; undefined for any
- * other body.
+ * The value of a JSON body. A body is JSON if its content type says so. A body without a content type is JSON
+ * if it begins like an object or array. Undefined for any other body.
  */
 export function readJsonBody(headers: HeaderMap, text: string): unknown {
   const type = mediaTypeOf(headers)
@@ -124,7 +126,7 @@ export function readJsonBody(headers: HeaderMap, text: string): unknown {
   return isJson ? tryJson(text) : undefined
 }
 
-/** The body that code receives: the value of JSON, other content as text, null for an empty body. */
+/** The body that code receives: the value of JSON, null for an empty body, or the text of any other body. */
 export function readBodyValue(headers: HeaderMap, text: string): unknown {
   return text === '' ? null : (readJsonBody(headers, text) ?? text)
 }

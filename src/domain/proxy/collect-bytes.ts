@@ -1,4 +1,7 @@
-/** More parts than this are joined, because even a part of one byte takes 400 bytes of memory. */
+/**
+ * The collector joins the parts when it has this many, because even a part of one byte takes 400 bytes of
+ * memory.
+ */
 const MAX_PARTS = 1000
 
 export class ByteCollector {

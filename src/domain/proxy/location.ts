@@ -1,4 +1,4 @@
-/** Places in JSON, as `append_json` names them: a JSONPath that has only names and indexes. */
+/** Locations in JSON, as `append_json` writes them: a JSONPath that has only names and indexes. */
 import { isObject } from '../json/json.js'
 
 const MAX_CHARACTERS = 400
@@ -6,7 +6,7 @@ const STEP = /\.([\w\u0080-\uffff-]+)|\[(\d{1,6})\]|\['([^'\\]*)'\]|\["([^"\\]*)
 
 type Step = string | number
 
-/** undefined for `$` alone, and for a path that may name several places. */
+/** Undefined for `$` alone, and for a path that can select several values. */
 export function readLocation(text: string): Step[] | undefined {
   if (!text.startsWith('$') || text.length > MAX_CHARACTERS) return undefined
   const steps: Step[] = []
@@ -20,8 +20,8 @@ export function readLocation(text: string): Step[] | undefined {
 }
 
 /**
- * A copy of `root` with `value` at the place. Creates missing objects. undefined if the place cannot be
- * reached.
+ * Copies `root` with `value` at the location, and creates missing objects. Undefined if the location cannot
+ * be reached.
  */
 export function putAt(root: unknown, [step, ...rest]: readonly Step[], value: unknown): unknown {
   if (step === undefined) return value
@@ -30,7 +30,8 @@ export function putAt(root: unknown, [step, ...rest]: readonly Step[], value: un
   const members = Object.entries(root ?? {})
   const inner = putAt(members.find(([name]) => name === String(step))?.[1], rest, value)
   if (inner === undefined) return undefined
-  // Built from entries, because assigning to the name `__proto__` would set the prototype.
+  // `Object.fromEntries` is safe for the name `__proto__`. An assignment to this name would set the
+  // prototype.
   if (typeof step === 'string') return Object.fromEntries([...members, [step, inner]])
   return [...(root as unknown[]).slice(0, step), inner, ...(root as unknown[]).slice(step + 1)]
 }

@@ -1,4 +1,4 @@
-/** Fills the expressions in the request of a proxied call. Everything else is passed on byte for byte. */
+/** Replaces the expressions in the request of a proxied call. All other bytes are passed on unchanged. */
 import { invalid } from '../../errors.js'
 import { checkCount, checkOutputs } from '../expression/budget.js'
 import { textOf } from '../expression/filter.js'
@@ -7,8 +7,8 @@ import { isDeep, MAX_JSON_DEPTH } from '../json/json.js'
 import { type HeaderMap, isJsonType, mediaTypeOf, readJsonBody, textOfBody } from './code-answer.js'
 
 /**
- * `path`: after the path of the call. `query`: without the question mark, as sent. Names of `headers` are in
- * lower case.
+ * `path`: the part after the path of the call. `query`: as sent, without the question mark. `headers`: names
+ * in lower case.
  */
 export interface ProxyRequest {
   method: string
@@ -18,7 +18,7 @@ export interface ProxyRequest {
   body: Uint8Array
 }
 
-/** The texts with expressions, by place. Their values have the same shape. */
+/** The texts with expressions, by their place in the request. Their values have the same shape. */
 export interface ProxyDocument<T = string> {
   path: readonly T[]
   query: readonly T[]
@@ -28,12 +28,11 @@ export interface ProxyDocument<T = string> {
 
 type Piece = string | { expression: string; at: string }
 type Write = (value: unknown) => string
-/**
- * An expression in a URL or form. An expression without an end takes the rest of the text, and is invalid.
- */
+/** An expression in a URL or form. If its end is missing, it takes the rest of the text, and is invalid. */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
 /**
- * The limit for the characters of the values in a URL and a form. Encoding more would delay other requests.
+ * The limit for the characters of all values in a URL and a form. Encoding more than this would delay other
+ * requests.
  */
 const MAX_ENCODED = 2 * 1024 * 1024
 const BRACES = /(?:\{|\\u007b){2}/i
@@ -41,9 +40,9 @@ const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 
 /**
- * The document is undefined without expressions. `places`: the path of each of its texts: `body.card.number`,
- * `query.q`. `fill` throws for a value that its place cannot have. @throws CofferError `validation` for an
- * invalid expression; `too_much_work`
+ * Finds the expressions of a request. `document` is undefined if there are none. `places`: the path of each
+ * text, such as `body.card.number` or `query.q`. `fill` throws if a value cannot be at its place.
+ * @throws CofferError `validation` for an invalid expression, or `too_much_work`
  */
 export function findTemplate(request: ProxyRequest) {
   const encode = createEncoder()
@@ -73,8 +72,8 @@ export function findTemplate(request: ProxyRequest) {
 }
 
 /**
- * Whether the path has segments such as `..`, which a server may resolve to a path outside of the
- * destination's path.
+ * Whether the path has a segment such as `..`. A server may then resolve the path to a place outside of the
+ * path of the destination.
  */
 export function leadsElsewhere(path: string): boolean {
   return path.split(/[/\\]|%2f|%5c/i).some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment))
@@ -100,10 +99,10 @@ function splitBody(
   return [splitJson(text, found), (value) => JSON.stringify(value)]
 }
 
-/** Checks the bytes, so that a body without an expression is not even decoded. */
+/** Searches the bytes, so that a body without an expression is not decoded. */
 function mayHaveExpression(body: Uint8Array, isForm: boolean): boolean {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  // JSON can spell a brace as \\u007b.
+  // JSON can also spell a brace as \\u007b.
   if (bytes.includes('{{') || bytes.includes('\\u007')) return true
   return isForm && /(?:\{|%7b){2}/i.test(bytes.toString('latin1'))
 }
@@ -132,7 +131,7 @@ function splitEncoded(text: string, place: string, decode: (text: string) => str
   for (const { 0: found, index } of text.matchAll(ENCODED)) {
     const before = text.slice(from, index)
     const pair = before.lastIndexOf('&') + 1
-    // The parameter's name also applies to further expressions in its value.
+    // The name of the parameter also belongs to further expressions in its value.
     if (decode === decodeForm && (pair > 0 || from === 0))
       at = [place, ...before.slice(pair).split('=').slice(0, -1)].join('.')
     try {
@@ -183,7 +182,7 @@ export function toHeaders(values: Readonly<Record<string, unknown>>): Record<str
   return Object.fromEntries(entries)
 }
 
-/** Adds the spellings of the header names that occur in `texts`, such as `X-Date`. */
+/** Adds the header names as `texts` spell them, such as `X-Date`. */
 export function withSpellings(headers: HeaderMap, texts: readonly string[]): HeaderMap {
   const words = texts.flatMap((text) => text.match(/[\w-]+/g) ?? [])
   const known = [...Object.keys(headers), ...words].filter((word) =>

@@ -7,7 +7,10 @@ const MAX_URL_CHARACTERS = 2000
 
 type Given = Readonly<Record<string, unknown>>
 
-/** Checks what the schema cannot express. Values may have the wrong type. @throws CofferError `validation` */
+/**
+ * Checks what the schema cannot express. Contract: values may have the wrong type.
+ * @throws CofferError `validation`
+ */
 export function checkProxy(given: Given): void {
   const errors: PropertyErrors = {}
   const { destination_url, configuration } = given

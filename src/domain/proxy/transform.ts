@@ -8,7 +8,7 @@ import { type RuntimeOptions, readRuntime } from '../reactor/reactor.js'
 import { maySet } from './code-answer.js'
 import { readLocation } from './location.js'
 
-/** Shapes by type. `type` and `matcher` keep the case in which the caller wrote them. */
+/** The shape depends on the type. `type` and `matcher` keep the upper and lower case that the caller wrote. */
 export type ProxyTransform =
   | { type: string; code: string; options?: { runtime: RuntimeOptions } }
   | { type: string; matcher: string; expression?: string; replacement: string }
@@ -18,7 +18,7 @@ export type ProxyTransform =
 const MAX_TRANSFORMS = 10
 const MAX_EXPRESSION_CHARACTERS = 1000
 const MAX_IDENTIFIER_CHARACTERS = 100
-/** Hides the card numbers in answers of fixed-width records. */
+/** This matcher hides the card numbers in answers that have records of fixed width. */
 const CHASE_MATCHER = 'chase_stratus_pan'
 const HEADER_RULE = 'must be the name of a header that is passed on'
 export const DIRECTIONS = ['request', 'response'] as const
@@ -29,8 +29,9 @@ type Given = Readonly<Record<string, unknown>>
 const isJsonLocation = (text: string) => readLocation(text) !== undefined
 
 /**
- * The transforms of one direction. A caller gives the plural form, or the singular form as an object or an
- * array of one. Both may be given if they are equal, as in the answers about a proxy with one transform.
+ * Parses the transforms of one direction. A caller gives the plural form, or the singular form as an object
+ * or an array of one. A caller may give both if they are equal, because the answer about a proxy with one
+ * transform has both.
  */
 export function readTransforms(given: Given, direction: Direction, errors: PropertyErrors = {}) {
   const one = `${direction}_transform`
@@ -59,10 +60,6 @@ export function readTransforms(given: Given, direction: Direction, errors: Prope
   return []
 }
 
-/**
- * The texts of transforms that are rendered at each call, with their paths. Contract: `readTransforms` found
- * no error.
- */
 export function findTemplates(given: Given, direction: Direction): Map<string, string> {
   const found = new Map<string, string>()
   for (const [index, transform] of readTransforms(given, direction).entries()) {
@@ -133,7 +130,7 @@ function readTokenize({ options }: Given, add: Add) {
   return { options: omitUndefined({ identifier, token }) }
 }
 
-/** `isPlace` checks the location. If it is given, the location is required. */
+/** `isPlace` checks the location. With `isPlace`, the location is required. */
 function readAppend(
   { options }: Given,
   add: Add,
@@ -166,18 +163,21 @@ function readMask({ matcher, expression, replacement }: Given, add: Add) {
   return { matcher, replacement, expression }
 }
 
-/** Removes empty members, because clients send them for absent values. */
+/** Removes empty members, which clients send instead of absent values. */
 function withoutEmpty(given: Given): Record<string, unknown> {
   const isEmpty = (value: unknown): boolean =>
     (value ?? '') === '' || (isObject(value) && Object.keys(value).length === 0)
   return Object.fromEntries(Object.entries(given).filter(([, value]) => !isEmpty(value)))
 }
 
-/** Whether the text is a regular expression with a group. It is compiled, but never run, in this process. */
+/**
+ * Whether the text is a regular expression with a group. This process compiles the expression, but never
+ * applies it to text.
+ */
 function isExpression(text: unknown): boolean {
   if (typeof text !== 'string' || text.length > MAX_EXPRESSION_CHARACTERS) return false
   try {
-    // Compiled alone first, so that its parentheses are balanced.
+    // The text is first compiled alone, which ensures that its parentheses are balanced.
     new RegExp(text)
     // The empty alternative matches first, so the expression itself is never tried.
     return new RegExp(`|${text}`).exec('')!.length > 1

@@ -1,6 +1,6 @@
 /**
- * Formulas: their limits, and the contract of code, which is the configuration and arguments that it
- * declares, and casts to them.
+ * Formulas: their limits, the configuration and arguments that their code declares, and the casts to the
+ * declared types.
  */
 import type { PropertyErrors } from '../../errors.js'
 import { isObject } from '../json/json.js'
@@ -24,10 +24,7 @@ export interface FormulaBody {
 }
 
 const ICON = /^data:image\/(png|jpe?g);\s*base64\s*,\s*([A-Za-z0-9+/]+={0,2})$/
-/**
- * The first bytes of images. An icon without one of these signatures is accepted as the type that it
- * declares.
- */
+/** The first bytes of images. If an icon begins with none of these, its declared type counts. */
 const SIGNATURES: Readonly<Record<string, string>> = {
   png: '\x89PNG\r\n\x1a\n',
   jpeg: '\xff\xd8\xff',
@@ -35,7 +32,6 @@ const SIGNATURES: Readonly<Record<string, string>> = {
   webp: 'RIFF',
 }
 
-/** @throws CofferError `validation` with an error for every invalid property */
 export function checkFormula(given: Lenient<FormulaBody>): void {
   const { icon, code, configuration = [], request_parameters = [] } = given
   const errors: PropertyErrors = {}
@@ -50,7 +46,7 @@ export function checkFormula(given: Lenient<FormulaBody>): void {
 function isIcon(text: string): boolean {
   const [, type, base64 = ''] = ICON.exec(text) ?? []
   if (type === undefined || base64.length % 4 !== 0) return false
-  // 24 characters of base64 are 18 bytes.
+  // 24 characters of base64 encode 18 bytes.
   const begins = (name: string) => atob(base64.slice(0, 24)).startsWith(SIGNATURES[name]!)
   const found = Object.keys(SIGNATURES).find(begins)
   return found === undefined || found === type.replace('jpg', 'jpeg')
@@ -66,7 +62,7 @@ export interface ConfigurationElement {
   type: ValueType
 }
 
-/** A dot in the name separates the levels of nested objects. */
+/** The dots in a name separate the levels of nested objects. */
 export type ParameterElement = ConfigurationElement & { optional?: boolean }
 
 type Json = Record<string, unknown>
@@ -113,7 +109,8 @@ function checkNames(
 }
 
 /**
- * Casts text to JSON numbers and to booleans (in any case), and both to text; undefined for any other value.
+ * Casts text to a JSON number or to a boolean (in any case), and both of these to text. Undefined if the
+ * value cannot be cast.
  */
 export function castValue(value: unknown, type: ValueType): Value | undefined {
   if (typeof value === type) return value as Value
@@ -128,7 +125,6 @@ export function castValue(value: unknown, type: ValueType): Value | undefined {
   return Number.isFinite(number) ? number : undefined
 }
 
-/** @throws CofferError `validation` for values that are missing, not declared, or of another type */
 export function castConfiguration(contract: readonly ConfigurationElement[], values: Readonly<Json>) {
   const errors: PropertyErrors = {}
   const cast: Record<string, Value> = {}
@@ -156,7 +152,6 @@ export function toTexts(values: Readonly<Record<string, Value>>): Record<string,
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]))
 }
 
-/** @throws CofferError `validation` for a parameter that is missing or cannot be cast */
 export function castArguments(
   parameters: readonly ParameterElement[],
   args: Readonly<Json>,

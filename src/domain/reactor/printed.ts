@@ -1,10 +1,10 @@
-/** The output and errors of code, redacted for callers that may see no plaintext. */
+/** The console output and the errors of code, redacted for callers who may not see plaintext. */
 import { sizeOf } from '../expression/budget.js'
 import { Secrets, WITHHELD } from '../text/secrets.js'
 
 /**
- * Limits, in characters, for the data of a run and for its output. Beyond them nothing is compared, and all
- * output is withheld.
+ * Limits, in characters, for the data of a run and for its output. Beyond a limit nothing is compared, and
+ * the whole output is withheld.
  */
 const MAX_GIVEN = 16 * 1024
 const MAX_PRINTED = 8 * 1024
@@ -18,7 +18,10 @@ export interface Printed {
 
 export const ALL_WITHHELD: Printed = { console: [{ level: 'warn', text: WITHHELD }] }
 
-/** The data of a run: its arguments and configuration, and everything that its calls read and wrote. */
+/**
+ * The data of a run: its arguments, its configuration, and everything that its calls to the vault read or
+ * wrote.
+ */
 export class GivenData {
   readonly #data: unknown[] = []
   #size = 0
@@ -48,8 +51,8 @@ export class GivenData {
 }
 
 /**
- * A copy with `change` applied to each text, always in the same order. Levels and the names of our own
- * properties stay.
+ * Copies the output and applies `change` to each text, always in the same order. The levels and our own
+ * property names stay.
  */
 function mapTexts(printed: Printed, change: (text: string) => string): Printed {
   const { console: lines, detail, errors, stack } = printed

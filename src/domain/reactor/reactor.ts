@@ -9,20 +9,23 @@ import { isConfigurationName, MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
 export const DEFAULT_IMAGE = 'node-bt'
 export const IMAGES = [DEFAULT_IMAGE, 'node22'] as const
 
-/** How the code of a reactor runs. The two images behave alike. Options without an effect are stored too. */
+/** How the code of a reactor runs. Both images behave alike. Options that have no effect here are stored too. */
 export interface RuntimeOptions {
   image: (typeof IMAGES)[number]
-  /** Seconds; lowers the time limit, never raises it. */
+  /** In seconds. It can lower the time limit, but never raise it. */
   timeout?: number
   permissions?: Permission[]
 }
 
-/** Members of `runtime` that other services once had outside of it. */
+/** Options that belong into `runtime`, and that the API of other services had beside `runtime`. */
 const MISPLACED = 'image dependencies resolutions permissions resources timeout async warm_concurrency'.split(
   ' ',
 )
 
-/** Checks what the schema cannot express. Values may have the wrong type. @throws CofferError `validation` */
+/**
+ * Checks what the schema cannot express. Contract: values may have the wrong type.
+ * @throws CofferError `validation`
+ */
 export function checkReactor(given: { readonly [name: string]: unknown }): void {
   const errors: PropertyErrors = {}
   const { code, configuration, runtime } = given
@@ -39,7 +42,7 @@ export function checkReactor(given: { readonly [name: string]: unknown }): void 
   refuseErrors(errors)
 }
 
-/** Removes the zeros that clients send for absent values. */
+/** Removes a timeout of 0 and empty resources, which clients send instead of absent values. */
 export function completeRuntime(
   runtime: Lenient<RuntimeOptions> & { resources?: string | undefined },
 ): RuntimeOptions {
@@ -68,8 +71,8 @@ const RULES: Readonly<Record<string, [isFit: (value: unknown) => boolean, expect
 }
 
 /**
- * Reads `runtime` of a transform, which has the options of a reactor except `async`. `add` gets each invalid
- * option.
+ * Parses the `runtime` of a transform, which has the options of a reactor except `async`. Calls `add` for
+ * each invalid option.
  */
 export function readRuntime(given: unknown, add: (name: string, message: string) => void): RuntimeOptions {
   if (!isObject(given)) add('.options.runtime', 'must be an object')
@@ -94,8 +97,8 @@ export function checkConfiguration(configuration: unknown, errors: PropertyError
 }
 
 /**
- * Configuration that no formula declares. Each value becomes text; null counts as missing. @throws
- * CofferError `validation`
+ * Parses the configuration of a reactor without a formula. Each value becomes text. Null counts as missing.
+ * @throws CofferError `validation`
  */
 export function readConfiguration(given: Readonly<Record<string, unknown>>): Record<string, string> {
   const errors: PropertyErrors = {}

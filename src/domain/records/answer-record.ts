@@ -2,13 +2,11 @@ import type { Permission, Transform } from '../access/permissions.js'
 
 export type Grants = Partial<Record<Permission, Transform>>
 
-/**
- * A record that the stored answer to an idempotent request describes. Deleting the record deletes the answer.
- */
+/** A record that a stored answer describes. If the record is deleted, the answer is deleted too. */
 export interface AnswerSubject {
   kind: 'token' | 'token_intent' | 'reactor' | 'formula' | 'application' | 'proxy' | 'webhook' | 'invitation'
   id: string
-  /** For a token: the caller's grants when the answer was stored. */
+  /** Only for a token: the caller's grants at the time when the answer was stored. */
   granted?: Grants | undefined
 }
 
@@ -18,11 +16,12 @@ export interface AnswerRecord {
   status: number
   headers?: { 'content-type'?: string; location?: string } | undefined
   body?: string | undefined
-  /** Only the first {@link SUBJECTS_OF_ROW} are indexed. Further records index the others. */
+  /** Only the first {@link SUBJECTS_OF_ROW} are indexed. Additional records index the others. */
   subjects: AnswerSubject[]
   part_of?: string
   /**
-   * While the request or run is in progress: its claimant, and the end of the claim in ms since the epoch.
+   * The claim of a request or run that is in progress. `by`: the process that claims the answer. `until`: the
+   * end of the claim, ms since the epoch.
    */
   claim?: { by: string; until: number }
 }

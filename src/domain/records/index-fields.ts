@@ -1,6 +1,6 @@
 /**
- * The index fields of each kind of record. The store keeps a keyed digest of a field and its value, never the
- * pair itself.
+ * The index fields of each kind of record. For each field, the store keeps a keyed digest of its name and
+ * value, and never the value itself.
  */
 import { ancestorsOf, containerSetId } from '../access/container.js'
 import { minuteOf, monthOf } from '../dates.js'
@@ -10,9 +10,7 @@ import { countValues } from '../webhook/event-batch.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { Kind, RecordOf, TokenRecord } from './records.js'
 
-/**
- * The number of its records by which one row of a stored answer is found. A row has at most 255 index fields.
- */
+/** How many subjects of a stored answer one row indexes. A row has at most 255 index fields. */
 export const SUBJECTS_OF_ROW = 200
 
 export type IndexField = Record<'field' | 'value', string>
@@ -25,7 +23,7 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
   application: ({ type, name }) => listFields({ type, name: name.toLowerCase() }),
   api_key: ({ application_id: application }) => listFields({ application }),
   association: ({ parent_id: parent, child_id: child }) => listFields({ parent, child }),
-  // `created` finds the newest record about the creation of a token of a type.
+  // `created` finds the newest activity record about the creation of a token of this type.
   activity: ({ month, created }) => listFields({ month, created }),
   member: ({ user_id: user, role }) => listFields({ user, role }),
   link: ({ tenant }) => listFields({ tenant: String(tenant) }),
@@ -64,8 +62,8 @@ function metadataFields(name: string, value: string): IndexField[] {
 }
 
 /**
- * A token with this metadata entry has one of these fields. The name is case-sensitive; the value is so only
- * if `isExact`.
+ * A token with this metadata entry has one of these fields. The name is case-sensitive. The value is
+ * case-sensitive only with `isExact`.
  */
 export function metadataLookups(name: string, value: string, isExact = false): IndexField[] {
   if (isExact) return [{ field: `entry.${name}`, value }]
@@ -77,7 +75,10 @@ export function searchField(value: string): IndexField {
   return { field: 'search', value: value.toLowerCase() }
 }
 
-/** A row has at most 255 fields. The limits of metadata, containers and search indexes allow fewer. */
+/**
+ * A row has at most 255 fields. The limits of metadata, containers and search indexes keep the number below
+ * 255.
+ */
 function tokenFields({ id, metadata, fingerprint }: TokenRecord): IndexField[] {
   const fields = [{ field: 'fingerprint', value: fingerprint }]
   const short = shortIdOf(id)
@@ -86,14 +87,20 @@ function tokenFields({ id, metadata, fingerprint }: TokenRecord): IndexField[] {
   return fields
 }
 
-/** Records with equal text share their {@link sharedFieldsOf}; undefined if the kind has no shared fields. */
+/**
+ * Records with equal text have equal {@link sharedFieldsOf}, which are then stored once. Undefined if the
+ * kind has no shared fields.
+ */
 export function sharingOf(kind: Kind, record: RecordOf[Kind]): string | undefined {
   if (kind !== 'token') return undefined
   const { type, containers, created_by, modified_by, created_at, expires_at } = record as TokenRecord
   return JSON.stringify([type, containers, created_by, modified_by, expires_at ? 0 : monthOf(created_at)])
 }
 
-/** Fields that many tokens share. `ancestor`: matches a container and all containers below it. */
+/**
+ * Fields that are equal in many tokens. `ancestor` finds the tokens in a container and in all containers
+ * below it.
+ */
 export function sharedFieldsOf(record: TokenRecord): IndexField[] {
   const { containers, modified_by } = record
   const fields = [{ field: 'type', value: record.type }]
@@ -102,7 +109,8 @@ export function sharedFieldsOf(record: TokenRecord): IndexField[] {
   fields.push({ field: 'containers', value: containerSetId(containers) })
   fields.push({ field: 'created_by', value: record.created_by })
   if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
-  // A record of kind `activity` counts the months of an expiring token (`operations/token/lifetime.ts`).
+  // The months of a token that expires are in records of the kind `activity`
+  // (`operations/token/lifetime.ts`).
   if (record.expires_at === undefined) fields.push({ field: 'month', value: monthOf(record.created_at) })
   return fields
 }

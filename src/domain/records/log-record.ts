@@ -1,6 +1,6 @@
 import type { Transform } from '../access/permissions.js'
 
-/** The API's log object has all fields except `trace_id` and `transform`. */
+/** The API's log object has all of these fields except `trace_id` and `transform`. */
 export interface LogRecord {
   id: string
   tenant_id: string
@@ -15,7 +15,7 @@ export interface LogRecord {
   transform?: Transform
 }
 
-/** The attributes that log records share, stored once for each block; null means absent. */
+/** The attributes that several log records have in common. A block stores them once. Null means absent. */
 export type LogShape = [
   tenant_id: string,
   actor_type: NonNullable<LogRecord['actor_type']> | null,
@@ -26,7 +26,8 @@ export type LogShape = [
   transform: Transform | null,
 ]
 /**
- * `shape`: a position in the block's shapes. `time`: ms since the epoch. `id`: base64url of the UUID's bytes.
+ * `shape`: the index of the record's shape in its block. `time`: ms since the epoch. `id`: base64url of the
+ * bytes of the UUID.
  */
 export type LogItem = [time: number, shape: number, entity_id: string, trace_id: string, id: string]
 
@@ -46,35 +47,42 @@ export interface LogBlockRecord extends LogLines {
 /** The end of a log's chain. Its `id` is `chain/head`. */
 export interface LogHeadRecord {
   id: string
-  /** Blocks ever written, and how many of these were dropped later. */
+  /** `blocks`: how many blocks were ever written. `gone`: how many of these were dropped later. */
   blocks: number
   gone: number
   tail: LogLines
-  /** The chain's value before the first remaining record, and after the last record. */
+  /**
+   * `start`: the value of the chain before the first remaining record. `value`: its value after the last
+   * record.
+   */
   start: string
   value: string
-  /** A digest of the other numbers and values under the chain's key. */
+  /** A digest of the other numbers and values, made with the key of the chain. */
   proof: string
   types: Partial<Record<EntityType, number>>
   /**
-   * The batches of entries that were taken, if entries are written later than the change that they record.
+   * The batches of entries that the chain has taken. Present only if an engine writes log entries later than
+   * the change that they record.
    */
   taken?: TakenBatches
 }
 
-/** The batches of pending entries that a chain has taken. `storage/taken-batches.ts` reads and extends it. */
+/**
+ * The batches of pending entries that a chain has taken. `storage/taken-batches.ts` reads and extends this
+ * list.
+ */
 export interface TakenBatches {
-  /** The newest batches of each server that writes the log, by the server's random name in hexadecimal. */
+  /** The newest batches of each server that writes the log. The key is the server's random name in hexadecimal. */
   by: Record<string, ServerBatches>
-  /** The time of the newest batch of the servers that were dropped from `by`, ms since the epoch. */
+  /** The time of the newest batch of all servers that were dropped from `by`, ms since the epoch. */
   until: number
 }
 
 interface ServerBatches {
   at: number
-  /** The numbers of the batches that were taken, as ascending ranges that include both ends. */
+  /** The numbers of the batches that were taken, as ascending ranges. A range includes both of its ends. */
   ranges: [from: number, to: number][]
-  /** Ranges below this number were dropped, so a lower number may or may not have been taken. */
+  /** The ranges below this number were dropped. It is unknown whether a lower number was taken. */
   from?: number
 }
 

@@ -1,6 +1,9 @@
-/** Counts the rows of tenants whose record is lost. The record holds the keys, and also the name and the id of the tenant. */
+/**
+ * Counts the rows of tenants whose record is lost. That record has the keys, the name and the id of the
+ * tenant, so only its number is known.
+ */
 
-/** `tenant`: the number that its rows have. */
+/** `tenant`: the number that marks the rows of the tenant. */
 export interface LostTenant {
   tenant: number
   rows: number
@@ -9,12 +12,10 @@ export interface LostTenant {
 export class LostTenants {
   readonly #rows = new Map<number, number>()
 
-  /** Counts one row of the tenant. */
   count(tenant: number): void {
     this.#rows.set(tenant, (this.#rows.get(tenant) ?? 0) + 1)
   }
 
-  /** Ascending by number. */
   list(): LostTenant[] {
     const counted = [...this.#rows].map(([tenant, rows]) => ({ tenant, rows }))
     return counted.sort((left, right) => left.tenant - right.tenant)
@@ -28,7 +29,6 @@ export function describeLostTenant({ tenant, rows }: LostTenant): string {
   return `The keys of tenant number ${tenant} are lost, so ${unread}.`
 }
 
-/** A message names at most this many tenants. */
 const NAMED = 10
 
 export function describeLostTenants(lost: readonly LostTenant[]): string {

@@ -4,7 +4,7 @@ import type { Printed } from '../reactor/printed.js'
 import type { RuntimeOptions } from '../reactor/reactor.js'
 import type { TenantEntity } from './token-record.js'
 
-/** If the application of `application_id` no longer exists, the reactor is unbound. */
+/** If the application with the id `application_id` no longer exists, the reactor acts for no application. */
 export interface ReactorRecord extends TenantEntity {
   name: string
   formula_id?: string
@@ -15,8 +15,8 @@ export interface ReactorRecord extends TenantEntity {
 }
 
 /**
- * A run of a reactor. Only the vault's owner may read it, because console and stack can contain the data of
- * tokens.
+ * A run of a reactor. Only the owner of the vault may read it, because console and stack can contain the data
+ * of tokens.
  */
 export interface ReactorRunRecord {
   id: string
@@ -29,19 +29,19 @@ export interface ReactorRunRecord {
   memory_mib: number
   console: { level: string; text: string }[]
   stack?: string
-  /** Console, detail, errors and stack with the data of the run redacted; absent if there is no output. */
+  /** Console, detail, errors and stack, with the data of the run redacted. Absent if the run has no output. */
   scrubbed?: Printed
   created_at: string
   trace_id: string
 }
 
-/** The answer of a run that a caller asks for later. It expires a day after it was written. */
+/** The result of an asynchronous run, which the caller gets later. It expires a day after it was written. */
 export interface ReactorResultRecord {
   id: string
   reactor_id: string
-  /** Type and id of the caller, and its session. No other caller may read the result. */
+  /** The type and id of the caller, and its session. No other caller may read the result. */
   started_by: string
   created_at: string
-  /** Absent until the run has ended: then `error`, `res` (the answer itself), or `result`. */
+  /** Absent until the run ends. Then it has `error`, `res` (an HTTP answer) or `result`. */
   ended?: { error?: SentError; res?: CodeAnswer; result?: unknown }
 }

@@ -1,4 +1,4 @@
-/** The records that a vault stores, one interface for each kind. Fields have the names that the API uses. */
+/** The records that a vault stores, with one interface for each kind. Fields have the names that the API uses. */
 import { CofferError } from '../../errors.js'
 import type { ContainerRule, Grants } from '../access/access.js'
 import type { ApplicationType, GivenRole, Permission, Role } from '../access/permissions.js'
@@ -22,7 +22,10 @@ export type { LogRecord } from './log-record.js'
 export type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
-/** The number of each kind on disk. Never change or reuse a number. The next is 31; gaps are deliberate. */
+/**
+ * The number of each kind on disk. Never change a number, and never use it again. The next number is 31. The
+ * gaps are deliberate.
+ */
 export const KINDS = {
   tenant: 1,
   user: 2,
@@ -52,16 +55,15 @@ export const KINDS = {
   waiting_batch: 30,
   import: 40,
   log_block: 254,
-  /** Log records are stored in blocks, so no row has this kind. */
   log: 255,
 } as const
 
 export type Kind = keyof typeof KINDS
 
-/** A tenant's secret keys, base64. Only its record holds them, so removing the record destroys them. */
+/** The secret keys of a tenant, base64. No other record has these keys, so removing the record destroys them. */
 export type TenantKeyBytes = Record<'data' | 'index' | 'fingerprint', string>
 
-/** Stored under tenant number 0, the vault itself. `number` marks the rows of this tenant. */
+/** Stored under tenant number 0, which is the vault itself. `number` marks the rows of this tenant. */
 export interface TenantRecord extends VaultAudit {
   number: number
   id: string
@@ -69,18 +71,17 @@ export interface TenantRecord extends VaultAudit {
   name: string
   settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
   keys: TenantKeyBytes
-  /** The event types of each enabled webhook, by the webhook's id. */
   webhooks?: Record<string, readonly string[]>
   /**
-   * The chains of its log, if an engine of several processes names them; absent if there is at most the first
-   * chain.
+   * The numbers of the chains of its log. An engine of several processes sets them when there is more than
+   * the first chain.
    */
   log_chains?: number[]
 }
 
 /**
- * A person, stored under tenant number 0. `tenants`: the tenants that the person joined. Without a tenant the
- * record is removed.
+ * A person, stored under tenant number 0. `tenants`: the tenants that the person joined. When the person has
+ * left the last tenant, the record is removed.
  */
 export interface UserRecord {
   id: string
@@ -95,13 +96,14 @@ export interface UserRecord {
 export interface SettingsRecord {
   id: 'vault'
   /**
-   * base64 of 32 random bytes: the key of the hashes of API keys and links. A rekey of the vault keeps it.
+   * The key of the hashes of API keys and links: 32 random bytes as base64. A rekey of the vault keeps this
+   * key.
    */
   secrets_key: string
-  /** The user who created the vault and owns the tenants created on the command line. */
+  /** The user who created the vault. This user also owns the tenants that commands create. */
   owner_id: string
   next_tenant: number
-  /** The private key that signs events for webhooks, PEM. It is created on first use. */
+  /** The private key that signs events for webhooks, as PEM. The first use creates it. */
   webhook_key?: string
   values: Record<string, unknown>
 }
@@ -114,8 +116,8 @@ export interface MemberRecord extends VaultAudit {
 }
 
 /**
- * Exists until it is accepted or deleted. Its status depends on the clock. `link`: the id of its only valid
- * link.
+ * Exists until somebody accepts or deletes the invitation. Its status depends on the clock. `link`: the id of
+ * its only valid link.
  */
 export interface InvitationRecord extends TenantEntity {
   email: string
@@ -125,8 +127,8 @@ export interface InvitationRecord extends TenantEntity {
 }
 
 /**
- * A mailed link. Its id is the hash of its secret, which does not name the tenant, so it is stored under
- * number 0. `ended`: why.
+ * A link in a mail, stored under tenant number 0, because its secret does not name the tenant. The id is the
+ * hash of the secret. `ended`: why the link is no longer valid.
  */
 export interface LinkRecord {
   id: string
@@ -136,8 +138,8 @@ export interface LinkRecord {
 }
 
 /**
- * A mail and its delivery. `secret` is the secret of its link, and is removed when the mail is sent or the
- * link ends.
+ * A mail and its delivery. `secret`: the secret of its link. It is removed when the mail is sent or the link
+ * ends.
  */
 export interface MailRecord {
   id: string
@@ -147,11 +149,11 @@ export interface MailRecord {
   link_expires_at?: string
   secret?: string
   webhook?: Record<'name' | 'url', string>
-  /** `outbox`: no mail server is configured. `dropped`: its link ended while it waited. */
+  /** `outbox`: no mail server is configured. `dropped`: its link ended while the mail waited. */
   state: 'outbox' | 'waiting' | 'sent' | 'refused' | 'dropped'
   attempts: number
   due_at?: string
-  /** Why the last attempt failed. The text is ours, not the server's. */
+  /** Why the last attempt failed, in our words and not in those of the mail server. */
   failure?: string
   server?: string
   created_at: string
@@ -169,52 +171,52 @@ export interface ApplicationRecord extends TenantEntity {
 
 /** An API key of an application. Only its hash is stored, never the key itself. */
 export interface ApplicationKey extends Record<'id' | 'hash' | 'created_by' | 'created_at', string> {
-  /** When a replaced key stops working. The record by which the key is found expires at that time too. */
+  /** When a replaced key expires. The record that finds the application by the key expires at that time too. */
   expires_at?: string
 }
 
 /**
- * A session. Its id is the hash of its key, which does not name the tenant, so it is stored under number 0.
- * `nonce` is a hash too.
+ * A session, stored under tenant number 0, because its key does not name the tenant. The id is the hash of
+ * the key. `nonce` is a hash too.
  */
 export interface SessionRecord {
   id: string
-  /** Its id in events of webhooks. */
+  /** The id of the session in events for webhooks. */
   told_as: string
   created_at: string
   tenant: number
   application_id: string
   nonce: string
   expires: number
-  /** The rights of the session, and the private application that granted them. */
+  /** The rights of the session. `by`: the private application that granted them. */
   authorized?: Grants & { by: string }
 }
 
 export type AssociationRecord = Record<'id' | 'parent_id' | 'child_id' | 'created_by' | 'created_at', string>
 
-/** A token was created, read or used in this month; see `operations/token/lifetime.ts`. */
+/** Says that a token was created, read or used in this month; see `operations/token/lifetime.ts`. */
 export interface ActivityRecord {
-  /** `2030-01/<token id>`; or, without a month, `last/<type>` */
+  /** `2030-01/<token id>` for a month, or `last/<type>` for the last creation of a type. */
   id: string
   month: string
-  /** The type of the token, if this is about its creation. */
+  /** The type of the token. Present only if the record is about the creation of the token. */
   created?: string
   at: string
 }
 
 /**
- * A private formula belongs to a tenant. An official formula is stored under tenant number 0 and visible to
- * all tenants.
+ * A private formula belongs to a tenant. An official formula is stored under tenant number 0, and all tenants
+ * see it.
  */
 export interface FormulaRecord extends FormulaBody, Audit {
   id: string
   status: 'verified' | 'coming_soon'
 }
 
-/** If the application of `application_id` no longer exists, the proxy is unbound. */
+/** If the application with the id `application_id` no longer exists, the proxy acts for no application. */
 export interface ProxyRecord extends TenantEntity {
   name: string
-  /** Chooses the proxy of a call. It grants nothing unless `require_auth` is false. */
+  /** A call names its proxy by this key. The key grants nothing unless `require_auth` is false. */
   key: string
   destination_url: string
   application_id?: string
@@ -233,21 +235,21 @@ export interface WebhookRecord extends TenantEntity {
   events: string[]
   notify_email?: string
   status: 'enabled' | 'disabled'
-  /** When the webhook was created or enabled again. Earlier events are not sent. */
+  /** When the webhook was created, or enabled again. Earlier events are not sent. */
   enabled_at: string
   destination?: DestinationState
   dropped?: { count: number; last_at: string }
 }
 
 /**
- * Why events of a webhook wait. It is stored here once, not with each event. `blocked`: a server may not call
- * the address. `failing`: many attempts in a row failed.
+ * Why events of a webhook wait. It is stored with the webhook once, and not with each event. `blocked`: a
+ * server may not call the address. `failing`: many attempts in a row failed.
  */
 export interface DestinationState {
   state: 'blocked' | 'failing'
   since: string
   failure: string
-  /** While failing: the earliest time of an attempt to send a new event. */
+  /** Only for `failing`: no new event is sent before this time. */
   next_attempt_at?: string
 }
 
@@ -260,8 +262,8 @@ export interface EventPayload {
 }
 
 /**
- * Events of one unit of work. Their common attributes are stored once. Each webhook refers to the batch by a
- * {@link WaitingBatchRecord}.
+ * The events of one unit of work. The batch stores their common attributes once. Each webhook refers to the
+ * batch in a {@link WaitingBatchRecord}.
  */
 export interface EventBatchRecord {
   id: string
@@ -272,7 +274,7 @@ export interface EventBatchRecord {
   created_at: string
 }
 
-/** `actor`: an index in the list of the batch. */
+/** `actor`: an index in `actors` of the batch. */
 export interface BatchedEvent {
   type: string
   actor: number
@@ -280,14 +282,14 @@ export interface BatchedEvent {
 }
 
 /**
- * Events of a batch that were never tried for one webhook. An event becomes a {@link DeliveryRecord} before
- * its first attempt (`domain/webhook/event-batch.ts`).
+ * The events of a batch that no attempt has sent to one webhook. Before its first attempt, an event becomes a
+ * {@link DeliveryRecord} (`domain/webhook/event-batch.ts`).
  */
 export interface WaitingBatchRecord {
   id: string
   webhook_id: string
   batch_id: string
-  /** The waiting events, as indexes in the batch, in order. */
+  /** The waiting events in their order, as indexes in `events` of the batch. */
   places: number[]
   created_at: string
 }
@@ -301,13 +303,16 @@ export interface DeliveryRecord {
   state: 'waiting' | 'sent' | 'failed' | 'dropped'
   attempts: number
   due_at?: string
-  /** The time of the last attempt, and the status and beginning of its answer; or why there was no answer. */
+  /**
+   * The time of the last attempt. `status` and `answer`: the status of the response and the beginning of its
+   * body. `failure`: why there was no response.
+   */
   attempted_at?: string
   status?: number
   answer?: string
   failure?: string
   created_at: string
-  /** When it was created, or when a caller asked to send it again. */
+  /** When the delivery was created, or when a caller asked to send it again. */
   queued_at: string
 }
 

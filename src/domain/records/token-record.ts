@@ -13,26 +13,26 @@ export interface TenantEntity extends Audit {
 }
 
 /**
- * How long the verification code of a card is kept. Without `until` it is kept as long as its token or
+ * How long the verification code of a card is kept. Without `until` it is kept as long as its token or token
  * intent.
  */
 export interface CardCode {
-  /** ms of {@link StoreReader.codeTime}: from this time on no read has the code. */
+  /** In ms of {@link StoreReader.codeTime}. From this time on no read returns the code. */
   until?: number
-  /** The id of the record that expires at this time, and then has the code erased. */
+  /** The id of the timer, a record that expires at this time. Its expiry erases the code. */
   timer?: string
-  /** The mask rendered without the code, if the mask shows the code. */
+  /** The mask without the code. Present only if the mask shows the code. */
   masked?: unknown
 }
 
-/** When it expires, the code of a card is erased from the token or token intent that holds it. */
+/** When this record expires, the sweep erases the code of the card from the token or token intent that has it. */
 export interface CodeTimerRecord {
   id: string
   holder: 'token' | 'token_intent'
   holder_id: string
 }
 
-/** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
+/** `masked` is `mask`, rendered over `data` when the token was written. A read then renders nothing. */
 export interface TokenRecord extends TenantEntity {
   type: string
   data: unknown
@@ -52,22 +52,22 @@ export interface TokenRecord extends TenantEntity {
 export interface ContainerSetRecord {
   id: string
   containers: string[]
-  /** The application that added it; absent for the owner of the vault, and in sets of earlier versions. */
+  /** The application that added the set. Absent for the owner of the vault, and in sets of earlier versions. */
   created_by?: string
   /**
-   * When the set was found without tokens, ms since the epoch. It is removed minutes later, unless a token
-   * uses it again.
+   * When the vault found the set without tokens, ms since the epoch. The set is removed minutes later, unless
+   * a token uses it again.
    */
   unused_since?: number
 }
 
-/** Data that waits a short time to become a token. Its attributes are the defaults of its type. */
+/** Data that waits for a short time to become a token. Its attributes are the defaults of its type. */
 export interface IntentRecord extends TokenRecord {
   expires_at: string
   is_intent: true
 }
 
-/** The last batch of a resumable run of `token import`, written with its tokens. It expires. */
+/** The last batch of a resumable run of `token import`, written together with its tokens. It expires. */
 export interface ImportRecord {
   id: string
   actor_id: string

@@ -1,12 +1,15 @@
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 export const BASE58_RULE = 'base58 (digits and letters without 0, O, I and l)'
-/** A division by 58 to the power of 5 gives five digits. With limbs of 16 bits, its dividends are exact numbers. */
+/**
+ * A division by 58 to the power of 5 gives five digits. With limbs of 16 bits, its dividends are exact
+ * numbers.
+ */
 const GROUP_DIGITS = 5
 const GROUP = 58 ** GROUP_DIGITS
 
 /**
- * Uses Bitcoin's alphabet. Pads with `1` to `least` characters: 43 for 32 bytes (43 or 44 characters), 22 for
- * 16.
+ * Encodes bytes in Bitcoin's alphabet. Pads with `1` to `least` characters: 22 for 16 bytes, 43 for 32 bytes
+ * (which give 43 or 44 characters).
  */
 export function base58(bytes: Uint8Array, least = 0): string {
   const limbs = toLimbs(bytes)
@@ -29,7 +32,7 @@ export function base58(bytes: Uint8Array, least = 0): string {
   return (leading + digits.replace(/^1+/, '')).padStart(least, '1')
 }
 
-/** Limbs of 16 bits, the highest first. */
+/** Splits the bytes into limbs of 16 bits, the highest first. */
 function toLimbs(bytes: Uint8Array): Float64Array {
   const count = Math.ceil(bytes.length / 2)
   return Float64Array.from({ length: count }, (_, at) => {
@@ -42,7 +45,7 @@ export function randomKey(random: { bytes(count: number): Uint8Array }, prefix =
   return prefix + base58(random.bytes(16), 22)
 }
 
-/** Whether the text has the format of {@link randomKey}. Checked before a text is hashed. */
+/** Whether the text has the format of {@link randomKey}. The server checks this before it hashes a text. */
 export function isKey(text: string, prefix = ''): boolean {
   return text.startsWith(prefix) && /^[1-9A-HJ-NP-Za-km-z]{22}$/.test(text.slice(prefix.length))
 }

@@ -1,14 +1,14 @@
 export const MAX_NAME_LENGTH = 200
 
 /**
- * A regular expression, with the flag u: one line without control characters. Names are shown in tables,
+ * A regular expression (with the flag u) for one line without control characters. Names are shown in tables,
  * prompts, mails and logs.
  */
 export const NAME_PATTERN = '^[^\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]*$'
 
 /**
- * Case-insensitive. `*` matches any text; a term without `*` matches any part. The time is at most the
- * product of the lengths.
+ * Ignores upper and lower case. `*` matches any text. A term without `*` matches any part of the name. The
+ * time is at most the product of the lengths.
  */
 export function matchesName(name: string, term: string): boolean {
   const text = name.toLowerCase()

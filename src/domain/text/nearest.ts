@@ -1,9 +1,9 @@
 const MAX_LETTERS = 50
-/** If a shorter name differs by one letter, it is probably another name. */
+/** If a shorter name differs by one letter, it probably means something else. */
 const MIN_LETTERS = 3
 const MIN_SHARE = 0.52
 
-/** Returns `; did you mean …?` with the nearest name; empty if no name is near. */
+/** Returns `; did you mean …?` with the nearest name, or empty text if no name is near. */
 export function suggestName(text: string, names: readonly string[]): string {
   const name = findNearest(text, names)
   return name === undefined ? '' : `; did you mean ${name}?`
@@ -15,7 +15,7 @@ export function findNearest(text: string, names: readonly string[]): string | un
   let best = { share: 0, name: '' }
   for (const name of names) {
     const own = pairs(name.toLowerCase())
-    // For example `ssn` for `social_security_number`.
+    // For example, `ssn` stands for `social_security_number`.
     const initials = name.includes('_') && name.replaceAll(/([a-z])[a-z]*(?:_|$)/g, '$1')
     if (isSlip(text, name) || initials === text) return name
     const share = (2 * [...own].filter((pair) => given.has(pair)).length) / (own.size + given.size)

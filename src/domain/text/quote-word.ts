@@ -1,6 +1,6 @@
 /**
- * Quotes a word of a command to paste, if a shell could read it differently. The word may come from an
- * attacker.
+ * Quotes a word of a command that the user may paste, if a shell could read the word differently. An attacker
+ * may have chosen the word.
  */
 export function quoteWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`

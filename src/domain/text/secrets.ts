@@ -1,19 +1,20 @@
-/** Redacts token data in a response, even if the data is encoded or only a part of it appears. */
+/** Redacts token data in a response. Finds the data even if it is encoded, or if only a part of it appears. */
 import { isDeep, isObject } from '../json/json.js'
 import { decodeBase64, MAX_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
 
 export const WITHHELD = '[withheld: it would reveal data of a token]'
 
 /**
- * Limits, in characters, for the response, for its decodings and for all secrets. Beyond a limit the response
- * is withheld.
+ * Limits, in characters, for the response, for everything decoded from it, and for all secrets. Beyond a
+ * limit the response is withheld.
  */
 const MAX_EXAMINED = 32 * 1024
 const MAX_DECODED = 384 * 1024
 const MAX_SECRET = 128 * 1024
 /**
- * The parts of a secret that are searched for, by its length: `width` letters and digits, beginning at every
- * `step`. A secret of up to 1,024 is found by any 16 in a row, a longer secret by any 47.
+ * How a secret is searched for, by its length: in parts of `width` letters and digits, which begin at every
+ * `step`. Any 16 characters in a row reveal a secret of up to 1,024 characters. A longer secret needs 47 in a
+ * row.
  */
 const PARTS = [
   { upTo: 64, width: 8, step: 1 },
@@ -26,17 +27,17 @@ const NUMBER = /\d(?:[ -]?\d){5}/
 const RUN = /\d(?:[ -]?\d)*/g
 const DATE = /(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)/g
 const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gi
-/** A byte or a character as an escape: in hex, in hex of any length, in decimal, in octal. */
+/** An escaped byte or character: in hex with two digits, in hex of any length, in decimal, or in octal. */
 const ESCAPE =
   /(?:[%=]|\\x|0x)([\da-f]{2})|(?:&#x|\\u\{)([\da-f]{1,6})[;}]?|&#(\d{1,7});?|\\([0-3]?[0-7]{2})/gi
-/** Rows of bytes: the pattern of the row, the pattern of a byte, and its base. */
+/** Bytes in a row: the pattern of the row, the pattern of one byte, and the base of its digits. */
 const ROWS = [
   [/(?:(?:0x)?[\da-f]{2}[\s:,-]{0,2}){6,}/gi, /[\da-f]{2}/gi, 16],
   [/(?:\d{2,3}[\s:,;-]{1,2}){5,}\d{2,3}/g, /\d+/g, 10],
   [/(?:[0-7]{3}[\s:,;-]{1,2}){5,}[0-7]{3}/g, /[0-7]{3}/g, 8],
   [/(?:[01]{8}[\s:,;-]{0,2}){6,}/g, /[01]{8}/g, 2],
 ] as const
-/** Only ASCII is decoded again, also with the zeros of UTF-16 in between. */
+/** After the first decoding, only ASCII is decoded again. The zeros of UTF-16 may be between its bytes. */
 const VALID = /[^\ufffd]{6,}/g
 const READABLE = /(?:[\t -~]\0?){8,}/g
 const LONG_BASE64 = /[A-Za-z0-9+/_-]{200,}/g
@@ -45,25 +46,25 @@ const COMPRESSED = /^(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/m
 type Leaves = Record<'names' | 'values', string[]>
 
 /**
- * Numbers are recognized by their length alone. If only equal numbers were redacted, an answer that lists
- * guesses would reveal the right one by its absence.
+ * Recognizes a number by its length alone. If it redacted only equal numbers, an answer that lists guesses
+ * would reveal the right guess, because it would be missing.
  */
 export class Secrets {
   readonly #finder = new ValueFinder()
   readonly #words = new Set<string>()
   /**
-   * The lengths of numbers that are words, and the shortest run of digits that may be a part of a longer
-   * number.
+   * `#lengths`: the lengths of short numbers. `#run`: the shortest run of digits that may be a part of a
+   * longer number.
    */
   readonly #lengths = new Set<number>()
   #run = Number.POSITIVE_INFINITY
   #hasDate = false
-  /** Whether a secret with few letters is searched for as it is. */
+  /** Whether the finder also searches for the raw text of a secret that has few letters. */
   #hasRaw = false
   #size = 0
   #decoded = 0
 
-  /** Adds the texts and numbers in `data` that differ from what the caller is shown of it. */
+  /** Adds the texts and numbers of `data` that differ from `shown`, which the caller sees instead. */
   add(data: unknown, shown?: unknown): void {
     if (data === shown) return
     if (typeof data === 'object' && data !== null) {
@@ -80,7 +81,8 @@ export class Secrets {
     this.#decoded = 0
     const leaves: Leaves = { names: [], values: [] }
     const scrubbed = this.#scrub(value, leaves)
-    // A secret, or its encoding, may be split: into values, into names, or into both in turn.
+    // A secret, or its encoding, may be split into several values, into several names, or into both
+    // alternately.
     const lists = [leaves.values, leaves.names].filter(({ length }) => length > 1)
     const texts = lists.flatMap((pieces) => ['', ' '].map((gap) => bytesOf(pieces.join(gap))))
     const whole = bytesOf(JSON.stringify(scrubbed) ?? '')
@@ -94,7 +96,7 @@ export class Secrets {
     return typeof scrubbed === 'string' ? {} : scrubbed
   }
 
-  /** Without the last two digits, if they may be a secret. */
+  /** Replaces the last two digits by zeros if they may be a secret. */
   scrubStatus(status: number): number {
     return this.#lengths.has(3) ? Math.floor(status / 100) * 100 : status
   }
@@ -139,12 +141,12 @@ export class Secrets {
     return Object.fromEntries(entries)
   }
 
-  /** Whether `bytes`, as `latin1`, contain a secret or cannot be examined. */
+  /** Whether `bytes`, as `latin1`, contain a secret, or cannot be examined. */
   #discloses(bytes: string, depth: number): boolean {
     this.#decoded += bytes.length
     if (this.#decoded > MAX_DECODED || COMPRESSED.test(bytes)) return true
     const isWhole = depth === MAX_DEPTH
-    // Decoding base64 of binary data gives mostly bytes that are not valid text.
+    // If binary data is decoded as base64, most of the bytes are not valid text.
     const text = isWhole ? textOf(bytes) : (textOf(bytes).match(VALID) ?? []).join('\n')
     if (text === '') return false
     const words = wordsOf(text)

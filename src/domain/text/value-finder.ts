@@ -1,13 +1,13 @@
 /** In bytes. A shorter value would be found everywhere. */
 export const SHORTEST_VALUE = 6
-/** Only the first bytes of a longer value are searched for. */
+/** In bytes. Only the beginning of a longer value is searched for. */
 export const LONGEST_VALUE = 1024
 export const MAX_DEPTH = 2
 
 const SEPARATED = /^\d(?:[ .-]?\d){7,}$/
 const DIGITS = /\d(?:[ .-]?\d){7,}/g
 const BASE64 = /[A-Za-z0-9+/_-]{8,}/g
-/** Base64 of text never looks like this. */
+/** The base64 of a text never looks like this. */
 const LONG_HEX = /^[\da-f]{32,}$/i
 const PERCENT = /%([\da-f]{2})/gi
 const ESCAPED = /(?:\\u[\da-fA-F]{4}|\\["\\/bfnrt])+/g
@@ -15,15 +15,18 @@ const ESCAPED = /(?:\\u[\da-fA-F]{4}|\\["\\/bfnrt])+/g
 interface Value {
   text: string
   ids: Set<string>
-  /** The last call of `find` that found it, so that one call finds it once. */
+  /** The number of the last `find` call that found this value, so that each call finds it only once. */
   foundBy: number
 }
 
-/** Finds values as they are, or encoded. Text is `latin1`, so that any bytes can be searched. */
+/** Finds values in text, plain or encoded. The text is `latin1`, so that any bytes can be searched. */
 export class ValueFinder {
   omitted = 0
   readonly #byText = new Map<string, Value>()
-  /** The values by their first six bytes, and a bit for the first three bytes of each value. */
+  /**
+   * `#byStart`: the values by their first six bytes. `#starts`: one bit for the first three bytes of each
+   * value.
+   */
   readonly #byStart = new Map<string, Value[]>()
   readonly #starts = new Uint8Array(1 << 21)
   #calls = 0
@@ -39,8 +42,8 @@ export class ValueFinder {
   }
 
   /**
-   * Returns the ids of the tokens with a value in `text`. A value that is found in one line counts for the
-   * whole text.
+   * Returns the ids of the tokens with a value in `text`. If one long line of a value is found, the whole
+   * value counts as found.
    */
   find(text: string, depth = MAX_DEPTH): Set<string> {
     this.#calls++
@@ -50,7 +53,6 @@ export class ValueFinder {
   }
 
   #addText(id: string, text: string): void {
-    // The longest line identifies the value well enough.
     const lines = Buffer.from(text)
       .toString('latin1', 0, LONGEST_VALUE)
       .split(/[\r\n]+/)
@@ -92,7 +94,7 @@ function* decodings(text: string): Generator<string> {
     if (digits !== run) yield digits
   }
   if (text.includes('%')) yield decodePercent(text)
-  // Forms encode a space as a plus.
+  // Forms encode a space as a plus sign.
   if (text.includes('+')) yield decodePercent(text.replaceAll('+', ' '))
   if (text.includes('\\')) yield unescapeJson(text)
   yield* decodeBase64(text)
@@ -107,8 +109,8 @@ export function unescapeJson(text: string): string {
 }
 
 /**
- * Decodes all runs of base64, one a line. Yields four texts, because encoded text may begin up to three
- * characters before the value.
+ * Decodes all runs of base64, and puts each on its own line. Yields four texts, because up to three other
+ * characters may come directly before the encoded text.
  */
 export function* decodeBase64(text: string): Generator<string> {
   const runs = (text.match(BASE64) ?? []).filter((run) => !LONG_HEX.test(run))

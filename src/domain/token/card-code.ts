@@ -1,6 +1,6 @@
 /**
- * The verification code of a card, `data.cvc`. The vault deletes it some time after it was stored, so nothing
- * that is kept longer may be derived from it: no id, no fingerprint and no search index.
+ * The verification code of a card, `data.cvc`. The vault deletes it some time after it was stored. So no id,
+ * fingerprint or search index, which are kept longer, may be derived from it.
  */
 import { isObject } from '../json/json.js'
 import type { TokenRecord } from '../records/token-record.js'
@@ -25,7 +25,7 @@ export function lastingData({ data, code }: Coded): unknown {
   return code === undefined ? data : withoutCode(data)
 }
 
-/** The token or token intent as it is at `time` (ms of the clock of codes). An expired code is left out. */
+/** The token or token intent at `time` (ms of the clock of codes). An expired code is left out. */
 export function tokenAt<R extends TokenRecord>(record: R, time: number): R {
   if (record.code?.until === undefined || time < record.code.until) return record
   const token = { ...record, data: withoutCode(record.data) }

@@ -1,6 +1,4 @@
-/**
- * The parser of the search language: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`) and parentheses.
- */
+/** Parses the search language: terms `field:value`, `AND`, `OR`, `NOT` (also `!` and `-`), and parentheses. */
 import { type CofferError, invalid } from '../../errors.js'
 import { parseLogDate } from '../dates.js'
 
@@ -18,7 +16,10 @@ export type SearchField = Record<'field' | 'value', string>
 
 export type EqualsTerm = SearchField & { kind: 'equals' }
 
-/** ms since the epoch, `below` excluded; an absent end is unbounded. */
+/**
+ * In ms since the epoch. The range includes `from` and excludes `below`. If an end is absent, the range has
+ * no bound there.
+ */
 export interface RangeTerm {
   kind: 'range'
   range: 'created' | 'modified'
@@ -39,8 +40,8 @@ const VALUE = /"((?:[^"\\]|\\[\s\S])*)"|[^\s()"][^\s()]*/y
 const RANGE = /\[\s*(\S+)\s+TO\s+(\S+)\s*\]|\{\s*(\S+)\s+TO\s+(\S+)\s*\}/y
 
 /**
- * Undefined for an empty query, which all tokens match. @throws CofferError `validation` under `query`, with
- * the column
+ * Undefined for an empty query, which matches all tokens.
+ * @throws CofferError `validation` under `query`, with the column
  */
 export function parseSearchQuery(text: string): SearchQuery | undefined {
   if (text.length > MAX_QUERY_LENGTH) throw refuse(`must have at most ${MAX_QUERY_LENGTH} characters`)
@@ -48,8 +49,9 @@ export function parseSearchQuery(text: string): SearchQuery | undefined {
 }
 
 /**
- * Terms of these `fields` that are joined by AND, without parentheses. `advice` ends the message about other
- * queries. @throws CofferError `validation` under `query`, with the column
+ * Parses terms of `fields` that AND joins, without parentheses. `advice`: the end of the message about any
+ * other query.
+ * @throws CofferError `validation` under `query`, with the column
  */
 export function parseJoinedTerms(text: string, fields: readonly string[], advice: string): EqualsTerm[] {
   const query = parseSearchQuery(text)
@@ -62,7 +64,10 @@ export function parseJoinedTerms(text: string, fields: readonly string[], advice
   })
 }
 
-/** Precedence: NOT, AND, OR. Parentheses and NOT nest at most {@link MAX_TERMS} deep. */
+/**
+ * NOT binds more strongly than AND, and AND more strongly than OR. Parentheses and NOT nest at most {@link
+ * MAX_TERMS} deep.
+ */
 class QueryParser {
   readonly #text: string
   #at = 0
@@ -104,7 +109,7 @@ class QueryParser {
     const [, prefix = '', quoted, plain] = this.#take(FIELD) ?? []
     const field = prefix + (unquote(quoted) ?? plain ?? '')
     const isRange = RANGE_FIELDS.includes(field)
-    // A longer text may be a complete value, and no message may repeat a value.
+    // A longer text may be a complete value, and a message must not repeat a value.
     const example = /^[A-Za-z\d]{1,8}$/.test(this.#text) ? this.#text : EXAMPLE
     if (this.#text[this.#at++] !== ':') throw refuse(TERMS(example), column)
     if (!isRange && !FIELDS.includes(field) && !(field.startsWith(METADATA) && field !== METADATA)) {
@@ -138,7 +143,7 @@ class QueryParser {
   }
 }
 
-/** `[a TO b]` includes its ends, `{a TO b}` does not. */
+/** `[a TO b]` includes its ends. `{a TO b}` excludes them. */
 function toRange(field: string, isInclusive: boolean, ends: readonly string[], column: number): RangeTerm {
   const [from, to] = ends.map((end) => (end === '*' ? undefined : readDate(end, column)))
   return {

@@ -1,6 +1,6 @@
 /**
- * Generates token data that is valid for its type, with numbers that belong to nobody. Equal seeds and shapes
- * give equal data.
+ * Generates token data that is valid for its type. Its numbers belong to nobody. The data depends only on the
+ * seed and the shape.
  */
 import { mapScalars } from '../json/find-texts.js'
 import { isObject } from '../json/json.js'
@@ -8,7 +8,10 @@ import { isAbaValid, isLuhnValid, type TokenTypeName } from './token-types.js'
 
 type Draw = (below: number) => number
 
-/** Draws that are equal for equal seeds (mulberry32 over FNV-1a). Not for secrets. */
+/**
+ * Returns a pseudorandom generator (mulberry32 over FNV-1a), which repeats its numbers for an equal seed. Not
+ * for secrets.
+ */
 export function createDraw(seed: string): Draw {
   let state = 0x811c9dc5
   for (let at = 0; at < seed.length; at++) state = Math.imul(state ^ seed.charCodeAt(at), 0x01000193)
@@ -21,8 +24,8 @@ export function createDraw(seed: string): Draw {
 }
 
 /**
- * First digits of numbers that card networks and processors publish for tests, and the lengths of the number
- * and its code.
+ * The first digits of numbers that card networks and processors publish for tests, the length of the number
+ * and the length of its code.
  */
 const CARD_RANGES = [
   ['42424242', 16, 3],
@@ -32,7 +35,7 @@ const CARD_RANGES = [
   ['60111111', 16, 3],
   ['378282', 15, 4],
 ] as const
-/** No Federal Reserve district issues numbers that begin like this. */
+/** No Federal Reserve district issues a number that begins like this. */
 const ROUTING_PREFIX = '1100000'
 const NAMES = 'Ada Alan Barbara Edsger Grace John Katherine Linus Margaret Tim'.split(' ')
 const SURNAMES = 'Example Fixture Mock Placeholder Sample Stub Template Test'.split(' ')
@@ -57,7 +60,7 @@ const GENERATORS: Readonly<Record<TokenTypeName, (draw: Draw) => unknown>> = {
   card_number: (draw) => cardNumber(draw).number,
   us_bank_account_number: accountNumber,
   us_bank_routing_number: routingNumber,
-  // No area from 900 on is issued. No taxpayer number has a group from 10 to 49.
+  // Areas from 900 on are never issued, and no taxpayer number has a group from 10 to 49.
   social_security_number: (draw) => `9${digits(draw, 2)}-${10 + draw(40)}-${digits(draw, 4)}`,
   // No campus has the prefix 00.
   employer_id_number: (draw) => `00-${digits(draw, 7)}`,

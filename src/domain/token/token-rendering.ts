@@ -1,6 +1,6 @@
 /**
- * Renders expressions over a token's data. If the data is invalid, `scope.data` is absent, and expressions
- * are only checked.
+ * Renders expressions over the data of a token. If the data is invalid, `scope.data` is absent, and the
+ * expressions are only checked.
  */
 import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
 import { Budget } from '../expression/budget.js'
@@ -39,8 +39,8 @@ export async function readId(rendering: Rendering, id: unknown): Promise<GivenId
 }
 
 /**
- * Lengths are in code points. @throws CofferError `validation` for an invalid id; the message does not
- * contain it
+ * Lengths are in code points.
+ * @throws CofferError `validation` if the id is invalid. The message does not contain the id.
  */
 export function requireTokenId(value: unknown): string {
   if (typeof value !== 'string' && typeof value !== 'number')
@@ -55,8 +55,8 @@ export function requireTokenId(value: unknown): string {
 }
 
 /**
- * If the data of a member is missing, the member is omitted if it equals the type's mask (`usual`), and
- * otherwise null.
+ * An expression without data for it gives null. If this expression is the type's default (`usual`), the
+ * member is left out instead.
  */
 export async function renderMask(rendering: Rendering, mask: unknown, usual?: unknown): Promise<unknown> {
   const { expressions, errors, scope, budget } = rendering
@@ -89,8 +89,8 @@ function dropUnset(masked: unknown, mask: unknown, usual: unknown): unknown {
 }
 
 /**
- * Null and blank text are refused, because all tokens without the data would be equal. `usual`, the type's
- * default, uses all data.
+ * Refuses null and blank text, because all tokens without the data would be equal. `usual` is the default of
+ * the type, which uses all data and is always accepted.
  */
 export async function renderFingerprint(rendering: Rendering, text: unknown, usual?: string) {
   return collectLater(rendering.errors, 'fingerprint_expression', async () => {
@@ -120,8 +120,8 @@ export async function renderSearchIndexes(rendering: Rendering, texts: unknown):
 }
 
 /**
- * Renders the values of a token's search indexes again, because only their digests are stored. @throws
- * CofferError `internal`
+ * Renders the values of a token's search indexes again, because the vault stores only digests of them.
+ * @throws CofferError `internal`
  */
 export async function renderSearchOf(
   token: Pick<TokenRecord, 'data' | 'code' | 'search_indexes'>,

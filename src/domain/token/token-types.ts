@@ -9,9 +9,9 @@ interface TypeRules {
   readonly mask?: unknown
   readonly search_indexes?: readonly string[]
   readonly isStructured?: true
-  /** Members that may be given as integers and are stored as text. */
+  /** Members that a caller may give as integers. The vault stores them as text. */
   readonly textMembers?: readonly string[]
-  /** Members that may be given as text of digits and are stored as integers. */
+  /** Members that a caller may give as text of digits. The vault stores them as integers. */
   readonly integerMembers?: readonly string[]
   check(data: unknown): PropertyErrors
 }
@@ -28,8 +28,9 @@ export function validateData(type: TokenType, data: unknown): PropertyErrors {
 }
 
 /**
- * Structured types lose their null members; `textMembers` become text and `integerMembers` integers. @throws
- * CofferError `validation` with all errors
+ * Removes null members of a structured type, and converts `textMembers` to text and `integerMembers` to
+ * integers.
+ * @throws CofferError `validation` with all errors
  */
 export function readData(type: TokenType, data: unknown): unknown {
   refuseErrors(validateData(type, data))
@@ -50,7 +51,7 @@ export function findTokenType(name: unknown): TokenType {
   throw validationError(`must be one of ${TOKEN_TYPE_NAMES.join(', ')}`)
 }
 
-/** The Luhn checksum (ISO/IEC 7812-1, annex B) of a text of digits. */
+/** The Luhn checksum (ISO/IEC 7812-1, annex B). Contract: the text has digits only. */
 export function isLuhnValid(digits: string): boolean {
   let sum = 0
   for (let index = 0; index < digits.length; index++) {
@@ -62,8 +63,8 @@ export function isLuhnValid(digits: string): boolean {
 }
 
 /**
- * The checksum of an ABA routing number of nine digits: the sum with weights 3, 7, 1 is a multiple of 10, and
- * not all digits are zero.
+ * The checksum of an ABA routing number of nine digits. The sum with the weights 3, 7 and 1 is a multiple of
+ * 10, and not all digits are zero.
  */
 export function isAbaValid(digits: string): boolean {
   const weights = [3, 7, 1]
@@ -88,7 +89,10 @@ function digitsBetween(least: number, most: number): Check {
   )
 }
 
-/** Also accepts text with at most as many digits as `most`, and leading zeros; see `integerMembers`. */
+/**
+ * Also accepts text that has at most as many digits as `most` (see `integerMembers`). Leading zeros are
+ * allowed.
+ */
 function integerBetween(least: number, most: number): Check {
   const digits = new RegExp(`^[0-9]{1,${String(most).length}}$`)
   const isInteger = (value: unknown) =>
@@ -139,8 +143,8 @@ function structure(required: Record<string, Check>, optional: Record<string, Che
 }
 
 /**
- * Any other name may itself be sensitive, such as a card number used as a key, and is not repeated in the
- * error.
+ * The error does not repeat any other name. Such a name may itself be sensitive, for example a card number as
+ * a key.
  */
 const SHOWABLE_NAME = /^[A-Za-z_][A-Za-z_-]{0,63}$/
 

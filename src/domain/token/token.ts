@@ -21,7 +21,7 @@ const MAX_METADATA_ENTRIES = 50
 const MAX_METADATA_NAME_LENGTH = 100
 const MAX_METADATA_VALUE_LENGTH = 2000
 
-/** `now`: ms since the epoch. `budget`: shared by the whole request. */
+/** `now`: ms since the epoch. `budget`: one for the whole request. */
 export interface TokenRules {
   expressions: Expressions
   budget: Budget
@@ -29,8 +29,8 @@ export interface TokenRules {
 }
 
 /**
- * A valid token. Without `id` the vault generates one. Without `expires` (ms since the epoch) it never
- * expires.
+ * A valid token. Without `id`, the vault generates an id. Without `expires` (ms since the epoch), the token
+ * never expires.
  */
 export type TokenDraft = Awaited<ReturnType<typeof validateAndRender>>
 
@@ -41,15 +41,14 @@ type Attribute = Exclude<
 >
 
 /**
- * The requested attributes with defaults, before validation; undefined if an attribute is neither requested
- * nor has a default. `awaitsIntentData`: the data comes later, from the intent.
+ * The attributes before validation, with their defaults. `awaitsIntentData`: the data comes later, from the
+ * token intent.
  */
 type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'>, unknown> & {
   id?: unknown
   type: TokenType
   expires: number | undefined
   awaitsIntentData?: boolean
-  /** Whether the code of a card comes from this request, and not from the stored token. */
   setsCode: boolean
 }
 
@@ -58,15 +57,16 @@ export interface DraftCode extends Pick<CardCode, 'masked'> {
 }
 
 /**
- * `mask: null` means no mask. With a `token_intent_id` the draft has no data, and only validates the other
- * attributes. @throws CofferError `validation`
+ * `mask: null` means no mask. With a `token_intent_id` the draft has no data, and only the other attributes
+ * are validated.
+ * @throws CofferError `validation`
  */
 export function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   refuseUnsupported(input, errors, ['encrypted'])
   const awaitsIntentData = isGiven(input.token_intent_id)
   if (awaitsIntentData) checkIntentId(input, errors)
-  // If the type is unknown, the rules of the least restrictive type validate the rest.
+  // If the type is unknown, the other attributes are validated by the rules of the least restrictive type.
   const isTyped = !awaitsIntentData || isGiven(input.type)
   const type = (isTyped && collect(errors, 'type', () => findTokenType(input.type))) || findTokenType('token')
   const requested: RequestedToken = {
@@ -86,7 +86,10 @@ export function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraf
   return validateAndRender(requested, rules, errors)
 }
 
-/** Checks what does not depend on the token. @throws CofferError `validation` with all errors by path */
+/**
+ * Checks the attributes of a patch without the stored token.
+ * @throws CofferError `validation` with all errors by path
+ */
 export async function checkPatch(patch: Input, { expressions, budget, now }: TokenRules): Promise<void> {
   const errors: PropertyErrors = {}
   refuseUnsupported(patch, errors, ['encrypted', 'token_intent_id'])
@@ -105,7 +108,8 @@ export async function checkPatch(patch: Input, { expressions, budget, now }: Tok
 
 /**
  * Merges `data`, `mask` and `metadata`, and replaces other attributes. Null removes or resets an attribute,
- * except `data`. @throws CofferError `validation`
+ * except `data`.
+ * @throws CofferError `validation`
  */
 export async function patchToken(record: TokenRecord, patch: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
@@ -135,8 +139,8 @@ export function isGiven(value: unknown): boolean {
 }
 
 /**
- * `names`: attributes that say where the data comes from. They are refused, because ignoring one would store
- * another value.
+ * Refuses attributes that name another source of the data. If the vault ignored such an attribute, it would
+ * store another value.
  */
 function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
   for (const name of names)
@@ -196,8 +200,8 @@ async function validateAndRender(requested: RequestedToken, rules: TokenRules, e
 }
 
 /**
- * The fingerprint text of `data` and `metadata` by the expression of `original`; undefined if the expression
- * yields nothing.
+ * The fingerprint text of `data` and `metadata`, by the expression of `original`. Undefined if the expression
+ * returns no usable value.
  */
 export async function fingerprintTextBy(
   original: Pick<TokenRecord, 'type' | 'fingerprint_expression'>,
@@ -216,7 +220,7 @@ function formatFingerprint(type: string, rendered: unknown): string {
   return JSON.stringify([type, typeof rendered === 'string' ? rendered : canonicalJson(rendered)])
 }
 
-/** `lasting`: the data without the code. A mask other than the type's default is rendered over it too. */
+/** `lasting`: the data without the code. A mask other than the type's default is also rendered over this data. */
 async function readCode(
   whole: Rendering,
   lasting: unknown,
@@ -225,7 +229,8 @@ async function readCode(
 ): Promise<DraftCode> {
   const isUsual = mask === undefined || mask === type.mask
   if (isUsual || canonicalJson(mask) === canonicalJson(type.mask)) return { sets: setsCode }
-  // If a member cannot be rendered without the code, the later mask does not show it.
+  // If a member cannot be rendered without the code, the mask that remains after the expiry of the code does
+  // not show the member.
   const rendering = { ...whole, scope: { data: lasting }, errors: {} }
   const later = (await renderMask(rendering, mask, type.mask)) ?? null
   return canonicalJson(later) === canonicalJson(masked)

@@ -1,6 +1,6 @@
 /**
- * Events that a unit of work stores together. One record of many events costs a request much less than one
- * record for each event and webhook. A webhook that cannot be called leaves only small records behind.
+ * The events that one unit of work stores together. One record for many events costs a request much less than
+ * a record for each event and webhook. For a webhook that cannot be called, only small records wait.
  */
 import type {
   BatchedEvent,
@@ -13,8 +13,8 @@ const COUNT_BITS = 7
 const MAX_EVENTS = 2 ** COUNT_BITS - 1
 const MAX_CHARACTERS = 256 * 1024
 /**
- * The last digits of the id of an event or delivery are its place in the batch. The id of a batch ends in
- * zeros.
+ * The last digits of the id of an event or delivery are its index in the batch. In the id of a batch these
+ * digits are zeros.
  */
 const PLACE_DIGITS = 2
 
@@ -26,7 +26,7 @@ export interface SubscribedEvent {
 
 type Common = Pick<EventBatchRecord, 'tenant_id' | 'trace_id' | 'actors' | 'created_at'>
 
-/** Returns batches of these events, in order, each with its waiting records for webhooks. */
+/** Returns batches of these events in their order. Each batch has its waiting records, one for each webhook. */
 export function formBatches(
   events: readonly SubscribedEvent[],
   common: Common,
@@ -98,14 +98,16 @@ export function withoutFirst(waiting: WaitingBatchRecord, count: number): Waitin
   return places.length === 0 ? undefined : { ...waiting, places }
 }
 
-/** The values of the index field `count`: one for each bit of the number of waiting events. */
 export function countValues({ webhook_id, places }: WaitingBatchRecord): string[] {
   return countKeys(webhook_id)
     .filter(({ weight }) => (places.length & weight) !== 0)
     .map(({ value }) => value)
 }
 
-/** The number of waiting events of a webhook is the sum of `weight` times the number of rows with `value`. */
+/**
+ * To count the waiting events of a webhook, multiply each `weight` by the number of rows with its `value`,
+ * and add the products.
+ */
 export function countKeys(webhookId: string): { value: string; weight: number }[] {
   return Array.from({ length: COUNT_BITS }, (_, bit) => {
     const weight = 2 ** bit

@@ -10,7 +10,8 @@ const SESSION = 'id created_by created_at expires_at issued_to_application'
 const INVITATION = `id email role expires_at ${MADE}`
 
 /**
- * The attributes of the object of each event; `name=stored` if the record has another name for the attribute.
+ * The attributes of the object of each event. `name=stored`: the record has the attribute under the name
+ * `stored`.
  */
 const EVENTS = {
   'token.created': `${TOKEN} ${MADE}`,
@@ -48,7 +49,7 @@ const EVENTS = {
   'tenant.member.deleted': 'id',
 } as const
 
-/** Webhooks can subscribe to these events, but they are never sent. */
+/** Webhooks can subscribe to these events, but this server never sends them. */
 const SILENT = (
   'tenant.created tenant.deleted http.request 3ds.session.authenticated 3ds.session.created ' +
   '3ds.session.challenge-completed 3ds.session.challenge-result-retrieved 3ds.session.method-completed ' +
@@ -63,7 +64,7 @@ export const SENT_EVENT_TYPES: readonly string[] = Object.keys(EVENTS).sort()
 export const EVENT_TYPES: readonly string[] = [...SENT_EVENT_TYPES, ...SILENT].sort()
 
 /**
- * `about`: the record. The payload has its attributes in {@link EVENTS}. `more`: further objects, sent
+ * `about`: the record, whose attributes in {@link EVENTS} are sent. `more`: further objects, which are sent
  * unchanged.
  */
 export interface WebhookEvent {
@@ -91,13 +92,15 @@ const EVENT_PREFIXES: { [E in EntityType]?: string } = {
   member: 'tenant.member',
 }
 
-/** The event of a logged operation; undefined if it has none, or if the handler adds it explicitly. */
+/**
+ * The event of a logged operation. Undefined if the operation has no event, or if its handler emits the event
+ * itself.
+ */
 export function eventOf(entity: EntityType, operation: string): EventType | undefined {
   const type = `${EVENT_PREFIXES[entity] ?? entity}.${operation.replace(/e$/, 'ed')}`
   return Object.hasOwn(EVENTS, type) && entity !== 'tenant' ? (type as EventType) : undefined
 }
 
-/** The objects of the event. Only the attributes in {@link EVENTS} of a record are included. */
 export function describeEvent({ type, about, more }: WebhookEvent): Record<string, object> {
   const record = about as Readonly<Record<string, unknown>>
   const payload: Record<string, unknown> = {}
@@ -113,7 +116,7 @@ export function payloadOf({ event, tenant_id, attempted_at }: DeliveryRecord) {
 
 const PAUSES_S = [1, 4, 16, 64, 256, 1024, 2400, 2400, 2400]
 
-/** ms until the next attempt after `attempts` failures; undefined after the last attempt. */
+/** In ms: the time until the next attempt after `attempts` failures. Undefined after the last attempt. */
 export function pauseAfter(attempts: number): number | undefined {
   const seconds = PAUSES_S[attempts - 1]
   return seconds && seconds * 1000
