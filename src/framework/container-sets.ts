@@ -1,7 +1,7 @@
 /**
- * The distinct sets of containers that tokens have. A list by access rules decides once for each set, not for
- * each token. A set is stored with the first token that has it, and removed some time after its last token is
- * gone.
+ * The distinct sets of containers that tokens have. A list by access rules decides once for each set, and not
+ * for each token. The first token with a set stores the set. Some time after the last token with it is gone,
+ * the set is removed.
  */
 import { containerSet, containerSetId } from '../domain/access/container.js'
 import { type Awaitable, andThen } from '../domain/awaitable.js'
@@ -16,23 +16,23 @@ import {
 } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
 
-/** The key of a public application is no secret, so it may add fewer sets. */
+/** Anybody can know the key of a public application, so the application may add fewer sets. */
 const MOST_SETS = { public: 1_000, private: 10_000 }
 const MAX_CACHED = 100_000
 const PAGE_SIZE = 1000
 /**
- * Sets that one unit of work examines. In a store of one process, other units wait meanwhile. In a shared
- * store, each unit that removes sets makes all processes read their cached records again, so there should be
- * few units.
+ * How many sets one unit of work examines. In a store of one process, other units wait meanwhile. In a shared
+ * store, each unit that removes sets makes all processes read their cached records again. Such a store should
+ * therefore use few units.
  */
 const AT_ONCE = { own: 50, shared: 1_000 }
-/** Released sets that are remembered. If there are more, all sets are examined instead. */
+/** How many released sets are remembered. If there are more, all sets are examined instead. */
 const MAX_RELEASED = 10_000
-/** Released sets after which a store of one process examines them at once, and not at the next sweep. */
+/** After this many released sets, a store of one process examines them immediately, and not at the next sweep. */
 const DUE = 500
 /**
- * A shared store marks an unused set for this long before it removes the set. A commit of another process
- * that saw the set without the mark has ended by then, because PostgreSQL ends its statements after 30 s.
+ * A shared store marks an unused set, and removes it after this time. Another process may have seen the set
+ * without the mark. Its commit has ended by then, because PostgreSQL ends its statements after 30 s.
  */
 const UNUSED_MS = 2 * 60_000
 
@@ -54,7 +54,7 @@ export class ContainerSets {
     return this.#store.isShared ? AT_ONCE.shared : AT_ONCE.own
   }
 
-  /** Newest first. The sets are read again only after a change. */
+  /** Newest first. Reads the sets again only after a change. */
   async all(reader: StoreReader, tenant: number): Promise<Sets> {
     const counter = reader.changeCounter(['containers'])
     const known = this.#cached.get(tenant)
@@ -115,8 +115,8 @@ export class ContainerSets {
   }
 
   /**
-   * Also removes unused sets that no token released in this process: sets left by a crash, and sets of
-   * earlier versions.
+   * Also removes unused sets that this process never released. A crash or an earlier version may have left
+   * them.
    */
   async examineAll(isOver: () => boolean = () => false): Promise<void> {
     const tenants = await readAll(this.#store, 'tenant', 0)
@@ -135,7 +135,6 @@ export class ContainerSets {
     }
   }
 
-  /** Returns the ids of the sets that must be examined again later. */
   async #examine(tenant: number, ids: readonly string[]): Promise<string[]> {
     const owner = await this.#store.read((reader) => reader.get('tenant', 0, String(tenant)))
     if (owner === undefined) return []
@@ -158,7 +157,7 @@ async function removeUnused(
   isShared: boolean,
 ): Promise<string[]> {
   if ((await writer.get('tenant', 0, String(tenant))) === undefined) return []
-  // A search does not find expired tokens that are still stored, but they return if the clock was wrong.
+  // A search does not find expired tokens that are still stored. They are valid again if the clock was wrong.
   const mayComeBack = writer.clock.purgeBefore < writer.now || (await writer.findExpired(1)).length > 0
   if (mayComeBack) return [...ids]
   const examined = await Promise.all(
@@ -190,7 +189,7 @@ async function isUsed(reader: StoreReader, tenant: number, value: string): Promi
   return (await reader.seek('token', tenant, { size: 1, where })).length > 0
 }
 
-/** Newest first. If `source` is a store, each page is read in a unit of its own. */
+/** Newest first. If `source` is a store, each page is read in its own unit of work. */
 async function* pages(
   source: StoreReader | Store,
   tenant: number,
@@ -233,8 +232,8 @@ export class UnitContainerSets {
   }
 
   /**
-   * Returns a function that stores the set of a new token; undefined if the set is stored already. Contract:
-   * `prepare` is called before the first write of the token, and the function together with that write.
+   * Returns a function that stores the set of a new token. Undefined if the set is stored already. Contract:
+   * `prepare` is called before the token's first write, and the function is called together with that write.
    * @throws CofferError `validation`
    */
   prepare(containers: readonly string[]): Awaitable<(() => Promise<void>) | undefined> {

@@ -1,4 +1,3 @@
-/** The tools of handlers: within one unit of work, within several, and without an open vault. */
 import type { RandomSource } from '../crypto/ports.js'
 import type { Transform } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
@@ -22,14 +21,14 @@ import type { OfflineVault, OpenVault } from './ports/vault.js'
 export interface Effects {
   readonly random: RandomSource
   readonly deliveries: DeliveryPort
-  /** The runtime starts at the first call. */
+  /** The first call starts the runtime. */
   readonly reactors: FindReactors
   readonly background: Background
   readonly claims: Claims
   createUuid(): string
   expressions(): Promise<Expressions>
   readonly turns: Turns
-  /** The sender starts at the first call. */
+  /** The first call starts the sender. */
   outbound(): Promise<Outbound>
   /** Compares two results of `hashSecret` in constant time. */
   isEqualSecret(a: string, b: string): boolean
@@ -37,9 +36,9 @@ export interface Effects {
 
 export interface Audit {
   /**
-   * Logs in the same unit of work. `entry`: by default the operation's `log`; null logs nothing. `transform`:
-   * how a token's data was shown or used. `about`: attributes of the entity. An event that needs no others
-   * then does not read the entity.
+   * Logs in the same unit of work. `entry`: the default is the operation's `log`, and null logs nothing.
+   * `transform`: how the data of a token was shown or used. `about`: attributes of the entity. If an event
+   * needs only these attributes, it does not read the entity.
    */
   record(
     entityType: EntityType,
@@ -48,31 +47,31 @@ export interface Audit {
     transform?: Transform,
     about?: object,
   ): void
-  /** Sends webhooks an event that is not derived from the recorded entries. */
+  /** Sends an event that the recorded entries do not cause. */
   emit(event: WebhookEvent): void
 }
 
-/** Tools of a handler within one unit of work. The engine may run the unit again. */
+/** The tools of a handler within one unit of work. The engine may run the unit again. */
 export interface Context
   extends Pick<Effects, 'random' | 'createUuid' | 'expressions' | 'turns' | 'isEqualSecret'> {
   readonly store: StoreWriter
   readonly caller: Caller
-  /** ms since the epoch, constant within the unit of work. */
+  /** ms since the epoch. It does not change within the unit of work. */
   readonly now: number
   readonly date: string
   hashSecret(text: string): Promise<string>
   /**
-   * These tools for another caller. `log` replaces the default log entry; null disables logging. `recorded`
-   * collects the entries; by default the unit does.
+   * Returns these tools for another caller. `log` replaces the default log entry, and null logs nothing.
+   * `recorded` collects the entries. By default they belong to the unit.
    */
   as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>
   setting<N extends SettingName>(name: N): Promise<SettingValue<N>>
-  /** @throws CofferError `forbidden` for a caller that is not the owner */
+  /** @throws CofferError `forbidden` if the caller is not the owner */
   vault(): OpenVault
   readonly audit: Audit
   readonly containerSets: UnitContainerSets
-  /** Sends the unit's mail and events after its commit. */
+  /** Sends the mail and events of the unit after its commit. */
   enqueue(waiting: readonly Waiting[]): void
 }
 
@@ -91,57 +90,66 @@ export interface AuditEntry {
 type Call = [caller: Caller, definition: AnyDeclaration, input: OperationInput]
 
 /**
- * Tools of a handler of several units of work, for example a handler that waits for something slow. Each unit
- * reads the caller's current rights, and is refused if the caller may no longer perform the operation.
+ * The tools of a handler that needs several units of work, for example because it waits for something slow.
+ * Each unit reads the caller's current rights. A unit fails if the caller may no longer perform the
+ * operation.
  */
 export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
-  /** Has the rights of the beginning. Decide by the caller of a {@link Context} instead. */
+  /** Has the rights from the beginning of the operation. For decisions, use the caller of a {@link Context}. */
   readonly caller: Caller
   readonly traceId: string
   readonly limits: ResponseLimits
   /**
-   * Runs `work` as a unit of work with log records. Durability `soon` (for reads) resolves shortly before the
-   * sync.
+   * Runs `work` as a unit of work with log records. With durability `soon` (for reads), the promise resolves
+   * shortly before the sync.
    */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
-   * Like `inUnit`, but its result is the answer. If there is an idempotency key, the unit stores the answer.
+   * Like `inUnit`, but the result is the answer of the operation. With an idempotency key, the unit also
+   * stores this answer.
    */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
-  /** The item of a list as the caller may see it. Called for items that are encoded before the list is complete. */
+  /**
+   * The item of a list as the caller may see it. A list calls this for each item that it encodes before the
+   * list is complete.
+   */
   present<T>(item: T): T
   /**
-   * Like `inUnit`, but without regard to the caller's current rights, because it records what was done.
-   * Contract: `work` gives the caller nothing, and decides nothing by the rights.
+   * Like `inUnit`, but does not check the caller's current rights, because it records what was done already.
+   * Contract: `work` gives the caller nothing, and decides nothing by its rights.
    */
   record<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
-   * Runs in `reader`'s unit of work, or in its own. @throws CofferError `unauthenticated`, `forbidden` if the
-   * caller may no longer perform the operation
+   * Checks the rights in `reader`'s unit of work. Without `reader` it uses its own unit.
+   * @throws CofferError `unauthenticated`, or `forbidden` if the caller may no longer perform the operation
    */
   requireRights(reader?: StoreReader): Promise<void>
   vault: Context['vault']
   /**
-   * Checks the input of another operation. The returned function runs that operation as `caller`. @throws
-   * CofferError like `perform`
+   * Validates the input of another operation. The returned function runs that operation as `caller`.
+   * @throws CofferError like `perform`
    */
   prepare(...call: Call): Promise<(context: Context) => Promise<unknown>>
   /**
-   * @throws CofferError `forbidden` for a caller that is not the owner, `not_found` without a control plane
+   * @throws CofferError `forbidden` if the caller is not the owner, or `not_found` if the server has no
+   * control plane
    */
   control(): ControlPlane
   perform(...call: [...Call, limits?: ResponseLimits]): Promise<unknown>
 }
 
-/** Tools of a handler that needs exclusive access to the vault, or no vault. It always runs for the owner. */
+/**
+ * The tools of a handler that needs exclusive access to the vault, or no vault. The caller is always the
+ * owner.
+ */
 export interface OfflineSession {
   readonly vault: OfflineVault
-  /** The reactor runtime with the settings of a new vault. Every call returns the same one. */
+  /** The reactor runtime with the settings of a new vault. Every call returns the same runtime. */
   reactors(): Promise<ReactorRuntime>
   notice(text: string): Promise<void>
   /**
-   * Asks a person, unless --yes was given. @throws CofferError `interrupted` on no, `usage` if nobody can be
-   * asked
+   * Asks a person, unless --yes was given.
+   * @throws CofferError `interrupted` if the answer is no, or `usage` if nobody can be asked
    */
   confirm(question: string): Promise<void>
   ask(definition: AnyDeclaration): Promise<unknown>

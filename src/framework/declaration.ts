@@ -1,4 +1,7 @@
-/** The declaration of an operation. Commands, routes, help and the OpenAPI document are derived from it. */
+/**
+ * The declaration of an operation. The program derives commands, routes, help and the OpenAPI document from
+ * it.
+ */
 import type { Permission } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
@@ -12,13 +15,13 @@ export interface Access {
   /** An empty list accepts any valid key. */
   readonly permissions: readonly Permission[]
   readonly isAnyEnough?: true
-  /** Only keys of applications of this type are accepted, and no sessions. */
+  /** Accepts only keys of applications of this type, and no sessions. */
   readonly keyOf?: 'public' | 'private'
 }
 
 export const owner: Access = { owner: 'tenant', permissions: [] }
 
-/** The owner of the vault. The operation concerns the whole vault, so it needs no tenant. */
+/** For operations on the whole vault, which need no tenant. Only the owner may perform them. */
 export const wholeVault: Access = { owner: 'vault', permissions: [] }
 
 export const anyKey: Access = { permissions: [] }
@@ -48,48 +51,48 @@ export function keyOf(type: 'public' | 'private'): Access {
 export type Plaintext = 'never' | 'masked' | 'refused'
 
 export interface Http {
-  /** Default: 200 with an output, 204 without one. */
+  /** The default is 200 with an output, and 204 without an output. */
   readonly status?: 200 | 201 | 202
   readonly olderPath?: string
-  /** The operation runs again for a repeated idempotency key, although its method is POST, PUT or PATCH. */
+  /** A repeated idempotency key runs the operation again, although its method is POST, PUT or PATCH. */
   readonly ignoresIdempotencyKey?: true
   readonly body?: {
-    /** The property that is the whole body, for a body that may be any JSON. */
+    /** This property is the whole body. For a body that may be any JSON. */
     readonly whole?: string
     /**
-     * The property that gets the body as sent. In the input, parameters of the path replace properties with
-     * their names.
+     * This property gets the body as sent. In the input, a parameter of the path replaces a property with its
+     * name.
      */
     readonly asSent?: string
-    /** Content types of the body, the usual one first. Default: `application/json`. */
+    /** The content types of the body, the usual type first. The default is `application/json`. */
     readonly types?: readonly string[]
   }
   /**
-   * Further answers: `existing`, an entity that exists already, with 200; `anything`, any HTTP answer of
-   * code.
+   * Other possible answers. `existing`: an entity that exists already, with status 200. `anything`: any HTTP
+   * answer that code returns.
    */
   readonly mayAnswer?: 'existing' | 'anything'
 }
 
 export interface Cli {
   /**
-   * Properties that are positional arguments, in order. With a route they follow the parameters of its path,
-   * and are flags too.
+   * Properties that are positional arguments, in order. If the operation has a route, they follow the
+   * parameters of its path, and are flags too.
    */
   readonly positionals?: readonly string[]
   readonly columns?: readonly string[]
-  /** The question before something is destroyed. The ids follow, then "Go on?". */
+  /** The question before the operation destroys something. The command adds the ids and "Go on?". */
   readonly confirmation?: string
   /**
-   * If the user gives `flag` to the command of another operation, that command performs this operation instead.
-   * It has the flags of both operations.
+   * The command of another operation performs this operation if the user gives `flag`. It has the flags of
+   * both operations.
    */
   readonly form?: { readonly command: string; readonly flag: string }
   readonly isInternal?: true
 }
 
 export interface LogEntry extends Pick<LogRecord, 'operation' | 'message'> {
-  /** The handler may send an event with `audit.emit`. */
+  /** No event follows from this entry. The handler may emit an event with `audit.emit`. */
   readonly derivesNoEvent?: true
 }
 
@@ -109,7 +112,6 @@ export interface CheckTools {
  */
 export type Kind = 'query' | 'change' | 'list' | 'detached' | 'relay' | 'offline'
 
-/** The argument of the constructors of operations. Without `input` the operation takes no input. */
 export interface Given<
   I extends ObjectSchema = ObjectSchema,
   O extends Schema | undefined = Schema | undefined,
@@ -117,33 +119,34 @@ export interface Given<
   Name extends string = string,
   Route extends string | undefined = string | undefined,
 > {
-  /** `noun verb` or `noun group verb`: the command, the operation's id and its name in logs. */
+  /** `noun verb` or `noun group verb`. It is the command, the operation's id, and its name in logs. */
   readonly name: Name
   readonly summary: string
   readonly details?: string
   readonly access: Access
   readonly plaintext?: Plaintext
   /**
-   * `METHOD /path/{parameter}`. Without a route only commands perform the operation. A path below {@link
+   * `METHOD /path/{parameter}`. Without a route, only commands perform the operation. A path below {@link
    * CONTROL_PATH} belongs to the control plane.
    */
   readonly route?: Route
   readonly http?: Http
   readonly input?: I
-  /** The schema of the answer; absent without an answer. `listOutput` makes the schema of a list. */
+  /** The schema of the answer. Absent if there is no answer. `listOutput` makes the schema of a list. */
   readonly output?: O
   readonly cli?: Cli
-  /** Its command has `--explain`, which shows how the access rules decide. */
+  /** The command has the flag `--explain`, which shows how the access rules decide. */
   readonly isExplainable?: true
-  /** Command lines. Each must succeed in the vault of `coffer serve --demo`. */
+  /** Command lines. Each of them must succeed in the vault of `coffer serve --demo`. */
   readonly examples: readonly string[]
   /**
-   * The log entry for each entity that the handler gives to `audit.record`. For the owner there is also an
-   * entry for the tenant.
+   * The log entry for each entity that the handler gives to `audit.record`. If the owner is the caller, the
+   * log also gets an entry for the tenant.
    */
   readonly log?: LogEntry
   /**
-   * Validates what a schema cannot express, without stored data. `input` lacks properties with errors.
+   * Validates what a schema cannot express, without stored data. Properties with errors are missing in
+   * `input`.
    * @throws CofferError `validation`
    */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>

@@ -1,6 +1,6 @@
 /**
- * Writes the log records of a unit of work, and stores its events for the webhooks that subscribe to them, in
- * that unit.
+ * Writes the log records of a unit of work. In the same unit, stores its events for the webhooks that
+ * subscribe to them.
  */
 import type { Awaitable } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'
@@ -105,7 +105,7 @@ async function findSubject(
   return (await store.get(kind, tenant, id)) ?? { id }
 }
 
-/** Events are kept for a day, delivered or not. */
+/** Events are kept for a day, whether they were delivered or not. */
 export function keptUntil({ created_at }: { created_at: string }): { expires: number } {
   return { expires: Date.parse(created_at) + KEPT_MS }
 }

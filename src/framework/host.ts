@@ -9,14 +9,17 @@ import type { OpenVault } from './ports/vault.js'
 
 export interface Host extends OpenVault, Effects {
   readonly store: Store
-  /** Incremented when a reset or restore replaces the data. Work that began before is refused afterwards. */
+  /**
+   * A reset or restore, which replaces the data, increments this number. Work that began before is then
+   * refused.
+   */
   readonly generation: number
   readonly control: ControlPlane | undefined
   readonly ownPorts: Set<number>
   signer(): Promise<Signer>
   /**
-   * Keyed hash of an API key or of a link's secret, hexadecimal. The key of the hash is read from the vault
-   * once.
+   * Keyed hash of an API key or of a link's secret, in hexadecimal. The key of the hash is read from the
+   * vault once.
    */
   hashSecret(text: string, reader: StoreReader): Promise<string>
   readonly callers: CallerCache

@@ -1,6 +1,6 @@
 /**
- * An answer is stored in the unit of work of its request. Deleting a record that it describes deletes the
- * answer.
+ * Stores the answers to requests with an idempotency key, in the unit of work of the request. If a record
+ * that an answer describes is deleted, the answer is deleted too.
  */
 import { type Permission, stricterTransform } from '../domain/access/permissions.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
@@ -23,12 +23,12 @@ import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
-/** More records are possible for the code of a reactor, and are refused. */
+/** The code of a reactor can touch more records than this. Its answer is then refused. */
 const MAX_SUBJECTS = 10_000
 const READ_AT_ONCE = 20
 /**
- * Answers that are removed with an application. Its other answers expire. Its id is never reused, so nobody
- * gets them.
+ * How many answers are removed together with an application. The others expire. The id of an application is
+ * never used again, so nobody gets these answers.
  */
 const MAX_OF_APPLICATION = 10_000
 
@@ -56,7 +56,7 @@ interface KeyedRequest {
   limits: ResponseLimits
 }
 
-/** @throws CofferError `conflict` while the first request runs, `forbidden` if the caller has lost access */
+/** @throws CofferError `conflict` while the first request runs, or `forbidden` if the caller has lost access */
 export async function runIdempotent(
   host: Host,
   caller: Caller,
@@ -85,7 +85,7 @@ export async function runIdempotent(
   }
 }
 
-/** Caller, path and key. A session has a scope of its own. */
+/** The parts that identify a request: its caller, its path and the key. Each session has its own keys. */
 function formatScope(
   { tenant, actor, session, isNoReveal }: Caller,
   { definition, input, key }: KeyedRequest,
@@ -93,12 +93,15 @@ function formatScope(
   const { route = '' } = definition
   const inPath = [...route.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => String(input[name!]))
   const who = [tenant, actor.type, actor.id, session?.id ?? '']
-  // An answer from outside no-reveal mode may contain what this mode hides.
+  // An answer from outside of no-reveal mode may contain what this mode hides.
   if (isNoReveal) who.push('no-reveal')
   return JSON.stringify(['answer', ...who, route, inPath, key])
 }
 
-/** Whether all subjects still exist. @throws CofferError `forbidden` if the caller has lost access to one */
+/**
+ * Whether all records of the answer still exist.
+ * @throws CofferError `forbidden` if the caller has lost access to one of them
+ */
 async function checkSubjects(
   reader: StoreReader,
   caller: Caller,
@@ -122,7 +125,7 @@ async function checkSubjects(
   )
 }
 
-/** Returns what the operation's permissions and token:read grant on a token; undefined for other records. */
+/** What the operation's permissions and token:read grant on a token. Undefined for other records. */
 function grantsOn(caller: Caller, { access }: AnyOperation, record: RecordOf[Kind]) {
   if (!('containers' in record)) return undefined
   const grants: Grants = {}
@@ -148,7 +151,7 @@ export class IdempotentAnswer {
   readonly #stale: AnswerRecord | undefined
   readonly #earlier: AuditEntry[] = []
 
-  /** @param stale a stored answer that cannot be replayed, because one of its subjects is gone */
+  /** @param stale a stored answer that cannot be replayed, because one of its records no longer exists */
   constructor(definition: AnyOperation, id: string, stale: AnswerRecord | undefined) {
     this.#definition = definition
     this.#id = id
@@ -160,8 +163,8 @@ export class IdempotentAnswer {
   }
 
   /**
-   * Stores no errors, and no answers about deleted records. @throws CofferError `validation` for a large
-   * answer, `conflict`
+   * Stores no errors, and no answers about deleted records.
+   * @throws CofferError `validation` if the answer is too large, or `conflict`
    */
   async store({ store, caller }: Context, recorded: readonly AuditEntry[], outcome: Outcome): Promise<void> {
     const { status, headers, result } = outcome
@@ -181,15 +184,16 @@ export class IdempotentAnswer {
     const stale = this.#stale && JSON.stringify(this.#stale)
     if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
       await removeAnswer(store, caller.tenant, this.#id)
-    // The vault cannot recognize a code elsewhere in the answer, so the answer expires with that code.
+    // The vault cannot find a code in other parts of the answer. So the whole answer expires together with
+    // the code.
     const ends = firstEnd(store, json?.text ?? '', cards)
     const expires = Math.min(store.now + KEPT_MS, ends)
     await insertAnswer(store, caller.tenant, answer, expires)
   }
 
   /**
-   * The application that asks, and the recorded entities that were not deleted; undefined if one of them is
-   * gone. `cards`: the cards among them whose codes the vault will delete.
+   * Returns the calling application and the recorded entities, without deleted entities. Undefined if one of
+   * them no longer exists. `cards`: those cards whose codes the vault will delete.
    */
   async #findSubjects(store: StoreWriter, caller: Caller, recorded: readonly AuditEntry[]) {
     const found = new Map<string, AnswerSubject>()
@@ -211,7 +215,7 @@ export class IdempotentAnswer {
   }
 }
 
-/** Returns the body to be stored, without secrets that are shown once, and without the codes of its cards. */
+/** Returns the body to store. It has no secrets that are shown once, and no codes of `cards`. */
 function encodeBody(output: Schema, result: unknown, cards: readonly TokenRecord[]): EncodedJson | undefined {
   if (result === undefined) return undefined
   const json = result instanceof EncodedJson ? result : new EncodedJson(result)
@@ -221,8 +225,8 @@ function encodeBody(output: Schema, result: unknown, cards: readonly TokenRecord
 }
 
 /**
- * Inserts the answer, and rows that index the subjects beyond the limit of its own row. @throws CofferError
- * `conflict`
+ * Inserts the answer. Its own row indexes the first subjects, and further rows index the others.
+ * @throws CofferError `conflict`
  */
 async function insertAnswer(
   store: StoreWriter,

@@ -1,4 +1,4 @@
-/** Answers that are kept longer than the codes of the cards that they show. */
+/** Removes the codes of cards from answers that are kept longer than the codes. */
 import { canonicalJson, isObject } from '../domain/json/json.js'
 import type { TokenRecord } from '../domain/records/records.js'
 import { endsCode, withoutCode } from '../domain/token/card-code.js'
@@ -23,7 +23,8 @@ function listCardIds(value: unknown): string[] {
 }
 
 /**
- * The answer without the codes of these cards. Other parts of the answer stay. Contract: `answer` is JSON.
+ * Copies the answer without the codes of these cards. Other parts of the answer stay. Contract: `answer` is
+ * JSON.
  */
 export function withoutCodes<T>(answer: T, cards: readonly TokenRecord[]): T {
   if (cards.length === 0) return answer
@@ -43,12 +44,12 @@ function lastingView(data: unknown, { data: whole, code }: TokenRecord): unknown
   return code !== undefined && 'masked' in code ? code.masked : data
 }
 
-/** Words that may be codes. Fractions of seconds do not count. */
+/** Words that may be codes. The fraction of a second is no such word. */
 const CODES = /(?<![\w.])\d{3,4}(?!\w)/g
 
 /**
- * When the first code ends that is a word of the text, ms since the epoch (possibly in the past); infinity if
- * none is.
+ * The earliest end of a code that appears as a word in the text, in ms since the epoch. It may be in the
+ * past. Infinity if the text has no code.
  */
 export function firstEnd(store: StoreReader, text: string, cards: readonly TokenRecord[]): number {
   if (cards.length === 0) return Number.POSITIVE_INFINITY

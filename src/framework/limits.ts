@@ -1,4 +1,3 @@
-/** The size limit and the form of an answer, which depend on its transport. */
 import { CofferError, validationError } from '../errors.js'
 
 export interface ResponseLimits {
@@ -7,7 +6,8 @@ export interface ResponseLimits {
   readonly isStrict: boolean
   readonly wantsEncoded: boolean
   /**
-   * Reserves this many bytes in all for an answer, before reads are logged. @throws CofferError `unavailable`
+   * Reserves this many bytes in total for an answer. A list calls it before it logs its reads.
+   * @throws CofferError `unavailable`
    */
   reserve(bytes: number): void
 }
@@ -37,8 +37,8 @@ export class EncodedJson {
 }
 
 /**
- * Checks the answer's size and reserves its memory. @throws CofferError `validation` for a large answer,
- * `unavailable`
+ * Checks the size of the answer and reserves its memory.
+ * @throws CofferError `validation` if the answer is too large, or `unavailable`
  */
 export function toAnswer(result: unknown, limits: ResponseLimits): unknown {
   if (result === undefined || (!limits.wantsEncoded && !limits.isStrict)) return result
@@ -48,7 +48,7 @@ export function toAnswer(result: unknown, limits: ResponseLimits): unknown {
   return limits.wantsEncoded ? json : result
 }
 
-/** `isAlone`: the page has one item, so that a smaller page is not accepted either. */
+/** `isAlone`: the page has only one item, so a smaller page would not help. */
 export function pageTooLarge({ maxBytes }: ResponseLimits, isAlone: boolean): CofferError {
   const limit = `the limit of ${maxBytes / MIB} MiB`
   if (isAlone) return validationError(`The answer exceeds ${limit}.`)

@@ -1,4 +1,7 @@
-/** Reads lists, by page or by cursor, in several units of work, so that other calls are served in between. */
+/**
+ * Reads lists, by page or by cursor. A list needs several units of work, so that other calls are served in
+ * between.
+ */
 import type { Kind, RecordOf } from '../domain/records/records.js'
 import { invalid } from '../errors.js'
 import type { Condition, RecordLocation, StoreReader } from '../storage/store.js'
@@ -6,32 +9,33 @@ import type { Context, Session } from './context.js'
 import { EncodedJson, pageTooLarge } from './limits.js'
 import { type CursorPage, type List, listOf, type PageRequest } from './page.js'
 
-/** Bytes that one unit of work reads. A single record may be larger. */
+/** How many bytes one unit of work reads. A single record may be larger. */
 const BYTES_AT_ONCE = 256 * 1024
 const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 
 /**
- * How the records of a list are found, shown and logged. An engine may repeat the unit of work that calls
- * these.
+ * How the records of a list are found, shown and logged. These functions may run again, because an engine may
+ * repeat a unit of work.
  */
 export interface Listing<K extends Kind, View> {
   kind: K
   tenants?: readonly number[]
   where?(context: Context): Promise<Condition | undefined>
-  /** Decides what no index can. Each record that is found is opened for it. */
+  /** Decides what no index can decide. Each record that was found is opened for it. */
   matches?: ((record: RecordOf[K], context: Context) => boolean) | undefined
-  /** Returns the record as the caller sees it; undefined if the caller may no longer see it. */
+  /** Returns the record as the caller sees it. Undefined if the caller may no longer see it. */
   show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
   /**
-   * Returns a function that logs the record once the whole page is accepted. Contract: the function does not
-   * hold the record.
+   * Returns a function that logs the record when the whole page is complete. Contract: the function does not
+   * hold the record in memory.
    */
   log?(record: RecordOf[K]): (context: Context) => Promise<void>
 }
 
 /**
- * The answer of a list, newest first: JSON text if the session's limits want that. A refused page is not
- * logged. @throws CofferError `validation`, `unavailable`
+ * Returns a list, newest first. If `wantsEncoded` is set in the session's limits, the list is JSON text. A
+ * page that is refused is not logged.
+ * @throws CofferError `validation`, `unavailable`
  */
 export async function readList<K extends Kind, View>(
   session: Session,
@@ -70,8 +74,9 @@ async function planPage<K extends Kind, View>(
 }
 
 /**
- * Newest first, at the same cost at any depth. A cursor is valid for the tenant and `about` only. @throws
- * CofferError `validation` for another `start`
+ * Newest first. Each page costs the same, also far from the beginning. A cursor is valid only for the tenant
+ * and `about`.
+ * @throws CofferError `validation` for any other `start`
  */
 export async function readListByCursor<K extends Kind, View>(
   session: Session,
@@ -80,7 +85,7 @@ export async function readListByCursor<K extends Kind, View>(
 ): Promise<CursorPage<View> | EncodedJson> {
   const { tenant } = session.caller
   const { kind, matches } = listing
-  /** Finds at most one record more than the page holds. A further record means that there is a next page. */
+  /** Finds up to one record more than the page holds. This record shows that there is a next page. */
   const seek = async (context: Context, last?: RecordLocation<K>) => {
     let below = last?.seq
     if (last === undefined && start !== undefined) {
@@ -151,7 +156,10 @@ async function filter<K extends Kind>(
   return found
 }
 
-/** Opens up to {@link BYTES_AT_ONCE}, and returns the rest. `take` returns the bytes it made of a record. */
+/**
+ * Opens records until it has read {@link BYTES_AT_ONCE}, and returns the locations of the others. `take`
+ * returns the bytes that it made of a record.
+ */
 async function openSome<K extends Kind>(
   store: StoreReader,
   locations: readonly RecordLocation<K>[],
@@ -167,9 +175,7 @@ async function openSome<K extends Kind>(
   return locations.slice(next)
 }
 
-/** How the records of a page are found, and how the page is made. */
 interface Plan<K extends Kind, View, Rest, Page> {
-  /** `Rest`: what the page says besides its items. */
   locate(context: Context): Promise<{ locations: RecordLocation<K>[] } & Rest>
   /** Contract: the items are the last member of the page. */
   form(items: View[], rest: Rest): Page
@@ -195,7 +201,10 @@ async function readEncoded<K extends Kind, View, Rest, Page>(
   return new EncodedJson(undefined, `${around}${items.join(',')}]}`)
 }
 
-/** Opens and shows the records of a page. `keep`: the form in which an item is held until the page is complete. */
+/**
+ * Opens and shows the records of a page. `keep`: returns the form of an item that stays in memory until the
+ * page is complete.
+ */
 async function readItems<K extends Kind, View, Rest, Page, Kept>(
   { inUnit, limits, present }: Session,
   { show, log }: Listing<K, View>,
@@ -215,7 +224,7 @@ async function readItems<K extends Kind, View, Rest, Page, Kept>(
   do
     progress = await inUnit(async (context) => {
       const before = progress ?? (await begin(context))
-      // Copied, because the unit of work may be repeated.
+      // These are copies, because the engine may repeat the unit of work.
       const [items, logs] = [[...before.items], [...before.logs]]
       let { bytes } = before
       const most = before.left.reduce((sum, location) => sum + location.bytes, bytes)

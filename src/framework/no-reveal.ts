@@ -1,4 +1,4 @@
-/** Applies no-reveal mode to every operation, so that no handler has to do it. */
+/** Applies no-reveal mode to every operation, so that handlers do not have to. */
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { noRevealError } from '../errors.js'
@@ -22,7 +22,7 @@ export function refuseReveal(
 }
 
 /**
- * The answer as the caller may see it: in no-reveal mode with `inNoReveal` of each property of `schema`.
+ * The answer as the caller may see it. In no-reveal mode, `inNoReveal` of `schema` changes each property.
  * @throws CofferError `forbidden` if the answer has a secret that is shown once
  */
 export function showTo<T>({ isNoReveal }: Mode, schema: Schema | undefined, answer: T): T {
@@ -37,12 +37,12 @@ function hide(schema: Schema, value: unknown): unknown {
   return isObject(shown) ? omitUndefined(shown) : shown
 }
 
-/** For `inNoReveal` of a schema: the property is absent. */
+/** For `inNoReveal` of a schema: leaves the property out. */
 export function absent(): undefined {
   return undefined
 }
 
-/** For `inNoReveal` of a map: the names are shown, the values are not. */
+/** For `inNoReveal` of a map: shows the names, but not the values. */
 export function concealValues(map: object): Record<string, string> {
   return Object.fromEntries(Object.keys(map).map((name) => [name, 'REDACTED']))
 }

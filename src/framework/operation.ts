@@ -1,7 +1,7 @@
 /**
- * An operation is a declaration and a handler. Its kind says what the handler may do and which tools it gets.
- * There is a constructor for each kind, and the compiler refuses members that the kind does not have.
- * `perform` runs operations.
+ * An operation is a declaration and a handler. Its kind determines what the handler may do and which tools it
+ * gets. Each kind has a constructor. The compiler refuses members that a kind does not have. `perform` runs
+ * operations.
  */
 import type { Awaitable } from '../domain/awaitable.js'
 import type { Problem } from '../errors.js'
@@ -17,10 +17,10 @@ import { type Answer, type Infer, inputSchema, type ObjectSchema, type Schema } 
 export interface Relay {
   readonly path: string
   readonly methods: readonly string[]
-  /** The caller of a request that needs no API key; undefined if the request needs one. */
+  /** The caller of a request that needs no API key. Undefined if the request needs a key. */
   admit(host: Pick<Host, 'store' | 'hashSecret'>, request: RelayRequest): Promise<Caller | undefined>
   run(session: Session, request: RelayRequest): Promise<OutboundAnswer>
-  /** The body of our own errors. It cannot be confused with an error of the other server. */
+  /** The body of an error of our own. It cannot be confused with an error of the other server. */
   describeError(problem: Problem): object
 }
 
@@ -30,7 +30,7 @@ interface Handlers<I, O, Checked> {
   list: { run(session: Session, input: I, checked: Checked): Promise<O | EncodedJson> }
   detached: {
     run(session: Session, input: I, checked: Checked): Promise<O | HttpAnswer>
-    /** Instead of `run`, for a vault that is too damaged to open. */
+    /** Runs instead of `run` if the vault is too damaged to open. */
     whenDamaged?(session: OfflineSession, input: I): Promise<O>
   }
   relay: {

@@ -1,12 +1,13 @@
 /**
- * How an operation ended: its answer, an entity that exists already, or an HTTP answer of code or of another
- * server.
+ * The result of an operation: its answer, an entity that exists already, or an HTTP answer of code or of
+ * another server.
  */
 import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 
 export interface Outcome<Result = unknown> {
   /**
-   * The HTTP status: the operation's own, 200 for {@link Existing}, or the status of the {@link HttpAnswer}.
+   * The HTTP status: the status of the operation, 200 for {@link Existing}, or the status of the {@link
+   * HttpAnswer}.
    */
   status: number
   result: Result
@@ -14,7 +15,7 @@ export interface Outcome<Result = unknown> {
   isReplayed?: true
 }
 
-/** An HTTP answer of code or of another server. Its status, headers and body are the answer itself. */
+/** An HTTP answer of code or of another server. Its status, headers and body are passed on. */
 export class HttpAnswer {
   readonly answer: CodeAnswer
   constructor(answer: CodeAnswer) {
@@ -26,7 +27,6 @@ export function resultOf({ status, headers, result }: Outcome): unknown {
   return headers === undefined ? result : { res: { statusCode: status, headers, body: result } }
 }
 
-/** An entity that exists already. It is answered with status 200 instead of 201. */
 export class Existing<T> {
   readonly result: T
   constructor(result: T) {

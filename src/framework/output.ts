@@ -1,4 +1,4 @@
-/** Building blocks of output schemas. An attribute without a value is absent, never null. */
+/** Building blocks of output schemas. An attribute without a value is absent, and never null. */
 import type { Schema } from './schema.js'
 
 export const text = { type: 'string' } as const
@@ -40,7 +40,7 @@ export interface Closed<P> {
   additionalProperties: false
 }
 
-/** A closed object; properties whose names end with `?` may be absent. */
+/** A closed object. Properties whose names end with `?` are optional. */
 export function object<const P extends Readonly<Record<string, Schema>>>(properties: P): Closed<P> {
   const names = Object.keys(properties)
   return {
@@ -51,7 +51,7 @@ export function object<const P extends Readonly<Record<string, Schema>>>(propert
   } as unknown as Closed<P>
 }
 
-/** A closed object that the OpenAPI document describes once, under this name. `columns` as in a schema. */
+/** A closed object that the OpenAPI document describes once, under this name. */
 export function component<const P extends Readonly<Record<string, Schema>>>(
   name: string,
   columns: readonly string[],

@@ -1,5 +1,6 @@
 /**
- * The only way to run an operation, for commands, HTTP requests and reactor code: authorize, check, run, log.
+ * The only way to run an operation, for commands, HTTP requests and reactor code. The steps are: authorize,
+ * validate, run, log.
  */
 import { andThen } from '../domain/awaitable.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
@@ -28,10 +29,11 @@ import { callerOfUnit, type Execution, runUnit } from './unit.js'
 
 export interface PerformOptions {
   /**
-   * Errors of properties that could not be parsed. They are reported together with the errors of validation.
+   * The errors of properties that could not be parsed. They are reported together with the errors of
+   * validation.
    */
   parseErrors?: Readonly<PropertyErrors>
-  /** Limits the size of the answer. The transaction of a refused answer is rolled back. */
+  /** Limits the size of the answer. If an answer is too large, its transaction is rolled back. */
   limits?: ResponseLimits | undefined
   idempotencyKey?: string | undefined
 }
@@ -48,7 +50,8 @@ export function perform(
   traceId: string,
   { parseErrors, limits = LOCAL_LIMITS, idempotencyKey: key }: PerformOptions = {},
 ): Promise<Outcome> {
-  // Written out, because V8 gives an object made by spreading a slow form, which costs microseconds.
+  // This code passes each member by name. V8 gives an object from a spread a slow form, which costs
+  // microseconds.
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
     run({ host, caller, definition, traceId, generation, limits, answer }, input, errors)
@@ -96,7 +99,6 @@ async function run(asked: Execution, input: OperationInput, parseErrors?: Readon
   return runUnit(execution, work, undefined, keepAll)
 }
 
-/** The answer of the handler as the caller may see it. */
 function toOutcome({ caller, definition }: Execution, out: unknown): Outcome {
   if (out instanceof HttpAnswer) {
     const { statusCode, headers, body } = out.answer
@@ -104,7 +106,7 @@ function toOutcome({ caller, definition }: Execution, out: unknown): Outcome {
   }
   const { output } = definition
   if (out instanceof Existing) return { status: 200, result: showTo(caller, output, out.result) }
-  // The items of an encoded list were shown to the caller by `present`.
+  // `present` has already adapted the items of an encoded list to the caller.
   const result = out instanceof EncodedJson ? out : showTo(caller, output, out)
   return { status: successOf(definition), result }
 }
@@ -126,8 +128,8 @@ export async function performRelay(
 }
 
 /**
- * Runs `definition` without an open vault, as the owner. Contract: {@link mayRunOffline}. @throws CofferError
- * `validation`, and the errors of the operation
+ * Runs `definition` as the owner, without an open vault. Contract: {@link mayRunOffline}.
+ * @throws CofferError `validation`, and the errors of the operation
  */
 export async function performOffline(
   session: OfflineSession,
@@ -194,7 +196,7 @@ function createSession(execution: Execution): Session {
   }
 }
 
-/** Sessions name operations by their declarations, because a declaration cannot import sessions. */
+/** A session names operations by their declarations, because the file of declarations cannot import sessions. */
 function requireUnit(declaration: AnyDeclaration): AnyOf<'query' | 'change'> {
   const operation = declaration as AnyOperation
   if (isOneUnit(operation)) return operation
@@ -211,7 +213,7 @@ function nowOf({ store }: Host): CheckTools['now'] {
 }
 
 /**
- * Reports all errors together. If a property fails in several steps, only the errors of its first step are
+ * Reports all errors together. If a property fails several checks, only the errors of its first check are
  * reported. Undefined without `check`.
  */
 export function checkInput(
@@ -242,7 +244,7 @@ async function runCheck(
     checked = await definition.check!(isFit ? input : dropMistyped(definition.input, input), tools)
   } catch (error) {
     if (!(error instanceof CofferError) || error.errors === undefined) throw error
-    // Errors of the schema come first, and replace other errors of the same property.
+    // Errors of the schema come first. They replace other errors of these properties.
     refuseErrors({ ...errors, ...error.errors, ...errors })
   }
   refuseErrors(errors)

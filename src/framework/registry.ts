@@ -3,7 +3,6 @@ import type { AnyOperation } from './operation.js'
 import { itemOutput } from './page.js'
 import type { ObjectSchema, Schema } from './schema.js'
 
-/** The operations on one kind of thing. The noun is the first word of their names. */
 export interface Noun {
   readonly name: string
   readonly summary: string
@@ -11,7 +10,7 @@ export interface Noun {
   readonly operations: readonly AnyOperation[]
 }
 
-/** Its path is the template, such as `/tokens/{id}`. Unlike a request's path, it contains no secret. */
+/** The path is the template, such as `/tokens/{id}`. Unlike the path of a request, it contains no secret. */
 export type Endpoint = Readonly<ReturnType<typeof endpointOf>>
 
 export type RegisteredOperation = AnyOperation & {
@@ -20,8 +19,8 @@ export type RegisteredOperation = AnyOperation & {
   readonly verb: string
   readonly columns: readonly string[]
   /**
-   * Properties that are positional arguments, in order: a route's parameters, then properties that are flags
-   * too.
+   * Properties that are positional arguments, in order. The parameters of the route come first. The
+   * properties after them are flags too.
    */
   readonly positionals: readonly string[]
   readonly endpoint?: Endpoint
@@ -34,8 +33,9 @@ export type RegisteredRelay = Extract<RegisteredOperation, { kind: 'relay' }>
 export type Registry = Readonly<ReturnType<typeof createRegistry>>
 
 /**
- * Registers an operation when it is needed, because a command uses one of many. `routed` lacks the operations
- * of the control plane, which are in `controls`. Contract: `test/operations/registry.test.ts` finds no fault.
+ * Registers an operation when it is needed, because a command uses only one of many. `routed` has no
+ * operations of the control plane, which are in `controls`. Contract: `test/operations/registry.test.ts`
+ * passes.
  */
 export function createRegistry(nouns: readonly Noun[]) {
   const definitions = new Map(nouns.flatMap(({ operations }) => operations.map((each) => [each.name, each])))

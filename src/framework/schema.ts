@@ -1,59 +1,73 @@
-/** The subset of JSON Schema in which operations declare input and output, and the type of each schema. */
+/**
+ * The part of JSON Schema in which operations declare their input and output, and the TypeScript type of each
+ * schema.
+ */
 import { isObject } from '../domain/json/json.js'
 import { MAX_NAME_LENGTH, NAME_PATTERN } from '../domain/text/display-name.js'
 
-/** Annotations of any schema. Only `nullable` affects the validation by the schema. */
+/** Annotations of any schema. Only `nullable` affects validation. */
 interface Annotations {
   description?: string
   /**
-   * Whether null is a value (true) or refused (false). By default null means that an optional property is
+   * Whether null is a value (true) or is refused (false). By default, null means that an optional property is
    * absent.
    */
   nullable?: boolean
-  /** The property is required if the property of this name is absent. The operation checks it. */
+  /** The property is required if the property of this name is absent. The operation checks this. */
   requiredUnless?: string
-  /** Prompts hide it, a command-line argument with it causes a warning, and no log has it. */
+  /**
+   * The value is sensitive. Prompts hide it, an argument of a command with it causes a warning, and no log
+   * contains it.
+   */
   sensitive?: true
-  /** The name of the flag if it differs from the property's. For an array: the singular. */
+  /** The name of the flag, if it differs from the name of the property. For an array it is the singular. */
   flag?: string
   component?: string
-  /** For an output: the columns of a table (default: all). Dots separate the names of nested properties. */
+  /**
+   * For an output: the columns of a table. By default a table has all columns. A dot in a name leads to a
+   * nested property.
+   */
   columns?: readonly string[]
   examples?: readonly unknown[]
-  /** For an output: a secret that is shown once, so no stored answer contains it. */
+  /** For an output: a secret that is shown once. Stored answers do not contain it. */
   isShownOnce?: true
-  /** For an output: the value that no-reveal mode shows instead of `value`. Undefined leaves the property out. */
+  /**
+   * For an output: returns what no-reveal mode shows instead of `value`. If it returns undefined, the
+   * property is left out.
+   */
   inNoReveal?(value: unknown): unknown
   short?: string
   /**
-   * The noun of the thing that it identifies. The command also takes a unique name, or the unique beginning
-   * of an id.
+   * The noun of the thing that the property identifies. The command also takes a unique name, or the
+   * beginning of an id if it is unique.
    */
   refersTo?: string
   /** Values that completion and questions offer. Other values are valid too. */
   suggestions?: readonly string[]
   /**
-   * For a filter: the suggestions are the only possible values. Commands refuse another value; over HTTP
-   * another value finds nothing. `list`: the text may contain several of them, separated by commas.
+   * For a filter: no values other than the suggestions exist. Commands refuse any other value. Over HTTP, any
+   * other value finds nothing. `list`: the text may contain several values, separated by commas.
    */
   closed?: 'value' | 'list'
   cli?: CliAnnotations
-  /** People write and read it in this form of `cli/short-forms.ts`, or as JSON. */
+  /** People write and read the value in this form (`cli/short-forms.ts`), or as JSON. */
   shortForm?: 'rule'
-  /** For a date: the command also takes a duration such as 72h, from now on or before now. */
+  /**
+   * For a date: the command also takes a duration such as 72h, counted from now (`ahead`) or back from now
+   * (`ago`).
+   */
   duration?: 'ahead' | 'ago'
 }
 
 export interface CliAnnotations {
-  /** A path, which the command line makes absolute. */
+  /** The value is a path, which the command line makes absolute. */
   isPath?: true
-  /** A person is asked for it, although it has a default. */
+  /** Although the property has a default, the command line asks a person for it. */
   isAsked?: true
-  /** The meaning of each value, for questions and completion. */
   meanings?: Readonly<Record<string, string>>
-  /** If another property has one of these values, the flag's value is text, never JSON. */
+  /** If another property has one of these values, the value of the flag is text, and never JSON. */
   textWhere?: Readonly<Record<string, readonly string[]>>
-  /** By the value of another property: the members that questions ask for one by one. */
+  /** The members that questions ask for one by one. They depend on the value of another property. */
   membersWhere?: { property: string; values: Readonly<Record<string, Fields>> }
 }
 
@@ -62,7 +76,7 @@ export interface StringSchema extends Annotations {
   enum?: readonly string[]
   minLength?: number
   maxLength?: number
-  /** The only pattern, because the message of a refusal describes it. */
+  /** Only this pattern is possible, because the error message describes it. */
   pattern?: typeof NAME_PATTERN
   format?: 'uuid' | 'date-time'
   default?: string
@@ -87,13 +101,17 @@ export interface ArraySchema extends Annotations {
 }
 
 /**
- * `additionalProperties`: false refuses other properties, true ignores them, a schema makes the object a map.
+ * `additionalProperties`: false refuses other properties, true ignores them, and a schema makes the object a
+ * map.
  */
 export interface ObjectSchema extends Annotations {
   type: 'object'
   properties?: Fields
   required?: readonly string[]
-  /** At least one of these is required. The operation checks it; the command line prompts for the first. */
+  /**
+   * At least one of these properties is required. The operation checks this. The command line asks for the
+   * first of them.
+   */
   needsOneOf?: readonly string[]
   isEmptyAbsent?: true
   additionalProperties: boolean | Schema
@@ -129,7 +147,7 @@ export function textOf<const L extends number>(maxLength: L, description: string
 }
 
 /**
- * A filter of a list: matches any of the values. An empty value is refused. `known`: the only possible
+ * A filter of a list, which matches any of the values. An empty value is refused. `known`: the possible
  * values.
  */
 export function filterBy(description: string, known: Pick<Annotations, 'suggestions' | 'closed'> = {}) {
@@ -160,8 +178,8 @@ type PatchOf<S> = S extends { additionalProperties: infer V extends Schema }
   : S
 
 /**
- * The attributes of a merge patch. Null removes a value, or an entry of a map. `required` attributes refuse
- * null.
+ * The attributes of a merge patch. Null removes a value, or an entry of a map. Null is refused for `required`
+ * attributes.
  */
 export function patchOf<P extends Fields, const R extends keyof P = never>(
   attributes: P,
@@ -214,8 +232,8 @@ const ANNOTATIONS = new Set(
 )
 
 /**
- * JSON Schema (2020-12) without our annotations. `nullable` becomes a type, and components become references
- * to OpenAPI's.
+ * Returns JSON Schema (2020-12) without our annotations. `nullable` becomes a type. Components become
+ * references to components of OpenAPI.
  */
 export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
@@ -235,17 +253,18 @@ export function toJsonSchema(schema: Schema): JsonSchema {
   return out
 }
 
-/** Text that cannot be parsed is returned unchanged, so that validation reports it. */
+/** A text that cannot be parsed is returned unchanged, so that validation reports it. */
 export function readText(schema: Schema, text: string): unknown {
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type !== 'integer' && schema.type !== 'number') return text
-  // Without a maximum (a page number), a number that is too large to be exact becomes one beyond every count.
+  // A schema without a maximum is for page numbers. A number that is too large to be exact becomes a number
+  // beyond every count.
   if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text
 }
 
-/** `value` with defaults, and without the nulls and empty texts that mean absent, at every depth. */
+/** Adds defaults to `value`, and removes nulls and empty texts that mean absent. Does this at every depth. */
 export function completeValue(schema: Schema, value: unknown): unknown {
   if (schema.type === 'array')
     return schema.items.type === 'object' ? mapMembers(schema, value, completeValue) : value
@@ -268,7 +287,7 @@ export function completeValue(schema: Schema, value: unknown): unknown {
   return complete
 }
 
-/** `value` without the parts of the wrong type. In an array these parts become undefined. */
+/** Removes the parts of `value` that have the wrong type. In an array these parts become undefined. */
 export function dropMistyped(schema: Schema, value: unknown): unknown {
   if (schema.type === undefined || (value === null && schema.nullable)) return value
   if (schema.type === 'array') {
@@ -292,7 +311,7 @@ export function showsOnce(schema: Schema): boolean {
 }
 
 /**
- * A copy of an array or object with each member changed, under its schema. Any other value is returned
+ * Copies an array or object, and applies `change` to each member with its schema. Any other value is returned
  * unchanged.
  */
 export function mapMembers(
@@ -309,12 +328,13 @@ export function mapMembers(
 }
 
 /**
- * The first name in a path (`user.email`) that `schema` does not have, and the names that exist in its place.
+ * The level of the first name in a path (`user.email`) that `schema` does not have, and the names that exist
+ * at this level.
  */
 export function findUnknownName(schema: Schema, path: string) {
   let at = schema
   for (const [level, name] of path.split('.').entries()) {
-    // Any JSON and maps may have any name.
+    // Any JSON and any map may have any name.
     if (at.type === undefined && at.enum === undefined) return undefined
     if (at.type === 'object' && typeof at.additionalProperties === 'object') return undefined
     const { properties = {} } = at.type === 'object' ? at : {}

@@ -21,7 +21,10 @@ import type { Outcome } from './outcome.js'
 import type { Waiting } from './ports/deliveries.js'
 import { readSetting } from './setting.js'
 
-/** One run of an operation, without its input. The caller was authorized with its rights at that time. */
+/**
+ * One run of an operation, without its input. The caller is authorized with the rights that it had at the
+ * start.
+ */
 export interface Execution {
   host: Host
   caller: Caller
@@ -32,16 +35,16 @@ export interface Execution {
   answer?: IdempotentAnswer | undefined
   outer?: IdempotentAnswer | undefined
   /**
-   * How each unit of work checks the caller's current rights. Default: they must still permit the operation.
-   * `admitted`: a relay admitted the caller, and the caller's source says whether it still does. `record`:
-   * they are not checked.
+   * How each unit of work checks the caller's current rights. By default, they must still permit the
+   * operation. `admitted`: a relay admitted the caller, and the caller's source says whether this still
+   * holds. `record`: there is no check.
    */
   rights?: 'admitted' | 'record'
 }
 
 /**
- * Runs `work` in a unit and writes its log records. With `toOutcome` the result is the answer, and is stored
- * in that unit.
+ * Runs `work` in a unit and writes its log records. With `toOutcome`, the result is the answer of the
+ * operation, and the unit stores it.
  */
 export async function runUnit<T>(
   execution: Execution,
@@ -50,7 +53,7 @@ export async function runUnit<T>(
   toOutcome?: (out: T) => Outcome,
 ): Promise<T> {
   const { host, caller, definition, traceId, generation, answer, outer } = execution
-  // A read may be answered before its log record is synced; a change may not.
+  // A read may be answered before its log record is synced. A change may not.
   const isRead =
     definition.kind === 'query' || definition.kind === 'list' || definition.log?.operation === 'read'
   const usual = isRead ? 'soon' : 'now'
@@ -84,9 +87,6 @@ export async function runUnit<T>(
   return out
 }
 
-/**
- * Returns the caller with its rights in this unit of work. @throws CofferError `unauthenticated`, `forbidden`
- */
 export function callerOfUnit(
   { caller, definition, rights }: Execution,
   store: StoreReader,
@@ -101,7 +101,7 @@ export function staleWorkError(): CofferError {
   )
 }
 
-/** A class instead of an object of functions, because there is one for each request. */
+/** This is a class, and not an object of functions, because each request needs one. */
 class UnitContext implements Context {
   readonly store: StoreWriter
   readonly caller: Caller
@@ -218,7 +218,7 @@ class UnitContext implements Context {
 export function writeLog(context: Context, recorded: readonly AuditEntry[], traceId: string) {
   const { store, caller } = context
   return andThen(store.get('tenant', 0, String(caller.tenant)), (tenant) => {
-    // The log of a deleted tenant is deleted with it, so its deletion is not logged.
+    // The log of a deleted tenant is deleted with the tenant, so this deletion is not logged.
     const writing = tenant === undefined ? [] : writeEntries(context, tenant, recorded, traceId)
     return andThen(writing, (waiting) => context.enqueue(waiting))
   })
@@ -233,7 +233,7 @@ export function requireRecord<K extends Kind>(context: Context, kind: K, id: str
 
 const REMOVED_AT_ONCE = 100
 
-/** Removes in batches. At about `most` removed records it stops. */
+/** Removes records in batches. Stops after about `most` records. */
 export async function removeAll(
   { store, caller: { tenant } }: Context,
   kind: Kind,

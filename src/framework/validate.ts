@@ -1,6 +1,6 @@
 /**
- * ajv compiles the validators at build time, so that commands start without ajv. Messages never contain
- * values.
+ * Validates input. The build compiles the validators with ajv, so that commands start without ajv. Messages
+ * never contain values.
  */
 import type { ErrorObject } from 'ajv'
 import { isFull, refuseErrors } from '../domain/property-errors.js'
@@ -27,7 +27,8 @@ export function describeFailures(failures: readonly ErrorObject[], input: unknow
 }
 
 /**
- * `/rules/0/container` as `rules[0].container`. The path of a missing or unknown property includes its name.
+ * Returns `/rules/0/container` as `rules[0].container`. The path of a missing or unknown property includes
+ * its name.
  */
 function locate({ instancePath, params }: ErrorObject, input: unknown) {
   const named: unknown = params.missingProperty ?? params.additionalProperty
@@ -39,7 +40,7 @@ function locate({ instancePath, params }: ErrorObject, input: unknown) {
   let path = ''
   let place = input
   for (const part of parts) {
-    // The input says whether a number is an index or a name.
+    // The input shows whether a number is an index or a name.
     path += Array.isArray(place) ? `[${part}]` : path === '' ? part : `.${part}`
     place = (place as Record<string, unknown> | null | undefined)?.[part]
   }

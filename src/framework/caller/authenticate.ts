@@ -1,6 +1,3 @@
-/**
- * Authenticates the caller of an API key. A verified key is cached until a record that it depends on changes.
- */
 import { API_KEY, isExpired, SESSION_KEY } from '../../domain/access/application.js'
 import type { ApplicationRecord, Kind } from '../../domain/records/records.js'
 import { isKey } from '../../domain/text/base58.js'
@@ -14,9 +11,9 @@ const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'applicati
 const SESSION_DEPENDS_ON: readonly Kind[] = [...DEPENDS_ON, 'session']
 
 /**
- * `allowsCached`: the caller may be older than the last change on another server. Contract: a unit of work
- * asks the caller's source before anything is answered. @throws CofferError `unauthenticated`, without a
- * reason
+ * `allowsCached`: the caller may have rights that another server has changed since. Contract: a unit of work
+ * asks the caller's source before the request is answered.
+ * @throws CofferError `unauthenticated`, without a reason
  */
 export async function authenticate(
   host: Host,
@@ -57,7 +54,7 @@ async function readKey(host: Host, hash: string, reader: StoreReader): Promise<A
 }
 
 /**
- * A session acts as the public application that created it, but with its own grants instead of the
+ * A session acts as the public application that created it. It has its own grants instead of the
  * application's.
  */
 async function readSession(host: Host, hash: string, reader: StoreReader): Promise<Authenticated> {
@@ -80,7 +77,7 @@ async function readSession(host: Host, hash: string, reader: StoreReader): Promi
 }
 
 /**
- * The returned function says whether no record of these kinds has changed since this call. Contract: called
+ * Returns a function that says whether no record of these kinds has changed since this call. Contract: called
  * before the records are read.
  */
 function watch(reader: StoreReader, kinds: readonly Kind[]): (later: StoreReader) => boolean {
@@ -128,7 +125,7 @@ async function readApplication(reader: StoreReader, tenant: number, id: string):
   return { caller: { ...applicationCaller(tenant, application), source }, until }
 }
 
-/** Has no source, so its rights do not change with the record. */
+/** The caller has no source, so later changes of the record do not change its rights. */
 export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
   return {
     tenant,
@@ -139,7 +136,7 @@ export function applicationCaller(tenant: number, application: ApplicationRecord
 }
 
 async function requireApplication(reader: StoreReader, tenant: number, id: string) {
-  // The API key records and sessions of a deleted tenant may still exist.
+  // The key records and sessions of a deleted tenant may still exist.
   const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
   const application = isThere ? await reader.get('application', tenant, id) : undefined
   if (application === undefined || isExpired(application, reader.now)) throw unauthenticated()

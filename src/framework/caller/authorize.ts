@@ -1,4 +1,4 @@
-/** Decides whether a caller may perform an operation at all. Handlers decide about single tokens. */
+/** Decides whether a caller may perform an operation at all. Handlers decide about each token. */
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { CofferError } from '../../errors.js'
 import type { Store, StoreReader } from '../../storage/store.js'
@@ -7,7 +7,7 @@ import { type Caller, currentCaller } from './caller.js'
 
 type Declared = Pick<Declaration, 'access'>
 
-/** @throws CofferError `forbidden` that names the missing permissions, or the type of application */
+/** @throws CofferError `forbidden`, which names the missing permissions or the type of application */
 export function authorize(caller: Caller, definition: Declared): void {
   const { owner, permissions, isAnyEnough = false, keyOf } = definition.access
   if (owner !== undefined) requireOwner(undefined, caller)
@@ -21,15 +21,16 @@ export function authorize(caller: Caller, definition: Declared): void {
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }
 
-/** Returns `granted` for the owner only. @throws CofferError `forbidden` */
+/** Returns `granted` to the owner only. @throws CofferError `forbidden` */
 export function requireOwner<T>(granted: T, { grants }: Caller): T {
   if (grants === undefined) return granted
   throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
 }
 
 /**
- * Returns the caller with its rights in this unit of work. Contract: `caller` was authorized with its earlier
- * rights. @throws CofferError `unauthenticated`, `forbidden` if it may no longer perform the operation
+ * Returns the caller with the rights that it has in this unit of work. Contract: `caller` was authorized with
+ * its earlier rights.
+ * @throws CofferError `unauthenticated`, or `forbidden` if the caller may no longer perform the operation
  */
 export function authorizeNow(caller: Caller, definition: Declared, reader: StoreReader): Awaitable<Caller> {
   return andThen(currentCaller(caller, reader), (current) => {
@@ -39,8 +40,8 @@ export function authorizeNow(caller: Caller, definition: Declared, reader: Store
 }
 
 /**
- * Authorizes the caller. If it is refused, its rights are read again and it is authorized once more. @throws
- * CofferError `forbidden`, `unauthenticated`
+ * Authorizes the caller. If this fails, reads the rights of the caller again and authorizes it once more.
+ * @throws CofferError `forbidden`, `unauthenticated`
  */
 export function admit(store: Store, caller: Caller, definition: Declared): Awaitable<Caller> {
   try {

@@ -16,48 +16,51 @@ const NAME_BYTES = 32
 export type DecidingGrants = access.Grants & { of?: 'session' | 'authorizer' }
 
 export interface Caller extends Decider {
-  /** The number of the caller's tenant. An operation accesses no other tenant. */
+  /** The number of the caller's tenant. An operation can access no other tenant. */
   tenant: number
   actor: { type: 'application' | 'user' | 'system'; id: string }
   applicationType?: ApplicationType
-  /** `id`: the record of the session. A session that is not authorized may do nothing. */
+  /** `id`: the record of the session. A session that is not authorized yet may do nothing. */
   session?: { id: string; isAuthorized: boolean }
   source?: RightsSource
-  /** Its decisions are recorded, so no decision may be skipped, even if its result is known. */
+  /** The decisions of this caller are recorded. So each decision must be made, even if its result is known. */
   recordsDecisions?: true
-  /** The caller uses tokens, but gets no data, no new keys, and nothing that confirms a guess. */
+  /** The caller can use tokens, but gets no data, no new keys, and nothing that confirms a guess. */
   isNoReveal?: true
 }
 
 /**
- * Where the rights of a caller were read. Time passes between reading rights and using them: a body arrives,
- * code runs, a run waits. Each unit of work therefore asks the source first ({@link currentCaller}).
+ * The place from which the rights of a caller were read. Time may pass before the rights are used: a body
+ * arrives, code runs, or a run waits. Each unit of work therefore asks the source first ({@link
+ * currentCaller}).
  */
 export interface RightsSource {
   /** Whether the records have not changed since they were read. This check is local and cheap. */
   isCurrent(reader: StoreReader): boolean
   /**
-   * Reads the rights again. @throws CofferError `unauthenticated` if the key, the session or the application
-   * is gone
+   * Reads the rights again.
+   * @throws CofferError `unauthenticated` if the key, the session or the application no longer exists
    */
   read(reader: StoreReader): Awaitable<Caller>
 }
 
 interface Decider {
-  /** All of these grants must agree; absent for the owner, who has every permission. */
+  /**
+   * A permission is granted only if each of these grants has it. Absent for the owner, who has every
+   * permission.
+   */
   grants?: readonly DecidingGrants[]
-  /** Whether a decision can depend on the id of a token, not only on its containers. */
+  /** Whether a decision can depend on the id of a token, and not only on its containers. */
   dependsOnId?: boolean
   holds(...permissions: readonly Permission[]): boolean
   holdsEverywhere(permission: Permission): boolean
   /**
-   * The strictest transform over the token's containers, by `permission` or else `orBy`; undefined if a
-   * container grants neither.
+   * The strictest transform over the token's containers. A container without `permission` is decided by
+   * `orBy`. Undefined if a container grants neither.
    */
   transform(permission: Permission, target: access.Target, orBy?: Permission): Transform | undefined
 }
 
-/** Each of `grants` must grant. The strictest transform applies. */
 export function decideBy(...grants: readonly [DecidingGrants, ...DecidingGrants[]]): Decider {
   return {
     grants,
@@ -77,10 +80,7 @@ export function currentCaller(caller: Caller, reader: StoreReader): Awaitable<Ca
   return source === undefined || source.isCurrent(reader) ? caller : source.read(reader)
 }
 
-/**
- * A copy of the caller with the result of `change`. The change is applied again when the rights are read
- * again.
- */
+/** Copies the caller with the result of `change`. When the rights are read again, `change` is applied again. */
 export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial<Caller>): Caller {
   const { source } = caller
   const derived = { ...caller, ...change(caller) }
@@ -90,7 +90,7 @@ export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial
   return { ...derived, source: { isCurrent: source.isCurrent, read } }
 }
 
-/** A copy of the caller for which on each container token:use or `permission` is enough. */
+/** Copies the caller. For the copy, each container may grant either token:use or `permission`. */
 export function withGrant(permission: Permission, caller: Caller): Caller {
   return deriveCaller(caller, ({ transform }) => ({
     transform: (needed, target) => transform(needed, target, needed === 'token:use' ? permission : undefined),
@@ -111,8 +111,8 @@ export function noRevealCaller(caller: Caller): Caller {
 }
 
 /**
- * The owner has every permission in the tenant. Data is masked unless `reveal`, so that nothing is shown by
- * accident.
+ * The owner has every permission in the tenant. Without `reveal`, data is masked, so that a command does not
+ * show it by accident.
  */
 export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal: boolean }): Caller {
   return {
@@ -124,7 +124,10 @@ export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal
   }
 }
 
-/** The callers of verified keys. A cached caller may be out of date, which its source detects. */
+/**
+ * Caches the callers of verified keys. The rights of a cached caller may be out of date, which its source
+ * detects.
+ */
 export class CallerCache {
   readonly #callers = new BoundedMap<string, Caller>(MAX_CALLERS)
   readonly #mac: Mac
@@ -138,14 +141,14 @@ export class CallerCache {
     return this.#version === version ? this.#callers.get(this.#nameOf(key)) : undefined
   }
 
-  /** Contract: in this version `key` belongs to `caller`, and does not expire. */
+  /** Contract: `version` is the version in which `key` belongs to `caller`, and the key does not expire. */
   put(key: string, version: number, caller: Caller): void {
     if (this.#version !== version) this.#callers.clear()
     this.#version = version
     this.#callers.set(this.#nameOf(key), caller)
   }
 
-  /** A digest under a secret of this process, so that the time of a look-up reveals nothing about a key. */
+  /** A digest with a secret of this process. The time of a look-up then reveals nothing about the key. */
   #nameOf(key: string): string {
     return Buffer.from(this.#mac(Buffer.from(key), NAME_BYTES)).toString('latin1')
   }

@@ -4,8 +4,8 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { type Caller, type DecidingGrants, deriveCaller } from './caller.js'
 
 /**
- * The maximum number of decisions in an explanation. A list by rules about the ids of tokens takes one decision for
- * each token.
+ * The maximum number of decisions in an explanation. A list needs one decision for each token if rules depend
+ * on token ids.
  */
 const MAX_DECISIONS = 1000
 
@@ -19,7 +19,7 @@ export interface ExplainedDecision {
   passed_over: (PassedOver & { description?: string })[]
 }
 
-/** Returns a copy of the caller that adds its decisions to `notes`, up to `most`. */
+/** Copies the caller. The copy adds its decisions to `notes`, up to `most` of them. */
 export function recordDecisions(
   caller: Caller,
   notes: Map<string, ExplainedDecision>,

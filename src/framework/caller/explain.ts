@@ -1,6 +1,6 @@
 /**
- * Performs an operation on tokens as another caller, in a unit that is rolled back, and records every
- * decision.
+ * Performs an operation on tokens as another caller, and records every decision. The unit of work is rolled
+ * back.
  */
 import type { Permission } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -21,14 +21,13 @@ export interface Explanation {
   permissions: { permission: Permission; is_held: boolean }[]
   decisions: ExplainedDecision[]
   outcome: { status: number; detail?: string; errors?: PropertyErrors }
-  /**
-   * The answer. Data that a rule reveals is masked in it, because no log record says that somebody saw it.
-   */
+  /** The answer. Data that a rule reveals is masked here, because the log has no record of this access. */
   sees?: unknown
 }
 
 /**
- * @throws CofferError `usage` for an operation that is not on tokens, `not_found` for an unknown application
+ * @throws CofferError `usage` if the operation is not about tokens, or `not_found` if the application is
+ * unknown
  */
 export async function explain(
   host: Host,
@@ -85,8 +84,8 @@ function describeRefusal({ status, message, errors }: CofferError): Explanation[
 }
 
 /**
- * Rolls back every unit of work. An engine may repeat a unit, so `notes` gets the decisions of the last run
- * only.
+ * Rolls back every unit of work. An engine may run a unit again, so `notes` keeps the decisions of the last
+ * run only.
  */
 export function createUndoingStore(store: Store, notes = new Map<string, ExplainedDecision>()): Store {
   return {

@@ -1,12 +1,12 @@
 /**
- * Work that continues after its request was answered: in order for each caller, a few at a time, within
- * limits.
+ * Work that continues after its request was answered. The work of each caller runs in order, a few works at a
+ * time, within limits.
  */
 import { CofferError } from '../../errors.js'
 
 const MAX_OF_CALLER = 1000
 const AT_ONCE_OF_CALLER = 4
-/** The limit for the characters of inputs that all works together keep in memory. */
+/** The limit for the input that all works keep in memory together, in characters. */
 const MAX_CHARACTERS = 64 * 1024 * 1024
 const RETRY_SECONDS = 10
 
@@ -27,8 +27,8 @@ export class Background {
   }
 
   /**
-   * Reserves a place in the queue. @throws CofferError `rate_limited` if the caller has too many,
-   * `unavailable` after `close`
+   * Reserves a place in the queue.
+   * @throws CofferError `rate_limited` if too many works of the caller wait, or `unavailable` after `close`
    */
   reserve(caller: string, id: string) {
     if (this.isClosed) throw new CofferError('unavailable', 'The server is stopping; try again later.')
@@ -42,8 +42,8 @@ export class Background {
     this.#queues.set(caller, queue)
     return {
       /**
-       * Declares the approximate memory of the work, in characters. @throws CofferError `unavailable` if the
-       * limit is exceeded
+       * Declares the approximate memory of the work, in characters.
+       * @throws CofferError `unavailable` beyond the limit for all works
        */
       keeps: (characters: number) => {
         const after = this.#characters - work.characters + characters
@@ -53,7 +53,8 @@ export class Background {
         work.characters = characters
       },
       /**
-       * Runs the work when it is its turn. Contract: it reports its own errors, and is called at most once.
+       * Sets the function that does the work when its turn comes. Contract: called at most once, and `run`
+       * reports its own errors.
        */
       fill: (run: () => Promise<void>) => {
         work.run = run
@@ -67,7 +68,7 @@ export class Background {
     while (this.#running.size > 0) await Promise.all(this.#running.values())
   }
 
-  /** Drops waiting works and accepts no new ones. Running works continue until {@link idle}. */
+  /** Drops the works that wait, and accepts no new works. Running works continue; {@link idle} waits for them. */
   close(): void {
     this.isClosed = true
   }
@@ -100,8 +101,8 @@ export interface Claim {
 
 export interface Claims {
   /**
-   * Undefined while another process has the claim. `isLong`: for several units; only long claims are visible
-   * to other servers.
+   * Undefined while another process has the claim. `isLong`: the claim covers several units of work. Other
+   * servers see only such claims.
    */
   take(tenant: number, name: string, options?: { isLong?: boolean }): Promise<Claim | undefined>
   has(tenant: number, name: string): Promise<boolean>

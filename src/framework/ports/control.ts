@@ -11,7 +11,6 @@ const texts100 = {
   maxProperties: 20,
 } as const
 
-/** The fault of requests that match a rule. `operation`, `method` and `path` restrict the rule. */
 export const faultRule = {
   type: 'object',
   properties: {
@@ -54,7 +53,7 @@ export const requestOutput = object({
   ms: number,
   'query?': texts,
   'fault?': text,
-  /** For a call through a proxy: its destination without the path of the call, and the response. */
+  /** Only for a call through a proxy: its destination without the path of the call, and the response. */
   'destination?': text,
   'destination_status?': count,
   'request?': anyJson('The body without its data.'),
@@ -66,8 +65,8 @@ export type RequestRecord = Infer<typeof requestOutput> & { decisions?: Explaine
 export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' | 'status' | 'application_id'>>
 
 /**
- * Requests for a path of an area that is not emulated; they were answered with 501. Possible ids in the path
- * are `{}`.
+ * Requests for an area that is not emulated. The server answered them with 501. Possible ids in `path` are
+ * replaced by `{}`.
  */
 export const notEmulatedOutput = object({ method: text, path: text, area: text, count })
 export type NotEmulated = Infer<typeof notEmulatedOutput>
@@ -81,8 +80,8 @@ export const forkOutput = object({
 export type Fork = Infer<typeof forkOutput>
 
 /**
- * @throws CofferError `not_found` for an unknown name or id, and for state, clock and forks of a vault that
- * is not in memory
+ * @throws CofferError `not_found` for an unknown name or id. A vault that is not in memory has no state,
+ * clock and forks, so their calls throw it too.
  */
 export interface ControlPlane {
   reset(): Promise<void>
@@ -94,15 +93,20 @@ export interface ControlPlane {
   listForks(): Fork[]
   deleteFork(id: string): Promise<void>
   readClock(): ClockState
-  /** `at` (ms since the epoch) becomes the current time; default: the present time. Runs due work. */
+  /**
+   * Sets the current time to `at` (ms since the epoch). The default is the real time. Then runs the work that
+   * is due.
+   */
   setClock(mode: ClockState['mode'], at?: number): Promise<ClockState>
   advanceClock(ms: number): Promise<ClockState>
   listFaults(): CountedRule[]
   setFaults(rules: readonly FaultRule[]): Promise<void>
-  /** Resolves when `count` match, or after `timeoutMs` with those found. Oldest first. */
+  /**
+   * Resolves when `count` requests match. After `timeoutMs` it resolves to the requests that match so far.
+   * Oldest first.
+   */
   findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
   listNotEmulated(): NotEmulated[]
   clearRequests(): void
-  /** Repeats `isSo` until it resolves to true or the time is over. */
   waitUntil(isSo: () => Promise<boolean>, timeoutMs: number): Promise<void>
 }

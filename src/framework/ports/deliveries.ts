@@ -1,7 +1,10 @@
-/** Mail and events that wait for delivery. Deliveries of one lane, such as a webhook, wait for each other. */
+/**
+ * Mail and events that wait for delivery. The deliveries of one lane, such as a webhook, are sent one after
+ * another.
+ */
 export type Waiting = WaitingRecord | WaitingBatch | Lane
 
-/** Enqueuing a lane retries everything that waits in it. */
+/** Enqueuing a lane tries again everything that waits in it. */
 export interface Lane {
   readonly kind: 'mail' | 'delivery'
   readonly tenant: number
@@ -17,9 +20,9 @@ export interface WaitingBatch extends Lane {
 }
 
 export interface DeliveryPort {
-  /** The URL of the vault's server, with which links in mail begin; undefined without a server. */
+  /** The URL of the vault's server. Links in mail begin with it. Undefined if no server runs. */
   readonly publicUrl: string | undefined
   enqueue(waiting: readonly Waiting[]): void
-  /** Resolves when everything enqueued before was attempted once, or its destination cannot be called now. */
+  /** Resolves when everything that was enqueued before has had one attempt, or cannot have an attempt now. */
   settle(): Promise<void>
 }

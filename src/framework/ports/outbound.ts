@@ -2,10 +2,13 @@ import type { HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import { CofferError } from '../../errors.js'
 
-/** ms from the start of a call to the headers of the answer, and between two parts of its body. */
+/**
+ * The maximum time in ms between the start of a call and the headers of its answer, and between two parts of
+ * the body.
+ */
 export const WAIT_MS = 25_000
 
-/** Its headers lack host and length. */
+/** The headers have no host and no length. */
 export interface OutboundRequest extends Omit<ProxyRequest, 'path' | 'query'> {
   target: string
 }
@@ -14,20 +17,20 @@ export interface OutboundAnswer {
   status: number
   headers: HeaderMap
   /**
-   * Ends with an error if the connection breaks, or if no data arrives for a while. Leaving the loop closes
-   * the connection.
+   * Throws if the connection breaks, or if no data arrives for a while. Leaving the loop closes the
+   * connection.
    */
   body: AsyncIterable<Uint8Array>
-  /** The whole body, if it arrived together with the headers. `body` then yields it too. */
+  /** The whole body, if it arrived together with the headers. `body` then yields the same bytes. */
   whole?: Uint8Array
   /**
-   * Reads the whole body instead of `body`. @throws CofferError `bad_gateway` for more than `maxBytes`, and
-   * for a slow body
+   * Reads the whole body, instead of `body`.
+   * @throws CofferError `bad_gateway` if the body has more than `maxBytes`, or is slow
    */
   collect(maxBytes: number): Promise<Uint8Array>
 }
 
-/** Calls the listener when the caller has left; immediately if the caller left before. */
+/** Calls the listener when the client leaves, or immediately if the client has left already. */
 export type OnLeave = (listener: () => void) => void
 
 export interface Sending {
@@ -41,7 +44,10 @@ export interface Destination {
 }
 
 export interface Outbound {
-  /** The addresses of a name are checked when it is connected to. @throws CofferError `forbidden` */
+  /**
+   * If the URL has a name, its addresses are checked later, when the connection begins.
+   * @throws CofferError `forbidden`
+   */
   reach(url: URL): Destination
 }
 
@@ -61,12 +67,13 @@ export function leftError(): CofferError {
 }
 
 /**
- * A call that is passed on to another server: any method of a list, any path below the operation's, any body.
+ * A call that is passed on to another server. It can have any body, any path below that of the operation, and
+ * any method that the operation lists.
  */
 export interface RelayRequest extends Omit<ProxyRequest, 'body'> {
   prefix: string
   readBody(): Promise<Uint8Array>
   left?: OnLeave | undefined
-  /** Wraps the sender, to observe calls and to inject faults. */
+  /** Wraps the sender. The control plane uses this to observe calls and to inject faults. */
   through?: ((outbound: Outbound) => Outbound) | undefined
 }

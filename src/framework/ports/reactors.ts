@@ -5,50 +5,53 @@ import type { CofferError } from '../../errors.js'
 /** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
-/** Calls a method of the client by its dotted name (`tokens.create`). Reactor code catches the errors. */
+/**
+ * Calls a method of the client by its dotted name (`tokens.create`). The code of the reactor catches the
+ * errors.
+ */
 export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<unknown>) & {
-  /** The trace id of the call that runs the code, for the errors that it catches. */
+  /** The trace id of the call that runs the code. The errors that the code catches have this id. */
   traceId?: string
 }
 
 /**
- * One run of a reactor's code. A child process is reused only for the same code, configuration, caller and
- * rights.
+ * One run of a reactor's code. A child process is used again only if code, configuration, caller and rights
+ * are equal.
  */
 export interface Invocation {
   tenant: number
-  /** Identifies the caller within the tenant, for fair queueing; absent if there is only one caller. */
+  /** Identifies the caller within the tenant, so that the queue is fair. Absent if there is only one caller. */
   caller?: string
-  /**
-   * The id of the caller's session. A session has its own children, but shares the caller's place in the
-   * queue.
-   */
+  /** The id of the caller's session. A session has its own child processes, but no queue of its own. */
   session?: string | undefined
-  /** Identifies the application or caller whose permissions the client has; undefined without a client. */
+  /** Identifies the application or caller whose permissions the client has. Undefined without a client. */
   rights?: string | undefined
   reactor: string
   code: string
-  /** Detokenized, validated and cast; undefined if no arguments were given. */
+  /** The arguments after detokenization, validation and casts. Undefined if the request has none. */
   args: Readonly<Record<string, unknown>> | undefined
   /**
-   * The rest of the request. With it, `req` is the request and its arguments. Without it, `req` is the
-   * arguments alone.
+   * The other properties of the request. With `rest`, the code gets a request that includes the arguments as
+   * `req`. Without `rest`, it gets only the arguments.
    */
   rest?: Readonly<Record<string, unknown>>
   configuration: Readonly<Record<string, unknown>>
   client: ClientCall | null
   /**
-   * For a transform of a proxy: the message that the code gets instead of arguments. The code returns another
-   * message.
+   * Only for a transform of a proxy: the message that the code gets instead of arguments. The code returns
+   * another message.
    */
   message?: TransformInput
-  /** ms; lowers the time limit, never raises it. */
+  /** In ms. It can lower the time limit, but never raise it. */
   timeMs?: number | undefined
-  /** Called when a child is ready, before it gets any data. An error ends the run with that error. */
+  /**
+   * Called when a child is ready, before the child gets any data. If this function throws, the run ends with
+   * that error.
+   */
   mayStart?(): Promise<void>
 }
 
-/** A message for a transform. Only the child parses its body (UTF-8); the host passes it on unchanged. */
+/** A message for a transform. The host passes its body on unchanged, and only the child parses it (as UTF-8). */
 export interface TransformInput extends Partial<ProxyRequest> {
   direction: 'request' | 'response'
   headers: HeaderMap
@@ -57,7 +60,10 @@ export interface TransformInput extends Partial<ProxyRequest> {
 
 export interface Transformed {
   headers?: unknown
-  /** The message is an answer, not a request. `isJson`: the body is JSON, not text that the code returned. */
+  /**
+   * Present if the message is an answer, and not a request. `isJson`: the body is JSON, and not text that the
+   * code returned.
+   */
   answer?: { statusCode: unknown; isJson: boolean }
 }
 
@@ -65,8 +71,8 @@ export const MAX_TRANSFORMED_BYTES = 8 * 1024 * 1024
 
 export type ReactorOutcome =
   /**
-   * `raw`: what a transform returned beside `body`. `isThrown`: the code threw `res`; a transform can only
-   * throw it.
+   * `raw`: the other properties that a transform returned beside `body`. `isThrown`: the code threw `res`. A
+   * transform can only throw it.
    */
   | {
       kind: 'result'
@@ -83,7 +89,7 @@ export interface ConsoleLine {
   text: string
 }
 
-/** Console and stack may contain plaintext, so only the vault's owner may see them. */
+/** Console and stack may contain plaintext, so only the owner of the vault may see them. */
 export interface ReactorRun {
   outcome: ReactorOutcome
   console: readonly ConsoleLine[]
@@ -93,21 +99,21 @@ export interface ReactorRun {
 }
 
 /**
- * The confinement of reactor code that escaped its realm. Each member says whether a measure is active on
- * this machine.
+ * The measures that confine reactor code even if it escapes from its realm. Each member says whether the
+ * measure is active on this machine.
  */
 export interface Sandbox {
   /** Node refuses files, child processes, workers and addons. */
   node_permissions: boolean
   node_network_permission: boolean
-  /** No network interface, no abstract sockets of other processes. */
+  /** The child has no network interface, and cannot reach abstract sockets of other processes. */
   network_namespace: boolean
-  /** Other processes are invisible and cannot be signalled. All processes end with the first one. */
+  /** The child cannot see or signal other processes. When its first process ends, all its processes end. */
   process_namespace: boolean
-  /** No capabilities, and no access to the memory of other processes. */
+  /** The child has no capabilities, and cannot access the memory of other processes. */
   user_namespace: boolean
   no_new_privileges: boolean
-  /** No file or socket can be opened after the code is loaded. */
+  /** The child cannot open a file or socket after the code is loaded. */
   no_new_descriptors: boolean
   /** The kernel ends the child when the host is killed. */
   ends_with_host: boolean
@@ -115,14 +121,20 @@ export interface Sandbox {
 
 export interface ReactorRuntime {
   readonly sandbox: Sandbox
-  /** Errors of the code are a `failure`. @throws CofferError `unavailable`, `rate_limited` in the queue */
+  /**
+   * Errors of the code become a `failure`.
+   * @throws CofferError `unavailable`, or `rate_limited` if the queue is full
+   */
   run(invocation: Invocation): Promise<ReactorRun>
-  /** Compiles and loads code without calling it. @throws CofferError like a run */
+  /** Compiles and loads the code without calling it. @throws CofferError like a run */
   check(code: string): Promise<void>
   close(): Promise<void>
 }
 
-/** The time that the code sees: ms added to the real time, or the ms at which the clock is frozen. */
+/**
+ * The time that the code sees. `offsetMs` is added to the real time. `frozenMs` is the time of a clock that
+ * stands still.
+ */
 export interface GuestTime {
   offsetMs?: number
   frozenMs?: number
@@ -130,7 +142,7 @@ export interface GuestTime {
 
 export interface ReactorOptions {
   prefix?: string
-  /** `host` or `host:port`, as in `--allow-net`. */
+  /** Entries of the form `host` or `host:port`, as in `--allow-net`. */
   allowNet?: readonly string[]
   ca?: string
   modulesDirectory?: string
@@ -138,5 +150,8 @@ export interface ReactorOptions {
   time?: () => GuestTime | undefined
 }
 
-/** Returns the runtime for the vault's settings. `values`: the stored ones. @throws CofferError `usage` */
+/**
+ * Returns the runtime for the settings of the vault. `values`: the stored settings.
+ * @throws CofferError `usage`
+ */
 export type FindReactors = (values: Readonly<Record<string, unknown>>) => Promise<ReactorRuntime>

@@ -14,7 +14,6 @@ export const vaultFacts = {
   created: date,
   key_slots: arrayOf(slotOutput),
   storage: object({
-    /** Live rows. `dead`: rows that compaction will remove. */
     records: count,
     logs: count,
     dead: count,
@@ -40,11 +39,11 @@ export interface VaultMaintenance {
   describe(): Promise<Infer<Closed<typeof vaultFacts>>>
   verify(): Promise<Verification>
   compact(): Promise<void>
-  /** Writes the vault into one new sealed file; resolves to its length in bytes. */
+  /** Writes the vault into one new sealed file. Resolves to the length of the file in bytes. */
   backup(path: string): Promise<number>
-  /** @throws CofferError `conflict` if the `mac` of the current header is not `replaces` */
+  /** @throws CofferError `conflict` if the `mac` of the current header differs from `replaces` */
   replaceHeader(header: VaultHeader, replaces: string): Promise<void>
-  /** Ends backups in progress, which leave no file. */
+  /** Stops backups that are in progress. They leave no file. */
   close(): Promise<void>
 }
 
@@ -53,23 +52,26 @@ export interface OpenVault {
   maintenance(): VaultMaintenance
   generateTenantKeys(): TenantKeyBytes
   /**
-   * For an API key that others may know. @throws CofferError `unprocessable` if the vault is on disk or
-   * exposed
+   * Checks that this vault may have an API key that other people may know.
+   * @throws CofferError `unprocessable` if the vault is on disk or exposed
    */
   admitChosenKeys(): void
   sandbox(): Promise<Sandbox>
-  /** Makes a sign-in address of the page at `/`, valid once within two minutes. Set by a server that has the page. */
+  /**
+   * Makes an address that signs in to the page at `/`. It is valid once, within two minutes. A server with
+   * the page sets this function.
+   */
   readonly createPageUrl: (() => string) | undefined
   /**
-   * Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. Also
-   * removes sets of containers that lost their last token.
+   * Purges expired tokens, at most some thousands, and resolves to their number. With `ms` it stops after
+   * about this time. Also removes sets of containers that lost their last token.
    */
   sweep(ms?: number): Promise<number>
-  /** Removes sets of containers without tokens, wherever they come from, until `isOver` returns true. */
+  /** Removes every set of containers without tokens, until `isOver` returns true. */
   examineContainers(isOver?: () => boolean): Promise<void>
 }
 
-/** The process that has a vault open. `state` is `unknown` for a process of another machine. */
+/** The process that has a vault open. `state` is `unknown` if the process is on another machine. */
 export const holderOutput = object({
   pid: count,
   host: text,
@@ -86,7 +88,10 @@ export interface NewSlot {
   file?: string | undefined
 }
 
-/** Returns the ids of the slots to keep. `openedBy`: the slot that opens the vault. It may ask a person. */
+/**
+ * Returns the ids of the slots that stay. `openedBy`: the slot that opens the vault. The function may ask a
+ * person.
+ */
 export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => Awaitable<readonly string[]>
 
 const place = { 'directory?': text, 'store?': text } as const
@@ -98,7 +103,7 @@ export const copiedOutput = object({
   digest: text,
   'findings?': findings,
   'skipped?': { type: 'object', additionalProperties: count },
-  /** Tenants whose keys are lost. Their rows are also counted in `skipped`. */
+  /** The tenants whose keys are lost. `skipped` also counts their rows. */
   'lost_tenants?': arrayOf(object({ tenant: count, rows: count })),
 })
 export const rekeyedOutput = object({ ...place, resealed: count, dropped_slots: texts })
@@ -107,7 +112,7 @@ type Rekeyed = Omit<Infer<typeof rekeyedOutput>, 'dropped_slots'>
 export interface OfflineVault {
   verify(): Promise<Verification>
   restore(file: string): Promise<Infer<typeof restoredOutput>>
-  /** Copies everything, or everything that can be read, to a directory or the address of a store. */
+  /** Copies everything, or everything that can be read, to a directory or to the address of a store. */
   copy(
     to: string,
     options: { passwordFile: string | undefined; skipsDamaged: boolean },
@@ -115,7 +120,8 @@ export interface OfflineVault {
   rekey(): Promise<Rekeyed & { dropped: { id: string; kind: string }[] }>
   listSlots(): Promise<SlotFacts[]>
   /**
-   * Writes only the header and a log record, and works while a server runs. @throws CofferError `conflict`
+   * Writes only the header and a log record, so it also works while a server runs.
+   * @throws CofferError `conflict`
    */
   changeSlots(added: NewSlot | undefined, choose: ChooseSlots): Promise<SlotFacts[]>
 }
