@@ -1,4 +1,3 @@
-/** All operations, in the order of the help and the API reference. */
 import type { Declaration } from '../framework/declaration.js'
 import { createRegistry } from '../framework/registry.js'
 import type { Answer, Infer } from '../framework/schema.js'
@@ -56,7 +55,7 @@ export type InputOf<Name extends string> =
 
 type Choose<P, N> = { [K in keyof P as K extends N ? K : never]: Infer<P[K]> }
 type Unless<S> = S extends { requiredUnless: infer Other } ? Other : never
-/** Either the properties with `requiredUnless`, or the property that this names. */
+/** Either the properties with `requiredUnless`, or the properties that `requiredUnless` names. */
 type Alternatives<I> = I extends { properties: infer P }
   ?
       | Choose<P, { [N in keyof P]: P[N] extends { requiredUnless: string } ? N : never }[keyof P]>

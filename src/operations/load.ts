@@ -1,4 +1,4 @@
-/** Loads the operations of one noun only, so that a command starts quickly. */
+/** Loads the operations of only one noun, so that a command starts quickly. */
 import { CofferError } from '../errors.js'
 import { createRegistry, type Noun, type RegisteredOperation, type Registry } from '../framework/registry.js'
 
@@ -9,7 +9,7 @@ export async function loadNounOf(name: string): Promise<Registry | undefined> {
   try {
     noun = (await import(`./${word === 'app' ? 'application' : word}/noun.js`)).noun
   } catch {
-    // A file that exists and fails to load is reported when all nouns are loaded.
+    // If the file exists but cannot be loaded, the error appears later, when all nouns are loaded.
     return undefined
   }
   const registry = createRegistry([noun])
@@ -24,7 +24,10 @@ export async function loadOperation(name: string): Promise<RegisteredOperation |
   return (await loadRegistryFor(name)).find(name)
 }
 
-/** {@link loadOperation} that registers an operation once. Throws CofferError `not_found`. */
+/**
+ * Like {@link loadOperation}, but registers each operation only once. The returned function throws
+ * CofferError `not_found`.
+ */
 export function rememberOperations(): (name: string) => Promise<RegisteredOperation> {
   const known = new Map<string, RegisteredOperation>()
   return async (name) => {

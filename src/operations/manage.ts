@@ -1,7 +1,7 @@
 /**
- * Derives the management operations of a noun from one declaration of how its records are found, shown and
- * logged. `get` and `delete` are complete. For create, list, update and patch it gives a declaration to
- * spread, and functions for the handlers.
+ * Derives the management operations of a noun from one declaration, which says how its records are found,
+ * shown and logged. `get` and `delete` are complete operations. For create, list, update and patch, this
+ * module provides a declaration to spread and functions for the handlers.
  */
 
 import type { Permission } from '../domain/access/permissions.js'
@@ -22,7 +22,7 @@ import type { Condition, PutOptions } from '../storage/store.js'
 
 type Kind = Exclude<keyof RecordOf, 'log'>
 
-/** A noun names its type of entity if the log has no type with the name of its kind. */
+/** `entity` is required if the log has no entity type with the name of the kind. */
 type NamesEntity<K extends Kind> = K extends EntityType ? unknown : { entity: EntityType }
 
 type PermissionNoun = { [P in Permission]: P extends `${infer Name}:delete` ? Name : never }[Permission]
@@ -30,19 +30,19 @@ type PermissionNoun = { [P in Permission]: P extends `${infer Name}:delete` ? Na
 interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
   name: Name
   kind: K
-  /** The type of entity in the log; default: `kind`. */
+  /** The entity type in the log. The default is `kind`. */
   entity?: EntityType
   path: Path
-  /** The permission of all its operations, without the last word. */
+  /** The part before the last colon of the permissions of all its operations. */
   permission: PermissionNoun
-  /** Another spelling of the permission. One of the two is enough. */
+  /** Another spelling of the permission. A caller needs only one of the two. */
   alsoPermission?: PermissionNoun
   id: StringSchema
   output: O
   view(context: Context, record: RecordOf[K]): Answer<O> | Promise<Answer<O>>
-  /** @throws CofferError `not_found`; default: {@link requireRecord} */
+  /** The default is {@link requireRecord}. @throws CofferError `not_found` */
   find?(context: Context, id: string): Promise<RecordOf[K]>
-  /** The tenant number of the record; default: the caller's. */
+  /** The number of the record's tenant. The default is the caller's tenant. */
   tenantOf?(context: Context, record: RecordOf[K]): number
 }
 
@@ -53,7 +53,7 @@ export interface Filters<R> extends Pick<PageRequest, 'page' | 'size'> {
   matches?: ((record: R, context: Context) => boolean) | undefined
 }
 
-/** Every attribute must be named; undefined means absent. */
+/** Each attribute must be present, even if its value is undefined. Undefined means absent. */
 export type Attributes<R> = {
   [Name in Exclude<keyof R, 'id' | 'tenant_id' | keyof Audit>]:
     | R[Name]
@@ -62,7 +62,7 @@ export type Attributes<R> = {
 
 export type Deletion<R> = Pick<Declaration, 'summary' | 'details' | 'examples' | 'log'> & {
   confirmation?: string
-  /** Refuses the deletion, or removes what belongs to the record. */
+  /** May refuse the deletion, or remove what belongs to the record. */
   before?(context: Context, record: R): void | Promise<void>
 }
 
@@ -74,8 +74,8 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
     require: (context: Context, id: string) => find(context, id) as Promise<RecordOf[K]>,
 
     /**
-     * A page of the records with these ids, a matching name and the condition, in `tenants` (default: the
-     * caller's).
+     * Returns a page of the records with these ids, this name and this condition, in `tenants`. The default
+     * is the caller's tenant.
      */
     list: (
       session: Session,

@@ -63,11 +63,12 @@ const ruleProperties = {
 } as const
 type RuleProperty = keyof typeof ruleProperties
 
-/** Only rules of sessions have conditions. */
+/** The schema of a list of rules. Only the rules of sessions have conditions. */
 export function ruleList<
   const N extends { required: readonly RuleProperty[]; needsOneOf?: readonly RuleProperty[] },
 >(description: string, needed: N) {
-  // An unknown property may be meant to restrict the rule, so it is refused and not ignored.
+  // A caller may send an unknown property to restrict the rule. Ignoring it would grant too much, so it is
+  // refused.
   const items = {
     type: 'object',
     shortForm: 'rule',
@@ -108,7 +109,7 @@ export const applicationOutput = component(
 
 export type ApplicationView = Infer<typeof applicationOutput>
 
-/** `now`: ms. `key`: the newest key, if it was just created. */
+/** `now`: ms since the epoch. `key`: the newest key. Given only if it was just created. */
 export function viewApplication(record: ApplicationRecord, now: number, key?: string): ApplicationView {
   const keys = liveKeys(record, now).map((each, at) => viewKey(each, at === 0 ? key : undefined))
   return { ...record, keys, ...omitUndefined({ key }) }
@@ -119,8 +120,8 @@ export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Inf
 }
 
 /**
- * Returns the expiry in ms. Without `holder`, the permissions of any holder pass. @throws CofferError
- * `validation`
+ * Returns the expiry in ms since the epoch. Without `holder`, any known permission is valid.
+ * @throws CofferError `validation`
  */
 export async function checkRights(
   holder: Parameters<typeof checkGrants>[0],
@@ -153,7 +154,8 @@ export function liveKeys({ keys }: Pick<ApplicationRecord, 'keys'>, now: number)
 }
 
 /**
- * Creates a key of the application, `chosen` or random, and the record by which authentication finds the key.
+ * Creates a key of the application, and the record by which authentication finds the key. The key is
+ * `chosen`, or random.
  */
 export async function issueKey(context: Context, application_id: string, chosen?: string) {
   const key = chosen ?? randomKey(context.random, API_KEY)
@@ -170,15 +172,15 @@ export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationK
 }
 
 /**
- * Makes the record by which a key is found expire with the key. A vault copied with --skip-damaged may lack
- * the record.
+ * The record by which a key is found then expires together with the key. A vault that was copied with
+ * --skip-damaged may lack the record.
  */
 export async function expireApiKey(store: StoreWriter, { hash, expires_at }: Required<ApplicationKey>) {
   const record = await store.get('api_key', 0, hash)
   if (record !== undefined) await store.replace('api_key', 0, record, { expires: Date.parse(expires_at) })
 }
 
-/** Removes the record by which a key is found. A vault copied with --skip-damaged may lack it. */
+/** Removes the record by which a key is found. A vault that was copied with --skip-damaged may lack it. */
 export async function removeApiKey(store: StoreWriter, hash: string): Promise<void> {
   if ((await store.get('api_key', 0, hash)) !== undefined) await store.remove('api_key', 0, hash)
 }

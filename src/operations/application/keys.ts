@@ -1,6 +1,6 @@
 /**
- * The keys of applications. An application can have several. They are replaced immediately or after a grace
- * time.
+ * The keys of applications. An application can have several keys. A key is replaced immediately, or after a
+ * grace period.
  */
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { about } from '../../domain/property-errors.js'
@@ -88,7 +88,7 @@ function endAt(key: ApplicationKey, ms: number): ApplicationKey & { expires_at: 
   return { ...key, expires_at: Date.parse(expires_at) < ms ? expires_at : formatDate(ms) }
 }
 
-/** `old`: the keys that stay beside the new key. */
+/** `old`: the keys that remain in addition to the new key. */
 async function replaceKeys(
   context: Context,
   before: Awaited<ReturnType<typeof managed.require>>,
@@ -189,7 +189,10 @@ function emitKeyEvents(
   for (const key of keys) audit.emit({ type: `application.key.${verb}`, about: { ...key, application_id } })
 }
 
-/** @throws CofferError `not_found` for an unknown application, and for a key of another application */
+/**
+ * @throws CofferError `not_found` if the application does not exist, or if the key belongs to another
+ * application
+ */
 async function requireKey(context: Context, input: Infer<typeof oneKey>) {
   const application = await managed.require(context, input.application_id)
   const key = records.liveKeys(application, context.now).find(({ id }) => id === input.id)

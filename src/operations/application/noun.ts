@@ -58,7 +58,7 @@ export const createApplication = change({
   },
 })
 
-/** Uses the key `chosen`, if it is given. `expires`: ms since the epoch. */
+/** `chosen`: the key that the application gets instead of a random key. `expires`: ms since the epoch. */
 export async function addApplication(
   context: Context,
   input: Infer<typeof applicationInput>,

@@ -3,14 +3,14 @@ import { type EventTools, writeEntries } from '../../framework/events.js'
 import type { Waiting } from '../../framework/ports/deliveries.js'
 
 /**
- * If the key has expired, purges the record by which it is found, removes it from its application and logs
- * that. Returns the deliveries that must be enqueued after the commit.
+ * If the key has expired, purges the record by which it is found, removes the key from its application, and
+ * logs this. Returns the deliveries that must be enqueued after the commit.
  */
 export async function purgeKey(tools: EventTools, { id: hash }: RecordOf['api_key']): Promise<Waiting[]> {
   const { store, createUuid } = tools
   const { tenant = 0, application_id: id = '' } = (await store.purge('api_key', 0, hash)) ?? {}
   const owner = await store.get('tenant', 0, String(tenant))
-  // The applications of a deleted tenant are deleted with it.
+  // The applications of a deleted tenant are deleted with the tenant.
   const application = owner && (await store.get('application', tenant, id))
   const key = application?.keys.find((each) => each.hash === hash)
   if (owner === undefined || application === undefined || key === undefined) return []

@@ -18,7 +18,7 @@ const LONGEST_WAIT_MS = 60_000
 const MAX_DELIVERIES = 100
 type Delivery = Infer<typeof deliveryOutput>
 
-/** Only a vault in memory has these, so their examples start one. */
+/** These operations need a vault in memory, so their examples start one. */
 const NEEDS_MEMORY = /^(reset|snapshot|fork|clock)/
 const DUE = 'Before the answer, expired tokens are purged, and mail that is due is tried again.'
 
@@ -27,7 +27,8 @@ const faultsOutput = arrayOf(
 )
 
 /**
- * Declares what all control plane operations share. `route`: method, and path below the path of the plane.
+ * The members that all operations of the control plane have. `route`: the method, and the path without the
+ * prefix of the control plane.
  */
 function on<const Name extends string>(name: Name, route: string, example = '') {
   const [method, path] = route.split(' ')
@@ -283,7 +284,6 @@ function readTimeout({ timeout }: { timeout?: string | undefined }): number {
   return Math.min(LONGEST_WAIT_MS, readDuration('timeout', timeout ?? '2s'))
 }
 
-/** @throws CofferError `validation` for properties that are missing, or that cannot be combined */
 function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void {
   const { kind, destination } = rule
   const needed = kind === 'status' ? 'status' : kind === 'delay' ? 'delay_ms' : undefined

@@ -1,6 +1,6 @@
 /**
- * Formulas: code that reactors run, and its parameters. Official formulas belong to the vault, and every
- * tenant sees them.
+ * Formulas: code that reactors run, and the parameters of this code. Official formulas belong to the vault,
+ * and every tenant sees them.
  */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import * as rules from '../../domain/reactor/formula.js'
@@ -31,7 +31,7 @@ const formulaId = idOf('formula', 'The id of the formula, or its name.')
 
 const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
 
-/** The schema counts characters; `domain/reactor/` then counts bytes. */
+/** The schema counts characters. `domain/reactor/` counts bytes later. */
 export const codeText = { type: 'string', minLength: 1, maxLength: rules.MAX_CODE_BYTES } as const
 
 const elementProperties = {
@@ -152,7 +152,7 @@ const deleteFormula = formulas.delete({
   },
 })
 
-/** Finds a formula of the tenant, or an official one. @throws CofferError `not_found` */
+/** Finds a formula of the tenant, or an official formula. @throws CofferError `not_found` */
 async function requireFormula(context: Context, formulaId: string): Promise<FormulaRecord> {
   const record = await findFormula(context.store, context.caller.tenant, formulaId)
   if (record !== undefined) return record
@@ -179,7 +179,7 @@ async function isInUse({ store, caller }: Context, record: FormulaRecord): Promi
   return false
 }
 
-/** The attributes of a formula, without unknown properties of its elements. */
+/** The attributes of a formula. Unknown properties of its elements are left out. */
 function readBody(input: Infer<typeof formulaInput>) {
   const { name, description, type, icon, code, configuration = [], request_parameters = [] } = input
   const readElement = ({ name, description, type }: rules.FormulaBody['configuration'][number]) => {

@@ -1,4 +1,4 @@
-/** Token intents: data that is kept for a short time and shown to nobody, until it becomes a token. */
+/** Token intents: data that waits for a short time to become a token. Nobody can read this data. */
 import { formatDate } from '../../domain/dates.js'
 import { Budget } from '../../domain/expression/budget.js'
 import { prepareToken } from '../../domain/token/token.js'
@@ -49,8 +49,8 @@ const createIntent = change({
 })
 
 /**
- * The token as which the intent is stored. All its attributes are the defaults of its type. @throws
- * CofferError `validation`
+ * Returns the token as which the intent is stored. Its attributes are the defaults of its type.
+ * @throws CofferError `validation`
  */
 async function prepareIntent(input: Readonly<Record<string, unknown>>, tools: CheckTools) {
   const { type, data, encrypted } = input

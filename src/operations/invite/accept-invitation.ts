@@ -1,4 +1,7 @@
-/** Accepts invitations. The secret in the link authenticates the invited person, so no API key is needed. */
+/**
+ * Accepts invitations. The secret in the link authenticates the invited person, who therefore needs no API
+ * key.
+ */
 import {
   isExpired,
   isLinkSecret,
@@ -45,7 +48,6 @@ export type Invited = Awaited<ReturnType<typeof inspectLink>>
 type SecretHashing = Pick<Host, 'hashSecret' | 'isEqualSecret'>
 export type AcceptContext = SecretHashing & Pick<Host, 'store' | 'deliveries' | 'createUuid'>
 
-/** @throws DeadLink */
 export function inspectLink(context: AcceptContext, secret: string) {
   return context.store.read(async (reader) => {
     const { tenant, invitation } = await openLink(context, reader, secret)
@@ -59,9 +61,7 @@ interface Acceptance {
   traceId: string
 }
 
-/**
- * Makes the person a member, and ends the invitation and its link. @throws DeadLink, CofferError `validation`
- */
+/** Makes the person a member, and ends the invitation and its link. @throws DeadLink, CofferError `validation` */
 export async function acceptInvitation(context: AcceptContext, { names, ...acceptance }: Acceptance) {
   const checked = { ...acceptance, names: readNames(names) }
   const { member, waiting } = await context.store.write((store) => acceptLink({ ...context, store }, checked))
@@ -115,7 +115,6 @@ async function acceptLink(context: SecretHashing & EventTools, { secret, names, 
   return { member: await viewMember(store, member), waiting }
 }
 
-/** @throws DeadLink */
 async function openLink(context: SecretHashing, reader: StoreReader, secret: string) {
   if (!isLinkSecret(secret)) throw new DeadLink('unknown')
   const hash = await context.hashSecret(secret, reader)

@@ -1,6 +1,6 @@
 /**
- * Invitation links and their mail. The mail is written with the invitation, and sent by `src/delivery` after
- * the commit.
+ * Invitation links and their mail. A mail is written together with its invitation. `src/delivery` sends it
+ * after the commit.
  */
 import type { RandomSource } from '../../crypto/ports.js'
 import { formatDate } from '../../domain/dates.js'
@@ -18,8 +18,8 @@ import { readSettings } from '../tenant/tenant-create.js'
 export type MailSettings = Awaited<ReturnType<typeof readMailSettings>>
 
 /**
- * Without `url` mail stays in the outbox. `listening`: the default of `publicUrl`. @throws CofferError
- * `vault_damaged`
+ * If no `url` is set, mail stays in the outbox. `listening`: the default of `publicUrl`.
+ * @throws CofferError `vault_damaged`
  */
 export async function readMailSettings(reader: StoreReader, listening: string = DEFAULT_PUBLIC_URL) {
   const { values } = await readSettings(reader)
@@ -33,9 +33,7 @@ export async function readMailSettings(reader: StoreReader, listening: string = 
   }
 }
 
-/**
- * Writes the mail of a new link. The mail has the only copy of the link's secret. Returns the id of the link.
- */
+/** Writes the mail with a new link. Only the mail has the secret of the link. Returns the id of the link. */
 export async function mailLink(
   context: Context,
   { id: invitation_id, email, expires_at }: Pick<InvitationRecord, 'id' | 'email' | 'expires_at'>,
@@ -64,15 +62,15 @@ export async function addMail({ store, createUuid }: EventTools, tenant: number,
 }
 
 /**
- * 256 random bits in base64url (RFC 4648, 5). A leading hyphen is avoided, because a command would read an
- * option.
+ * 256 random bits in base64url (RFC 4648, 5). The text never begins with a hyphen, because a command would
+ * read it as an option.
  */
 export function randomSecret(random: RandomSource): string {
   const secret = Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
   return secret.startsWith('-') ? randomSecret(random) : secret
 }
 
-/** Ends the link of the invitation, and removes its secret from the mail. Waiting mail is not sent. */
+/** Ends the link of the invitation, and removes its secret from the mail. A mail that still waits is not sent. */
 export async function endLink(
   store: StoreWriter,
   tenant: number,
@@ -89,7 +87,7 @@ export function readMails(reader: StoreReader, tenant: number, invitationId: str
   return readAll(reader, 'mail', tenant, { field: 'invitation', value: invitationId })
 }
 
-/** Waiting mail is dropped, because it needs its link. */
+/** A mail that still waits is dropped, because it needs the secret of its link. */
 export function withoutSecret({ secret: _, due_at: __, ...mail }: MailRecord): MailRecord {
   return { ...mail, state: mail.state === 'waiting' ? 'dropped' : mail.state }
 }
@@ -102,8 +100,8 @@ export function letterOf(mail: MailRecord, publicUrl: string): Letter {
 }
 
 /**
- * Gives the links in a copied tenant's mail new secrets, so that they lead to the copy and not to the
- * original.
+ * Gives new secrets to the links in the mail of a copied tenant. Otherwise these links would lead to the
+ * original tenant.
  */
 export async function renewLinks(
   { random, hashSecret }: Pick<Host, 'random' | 'hashSecret'>,

@@ -1,4 +1,4 @@
-/** Invitations to join the tenant, each with one valid link, and the outbox of their mail. */
+/** Invitations to join the tenant, and the outbox of their mail. Each invitation has one valid link. */
 import { DEFAULT_ROLE, GIVEN_ROLES } from '../../domain/access/permissions.js'
 import { formatDate } from '../../domain/dates.js'
 import {
@@ -136,7 +136,7 @@ async function refuseMember(context: Context, email: string): Promise<void> {
     throw conflict('A person with this e-mail address is already a member.')
 }
 
-/** `link` is present until the mail is sent or the link ends. */
+/** `link`: present until the mail is sent or the link ends. */
 export type OutboxMail = Omit<MailRecord, 'secret' | 'tenant_name'> & { subject: string; link?: string }
 
 export type OutboxLetter = OutboxMail & { text: string; html: string }

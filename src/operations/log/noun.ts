@@ -154,11 +154,11 @@ export const countReveals = detached({
   },
 })
 
-/** `records`: newest first. */
+/** Contract: `records` are in order, newest first. */
 function groupByActor(records: readonly LogRecord[]): Infer<typeof actors> {
   const groups = new Map<string | undefined, Infer<typeof actors>[number]>()
   for (const { actor_type, actor_id, created_at } of records) {
-    // The first record of a group has its last date.
+    // Records are newest first, so the first record of an actor has the date of its last action.
     const first = { ...omitUndefined({ actor_type, actor_id }), count: 0, last_at: created_at }
     const known = groups.get(actor_id) ?? first
     groups.set(actor_id, { ...known, count: known.count + 1 })
@@ -174,7 +174,7 @@ function viewLog({ trace_id: _, transform: _transform, ...view }: LogRecord): In
 function entityConditions({ entity_type: type, entity_id: id }: LogFilters): Condition[] {
   const ids = id === undefined ? [] : [{ field: 'entity', value: id }]
   if (type === undefined) return ids
-  // The log of one token is a single index look-up.
+  // One look-up in an index finds the log of one token.
   if (type === 'token' && id !== undefined) return [{ field: 'type_entity', value: `token:${id}` }]
   return [{ field: type === 'token' ? 'class' : 'type', value: type }, ...ids]
 }

@@ -106,7 +106,8 @@ export async function viewMember(
 }
 
 /**
- * Called before a tenant is deleted, because records of the vault refer to its members and invitation links.
+ * Removes the members and invitation links of a tenant. Contract: called before the tenant is deleted,
+ * because these records belong to the vault.
  */
 export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   for (const { user_id } of await readAll(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
@@ -125,8 +126,8 @@ export async function isMember(reader: StoreReader, tenant: number, email: strin
 }
 
 /**
- * Adds the tenant to the user with this address, who keeps the stored names, or to a new user. `createdBy`:
- * by default the user.
+ * Adds the tenant to the user with this address. If there is no such user, creates one. An existing user
+ * keeps the stored names. `createdBy`: the default is the user.
  */
 export async function addMember(
   store: StoreWriter,
@@ -147,7 +148,7 @@ export async function addMember(
   return member
 }
 
-/** Removes the tenant from the user. A user without tenants is removed, unless the user owns the vault. */
+/** Removes the tenant from the user. A user without tenants is removed too, unless the user owns the vault. */
 export async function leaveTenant(store: StoreWriter, tenant: number, userId: string): Promise<void> {
   const user = await store.get('user', 0, userId)
   if (user?.tenants === undefined) return

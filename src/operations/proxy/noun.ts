@@ -180,10 +180,10 @@ const patchProxy = change({
   check: checkBody,
   async run(context, input) {
     const before = await proxies.require(context, input.id)
-    // An application that was deleted meanwhile is left out.
+    // If the application was deleted meanwhile, it is left out.
     const bound = await reactor.findApplicationOf(context, before)
     const replaceable: Record<string, unknown> = { ...before, application: bound && { id: bound.id } }
-    // A patch with the singular form replaces the transforms.
+    // If a patch has the singular form, it replaces the transforms.
     for (const direction of DIRECTIONS)
       if (`${direction}_transform` in input) delete replaceable[`${direction}_transforms`]
     const patched = mergePatch(replaceable, reactor.unbinding(input)) as Given
@@ -210,7 +210,7 @@ async function checkBody(given: Readonly<Record<string, unknown>>, tools: CheckT
     await findExpressions({}, tools, { places: findTemplates(given, direction), useOf: () => direction })
 }
 
-/** @throws CofferError `validation` for an unsuitable application, reactor or configuration */
+/** @throws CofferError `validation` if the application, the reactor or the configuration is unsuitable */
 async function readBody(context: Context, given: Given) {
   checkProxy(given)
   const { name, destination_url, require_auth, disable_detokenization } = given
@@ -236,7 +236,7 @@ async function readBody(context: Context, given: Given) {
 
 async function viewProxy(context: Context, record: ProxyRecord): Promise<Infer<typeof proxyOutput>> {
   const { application_id: _, ...rest } = record
-  // An application that was deleted meanwhile is left out.
+  // If the application was deleted meanwhile, it is left out.
   const application_id = (await reactor.findApplicationOf(context, record))?.id
   const onlyOf = (list: ProxyRecord['request_transforms']) => (list.length === 1 ? list[0] : undefined)
   const request_transform = onlyOf(record.request_transforms)

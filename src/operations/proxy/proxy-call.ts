@@ -15,7 +15,7 @@ import type { StoreReader } from '../../storage/store.js'
 import { callDestination, describeCall, findKey, type Target } from './proxy-relay.js'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-/** The prefix of headers that a command does not pass on. */
+/** A command does not pass on headers with this prefix. */
 const COMMAND_PREFIX = 'svc'
 const MAX_PRINTED_BYTES = 8 * 1024 * 1024
 
@@ -36,13 +36,16 @@ const proxyRelay: Relay = {
       const names = ['key', 'url'].map((name) => `${request.prefix}-proxy-${name}`.toUpperCase())
       throw validationError(`Send the key of a proxy in ${names[0]}, or a destination in ${names[1]}.`)
     }
-    // Our own clients also name a proxy by its id, which needs an API key.
+    // Our own clients may also name a proxy by its id. Such a call needs an API key.
     const target: Target = key === undefined ? { url: url! } : isKey(key) ? { key } : { id: key }
     return callDestination(session, { ...request, query }, target)
   },
 }
 
-/** The caller of a proxy without a key: its application, or nobody. Undefined if the proxy requires a key. */
+/**
+ * The caller of a request without an API key: the application of the proxy, or a caller without permissions.
+ * Undefined if the proxy requires a key.
+ */
 async function readKeylessCaller(
   reader: StoreReader,
   tenant: number,

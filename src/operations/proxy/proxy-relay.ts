@@ -1,6 +1,6 @@
 /**
- * One call through a proxy: destination, data of tokens, transforms, answer. No error or log contains any of
- * the data.
+ * One call through a proxy: its destination, the data of its tokens, its transforms and its answer. No error
+ * and no log contains the data.
  */
 import type { Transform } from '../../domain/access/permissions.js'
 import { canonicalJson } from '../../domain/json/json.js'
@@ -38,11 +38,11 @@ import { CONTAINED, transform } from './proxy-transforms.js'
 import { type OpenProxy, rightsOfProxy } from './proxy-values.js'
 
 const MAX_TOKENS = 20
-/** A shorter value of the configuration is not treated as a secret. */
+/** Shorter values of the configuration are not treated as secrets. */
 const MIN_SECRET = 8
 const CONNECTIONS = ['close', 'keep-alive']
 
-/** The proxy of a call by its key or id, or the URL of a destination without a proxy. */
+/** The proxy of a call, by its key or id, or the URL of a destination without a proxy. */
 export type Target = { key: string } | { id: string } | { url: string }
 
 /** @throws CofferError of the call, of expressions and of transforms */
@@ -63,7 +63,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
   const read = await readCall(session, request, target)
   const { began, opened, destination, filled, used } = await session.inUnit(async (context) => {
     const opened: OpenProxy = { ...(await open(session, context, target, prefix)), secrets }
-    // The transforms of the proxy may send these values. Shorter values are not treated as secrets.
+    // Transforms of the proxy may send these values.
     for (const value of Object.values(opened.proxy?.configuration ?? {}))
       if (value.length >= MIN_SECRET) secrets?.add(value)
     const destination = outbound.reach(opened.base)
@@ -94,7 +94,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
     if (proxy !== undefined) audit.record('proxy', proxy.id, { operation: 'use', message: 'Proxy used' })
     const type = proxy === undefined ? 'ephemeral' : 'configured'
     const response = { status, elapsed_ms: now - began }
-    // The part of the address that the call added may be data.
+    // The part of the address that the caller added may be data.
     const destination = { request: { method: filled.method, url: base.href }, response }
     const about = { id: proxy?.id, name: proxy?.name, type, response }
     audit.emit({ type: 'proxy.invoked', about, more: { destination } })
@@ -105,8 +105,8 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
 }
 
 /**
- * The answer with the data of the call redacted. A body that is not text cannot be examined, so it is
- * withheld.
+ * Redacts the data of the call in the answer. A body that is not text is withheld, because it cannot be
+ * examined.
  */
 async function scrubAnswer({ status, headers, collect }: OutboundAnswer, secrets: Secrets) {
   const text = textOfBody(headers, await collect(MAX_TRANSFORMED_BYTES))
@@ -153,7 +153,6 @@ export async function describeCall(session: Session, request: RelayRequest, targ
   }, 'soon')
 }
 
-/** The tenant and proxy of a proxy key; undefined for an unknown key. */
 export async function findKey(
   reader: Pick<StoreReader, 'get'>,
   hash: (text: string) => Promise<string>,
@@ -191,8 +190,8 @@ async function findByKey({ store, hashSecret, caller }: Context, key: string) {
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
 /**
- * Reads the parts of a call. Both promises are settled. They throw when they are awaited, after any error of
- * the target.
+ * Reads the parts of a call. Both promises are settled when this function returns. An error is thrown later,
+ * when `fill` awaits them, so that errors of the target come first.
  */
 async function readCall(session: Session, asked: RelayRequest, target: Target) {
   const { method, path, query, headers, prefix, readBody } = asked
@@ -200,7 +199,7 @@ async function readCall(session: Session, asked: RelayRequest, target: Target) {
     return { method, path, query, headers: passRequestHeaders(headers, prefix), body: await readBody() }
   }
   const connection = readConnection(asked)
-  // A call without a proxy has neither configuration nor `proxy`.
+  // A call without a proxy has no configuration, and no `proxy` in expressions.
   const useOf = (path: string) =>
     path.startsWith('headers.') && !('url' in target) ? 'header' : 'detokenize'
   const request = readRequest()
@@ -216,7 +215,7 @@ async function readCall(session: Session, asked: RelayRequest, target: Target) {
 
 type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_intent'>
 
-/** The request with the data of its tokens, and the tokens. The query begins with its question mark. */
+/** Returns the request with the data of its tokens, and the tokens. A query begins with its question mark. */
 async function fill(
   context: Context,
   { proxy }: OpenProxy,
@@ -258,7 +257,10 @@ async function fill(
   return { filled: { ...request, query: request.query && `?${request.query}` }, used }
 }
 
-/** `proxy` in the expressions of headers: the request without these headers, and the configuration. */
+/**
+ * The value of `proxy` in the expressions of headers. It has the configuration, and the request without these
+ * headers.
+ */
 function describeFilled(
   { headers, body }: ProxyRequest,
   last: Readonly<Record<string, string>>,
@@ -274,19 +276,20 @@ function unknownError(ids: readonly string[], errors: PropertyErrors): CofferErr
 }
 
 /**
- * Contract: called after the values are filled in, because a value can be `..`. @throws CofferError
- * `validation`
+ * Contract: called after the expressions are replaced, because a value can be `..`.
+ * @throws CofferError `validation`
  */
 function requireInside({ path, query }: ProxyRequest): void {
   if (leadsElsewhere(path))
     throw validationError('The path of a call has no segments such as . or .., which lead elsewhere.')
-  // If a server reads the target as a URL, it ends the target at the #, so `..#f` means `..`.
+  // A server that reads the target as a URL ends it at the #. For this server, `..#f` means `..`.
   if (`${path}${query}`.includes('#'))
     throw validationError('The path and query of a call have no #. Write it as %23.')
 }
 
 /**
- * The headers of the connection to the destination, which the caller names. @throws CofferError `validation`
+ * The headers for the connection to the destination, which the caller may choose.
+ * @throws CofferError `validation`
  */
 function readConnection({ headers, prefix }: RelayRequest): Record<string, string> {
   const { [`${prefix}-proxy-keep-alive`]: keepAlive, [`${prefix}-proxy-connection`]: connection } = headers

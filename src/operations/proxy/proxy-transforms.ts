@@ -17,22 +17,22 @@ import { type CodeActor, readCodeActor } from '../reactor/code-actor.js'
 import { invoke, invokerOf, prepare } from '../reactor/react.js'
 import { applyOptions, MAX_READ_BYTES, type OpenProxy, rightsOfProxy, textOfMessage } from './proxy-values.js'
 
-/** Parsing and writing a byte of a body, in steps of expressions. */
+/** The cost of parsing and writing one byte of a body, in steps of expressions. */
 const STEPS_OF_BYTE = 3
-/** Statuses whose answers have no body (RFC 9110, 15). */
+/** The answers with these statuses have no body (RFC 9110, 15). */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304]
-/** Headers that stop a browser from running the content of others as content of this server. */
+/** These headers stop a browser from running foreign content as content of this server. */
 export const CONTAINED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
 
 interface TransformedMessage {
   message: { headers: HeaderMap; body: Uint8Array }
-  /** Returned instead of the message. */
+  /** Present if the transform returns an answer instead of a message. */
   answer?: OutboundAnswer
 }
 
 /**
- * @throws CofferError of the code; `validation` or `bad_gateway` if the body is not text; of a caller that
- * may no longer call
+ * @throws CofferError of the code, `validation` or `bad_gateway` if the body is not text, or
+ * `unauthenticated` or `forbidden` if the caller has lost its rights
  */
 export async function transform(
   session: Session,
@@ -82,7 +82,8 @@ async function applyTransforms(
 }
 
 /**
- * The answer that code returns instead of a message. @throws CofferError `reactor_failed` if it is invalid
+ * The answer that code returns instead of a message.
+ * @throws CofferError `reactor_failed` if the answer is invalid
  */
 function toAnswer(
   { isJson, ...given }: { statusCode: unknown; headers: unknown; isJson: boolean },
@@ -127,14 +128,14 @@ async function run(
     args: undefined,
     code: isCode ? transform.code : MASK_PROGRAM,
     configuration: isCode ? (proxy?.configuration ?? {}) : transform,
-    // A mask is applied to text, whatever the type of the answer.
+    // A mask applies to text, whatever the content type is.
     message: isCode ? message : { ...message, headers: { 'content-type': 'text/plain' } },
   })
   if (outcome.kind === 'failure') throw outcome.error
   return outcome
 }
 
-/** A mask is a program of our own, which calls nothing. */
+/** A mask runs our own program, which calls nothing. */
 const NO_ACTOR: CodeActor = { caller: undefined, application: undefined, rights: undefined }
 
 function readActor(
@@ -148,7 +149,7 @@ function readActor(
   return session.inUnit(({ store }) => readCodeActor(session, store, readRights), 'soon')
 }
 
-/** {@link toAnswer} with a value as the body. */
+/** Like {@link toAnswer}, for a body that is a JSON value or text. */
 function writeAnswer({ body, ...given }: CodeAnswer, prefix: string): OutboundAnswer {
   const isJson = typeof body !== 'string'
   const text = isJson ? (JSON.stringify(body) ?? '') : body
@@ -156,8 +157,8 @@ function writeAnswer({ body, ...given }: CodeAnswer, prefix: string): OutboundAn
 }
 
 /**
- * Runs a reactor that changes the message. `raw.body` and `raw.headers` of its result replace those of the
- * message.
+ * Runs a reactor that changes the message. The reactor returns the new body and headers as `raw.body` and
+ * `raw.headers`.
  */
 async function runReactor(session: Session, { prefix }: OpenProxy, id: string, message: TransformInput) {
   const { direction: _, body: bytes, ...args } = message
@@ -179,10 +180,11 @@ function changeHeaders({ headers }: TransformInput, given: unknown, named: strin
 }
 
 /**
- * Replaces, character by character, every part of a match of `expression` that equals one of its captured
- * values. For `chase_stratus_pan` it replaces the 45th to 63rd character of each line that begins with T74V.
- * It runs with limited time and memory, because an expression may backtrack. If half of a surrogate pair is
- * covered, the whole character is replaced.
+ * Replaces parts of the text, character by character. In each match of `expression`, it replaces every part
+ * that equals a captured value. For `chase_stratus_pan` it replaces the 45th to 63rd character of each line
+ * that begins with T74V. A character with a surrogate pair is replaced even if only half of the pair is
+ * covered. The program runs in a child process with limited time and memory, because an expression may
+ * backtrack.
  */
 export const MASK_PROGRAM = String.raw`module.exports = async ({ args, configuration: { expression, replacement } }) => {
   const text = args.body ?? ''

@@ -1,4 +1,4 @@
-/** The transforms that need no code: they make a token of a message, or add a value to it. */
+/** The transforms that need no code. One makes a token of a message, and the others add a value to the message. */
 import type { Reference, Scope } from '../../domain/expression/expression.js'
 import { textOf } from '../../domain/expression/filter.js'
 import {
@@ -20,7 +20,7 @@ import { type ReadCodeRights, tokenizingCaller } from '../reactor/code-actor.js'
 import { findExpressions, render } from '../token/detokenize.js'
 import { createToken } from '../token/noun.js'
 
-/** The largest body that is parsed here and not by code. Parsing a larger body would delay other requests. */
+/** The largest body that this process parses. A larger body would delay other requests. */
 export const MAX_READ_BYTES = 1024 * 1024
 
 export interface OpenProxy {
@@ -29,15 +29,15 @@ export interface OpenProxy {
   bound: Caller | undefined
   settings: Readonly<Record<string, unknown>>
   prefix: string
-  /** In no-reveal mode: the data that the answer must not contain. */
+  /** Only in no-reveal mode: the data that the answer must not contain. */
   secrets?: Secrets | undefined
   /** The tokens that transforms of this call have created, by their references. */
   made: Map<Reference, unknown>
 }
 
 /**
- * Reads the rights of the proxy's transforms. `code`: reads the rights of this code at this place, which may
- * have permissions of its own while the proxy has it.
+ * Reads the rights of the transforms of a proxy. `code`: reads the rights of this code. If the proxy still
+ * has this code at this index, its own permissions count.
  */
 export function rightsOfProxy(
   tenant: number,
@@ -55,7 +55,7 @@ export function rightsOfProxy(
   }
 }
 
-/** @throws CofferError `validation`, also of the token; `forbidden`, `unprocessable`, `bad_gateway` */
+/** @throws CofferError `validation` (also for the token), `forbidden`, `unprocessable`, `bad_gateway` */
 export async function applyOptions(
   session: Session,
   { prefix, bound, made }: OpenProxy,
@@ -89,7 +89,7 @@ export async function applyOptions(
   return append(transform, rendered.value, message, prefix)
 }
 
-/** Creates the token as the application of the proxy, if it has one. */
+/** If the proxy has an application, this application creates the token. */
 async function create(session: Session, bound: Caller | undefined, token: Record<string, unknown>) {
   const { caller } = session
   if (caller.actor.type === 'system')
@@ -134,8 +134,8 @@ function withBody(message: TransformInput, text: string): TransformInput {
 }
 
 /**
- * @throws CofferError `validation` or `bad_gateway` if the body is not text; `unprocessable` if it is larger
- * than `most`
+ * @throws CofferError `validation` or `bad_gateway` if the body is not text, or `unprocessable` if it has
+ * more than `most` bytes
  */
 export function textOfMessage({ direction, headers, body }: TransformInput, most = Number.POSITIVE_INFINITY) {
   if (body.length > most) throw refused(`The body has more than ${most} bytes.`)

@@ -1,6 +1,6 @@
 /**
- * Seeds are the contents of tenants as data. A seed is checked completely before anything is written, in one
- * unit of work.
+ * A seed describes the contents of tenants. One unit of work writes it. Before the first write, the whole
+ * seed is checked.
  */
 import { API_KEY } from '../../domain/access/application.js'
 import { DEFAULT_ROLE } from '../../domain/access/permissions.js'
@@ -37,7 +37,7 @@ const { settings, name: tenantName } = updateTenant.input.properties
 const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
 const application = { ...name, description: 'The name of an application of this tenant.' } as const
 
-/** A list whose items refuse unknown properties, which may be misspelled. */
+/** The items of these lists refuse unknown properties, because such a name is probably misspelled. */
 function seedList<const I extends ObjectSchema>(items: I, maxItems = MAX_OTHERS) {
   const { additionalProperties: _, ...others } = items
   return { type: 'array', items: { ...others, additionalProperties: false }, maxItems } as const
@@ -91,7 +91,7 @@ const schema = {
 } as const
 
 type Schema = typeof schema
-/** Has a name, so that the package's type declarations refer to it and do not repeat it. */
+/** With its own name, the type is not repeated in the type declarations of the package. */
 export interface SeedSchema extends Schema {}
 export const seedSchema: SeedSchema = schema
 export type Seed = Infer<typeof seedSchema>
@@ -139,13 +139,13 @@ type Item = Readonly<Record<string, unknown>>
 export type ListName = Exclude<keyof SeedContents, 'name' | 'settings'>
 
 interface List {
-  /** `check` checks each item. `log` is the entry of each creation. */
+  /** `check` validates each item. `log` is the log entry of each creation. */
   operation: Pick<AnyOf<'change'>, 'check' | 'run' | 'log'>
-  /** Default: `run`. `checked` is the result of the check. */
+  /** The default is `run`. `checked`: the result of the check. */
   create?(context: Context, item: never, checked: never): Promise<unknown>
 }
 
-/** The lists of a seed, in the order of creation. */
+/** The lists of a seed, in the order in which they are created. */
 const LISTS: Readonly<Record<ListName, List>> = {
   applications: {
     operation: createApplication,
@@ -196,7 +196,6 @@ async function checkSeed({ tenants = [], ...own }: Lenient<Seed>, tools: CheckTo
   return parts
 }
 
-/** `names`: the names of the tenant's earlier applications. */
 function checkApplication(at: string, { key, name }: Item, names: Set<unknown>, errors: PropertyErrors) {
   if (names.has(name)) addError(errors, `${at}.name`, 'is the name of another application')
   names.add(name)
@@ -204,7 +203,10 @@ function checkApplication(at: string, { key, name }: Item, names: Set<unknown>, 
     addError(errors, `${at}.key`, `must be ${API_KEY} and 22 characters of ${BASE58_RULE}`)
 }
 
-/** The item with ids instead of the names of an application, a formula and reactors. `find` gives the ids. */
+/**
+ * Returns the item with ids instead of names of applications, formulas and reactors. `find` returns the id of
+ * a name.
+ */
 async function refer(item: Item, find: (property: string, name: string) => Promise<string>): Promise<Item> {
   const referred: Record<string, unknown> = { ...item }
   for (const property of ['application', 'formula']) {

@@ -38,7 +38,7 @@ const exportSeed = query({
     for (const tenant of [0, caller.tenant])
       for (const kind of ['application', 'formula', 'reactor'] as const)
         for (const { id, name } of await readAll(store, kind, tenant)) names.set(id, name)
-    // Oldest first, so that the seed creates them in the same order.
+    // Oldest first, so that applying the seed creates the records in the original order.
     const read = async (kind: keyof RecordOf, list: ListName) =>
       (await readAll(store, kind, caller.tenant)).reverse().map((record) => {
         const given = record as unknown as Readonly<Record<string, unknown>>

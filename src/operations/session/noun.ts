@@ -1,5 +1,5 @@
 /**
- * Sessions are short-lived keys for browsers. A public application creates a session; a private application
+ * Sessions are short-lived keys for browsers. A public application creates a session. A private application
  * authorizes it.
  */
 import { SESSION_KEY } from '../../domain/access/application.js'
@@ -19,13 +19,16 @@ import { checkRights, permissionList, readRights, ruleList } from '../applicatio
 
 const SESSION_MINUTES = 3
 const LONGEST_HOURS = 24
-/** The maximum number of live sessions that an application has created, and of sessions that it has authorized. */
+/**
+ * The limit for the live sessions that one application has created, and the limit for those that it has
+ * authorized.
+ */
 export const MAX_LIVE_SESSIONS = 10_000
 const MINUTE_MS = 60_000
 const CREATE_SESSION =
   'coffer app key create "starter public" --fields key -o value | coffer session create --api-key-stdin'
 const AUTHORIZE_SESSION = `${CREATE_SESSION} --fields nonce -o value > nonce.txt && coffer app key create "starter private" --fields key -o value | coffer session authorize --nonce @nonce.txt`
-/** Sessions are stored under tenant number 0, because a session key does not reveal the tenant. */
+/** Sessions are stored under tenant number 0, because a session key does not name its tenant. */
 const NO_TENANT = 0
 
 export const createSession = change({
@@ -119,7 +122,7 @@ function readExpiry(text: string, now: number): number {
   throw validationError(`must be in the future, at most ${LONGEST_HOURS} hours ahead`)
 }
 
-/** @throws CofferError `not_found`, also for the session of another tenant */
+/** @throws CofferError `not_found`, also if the session belongs to another tenant */
 async function requireSession(context: Context, nonce: string): Promise<SessionRecord> {
   const value = await context.hashSecret(nonce)
   const record = await findNewest(context.store, 'session', NO_TENANT, { field: 'nonce', value })

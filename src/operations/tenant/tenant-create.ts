@@ -6,9 +6,9 @@ import { writeEntries } from '../../framework/events.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
 const MAX_TENANTS = 65_535
-/** A shorter text does not count as the beginning of an id. */
+/** A shorter text is not taken for the beginning of an id. */
 const MIN_BEGINNING = 4
-/** Characters of an unknown name in an error. */
+/** How many characters of an unknown name an error shows. */
 const SHOWN = 60
 
 export async function createVaultRecords(
@@ -20,8 +20,8 @@ export async function createVaultRecords(
 }
 
 /**
- * The vault's owner owns the tenant. @throws CofferError `conflict` for a name in use, `unprocessable` beyond
- * the limit
+ * Creates a tenant that the owner of the vault owns.
+ * @throws CofferError `conflict` if the name is in use, or `unprocessable` beyond the limit
  */
 export async function createTenant(
   store: StoreWriter,
@@ -50,15 +50,17 @@ export async function createTenant(
 }
 
 /**
- * Finds by id, by name in any case, or by the unique beginning of an id. Without `nameOrId` it finds the
- * oldest tenant. @throws CofferError `not_found`, `usage` for a shared name
+ * Finds a tenant by its id, by its name in any case, or by the beginning of its id if that is unique. Without
+ * `nameOrId`, finds the oldest tenant.
+ * @throws CofferError `not_found`, or `usage` if several tenants have the name
  */
 export async function findTenant(store: StoreReader, nameOrId?: string): Promise<TenantRecord> {
   if (nameOrId === undefined) return findOldest(store)
   const values = { id: nameOrId, name: nameOrId.toLowerCase() }
   for (const [field, value] of Object.entries(values)) {
     const { records, total } = await store.find('tenant', 0, { where: { field, value }, page: 1, size: 1 })
-    // A tenant may rename itself to any name, because a refusal would disclose the names of other tenants.
+    // A tenant may take a name that another tenant has. Refusing the name would disclose the names of other
+    // tenants.
     if (total > 1) throw usage('Several tenants have this name. Give an id from: coffer tenant list')
     if (records[0] !== undefined) return records[0]
   }
@@ -69,7 +71,7 @@ export async function findTenant(store: StoreReader, nameOrId?: string): Promise
 }
 
 async function findOldest(store: StoreReader): Promise<TenantRecord> {
-  // A read by its number is faster than a search.
+  // Reading a record by its number is faster than a search.
   const first = await store.get('tenant', 0, '1')
   if (first !== undefined) return first
   const { total } = await store.find('tenant', 0, { page: 1, size: 1 })
@@ -86,7 +88,6 @@ export function checkTenantName(name: string): void {
     throw validationError('must be one line without control characters')
 }
 
-/** @throws CofferError `vault_damaged` */
 export async function readSettings(reader: Pick<StoreReader, 'get'>): Promise<SettingsRecord> {
   const settings = await reader.get('settings', 0, 'vault')
   if (settings !== undefined) return settings

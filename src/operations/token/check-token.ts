@@ -7,23 +7,21 @@ import type { CheckTools } from '../../framework/declaration.js'
 
 export type Given = Readonly<Record<string, unknown>>
 
-/** Attributes whose expressions could reveal the data of a token digit by digit. */
+/** The expressions in these attributes could reveal the data of a token digit by digit. */
 export const EXPRESSIONS = ['mask', 'search_indexes', 'fingerprint_expression']
 
 /**
- * The draft of a token, or the request to convert a token intent. The intent is read when the token is
+ * The draft of a token, or the request to convert a token intent. The intent is read later, when the token is
  * created.
  */
 export type NewToken = TokenDraft | Conversion
 
 export interface Conversion {
-  /** The id of the token intent. */
   intent: string
   given: Given
   budget: Budget
 }
 
-/** @throws CofferError `validation`, `too_much_work` */
 export async function checkNewToken(
   input: Given,
   tools: CheckTools,
@@ -34,7 +32,7 @@ export async function checkNewToken(
   return intent === undefined ? draft : { intent: intent as string, given: input, budget }
 }
 
-/** Returns the budget that is left for the update. @throws CofferError `validation`, `too_much_work` */
+/** Returns the budget that remains for the update. @throws CofferError `validation`, `too_much_work` */
 export async function checkTokenPatch(patch: Given, tools: CheckTools) {
   const budget = new Budget(tools.turns)
   await checkPatch(patch, await readRules(patch, tools, budget))
@@ -42,14 +40,14 @@ export async function checkTokenPatch(patch: Given, tools: CheckTools) {
 }
 
 async function readRules({ expires_at }: Given, tools: CheckTools, budget: Budget): Promise<TokenRules> {
-  // Reading the time costs a read of the store, so it is read only to validate an expiry.
+  // Reading the time costs a read of the store, so the time is read only to validate an expiry.
   const now = expires_at === undefined || expires_at === null ? 0 : await tools.now()
   return { expressions: await tools.expressions(), budget, now }
 }
 
 /**
- * In no-reveal mode a caller must not apply expressions to data that it did not give. @throws CofferError
- * `forbidden`
+ * In no-reveal mode, a caller must not apply expressions to data that the caller did not send.
+ * @throws CofferError `forbidden`
  */
 export function refuseExpressions({ caller }: Context, given: Given, names: readonly string[]): void {
   const name = caller.isNoReveal && names.find((each) => given[each] !== undefined)

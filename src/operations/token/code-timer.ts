@@ -1,7 +1,6 @@
 /**
- * Ends the verification codes of cards. The record of a token or token intent says when its code ends, and
- * after that time no read shows the code. A timer, which is a record that expires at the same time, makes the
- * sweep erase the code.
+ * Ends the verification codes of cards. The record of a token or token intent says when its code ends. After
+ * that time, no read shows the code. A timer record expires at the same time. The sweep then erases the code.
  */
 import type { CardCode, CodeTimerRecord, TokenRecord } from '../../domain/records/token-record.js'
 import type { DraftCode } from '../../domain/token/token.js'
@@ -19,7 +18,7 @@ type Holder = Pick<CodeTimerRecord, 'holder' | 'holder_id'>
 
 type EraseTools = EventTools & Pick<Host, 'expressions'>
 
-/** The time of a new code begins. */
+/** Starts the time for which a new code is kept. */
 export async function startCode(
   context: Context,
   holder: Holder,
@@ -31,7 +30,7 @@ export async function startCode(
   return { ...(await startTimer(context, context.caller.tenant, holder, hours * HOUR_MS)), ...rest }
 }
 
-/** The time of an earlier code continues. */
+/** A code that stays keeps its time. */
 export function keepCode(before: CardCode | undefined, { sets: _, ...rest }: DraftCode): CardCode {
   const { masked: __, ...time } = before ?? {}
   return { ...time, ...rest }
@@ -50,8 +49,8 @@ async function startTimer(
 }
 
 /**
- * Removes the timer of a code that is replaced, or deleted with its token. The sweep removes an expired
- * timer.
+ * Removes the timer of a code that is replaced, or deleted with its token. The sweep removes a timer that has
+ * expired.
  */
 export async function stopTimer(store: StoreWriter, tenant: number, code: CardCode | undefined) {
   const { timer } = code ?? {}
@@ -77,19 +76,19 @@ export async function eraseCode(
     await store.replace(holder, tenant, renewed, { search, keepsModified: true, ...expires })
   }
   if (code === undefined) {
-    // The store reads a record without an expired code, so writing what was read erases the code.
+    // The store returns the record without its expired code, so writing this record erases the code.
     await rewrite(record)
     return holder === 'token' ? storeExpiryEvent(tools, tenant, record) : []
   }
   if (code.timer === id && code.until !== undefined) {
-    // The state was restored, and the time of its codes continues from the saved value.
+    // The vault was restored to an earlier state. The code is kept for the time that remained in that state.
     const renewed = await startTimer(tools, tenant, { holder, holder_id }, code.until - store.codeTime)
     await rewrite({ ...record, code: { ...code, ...renewed } })
   }
   return []
 }
 
-/** No caller changed the token, so there is an event and no log record. */
+/** There is an event but no log record, because no caller changed the token. */
 async function storeExpiryEvent(tools: EventTools, tenant: number, token: TokenRecord): Promise<Waiting[]> {
   const owner = await tools.store.get('tenant', 0, String(tenant))
   if (owner === undefined) return []

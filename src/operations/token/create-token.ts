@@ -1,4 +1,4 @@
-/** Creates tokens, also from token intents: gathers the stored data, decides, and then writes. */
+/** Creates tokens, also from token intents. First reads the stored data, then decides, and then writes. */
 import { containerSetId } from '../../domain/access/container.js'
 import type { Transform } from '../../domain/access/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
@@ -22,8 +22,9 @@ type Named = Pick<TokenRecord, 'id' | 'type'>
 type Show<T> = (context: Context, record: TokenRecord, transform: Transform) => T
 
 /**
- * Creates the token and returns the result of `show`, or answers with its duplicate. @throws CofferError
- * `forbidden`, `conflict`, `validation` for its intent
+ * Creates the token and returns the result of `show`. If the token has a duplicate, returns the duplicate
+ * instead.
+ * @throws CofferError `forbidden`, `conflict`, or `validation` for the token intent
  */
 export function createToken<T extends Named>(context: Context, wanted: NewToken, show: Show<T>) {
   if ('intent' in wanted) return convertIntent(context, wanted, show)
@@ -31,7 +32,7 @@ export function createToken<T extends Named>(context: Context, wanted: NewToken,
   return create(context, wanted, show, { isInSameContainers: false, answer })
 }
 
-/** Creates the token of the intent, or updates its duplicate, and removes the intent. */
+/** Creates the token of the intent, or updates its duplicate. Then removes the intent. */
 async function convertIntent<T extends Named>(
   context: Context,
   { intent: id, given, budget }: Conversion,
@@ -44,14 +45,14 @@ async function convertIntent<T extends Named>(
     throw invalid('type', 'must be the type of the token intent')
   const { token_intent_id: _, ...attributes } = given
   refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
-  // A token of an intent does not keep the verification code of a card.
+  // A token that is made from an intent does not keep the verification code of a card.
   const { cvc, ...kept } = intent.type === 'card' ? (intent.data as { cvc?: string }) : {}
   const data = intent.type === 'card' ? kept : intent.data
   const rules = { expressions: await context.expressions(), budget, now: context.now }
   const draft = await prepareToken({ ...attributes, type: intent.type, data }, rules)
   const answer = (original: TokenRecord) => mergeIntoDuplicate(context, original, draft, rules)
   const created = await create(context, draft, show, { isInSameContainers: true, answer })
-  // Last, because an import continues after a refused row.
+  // The intent is removed last, because an import continues after a refused row.
   await store.remove('token_intent', caller.tenant, id)
   await stopTimer(store, caller.tenant, intent.code)
   audit.record('token_intent', id, {
@@ -64,27 +65,25 @@ async function convertIntent<T extends Named>(
   return created
 }
 
-/** The facts about a new token before its id is chosen. */
+/** The facts about a new token that do not depend on its id. */
 interface Found {
-  /** How the answer shows the token. */
   transform: Transform
   tenant: TenantRecord
   fingerprint: string
-  /** The token that may be its duplicate. */
+  /** A token with an equal fingerprint, which may be the duplicate. */
   original: TokenRecord | undefined
 }
 
-/** `isFresh`: no token can have had this id. */
+/** `isFresh`: it is certain that no token ever had this id. */
 interface ChosenId {
   id: string
   isFresh: boolean
 }
 
-/** The answer instead of a creation if a token with the same fingerprint exists. */
 interface OnDuplicate {
-  /** Only a token in the same containers can be a duplicate. */
+  /** Whether only a token in the same containers counts as a duplicate. */
   isInSameContainers: boolean
-  /** The response, or undefined if the token is no duplicate. */
+  /** Returns the answer to the caller. Undefined if the token is no duplicate. */
   answer(original: TokenRecord): Promise<TokenView | undefined>
 }
 
@@ -121,8 +120,8 @@ async function gather(
 }
 
 function createRecord(context: Context, draft: TokenDraft, found: Found, id: string): TokenRecord {
-  // Spread last: V8 gives an object that gets members after a spread its own hidden class, which costs
-  // microseconds.
+  // The spread comes last. If members follow a spread, V8 gives the object a hidden class of its own, which
+  // costs microseconds.
   return {
     id,
     tenant_id: found.tenant.id,
@@ -152,14 +151,14 @@ async function write(
   logToken(context, record)
 }
 
-/** Frees the id of an expired token. */
+/** If the token with this id has expired, purges it, so that the id is free. */
 async function purgeExpired(context: Context, id: string): Promise<void> {
   const { store, createUuid, caller, containerSets } = context
   const release = (containers: readonly string[]) => containerSets.release(containers)
   context.enqueue(await purgeToken({ store, createUuid, release }, caller.tenant, id))
 }
 
-/** The requested id, a free id from the alias expression, or a UUID. */
+/** Returns the requested id, a free id from the alias expression, or a UUID. */
 async function chooseId(
   { store, caller, createUuid }: Context,
   wanted: GivenId | undefined,

@@ -17,8 +17,8 @@ import { READ, readDeclaration, tokenOutput, viewIntentData, viewToken } from '.
 
 const MAX_TOKENS = 100
 /**
- * Approximate limit of the result in characters. A reactor's arguments are sent to its process in one
- * message.
+ * The approximate limit for the result, in characters. The arguments of a reactor are sent to its process in
+ * one message.
  */
 const MAX_SIZE = 16 * 1024 * 1024
 
@@ -26,27 +26,27 @@ export type FoundExpressions = Awaited<ReturnType<typeof findExpressions>>
 
 interface Access {
   permission: Permission
-  /** Absent if `reached` logs the uses later. */
+  /** Absent if the caller of this code logs the uses later (see `reached`). */
   log?: LogEntry
   reached?(record: TokenRecord): void
-  /** The error for unknown tokens; by default one error for each of their places. */
+  /** Makes the error for unknown tokens. By default, each place with an unknown token has an error. */
   unknownError?(ids: readonly string[], errors: PropertyErrors): CofferError
   /** The values of `{{ config: name }}`. */
   configuration?: Readonly<Record<string, unknown>> | undefined
   /** The name of the whole document in error messages. */
   whole: string
-  /** Replaces the transform of the deciding rule. */
+  /** Replaces the transform of the rule that decides. */
   transform?: Transform
 }
 
 /**
- * In no-reveal mode expressions must insert whole values. A filter, or a path with a condition, could reveal
+ * In no-reveal mode, expressions must insert whole values. A filter, or a path with a condition, could reveal
  * parts of a value.
  */
 const WHOLE_VALUE =
   /\{\{\s*(?:token(?:_intent)?:)?[^{}|,:"']+(?:\|\s*json:\s*(?:"\$(?:\.[\w-]+|\[\d+\]|\['[\w -]+'\])*"|'\$(?:\.[\w-]+|\[\d+\])*')\s*)?\}\}/g
 
-/** Code gets the data itself, whatever the rule's transform is. */
+/** Code gets the data itself, whatever the transform of the rule is. */
 export const USE = {
   permission: 'token:use',
   log: { operation: 'use', message: 'Token used' },
@@ -55,7 +55,7 @@ export const USE = {
 } as const satisfies Access
 const SHOW = { permission: 'token:read', log: READ, whole: 'payload' } as const satisfies Access
 
-/** Adds the part of a token's data that its reader sees masked to `secrets`. */
+/** Adds data of a token to `secrets`: the part that the caller cannot see unmasked. */
 export function addSecret(secrets: Secrets, { caller }: Context, record: TokenRecord): void {
   const shown = caller.transform('token:read', record) ?? 'redact'
   secrets.add(record.data, viewToken(record, stricterTransform('mask', shown)).data)
@@ -86,15 +86,13 @@ export const detokenizeTokens = query({
 })
 
 interface Search {
-  /** The name of the whole document in error messages. */
   whole?: string
   most?: number
-  /** The names of the texts; default: their paths. */
+  /** The names of the texts. The default is their paths. */
   places?: ReadonlyMap<string, string>
   useOf?(path: string): ExpressionUse
 }
 
-/** @throws CofferError `validation`, `too_much_work` */
 export async function findExpressions(
   document: unknown,
   tools: Pick<CheckTools, 'expressions' | 'turns'>,
@@ -111,7 +109,7 @@ export async function findExpressions(
   const byText = new Map<string, { path: string; expression: Expression }>()
   const tokens = new Set<Reference>()
   for (const [text, at] of places) {
-    // Compiling all of them could take seconds.
+    // Compiling all expressions could take seconds.
     if (isFull(errors) || tokens.size > most) break
     const path = at || whole
     const expressions = await tools.expressions()
@@ -127,8 +125,8 @@ export async function findExpressions(
 }
 
 /**
- * Expressions inside token data are not replaced. @throws CofferError `validation`, `forbidden`,
- * `too_much_work`
+ * Expressions inside the data of a token are not replaced.
+ * @throws CofferError `validation`, `forbidden`, `too_much_work`
  */
 export async function detokenize<T>(
   context: Context,
@@ -141,7 +139,8 @@ export async function detokenize<T>(
 }
 
 /**
- * The document with the value of each of its expressions. @throws CofferError `validation`, `too_much_work`
+ * Copies the document, with values instead of its expressions.
+ * @throws CofferError `validation`, `too_much_work`
  */
 export async function render<T>(
   document: T,
@@ -162,7 +161,7 @@ export async function render<T>(
   return detokenized as T
 }
 
-/** Contract: called for a caller in no-reveal mode, to whom parts of a value would reveal it. */
+/** Contract: called for a caller in no-reveal mode. For this caller, a part of a value would reveal the value. */
 function requireWholeValues(byText: FoundExpressions['byText']): void {
   for (const [text, { expression }] of byText) {
     const { usesProxy, references } = expression
@@ -177,7 +176,7 @@ function requireSize(size: number, whole: string): void {
   if (size > MAX_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
 }
 
-/** The values of the references. @throws CofferError `validation`, `forbidden` */
+/** Returns the values of the references. @throws CofferError `validation`, `forbidden` */
 export async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
   const { store, caller } = context
   if (caller.isNoReveal) requireWholeValues(byText)
@@ -208,7 +207,8 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
       } else if (decided === undefined) isDenied = true
       else {
         granted.push({ reference, record, shown: transform ?? decided })
-        // A mask, which replaces the data, may be larger. The size of a denied token is not disclosed.
+        // A mask, which replaces the data, may be larger than the data. The size of a token that the caller
+        // may not see is not disclosed.
         size += sizeOf(transform === undefined ? record : record.data)
         requireSize(size, access.whole)
       }

@@ -1,4 +1,3 @@
-/** The row of a token's draft. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TokenDraft } from '../../domain/token/token.js'
 import type { Context } from '../../framework/context.js'

@@ -1,4 +1,4 @@
-/** Duplicates are tokens with equal fingerprints. A caller who may not read a duplicate sees a part of it. */
+/** Duplicates are tokens with equal fingerprints. A caller who may not read a duplicate sees only a part of it. */
 
 import { stricterTransform } from '../../domain/access/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
@@ -10,7 +10,8 @@ import { logToken, matchesId, whereGranted } from './token-access.js'
 import { addExtras, READ, type TokenView, viewToken } from './token-attributes.js'
 
 /**
- * Whether the token must have no duplicate. False in no-reveal mode, because a duplicate confirms a guess.
+ * Whether a new token must not have a duplicate. Always false in no-reveal mode, because a duplicate would
+ * confirm a guess.
  */
 export function isDeduplicated(
   { caller }: Context,
@@ -28,7 +29,7 @@ export function isDeduplicated(
 export async function findDuplicate(context: Context, value: string, more: readonly Condition[] = []) {
   const { store, caller } = context
   const conditions = [{ field: 'fingerprint', value }, ...more]
-  // The index has short digests, so the fingerprint is compared as well.
+  // The index has short digests, so the whole fingerprint is compared too.
   const isEqual = ({ fingerprint }: TokenRecord) => fingerprint === value
   if (await context.setting('deduplicate.reveals_existing')) {
     const find = (page: number) =>
@@ -50,7 +51,7 @@ const VISIBLE_WITHOUT_READ: ReadonlySet<string> = new Set(
   ),
 )
 
-/** The original of a duplicate. A caller without token:read gets {@link VISIBLE_WITHOUT_READ} alone. */
+/** Shows the existing token. A caller without token:read gets only {@link VISIBLE_WITHOUT_READ}. */
 export async function showDuplicate(
   context: Context,
   original: TokenRecord,

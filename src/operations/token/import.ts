@@ -1,4 +1,7 @@
-/** Imports tokens in batches: many in one unit of work, each created or refused separately. */
+/**
+ * Imports tokens in batches. One unit of work imports many rows, and each row is created or refused on its
+ * own.
+ */
 import { Budget, ITEM_OF_BATCH_STEPS } from '../../domain/expression/budget.js'
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -81,7 +84,7 @@ async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<(
   return checked
 }
 
-/** @throws CofferError `conflict` for a batch that does not follow the last batch of its run */
+/** @throws CofferError `conflict` if the batch does not follow the last batch of its run */
 async function importBatch(
   context: Context,
   { stops = false, run, first = 0 }: Infer<typeof importInput>,
@@ -91,7 +94,8 @@ async function importBatch(
   const actor_id = caller.actor.id
   const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
   const isOwn = before?.actor_id === actor_id
-  // The batch was committed, but its sender did not learn of that, and may send it again in smaller batches.
+  // This batch was committed, but its sender did not get the answer. The sender may send it again in smaller
+  // batches.
   const known = isOwn && first >= before.first ? before.results.slice(first - before.first) : []
   if (known.length > 0) return known.slice(0, checked.length || undefined)
   const done = isOwn ? before.first + before.results.length : undefined
@@ -99,9 +103,10 @@ async function importBatch(
   if (before === undefined && run !== undefined && first > 0)
     throw conflict(`This run is older than 30 days. Import the rows after the first ${first} in a new run.`)
   const results = await createRows(context, checked, stops)
-  // An empty batch asks how far the run came.
+  // The sender asks with an empty batch how many rows of the run were imported.
   if (run === undefined || checked.length === 0) return results
-  // The refused row that ended the run is not recorded, so a resumed run can send a corrected row.
+  // A refused row ends the run if `stops` is set. It is not recorded, so that a resumed run can send a
+  // corrected row.
   const kept = stops ? results.filter(({ status }) => status !== 'refused') : results
   const record = { id: run, actor_id, first, results: kept }
   const options = { expires: now + RESUMABLE_MS }
@@ -110,7 +115,7 @@ async function importBatch(
   return results
 }
 
-/** `done`: the number of rows that the run has imported; undefined if the run belongs to another caller. */
+/** `done`: how many rows the run has imported. Undefined if the run belongs to another caller. */
 function refuseOrder(first: number, done: number | undefined): CofferError {
   if (done === undefined) return conflict('This batch does not follow the last batch of this run.')
   const problem = `The run has imported ${done} rows, but this batch begins after row ${first}.`

@@ -1,6 +1,6 @@
 /**
- * The life of tokens: the months in which they are active, and their removal with everything that belongs to
- * them.
+ * The life of tokens: the months in which they are active, and their removal together with everything that
+ * belongs to them.
  */
 
 import { containerSetId } from '../../domain/access/container.js'
@@ -21,13 +21,13 @@ import { entityTypeOf, messageAbout } from './token-attributes.js'
 type UnitTools = EventTools & Pick<Host, 'expressions'>
 
 const BATCH = 200
-/** Blocks of a tenant's log that are dropped in one unit of work. */
+/** How many blocks of a tenant's log one unit of work drops. */
 const BLOCKS = 64
 const DAY_MS = 24 * 60 * 60 * 1000
-/** The recorded time of a type's last creation may be too early by less than this. */
+/** The recorded time of the last creation of a type may be too early by less than this. */
 const NOTED_MS = 1000
 
-/** Counts the use of a token in its month. The month of its creation is counted already. */
+/** Counts the token as active in the current month. In the month of its creation it counts already. */
 export function recordUse(
   { store, caller: { tenant }, date }: Context,
   { id, created_at }: Pick<TokenRecord, 'id' | 'created_at'>,
@@ -39,7 +39,10 @@ export function recordUse(
   )
 }
 
-/** Counts a creation once: by the month of a token without expiry, or by a record of activity. */
+/**
+ * Ensures that the creation counts once. A token without expiry counts in the index of its months. Any other
+ * token gets a record of activity.
+ */
 export async function countCreation(
   { store, caller: { tenant } }: Context,
   token: TokenRecord,
@@ -53,10 +56,10 @@ export async function countCreation(
   if (state === 'changed') await recordCreation(store, tenant, token)
 }
 
-/** Removes the records that belong to a deleted token. Its creation remains counted. */
+/** Removes the records that belong to a deleted token. Its creation still counts. */
 export async function removeDependents({ store, caller: { tenant } }: Context, token: TokenRecord) {
   const { id, created_at, code } = token
-  // Reads that start together share a statement.
+  // If reads start together, they share a statement.
   await Promise.all([
     putActivity(store, tenant, activityOf(id, created_at)),
     recordDeletion(store, tenant, token),
@@ -66,15 +69,15 @@ export async function removeDependents({ store, caller: { tenant } }: Context, t
   ])
 }
 
-/** Keeps the time of the last creation of a type for the usage report, even after that token is deleted. */
+/** Keeps the time of the last creation of a type for the usage report, even after the token is deleted. */
 function recordCreation(store: StoreWriter, tenant: number, { type, created_at: at }: TokenRecord) {
   return putActivity(store, tenant, { id: `last/${type}`, month: '', at })
 }
 
 /**
- * Records the time of a last creation, unless a newer token of the type exists, or the recorded time is less
- * than a second older. Concurrent deletions then rarely write this single record. Contract: the token may still
- * exist.
+ * Records the time of the last creation of a type. It writes nothing if a newer token of the type exists, or
+ * if the recorded time is less than a second older. Concurrent deletions then rarely write this single
+ * record. Contract: the token may still exist.
  */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
   const { id, type: value, created_at } = token
@@ -89,7 +92,8 @@ async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRe
 async function putActivity(store: StoreWriter, tenant: number, activity: ActivityRecord): Promise<void> {
   const known = await store.get('activity', tenant, activity.id)
   if (known !== undefined && known.at > activity.at) return
-  // Removed and inserted, not replaced, because insertion order finds the newest creation of a type.
+  // The record is removed and inserted, and not replaced, because the order of insertion finds the newest
+  // creation of a type.
   if (known !== undefined) await store.remove('activity', tenant, activity.id)
   await store.insert('activity', tenant, activity)
 }
@@ -121,9 +125,10 @@ export async function countActive({ store, caller: { tenant }, date }: Context):
 type SweepTools = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'containerSets' | 'expressions'>
 
 /**
- * Purges at most `limit` expired records, of any tenant, and logs the expiry of tokens and keys; resolves to
- * their number. Drops log records that are no longer kept. After a jump of the clock it also writes the time,
- * so that a later sweep can distinguish a wrong clock from elapsed time. Stops when `isOver` returns true.
+ * Purges at most `limit` expired records of any tenant, and resolves to their number. Logs the expiry of
+ * tokens and keys. Drops log records that are older than `logs.keep`. After a jump of the clock, it also
+ * stores the time. A later sweep can then distinguish a wrong clock from elapsed time. Stops when `isOver`
+ * returns true.
  */
 export async function sweepExpired(
   { store, createUuid, deliveries, containerSets, expressions }: SweepTools,
@@ -179,10 +184,10 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
 }
 
 /**
- * If the token or intent has expired, purges it, its links and the answers stored about it, and logs the
- * expiry. Returns the deliveries that must be enqueued after the commit. `release` takes the containers of a
- * purged token. Contract: called before an id is reused, so that no link of the old token leads to the new
- * one.
+ * If the token or intent has expired, purges it, its links and the stored answers about it, and logs the
+ * expiry. Returns the deliveries that must be enqueued after the commit. `release` gets the containers of a
+ * purged token. Contract: called before an id is used again, so that no link of the old token leads to the
+ * new token.
  */
 export async function purgeToken(
   tools: EventTools & { release(containers: readonly string[]): void },

@@ -89,7 +89,7 @@ export const getToken = query({
     'coffer token get card-1 --reveal --fields data',
     'coffer token get card-1 --reveal --fields data.number -o value',
   ],
-  // Most requests are this operation. None of its steps waits in an engine of one process.
+  // Most requests are for this operation. With an engine of one process, none of its steps waits.
   run: (context, input) =>
     andThen(requireRecord(context, 'token', input.id), (record) => {
       const transform = requireTransform(context, 'token:read', record)
@@ -193,7 +193,7 @@ export const createChild = change({
     requireTransform(context, 'token:read', parent)
     const created = await creation.createToken(context, draft, viewWritten)
     const child = created instanceof Existing ? created.result : created
-    // Linking requires token:read on both tokens, but not on a token that the caller just created.
+    // Linking requires token:read on both tokens. A token that the caller has just created needs no check.
     if (created instanceof Existing) requireTransform(context, 'token:read', child)
     if (child.id === parent_id)
       throw invalid('data', 'is that of the parent; a token cannot be its own child')
@@ -224,14 +224,14 @@ export const listChildren = list({
   },
 })
 
-/** @throws CofferError `validation` for a link of a token to itself */
 function refuseItself({ parent_id, child_id }: Lenient<Infer<typeof both>>): void {
   if (parent_id === child_id) throw invalid('child_id', 'must differ from the parent')
 }
 
 /**
- * Logs both tokens. @throws CofferError `not_found`; `forbidden` without `permission`, before it says whether
- * they are linked
+ * Whether the tokens are linked. Logs both.
+ * @throws CofferError `not_found`, or `forbidden` without `permission` (before the caller learns whether they
+ * are linked)
  */
 async function areLinked(
   context: Context,

@@ -1,6 +1,6 @@
 /**
- * Token search by queries, and lists and searches by cursor: translates terms into conditions on the indexes
- * of tokens.
+ * Lists and searches tokens, by query and by cursor. Translates the terms of queries into conditions on the
+ * indexes of tokens.
  */
 import { isContainerPath } from '../../domain/access/container.js'
 import type { Permission } from '../../domain/access/permissions.js'
@@ -65,7 +65,7 @@ export const searchTokens = list({
   },
 })
 
-/** Finds the ids that a typed text stands for. It discloses ids only, so it is not logged. */
+/** Discloses only ids, so it is not logged. */
 export const findTokens = list({
   name: 'token find',
   summary: 'Find tokens by their id or its first 8 characters.',
@@ -160,8 +160,8 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
 }
 
 /**
- * If search.masked_data is false, restricts `condition` to tokens whose data the caller sees, because a
- * search discloses data, also by negation.
+ * If search.masked_data is false, restricts `condition` to tokens whose data the caller sees. Otherwise a
+ * search would disclose data, also by negation.
  */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   if (context.caller.isNoReveal)
@@ -169,18 +169,18 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
   const { grants: [first, ...others] = [], dependsOnId } = context.caller
   if (first === undefined || (await context.setting('search.masked_data'))) return condition
   if (dependsOnId === true) return { or: [] }
-  // Decided without the caller, which would record these decisions in an explanation.
+  // The caller would record these decisions in an explanation, so `decideBy` decides without it.
   const { transform } = decideBy(first, ...others)
   const isRevealed = (containers: readonly string[]) => transform('token:read', { containers }) === 'reveal'
   return { and: [condition, await whereAllowed(context, ['token:read'], isRevealed)] }
 }
 
-/** Advice for a query that a search by cursor refuses. */
+/** The end of the message about a query that needs a search by page. */
 const BY_PAGE = '; POST /tokens/search takes more'
 
 /**
- * Sorts the fields, so that a cursor fits equal filters. `pathOf`: the property whose error a field causes.
- * `advice`: the end of a message about fields that cannot be combined.
+ * Sorts the fields, so that equal filters give equal cursors. `pathOf`: the property that an error about a
+ * field names. `advice`: the end of the message about fields that cannot be combined.
  */
 function checkFields(
   fields: readonly SearchField[],
@@ -203,7 +203,6 @@ function checkFields(
   return fields.map(({ field, value }) => ({ field, value })).sort((a, b) => (a.field < b.field ? -1 : 1))
 }
 
-/** @throws CofferError `forbidden` for a container on which the caller lacks `permission` */
 function listByCursor(
   session: Session,
   permission: Permission,

@@ -12,22 +12,23 @@ import { recordUse } from './lifetime.js'
 import { entityTypeOf, messageAbout, type TokenView, viewToken } from './token-attributes.js'
 import { type TokenFilters, wantedTypes } from './token-filters.js'
 
-/** Steps of comparing a container with a path, and of deciding about a set of containers by a rule. */
+/**
+ * `PATH_STEPS`: the cost of comparing a container with a path. `RULE_STEPS`: the cost of deciding about a
+ * container by one rule.
+ */
 const PATH_STEPS = 5
 const RULE_STEPS = 20
 
 type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'is_intent'>
 
-/**
- * Records an access to the token or intent in the log only. It does not count as a use in the usage report.
- */
+/** Logs an access to the token or intent. This access does not count in the usage report. */
 export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   const entry = as && { ...as, message: messageAbout(record, as.message) }
   const { id, type } = record
   audit.record(entityTypeOf(record), id, entry, transform, { id, type })
 }
 
-/** Records an access to the token in the log and in the usage report, which does not count intents. */
+/** Logs an access to the token. This access also counts in the usage report, unless the record is an intent. */
 export function logTokenUse(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   logToken(context, record, as, transform)
   return record.is_intent ? undefined : recordUse(context, record)
@@ -55,8 +56,8 @@ export async function filterConditions(context: Context, filters: TokenFilters):
 }
 
 /**
- * Each token is shown by its own rule, because its containers may have changed since it was located.
- * `asking`: the caller, whose rights may have changed by the time of a unit of work.
+ * Each token is shown by the rule that decides about it now, because its containers may have changed since it
+ * was located. `asking`: the caller at the beginning. In a unit of work, its rights may have changed.
  */
 export function listGranted(
   asking: Caller,
@@ -83,13 +84,13 @@ export function listGranted(
   }
 }
 
-/** If rules depend on token ids, a list is read in another way. */
+/** A list by rules about token ids is read in another way, so it cannot continue. */
 function rightsChanged(): CofferError {
   const message = 'The rights of the caller have changed while the list was read. Try again.'
   return new CofferError('unavailable', message, { retryAfterSeconds: 1 })
 }
 
-/** Undefined unless rules depend on token ids, because the index of containers then cannot decide. */
+/** Undefined if no rule depends on token ids. If a rule does, the index of containers cannot decide. */
 export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]) {
   if (dependsOnId !== true) return undefined
   const all = ['token:read', ...needed] as const
@@ -99,7 +100,7 @@ export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]
 
 /**
  * Decides by the rules once for each distinct set of containers, of which there are few. If {@link matchesId}
- * decides, the rules are ignored here.
+ * decides, this function ignores the rules.
  */
 export async function whereGranted(
   context: Context,
@@ -116,7 +117,10 @@ export async function whereGranted(
   return and.length === 0 ? undefined : { and }
 }
 
-/** A trailing * matches any text. Only prefixes that end within a name are compared with all sets. */
+/**
+ * A `*` at the end matches any text. If the text before it ends in the middle of a name, the pattern is
+ * compared with all sets. Otherwise an index answers.
+ */
 export async function inContainers(context: Context, patterns: readonly string[]): Promise<Condition> {
   const or: Condition[] = []
   const prefixes: string[] = []
@@ -134,7 +138,7 @@ export async function inContainers(context: Context, patterns: readonly string[]
   return { or }
 }
 
-/** `matches` applies only to sets on all of whose containers the caller has these permissions. */
+/** `matches` gets only sets on which the caller has these permissions for each container. */
 export function whereAllowed(
   context: Context,
   permissions: readonly Permission[],
@@ -148,22 +152,23 @@ export function whereAllowed(
 
 interface Wanted {
   /**
-   * Container paths. A matching set has, for each of these lists, a container on or below one of its paths.
+   * Lists of container paths. A set can match only if, for each list, one of its containers is on or below a
+   * path of the list.
    */
   areas: readonly (readonly string[])[]
   matches(containers: readonly string[]): boolean
-  /** Steps of deciding about one container. */
+  /** The cost of deciding about one container. */
   steps: number
 }
 
 /**
- * Tokens whose set of containers `matches`. The index finds the tokens in the areas. The condition names
- * either the matching or the other sets there, whichever are fewer. Contract: callers of a list check what
- * they show, because the sets may have changed since.
+ * Finds the tokens whose set of containers `matches`. The index finds the sets in the areas. The condition
+ * then names either the sets that match or the others, whichever are fewer. Contract: a list checks each
+ * token that it shows, because the sets may have changed since.
  */
 async function whereContainers(context: Context, { areas, matches, steps }: Wanted): Promise<Condition> {
   const { caller, turns, containerSets } = context
-  // The root contains everything, so an area with it excludes nothing.
+  // The root contains everything, so an area with the root excludes nothing.
   const narrow = areas.filter((paths) => !paths.includes('/'))
   const isNear = (containers: readonly string[]) =>
     narrow.every((paths) => containers.some((container) => paths.some((path) => container.startsWith(path))))

@@ -21,20 +21,20 @@ export function entityTypeOf({ type, is_intent }: Pick<TokenRecord, 'type' | 'is
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
-/** Says "Token intent" instead of "Token" for an intent. */
+/** For an intent, the message says "Token intent" instead of "Token". */
 export function messageAbout({ is_intent }: Pick<TokenRecord, 'is_intent'>, message: string): string {
   return is_intent ? message.replace('Token', 'Token intent') : message
 }
 
 export const tokenId = { type: 'string', refersTo: 'token', description: 'The id of the token.' } as const
 
-/** A generic token may have any JSON. */
+/** The data of a generic token may be any JSON. */
 const textTypes = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
 
 const secret = { type: 'string', sensitive: true } as const
 const integer = { type: 'integer' } as const
 
-/** Attributes that create and patch declare identically. Metadata and expires_at differ in a patch. */
+/** The attributes that create and patch declare alike. `metadata` and `expires_at` differ in a patch. */
 const commonAttributes = {
   data: {
     nullable: true,
@@ -158,8 +158,8 @@ export const tokenOutput = output.component('Token', columns, {
 export type TokenView = Infer<typeof tokenOutput>
 
 /**
- * The columns of exports and seeds: attributes that `create` accepts. Programs rely on their order, so append
- * new ones.
+ * The columns of exports and seeds: the attributes that `create` accepts. Programs rely on their order, so
+ * add new attributes at the end.
  */
 export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
   (name) => name in createAttributes,
@@ -167,11 +167,12 @@ export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
 
 /**
  * `data` is absent if it is redacted, or if it is masked and the token has no mask. It is null if the mask
- * yields null. Unset attributes are absent.
+ * gives null. Attributes without a value are absent.
  */
 export function viewToken(record: TokenRecord, transform: Transform) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
-  // One literal, because an object made from a list of names costs reads and creations microseconds.
+  // The view is one literal. An object that is made from a list of names would cost reads and creations
+  // microseconds.
   const view: Record<keyof TokenView, unknown> = {
     id: record.id,
     tenant_id: record.tenant_id,
@@ -199,7 +200,10 @@ export function viewToken(record: TokenRecord, transform: Transform) {
 
 const PRIVACY = /^\/(general|bank|pci|pii)\/(low|moderate|high)\/$/
 
-/** For clients that are older than containers; undefined for a container that these clients do not know. */
+/**
+ * For clients that do not know containers. Undefined if the container corresponds to nothing that these
+ * clients know.
+ */
 function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'] {
   const [, classification, impact_level] = PRIVACY.exec(containers[0]!) ?? []
   const restriction_policy = mask === undefined ? 'redact' : 'mask'
@@ -208,7 +212,7 @@ function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'
 
 const NO_DETAILS: Pick<TokenView, 'card' | 'bank'> = {}
 
-/** The answer to a write: masked, even if the rule reveals. */
+/** The answer to a write. It is masked even if the rule reveals. */
 export function viewWritten(_: Context, record: TokenRecord, transform: Transform): TokenView {
   const view = viewToken(record, stricterTransform('mask', transform))
   return addExtras(view, { deduplicated: false })
@@ -256,13 +260,13 @@ export const intentOutput = output.component('TokenIntent', ['id', 'type', 'crea
 
 type IntentView = Infer<typeof intentOutput>
 
-/** Never has data, not even masked. */
+/** The result never has data, not even masked data. */
 export function viewIntent(record: IntentRecord): IntentView {
   const { data: _, ...view } = viewIntentData(record, 'mask')
   return view
 }
 
-/** The object that expressions refer to: the intent, and its data as the transform shows it. */
+/** The object to which expressions refer: the intent, with its data as the transform shows it. */
 export function viewIntentData(record: TokenRecord, transform: Transform) {
   const view = viewToken(record, transform)
   const { id, tenant_id, type, data, card, bank, fingerprint, created_by, created_at } = view

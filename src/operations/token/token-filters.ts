@@ -19,7 +19,6 @@ export const tokenFilters = {
   },
 } as const
 
-/** @throws CofferError `validation` for an empty type */
 export function checkFilters({ types = [] }: Lenient<Pick<TokenFilters, 'types'>>): void {
   if (types.some((text) => text !== undefined && splitTypes(text).includes('')))
     throw invalid('types', 'must be types separated by commas')

@@ -1,4 +1,4 @@
-/** Changes tokens: by a patch, and by the data of a token intent that is their duplicate. */
+/** Changes tokens. The change is a patch, or the data of a token intent whose duplicate the token is. */
 import { containerSetId } from '../../domain/access/container.js'
 import { stricterTransform } from '../../domain/access/permissions.js'
 import type { Budget } from '../../domain/expression/budget.js'
@@ -15,14 +15,14 @@ import { countCreation } from './lifetime.js'
 import { logToken, requireTransform } from './token-access.js'
 import { type TokenView, UPDATED, viewWritten } from './token-attributes.js'
 
-/** Characters of JSON. */
+/** In characters of JSON. */
 const LARGEST_DATA = 4 * 1024 * 1024
 const MERGED_LIMITS =
   'must have at most 4,194,304 characters as JSON, and 50,000 values and property names, once it is merged'
 
 /**
- * Applies a merge patch, or changes nothing and returns the duplicate. @throws CofferError `validation`,
- * `forbidden`
+ * Applies a merge patch. If the patched token has a duplicate, changes nothing and returns the duplicate.
+ * @throws CofferError `validation`, `forbidden`
  */
 export async function updateToken(context: Context, before: TokenRecord, patch: Given, budget: Budget) {
   const transform = requireTransform(context, 'token:update', before)
@@ -42,10 +42,10 @@ export async function updateToken(context: Context, before: TokenRecord, patch: 
 }
 
 /**
- * Merges the data and metadata of the draft into the original if the caller may update that token; otherwise
- * changes nothing. Undefined if the original is a duplicate only by the expression of the draft: the caller
- * can choose that expression, so it must not decide which token is changed. Other attributes of the draft
- * describe a new token and are not merged.
+ * Merges data and metadata of the draft into the original. If the caller may not update the original, changes
+ * nothing. Other attributes of the draft describe a new token, and are not merged. Undefined if the original
+ * is a duplicate only by the expression of the draft. The caller can choose that expression, so it must not
+ * decide which token is changed.
  */
 export async function mergeIntoDuplicate(
   context: Context,
@@ -59,7 +59,7 @@ export async function mergeIntoDuplicate(
     (await context.store.fingerprint(context.caller.tenant, text)) !== original.fingerprint
   )
     return undefined
-  // The containers stay the same, so one decision covers the token before and after the change.
+  // The containers stay as they are, so one decision covers the token before and after the change.
   if (context.caller.transform('token:update', original) === undefined)
     return showDuplicate(context, original)
   const { data, metadata } = draft.record
@@ -76,7 +76,7 @@ async function putPatched(
   draft: TokenDraft,
   fingerprint: string,
 ): Promise<TokenRecord> {
-  // Only a single request is limited, so repeated patches could grow a token without limit.
+  // The limits apply to one request. Without this check, repeated patches could grow a token without limit.
   const { data } = draft.record
   const isTooLarge = () => JSON.stringify(data).length > LARGEST_DATA || countValues(data) > MAX_JSON_VALUES
   if (patch.data !== undefined && isTooLarge()) throw invalid('data', MERGED_LIMITS)

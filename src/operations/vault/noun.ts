@@ -1,5 +1,6 @@
 /**
- * Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner.
+ * Operations on an open vault as a whole: status, verification, compaction, backup and header. Only its owner
+ * may use them.
  */
 import { owner, wholeVault } from '../../framework/declaration.js'
 import { detached } from '../../framework/operation.js'
@@ -44,7 +45,7 @@ const verifyVault = detached({
   output: object({ ok: boolean, ...verification }),
   examples: ['coffer vault verify'],
   run: async (session) => verdict(await session.vault().maintenance().verify()),
-  // For a vault that is too damaged to open.
+  // This function runs if the vault is too damaged to open.
   whenDamaged: async ({ vault }) => verdict(await vault.verify()),
 })
 
@@ -83,7 +84,8 @@ const backUpVault = detached({
 })
 
 /**
- * For the process that changes the key slots. `replaces`: the `mac` of the header that this process changed.
+ * A process that has changed the key slots calls this. `replaces`: the `mac` of the header that this process
+ * has changed.
  */
 const replaceHeader = detached({
   access: wholeVault,

@@ -1,4 +1,7 @@
-/** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
+/**
+ * Operations that need exclusive access to a vault, or that run before it is opened. Only its owner may use
+ * them.
+ */
 import { describeLostTenants } from '../../domain/records/lost-tenants.js'
 import { CofferError, conflict, usage } from '../../errors.js'
 import { owner, wholeVault } from '../../framework/declaration.js'
@@ -89,7 +92,7 @@ export const changeKeys = offline({
   },
 })
 
-/** Logs the rekey afterwards, because no record can be written during it. */
+/** Logs a rekey after its end, because no record can be written during a rekey. */
 export const recordRekey = change({
   access: wholeVault,
   name: 'vault note-rekey',
@@ -132,7 +135,7 @@ export const changePassphrase = offline({
   },
 })
 
-/** The limits of removing a slot, for the confirmation. */
+/** A part of the confirmation: what removing a slot does not achieve. */
 const AFTER_REMOVAL =
   'Somebody who has kept the removed key and an older vault.json or backup can still read the files: only ' +
   '`coffer vault rekey` locks them out of the vault.'

@@ -1,4 +1,4 @@
-/** Lists deliveries to webhooks, sent and waiting, for the owner of the vault only. */
+/** Lists deliveries to webhooks, both sent and waiting. Only the owner of the vault may use this. */
 import type { DeliveryRecord, WebhookRecord } from '../../domain/records/records.js'
 import { payloadOf, SENT_EVENT_TYPES } from '../../domain/webhook/events.js'
 import { conflict } from '../../errors.js'
@@ -37,7 +37,7 @@ export const deliveryOutput = component('WebhookDelivery', columns, {
 
 type View = Infer<typeof deliveryOutput>
 
-/** Fingerprints would confirm guesses. */
+/** Removes fingerprints, which would confirm guesses. */
 function withoutFingerprints(payload: unknown): unknown {
   return JSON.parse(JSON.stringify(payload), (name, value) => (name === 'fingerprint' ? undefined : value))
 }
@@ -91,7 +91,6 @@ interface Filters {
   state?: (typeof STATES)[number]
 }
 
-/** Finds the deliveries that were tried. */
 function listingOf({
   id,
   event,
@@ -155,7 +154,7 @@ export const resendDelivery = change({
   },
 })
 
-/** Returns the `show` of one list, which reads each webhook once. */
+/** Returns the `show` function of one list. It reads each webhook only once. */
 function createShow() {
   const hooks = new Map<string, WebhookRecord | undefined>()
   return async ({ store, caller }: Context, record: DeliveryRecord): Promise<View> => {
@@ -171,7 +170,7 @@ function viewDelivery(record: DeliveryRecord, hook: WebhookRecord | undefined): 
   return { ...shown, ...describeWaiting(record, hook), type: event.type, payload }
 }
 
-/** The webhook has this information about waiting deliveries, so it is not stored with each of them. */
+/** The webhook has this information once, so it is not stored with each waiting delivery. */
 function describeWaiting(
   record: DeliveryRecord,
   hook: WebhookRecord | undefined,

@@ -1,4 +1,3 @@
-/** Webhooks are addresses that get events. */
 import { checkEmail } from '../../domain/invitation/mail-server.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
 import { readDestination } from '../../domain/proxy/proxy.js'
@@ -111,7 +110,7 @@ const createWebhook = detached({
   },
 })
 
-/** The state of an address that was not tried yet. `before`: the webhook's earlier state. */
+/** The state of an address to which a request is forbidden. `before`: the earlier state of the webhook. */
 function describeRefusal(
   failure: string | undefined,
   date: string,
@@ -158,7 +157,7 @@ const updateWebhook = detached({
       const before = await webhooks.require(context, id)
       const { date } = context
       const enabled_at = before.status === 'enabled' ? before.enabled_at : date
-      // The address may have changed, or may work again, so it is tried now.
+      // The address may have changed, or may be reachable again, so the queue tries it now.
       const destination = describeRefusal(failure, date, before.destination)
       const record = await webhooks.change(context, before, {
         ...attributes,
@@ -181,7 +180,7 @@ const deleteWebhook = webhooks.delete({
     await subscribe(context.store, context.caller.tenant, { id })
     const where = { field: 'webhook', value: id }
     await removeAll(context, 'waiting_batch', where)
-    // The remaining deliveries are not sent, and expire.
+    // The other deliveries are not sent any more, and expire.
     await removeAll(context, 'delivery', where, MAX_REMOVED)
     lookAgain(context, id)
   },
@@ -197,7 +196,7 @@ const listEventTypes = query({
   run: async () => [...EVENT_TYPES],
 })
 
-/** Makes the queue look at the waiting events of the webhook, after the commit. */
+/** After the commit, the queue looks for waiting events of the webhook. */
 function lookAgain(context: Context, id: string): void {
   context.enqueue([{ kind: 'delivery', tenant: context.caller.tenant, lane: id }])
 }
@@ -206,11 +205,14 @@ const view = ({ enabled_at: _, ...shown }: WebhookRecord): Infer<typeof webhookO
 
 type Given = Partial<Record<'name' | 'url' | 'notify_email', string> & { events: (string | undefined)[] }>
 
-/** The attributes as stored. Empty text means no address. @throws CofferError `validation` */
+/**
+ * Returns the attributes as they are stored. For `notify_email`, empty text means no address.
+ * @throws CofferError `validation`
+ */
 function readBody({ name = '', url = '', events = [], notify_email: email }: Given) {
   const notify_email = email === '' ? undefined : email
   const errors: PropertyErrors = {}
-  // Samples in the documentation have colons.
+  // Samples in the documentation of the service have colons instead of dots.
   const types = events.flatMap((each) => (each === undefined ? [] : each.replaceAll(':', '.')))
   const wrong = types.find((type) => !EVENT_TYPES.includes(type))
   const advice = (wrong && suggestName(wrong, EVENT_TYPES)) || ': see GET /webhooks/event-types'

@@ -5,8 +5,8 @@ import type { StoreWriter } from '../../storage/store.js'
 import { addMail } from '../invite/mail.js'
 
 /**
- * Disables a webhook to which an event could not be sent. Returns the deliveries that must be enqueued after
- * the commit.
+ * Disables a webhook after an event could not be sent to it. Returns the deliveries that must be enqueued
+ * after the commit.
  */
 export async function disableWebhook(tools: EventTools, tenant: number, id: string): Promise<Waiting[]> {
   const { store } = tools
@@ -19,7 +19,10 @@ export async function disableWebhook(tools: EventTools, tenant: number, id: stri
   return to === undefined ? [] : [await addMail(tools, tenant, { to, webhook: { name, url } })]
 }
 
-/** Copies the webhook's subscriptions into the tenant's record, which every request reads. */
+/**
+ * Copies the subscriptions of the webhook into the record of the tenant, because every request reads that
+ * record.
+ */
 export async function subscribe(
   store: StoreWriter,
   tenant: number,

@@ -1,4 +1,7 @@
-/** The part of a list of deliveries that is still in batches: events that were never tried, newest first. */
+/**
+ * Events that are still in batches, because no attempt has sent them. They are the newest part of a list of
+ * deliveries, newest first.
+ */
 import type { DeliveryRecord } from '../../domain/records/records.js'
 import { batchIdOf } from '../../domain/webhook/event-batch.js'
 import type { Context, Session } from '../../framework/context.js'
@@ -7,7 +10,7 @@ import { countUntried, readDeliveries } from './waiting.js'
 
 const AT_ONCE = 20
 
-/** `id`: of a webhook or of a delivery. */
+/** `id`: the id of a webhook or of a delivery. */
 export interface UntriedFilter {
   id?: string | undefined
   event?: string | undefined
@@ -18,7 +21,7 @@ export interface Untried {
   total: number
 }
 
-/** Reads at most `size` matches, and skips the first `first`. */
+/** Reads at most `size` events that match, after skipping `first` of them. */
 export async function readUntried(
   session: Session,
   { id, event }: UntriedFilter,
@@ -34,7 +37,7 @@ export async function readUntried(
     const all = found.one === undefined ? [] : [found.one].filter(matches)
     return { deliveries: all.slice(first, first + size), total: all.length }
   }
-  // Without a filter of events, the index gives the total, so only the page is read.
+  // Without a filter by event, the index gives the total, so only the events of the page are read.
   const counted = event === undefined ? await count(session, found.webhooks) : undefined
   if (counted !== undefined && counted <= first) return { deliveries: [], total: counted }
   const deliveries: DeliveryRecord[] = []
@@ -50,7 +53,7 @@ export async function readUntried(
   return { deliveries, total: counted ?? passed }
 }
 
-/** The event with the id of a delivery, if it was never tried. */
+/** The event with the id of a delivery. Undefined if there was an attempt to send it. */
 export async function findUntried(
   reader: StoreReader,
   tenant: number,
@@ -68,7 +71,7 @@ function count(session: Session, webhooks: readonly string[]): Promise<number> {
   })
 }
 
-/** The events of each batch in order, newest batch first. Each unit of work reads a few batches. */
+/** Yields the events of each batch in order, newest batch first. Each unit of work reads a few batches. */
 async function* eachBatch(session: Session, where: Condition | undefined): AsyncGenerator<DeliveryRecord[]> {
   const seek = async ({ store, caller: { tenant } }: Context, below: number | undefined) => {
     const query = { size: AT_ONCE, below, ...(where && { where }) }

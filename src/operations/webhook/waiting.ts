@@ -1,4 +1,7 @@
-/** Waiting events of a webhook: events that were never tried, in batches, and deliveries that are retried. */
+/**
+ * The waiting events of a webhook. Events without an attempt are in batches. Events that are retried are
+ * deliveries.
+ */
 import { formatDate } from '../../domain/dates.js'
 import type {
   DeliveryRecord,
@@ -13,8 +16,8 @@ import type { Outbound } from '../../framework/ports/outbound.js'
 import type { Condition, Store, StoreReader, StoreWriter } from '../../storage/store.js'
 
 /**
- * The limit for the events of a webhook that wait for their first attempt, and for its deliveries that wait
- * for a retry. The oldest beyond it are dropped.
+ * The limit for the events of a webhook without an attempt, and for its deliveries that wait for a retry.
+ * Beyond the limit, the oldest are dropped.
  */
 export const MAX_WAITING = 10_000
 const AT_ONCE = 200
@@ -45,7 +48,7 @@ export async function countUntried(reader: StoreReader, { tenant, id }: Hook): P
   return events
 }
 
-/** At most `size`, oldest first. */
+/** Returns at most `size` batches, oldest first. */
 export async function oldestBatches(
   reader: StoreReader,
   { tenant, id }: Hook,
@@ -60,7 +63,6 @@ export async function oldestBatches(
   return found
 }
 
-/** The waiting events of a batch, as deliveries. */
 export async function readDeliveries(
   reader: StoreReader,
   tenant: number,
@@ -72,9 +74,9 @@ export async function readDeliveries(
 }
 
 /**
- * Makes deliveries of events that were never tried. At most `most` of these may be sent; after `leaseMs` they
- * are due for other servers. Further deliveries may no longer be sent. Returns the deliveries that may be
- * sent, and the batches that still have events.
+ * Makes deliveries from the events of these batches. Returns at most `most` of them, which the caller may
+ * send. After `leaseMs`, other servers may send them. Events that may not be sent become dropped deliveries.
+ * `left`: the batches that still have events.
  */
 export async function takeEvents(
   store: StoreWriter,
@@ -105,7 +107,7 @@ export async function takeEvents(
   return { taken, left: [] }
 }
 
-/** Events are not sent if they were created before the webhook was enabled, or while it is disabled. */
+/** An event is not sent if it is older than `enabled_at` of the webhook, or while the webhook is disabled. */
 export function mayBeSent(
   { created_at }: Pick<WaitingBatchRecord, 'created_at'>,
   hook: WebhookRecord | undefined,
@@ -123,7 +125,7 @@ async function replaceWaiting(
   else await store.replace('waiting_batch', tenant, rest, keptUntil(rest))
 }
 
-/** Why an address may not be called, as far as this is known without resolving its name. */
+/** Why a server may not call the address, as far as this is known without resolving its name. */
 export function refusalOf(outbound: Outbound, url: string): string | undefined {
   try {
     outbound.reach(new URL(url))
@@ -134,7 +136,6 @@ export function refusalOf(outbound: Outbound, url: string): string | undefined {
   }
 }
 
-/** Stores the state of the destination, if it has changed. */
 export async function noteDestination(
   store: StoreWriter,
   { tenant, id }: Hook,
@@ -149,7 +150,7 @@ export async function noteDestination(
   await store.replace('webhook', tenant, known === undefined ? rest : { ...rest, destination: known })
 }
 
-/** Whether the state is stored already. `since` does not count. */
+/** Whether the record already has this state. A difference in `since` does not count. */
 export function isKnown(before: DestinationState | undefined, now: DestinationState | undefined): boolean {
   if (before === undefined || now === undefined) return before === now
   const { state, failure, next_attempt_at } = now
@@ -158,8 +159,8 @@ export function isKnown(before: DestinationState | undefined, now: DestinationSt
 }
 
 /**
- * Drops the oldest waiting events beyond {@link MAX_WAITING}. `dropped`: their number. `spare`: how many
- * events may still be added.
+ * Drops the oldest waiting events beyond {@link MAX_WAITING}. `dropped`: how many were dropped. `spare`: how
+ * many events may still be added.
  */
 export async function dropExcess(
   store: Store,
@@ -175,7 +176,7 @@ export async function dropExcess(
   const drop = async (most: number, dropSome: typeof dropBatches) => {
     for (let left = most; left > 0; ) {
       const count = await store.write(async (writer) => {
-        // If another process drops at the same time, it has counted the same excess.
+        // If another process drops events at the same time, it has counted the same excess.
         if ((await droppedOf(writer, hook)) !== before + dropped) return 0
         const count = await dropSome(writer, hook, left)
         if (count > 0) await noteDropped({ store: writer, createUuid }, hook, count)
@@ -224,7 +225,6 @@ async function dropDeliveries(store: StoreWriter, { tenant, id }: Hook, most: nu
   return locations.length
 }
 
-/** Records the number on the webhook, and in the log. */
 async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: number): Promise<void> {
   const { store, createUuid } = tools
   const hook = await store.get('webhook', tenant, id)
@@ -238,9 +238,9 @@ async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: numbe
 }
 
 /**
- * Removes batches of events that no webhook waits for. These batches are older than the oldest waiting batch,
- * by its order and by its time. The time is compared with a margin, because concurrent units of work may be
- * stored in another order.
+ * Removes batches of events for which no webhook waits. Such a batch is older than the oldest waiting batch,
+ * by order and by time. The comparison of times has a margin, because concurrent units of work may be stored
+ * in another order.
  */
 export async function removeTaken(store: Store, tenant: number): Promise<void> {
   for (let found = AT_ONCE; found === AT_ONCE; ) {
