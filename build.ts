@@ -1,6 +1,6 @@
 /**
- * Runs after the compiler. Writes ajv's code for the input of every operation into `validators.js`, and bundles the
- * command line and the library, because loading few files makes the start faster.
+ * Runs after the compiler. Writes ajv's code for the input of every operation into `validators.js`. Bundles
+ * the command line and the library, because the start is faster if Node loads few files.
  */
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -22,11 +22,12 @@ const sources = fileURLToPath(new URL('../src/', import.meta.url))
 
 const AJV_OPTIONS = {
   strict: true,
-  // Safe, because the body is limited, and the registry requires limits for every array and map of the schemas.
+  // This is safe, because the body is limited, and because the registry requires a limit for every array and
+  // map of the schemas.
   allErrors: true,
-  // Without this, every object would have the required property `toString`.
+  // Without this option, every object would have the required property `toString`.
   ownProperties: true,
-  // `describeFailures` writes the messages, by keyword.
+  // `describeFailures` writes the messages by keyword.
   messages: false,
   coerceTypes: false,
   removeAdditional: false,
@@ -43,7 +44,10 @@ async function compileValidators(): Promise<Bundled['validators']> {
   return Promise.all(compiled)
 }
 
-/** Replaces the code that lists a failure with a call, and leaves out the unused `schemaPath`. This halves the text. */
+/**
+ * Replaces the code that lists a failure with a call, and leaves out `schemaPath`, which is not used. This
+ * halves the text.
+ */
 function shorten(code: string): string {
   const listed =
     /const (err\d+) = \{instancePath(?::([^;]*?))?,schemaPath:"[^"]*",keyword:("\w+"),params:([^;]*?)\};if\(vErrors === null\)\{vErrors = \[\1\];\}else \{vErrors\.push\(\1\);\}/g
@@ -60,7 +64,7 @@ function shorten(code: string): string {
 const FAIL =
   'function fail(list, instancePath, keyword, params) { (list ??= []).push({ instancePath, keyword, params }); return list }'
 
-/** Leaves out descriptions, which validators do not need. */
+/** Removes descriptions, which validators do not need. */
 function plainText(schema: object): string {
   const isSaid = (key: string, value: unknown) => key === 'description' && typeof value === 'string'
   return JSON.stringify(schema, (key, value) => (isSaid(key, value) ? undefined : value))
@@ -80,7 +84,7 @@ async function writeValidators(validators: Bundled['validators']): Promise<void>
   })
 }
 
-/** Lets the bundle import `texts` by `compiled:` and their index. */
+/** The bundle can then import each text by the name `compiled:` and its index. */
 function provide(texts: readonly string[]): Plugin {
   return {
     name: 'provide',
@@ -102,7 +106,10 @@ async function writeLibrary(): Promise<void> {
   writeFileSync(`${distribution}index.cjs`, text)
 }
 
-/** Gives a name to each type that occurs more than twice, because schemas of operations repeat most of their types. */
+/**
+ * Gives a name to each type that occurs more than twice, because the schemas of operations repeat most of
+ * their types.
+ */
 function nameRepeated(text: string): string {
   const blocks = text.match(/\{[^{}]*:[^{}]*\}/g) ?? []
   const counts = new Map<string, number>()
@@ -124,7 +131,7 @@ function writeTypes(): void {
     known.add(path)
     const text = readFileSync(`${compiledSources}${path}`, 'utf8')
     mkdirSync(dirname(`${target}${path}`), { recursive: true })
-    // Indentation is half of the text. No type depends on the descriptions and examples of schemas.
+    // Half of the text is indentation. No type depends on the descriptions and examples of schemas.
     const short = text
       .replaceAll(/^\s*readonly (?:description: (?:['"]|string;)|examples: readonly \[).*\n/gm, '')
       .replaceAll(/^(?: {4})+/gm, '')
@@ -137,7 +144,7 @@ function writeTypes(): void {
   writeFileSync(`${target}vitest.d.mts`, readFileSync(`${compiledSources}vitest.d.ts`))
 }
 
-/** Writes `coffer/vitest` as an ES module, because vitest is one. */
+/** Writes `coffer/vitest` as an ES module, because vitest is an ES module. */
 function writeVitest(): void {
   const text = readFileSync(`${compiledSources}vitest.js`, 'utf8')
   const short = text.replace("'./index.js'", "'./index.cjs'").replace(/^\/\/# sourceMappingURL.*\n?/m, '')
@@ -145,9 +152,9 @@ function writeVitest(): void {
 }
 
 /**
- * Bundles the program of reactor children into one file, the only file that they may read. It runs as a script, not as a
- * module, because evaluated code in a script cannot import anything. It reads functions of Node at its start and keeps
- * them, so later changes of Node's modules do not affect it.
+ * Bundles the program of reactor children into one file, which is the only file that they may read. It runs
+ * as a script and not as a module, because code that a script evaluates cannot import anything. At its start
+ * it reads functions of Node and keeps them, so later changes of Node's modules do not affect it.
  */
 async function bundleGuest(): Promise<void> {
   const { outputFiles } = await build({
@@ -157,7 +164,7 @@ async function bundleGuest(): Promise<void> {
     target: 'node20',
     format: 'esm',
     minify: true,
-    // Keeps the names of `Date` and `Error` of the lockdown, and of functions in stacks.
+    // Keeps the names of `Date` and `Error` of the lockdown, and the names of functions in stacks.
     keepNames: true,
     legalComments: 'none',
     write: false,
@@ -176,7 +183,10 @@ async function bundleGuest(): Promise<void> {
   )
 }
 
-/** Bundles the script and the style of the page at `/`. They must not contain text that ends their HTML element. */
+/**
+ * Bundles the script and the style of the page at `/`. They must not contain text that ends their HTML
+ * element.
+ */
 async function bundlePage(): Promise<void> {
   const { outputFiles } = await build({
     entryPoints: { page: `${sources}page/main.tsx`, style: `${sources}page/page.css` },
@@ -198,7 +208,6 @@ async function bundlePage(): Promise<void> {
   }
 }
 
-/** Writes the manual pages of the program, and of each noun and command without a noun. */
 async function writeManuals(): Promise<void> {
   const directory = `${distribution}man/`
   mkdirSync(directory, { recursive: true })

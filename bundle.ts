@@ -1,7 +1,8 @@
 /**
- * Bundles the command line and the library as CommonJS that starts fast. esbuild splits the modules into chunks. Each chunk
- * becomes a function, which V8 compiles when the chunk is used. Chunks are grouped into files by the commands that need
- * them, because reading takes time. V8's compiled code for usual commands is stored beside these files.
+ * Bundles the command line and the library as CommonJS that starts fast. esbuild splits the modules into
+ * chunks. Each chunk becomes a function, and V8 compiles the function when the chunk is used. A file has the
+ * chunks that the same commands need, because reading files takes time. V8's compiled code for frequent
+ * commands is stored beside these files.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -16,7 +17,6 @@ import { build, type OutputFile, type Plugin, transform } from 'esbuild'
 export interface Bundled {
   distribution: string
   compiledSources: string
-  /** The CommonJS text of each validator. */
   validators: readonly { name: string; text: string }[]
 }
 
@@ -24,17 +24,20 @@ export interface Bundled {
 const INSTALLED = 'libsodium-wrappers'
 
 /**
- * Modules that are left out, because their features are not used: the editor prompt with its character tables; well-known
- * mail services, OAuth and other transports of mail; connection strings and the native client of PostgreSQL; the validator
- * of the MCP SDK. Commander loads `node:child_process` (5 ms) for subcommands that are programs, which Coffer does not have.
+ * Modules that are left out because Coffer does not use their features: the editor prompt with its character
+ * tables, well-known mail services, OAuth and other transports of mail, connection strings and the native
+ * client of PostgreSQL, and the validator of the MCP SDK. Commander loads `node:child_process` (5 ms) for
+ * subcommands that are programs, and Coffer has no such subcommands.
  */
 const UNUSED =
   /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2|(?:json|sendmail|ses|smtp|stream)-transport)\/index\.js|\.{1,2}\/(?:mime-funcs\/)?mime-types\.js|pg-connection-string|\.\/native|\.\/ajvProvider-[\w-]+\.mjs|node:child_process)$/
 
-/** The prefix of the names of validator chunks. */
 const VALIDATOR = 'validator-'
 
-/** MAIN is always loaded, and has the chunks of token commands. MORE is for other frequent commands, SERVER for requests. */
+/**
+ * MAIN is always loaded, and has the chunks of token commands. MORE has those of other frequent commands, and
+ * SERVER those of requests.
+ */
 const MAIN = 'coffer.cjs'
 const MORE = 'coffer-more.cjs'
 const SERVER = 'coffer-server.cjs'
@@ -42,7 +45,7 @@ const REST = 'coffer-rest.cjs'
 /** The chunk of `coffer mcp`, which is large. */
 const AGENT = 'coffer-mcp.cjs'
 const OTHERS = [MORE, SERVER, REST, AGENT]
-/** Shorter chunks, in characters, are always in MAIN. */
+/** Chunks with fewer characters are always in MAIN. */
 const SHORT = 250
 const isForAgents = (name: string) => name.startsWith('mcp-')
 /** Creates a vault whose tokens are in a table, as in most vaults. */
@@ -60,7 +63,7 @@ const FREQUENT = [
   ['log', 'list'],
   ['serve', '--ephemeral', '--port', '0'],
 ]
-/** `sendRequests` sends requests to this server when it is ready. */
+/** When this server is ready, `sendRequests` sends requests to it. */
 const SERVED = [['serve', '--ephemeral', '--port', '0', '-o', 'json']]
 
 export async function bundleCommandLine(places: Bundled): Promise<void> {
@@ -97,11 +100,14 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
   }
 }
 
-/** `used`: chunk names of MAIN, MORE and SERVER; each list includes the lists before it. If empty, MAIN has all chunks. */
+/**
+ * `used`: the names of the chunks of MAIN, MORE and SERVER. Each list includes the lists before it. If `used`
+ * is empty, MAIN has all chunks.
+ */
 function writeBundle(directory: string, chunks: readonly Chunk[], used: readonly string[][]): void {
   const partOf = ({ name, text }: Chunk) => {
     if (isForAgents(name)) return used.length === 0 ? MAIN : AGENT
-    // A chunk that only passes on exports of MAIN must not need a second file.
+    // A chunk that only exports from MAIN again must not need a second file.
     if (used.length === 0 || text.length < SHORT) return MAIN
     return [MAIN, MORE, SERVER][used.findIndex((names) => names.includes(name))] ?? REST
   }
@@ -136,9 +142,9 @@ async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
     minifyWhitespace: true,
     minifyIdentifiers: true,
     legalComments: 'none',
-    // Node prints the line of an uncaught error.
+    // Node prints the line of an uncaught error, so lines must be short.
     lineLimit: 200,
-    // ASCII only, so that the file can be read without decoding.
+    // The file has only ASCII, so that Node can read it without decoding.
     charset: 'ascii',
     logLevel: 'error',
     entryPoints: {
@@ -146,7 +152,7 @@ async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
       library: `${compiledSources}index.js`,
       ...Object.fromEntries(each),
     },
-    // Some modules find files relative to themselves.
+    // Some modules find files relative to their own place.
     define: { 'import.meta.url': 'bundle.url' },
     external: [INSTALLED],
     plugins: [leaveUnused, adaptPackages, provideValidators(places)],
@@ -173,9 +179,9 @@ const adaptPackages: Plugin = {
   name: 'adapt-packages',
   setup(builder) {
     builder.onLoad({ filter: /\/node_modules\/.*\.m?js$/ }, async ({ path }) => {
-      // Commander uses the class names of its errors.
+      // Commander uses the names of its error classes.
       const keepNames = path.includes('/commander/')
-      // Compiled zod parsers do not pay off for the few messages of a `coffer mcp` session.
+      // Compiled zod parsers cost more than they save for the few messages of a `coffer mcp` session.
       const text = (await readFile(path, 'utf8')).replace('!core.globalConfig.jitless', 'false')
       const { code } = await transform(text, { target: 'node20', keepNames })
       return { contents: code }
@@ -206,10 +212,10 @@ function provideValidators({ compiledSources, validators }: Bundled): Plugin {
   }
 }
 
-/** An import as esbuild writes it: default, named, or of all names. */
+/** An import as esbuild writes it: the default, some names, or all names. */
 const IMPORT =
   /(?<=^|[;}\n])import(?: ([\w$]+))?,?(?:\{([^}]*)\}|\*as ([\w$]+))?(?: ?from)?"((?:\.\/|node:)?[\w./-]+)";/g
-/** A list of names, or the exports of a CommonJS module. */
+/** An export as esbuild writes it: a list of names, or the exports of a CommonJS module. */
 const EXPORT = /\bexport(?:\s*\{([^}]*)\}|\s+default\s+([\w$]+\(\)));?\s*$/
 const DYNAMIC_IMPORT = /\bimport\("((?:\.\/|node:)[^"]+|libsodium-wrappers)"\)/g
 
@@ -219,9 +225,10 @@ interface Chunk {
 }
 
 /**
- * Turns a module of esbuild into the text of a function that takes `use$`, `require` and `bundle`, and returns the exports.
- * Exports are read once, after the function has run. This suffices, because no module has mutable state and chunks do not
- * import each other in a circle. Imports without names are left out, because loading one of our modules has no effects.
+ * Turns a module of esbuild into the text of a function, which takes `use$`, `require` and `bundle`, and
+ * returns the exports. The exports are read once, after the function has run. This is enough, because no
+ * module has mutable state, and chunks do not import each other in a circle. Imports without names are left
+ * out, because loading one of our modules has no effects.
  */
 function toChunk({ path, text }: OutputFile): Chunk {
   const [exported = '', exports = '', common] = EXPORT.exec(text) ?? []
@@ -248,7 +255,10 @@ function load(from: string): string {
   return from === INSTALLED ? `({default:require("${from}")})` : `require("${from}")`
 }
 
-/** Makes a file work as a module and as a script. Wrapping its text instead would copy the whole text. */
+/**
+ * Makes a file work as a module and as a script. The alternative, wrapping its text, would copy the whole
+ * text.
+ */
 const RESULT = '"use strict";(typeof module==="object"?module:{}).exports='
 
 const RUNTIME = `const bundle={get url(){return require("node:url").pathToFileURL(__filename).href}};
@@ -260,7 +270,6 @@ return{main:(process)=>use("main").main(process),library:()=>use("library"),read
 
 interface Bundle {
   main(process: object): Promise<number>
-  /** The exports of chunks that were used. */
   ready: object
 }
 
@@ -278,12 +287,13 @@ function openBundle(directory: string) {
   return { bundle: loadPart(MAIN)(find, join(directory, MAIN)) as Bundle, scripts }
 }
 
-/** The first message of an MCP client. It is answered before the key is used, so no vault is opened. */
+/** The first message of an MCP client. Coffer answers it before it uses the key, so this needs no open vault. */
 const GREETING = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"build","version":"1"}}}\n`
 const CARD = '{"id":"build","type":"card","data":{"number":"4242424242424242"}}'
 
 /**
- * Runs a command on the vault in `place`, or a server until it is ready. Resolves to the names of all chunks used so far.
+ * Runs a command on the vault in `place`, or a server until it is ready. Resolves to the names of all chunks
+ * that were used so far.
  */
 async function runCommand(
   { main, ready }: Bundle,
@@ -314,12 +324,12 @@ async function runCommand(
   })
   if (code !== (isAgent ? 4 : 0))
     throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
-  // Resets a V8 flag that servers set, because V8 refuses compiled code under different flags.
+  // Resets a flag of V8 that servers set, because V8 refuses compiled code if the flags differ.
   setFlagsFromString('--allocation-site-pretenuring')
   return used ?? Object.keys(ready)
 }
 
-/** Sends typical requests of test suites, often enough for V8 to compile the code that answers them. */
+/** Sends typical requests of test suites, so often that V8 compiles the code that answers them. */
 async function sendRequests({
   url,
   applications,
