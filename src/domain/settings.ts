@@ -39,7 +39,7 @@ export const VAULT_SETTINGS = {
   },
   'sessions.beyond_authorizer': boolean(
     false,
-    'Whether a session may do what the application that authorized it cannot: true or false; serve --ephemeral and --demo begin with true',
+    'Whether a session may do more than the application that authorized it: true or false; serve --ephemeral and --demo begin with true',
   ),
   'tokens.included_monthly_active': {
     description: 'The number of monthly active tokens that the usage report shows as included',
@@ -58,7 +58,7 @@ export const VAULT_SETTINGS = {
     read: matching(/^(?:never|[1-9]\d{0,3}h)$/, 'must be whole hours from 1h to 9999h, or never'),
   },
   'logs.keep': {
-    description: 'How long log records are kept at least: days such as 90d, or forever',
+    description: 'The minimum time for which log records are kept: days such as 90d, or forever',
     default: 'forever',
     read: matching(/^(?:forever|[1-9]\d{0,4}d)$/, 'must be a number of days such as 90d, or forever'),
   },
@@ -68,11 +68,11 @@ export const VAULT_SETTINGS = {
   ),
   'deduplicate.reveals_existing': boolean(
     true,
-    'Whether deduplication answers with a token that the caller may not read, redacted, instead of making a new one: true or false',
+    'Whether deduplication answers with a redacted token, if the caller may not read it, instead of creating a new token: true or false',
   ),
   no_reveal: boolean(
     false,
-    'Whether commands are in no-reveal mode, in which none shows data or new keys: true or false; see docs/agents.md',
+    'Whether commands are in no-reveal mode, which shows no data and no new keys: true or false; see docs/agents.md',
   ),
   'reactors.undeclared_args': {
     description: 'Forward or strip arguments that the formula of a reactor does not declare',

@@ -249,7 +249,7 @@ t.test('requests that were sent before standard input ended are answered', async
   const { stdout, code } = await home.run('mcp', { stdin, env: { COFFER_API_KEY: key } })
   const answers = new Map(stdout.match(/.+/g)!.map((line) => [JSON.parse(line).id, line]))
   t.same([...answers.keys()].sort(), [1, 2, 3, 4])
-  t.match(answers.get(4), 'this number cannot be kept exactly')
+  t.match(answers.get(4), 'this number cannot be stored exactly')
   t.equal(code, 0)
   const long = await home.run('mcp', { stdin: 'x'.repeat(11_000_000), env: { COFFER_API_KEY: key } })
   t.match(long, { code: 2, stderr: 'more than 10 MB' })

@@ -61,7 +61,7 @@ testVault('invalid JSON from any source is refused with its line and column', as
   const deep = (levels: number) => `${'['.repeat(levels)}1${']'.repeat(levels)}`
   home.write('broken.json', '{\n  "type": "card",\n  "data": {"number": 4242,}\n}\n')
   const large =
-    'line 1, column 1: this number cannot be kept exactly; send it as a string. Give text as a JSON string:'
+    'line 1, column 1: this number cannot be stored exactly; send it as a string. Give text as a JSON string:'
   for (const [words, stdin, message] of [
     ['--file broken.json', '', 'broken.json is refused at line 3, column 27: expected a property name'],
     ['--quiet', '{"type":"card"', 'standard input is refused at line 1, column 15: the text ends too early'],

@@ -31,7 +31,7 @@ const name = 'expected a property name in double quotes'
 const closing = 'expected a closing quote, or an escape such as \\n; control characters must be escaped'
 const twice = 'this property occurs twice in one object; keep one of them'
 const prototypes = 'a property of this name could change object prototypes and is refused'
-const inexact = 'this number cannot be kept exactly; send it as a string'
+const inexact = 'this number cannot be stored exactly; send it as a string'
 const half = 'half of a surrogate pair stands alone'
 
 /**

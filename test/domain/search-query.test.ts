@@ -39,7 +39,7 @@ const REFUSED: [string, string][] = [
   ['type:a type:b', `${TERM} (column 8)`],
   ['type:a AND', 'ends where a term is needed (column 11)'],
   ['(type:a', 'needs AND, OR or a ) for each ( (column 8)'],
-  ['type:a)', 'has a ) that closes nothing (column 7)'],
+  ['type:a)', 'has a ) without a ( (column 7)'],
   ['data: 5', `${VALUE} (column 6)`],
   ['data:""', `${VALUE} (column 8)`],
   ['data:"open', `${VALUE} (column 6)`],

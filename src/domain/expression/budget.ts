@@ -107,7 +107,7 @@ export function checkCount(outputs: number): void {
 }
 
 function tooMuchWork(limit: string): CofferError {
-  return new CofferError('too_much_work', `${limit} Use fewer or shorter ones, or less data.`)
+  return new CofferError('too_much_work', `${limit} Use fewer or shorter expressions, or less data.`)
 }
 
 /** The approximate size of a JSON value in memory, in characters. */

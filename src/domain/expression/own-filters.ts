@@ -128,7 +128,7 @@ function aliasLength(value: unknown, shown: readonly unknown[], { random }: Call
 function aliasSource(value: unknown, pattern: RegExp): string {
   const text = asText(value)
   if (text.length <= MAX_LENGTH && pattern.test(text)) return text
-  return refuse(`an alias is made of at most ${MAX_LENGTH} characters, of which one can be replaced`)
+  return refuse(`an alias filter takes at most ${MAX_LENGTH} characters, and needs one that it can replace`)
 }
 
 /** Skips the random bytes that would make some characters more likely than others. */
@@ -227,5 +227,5 @@ function selectJson(value: unknown, [path]: readonly unknown[], { jsonPath, budg
 function toNumber(value: unknown): number {
   const number = typeof value === 'string' ? exactNumber(value) : value
   if (typeof number === 'number') return number
-  return refuse('to_number takes the text of a number that can be kept exactly')
+  return refuse('to_number takes the text of a number that can be stored exactly')
 }

@@ -224,7 +224,7 @@ export class ExpressionParser {
     const rule = FILTERS.get(name)
     if (rule === undefined) {
       const own = [...OWN_FILTERS.keys()].join(', ')
-      throw this.#refuse(at, `unknown filter "${name}"; there are those of standard Liquid, and ${own}`)
+      throw this.#refuse(at, `unknown filter "${name}"; use the filters of standard Liquid, or ${own}`)
     }
     if (rule.onlyIn !== undefined && rule.onlyIn !== this.#use)
       throw this.#refuse(at, `filter "${name}" works in token ids only`)

@@ -103,7 +103,7 @@ class JsonScanner {
     const from = this.#at
     if (!this.#match(NUMBER)) this.#refuse('expected a JSON value (strings and names in double quotes)')
     if (exactNumber(this.#text.slice(from, this.#at)) === undefined)
-      this.#refuse('this number cannot be kept exactly; send it as a string', from)
+      this.#refuse('this number cannot be stored exactly; send it as a string', from)
   }
 
   #string(): void {

@@ -168,7 +168,7 @@ function createEncoder(): (value: unknown, place: string) => string {
     try {
       return encodeURIComponent(text)
     } catch {
-      throw invalid(place, 'cannot have a value with half of a character')
+      throw invalid(place, 'cannot have a value with half of a surrogate pair')
     }
   }
 }
@@ -177,7 +177,7 @@ export function toHeaders(values: Readonly<Record<string, unknown>>): Record<str
   const entries = Object.entries(values).map(([name, value]) => {
     const text = textOf(value)
     if (HEADER_VALUE.test(text)) return [name, text]
-    throw invalid(`headers.${name}`, 'can only have values of one line of ASCII')
+    throw invalid(`headers.${name}`, 'can only have values that are one line of ASCII')
   })
   return Object.fromEntries(entries)
 }

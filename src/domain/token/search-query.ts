@@ -80,7 +80,7 @@ class QueryParser {
 
   parse(): SearchQuery {
     const query = this.#readChain('OR')
-    if (this.#take(/\)/y) !== null) throw refuse('has a ) that closes nothing', this.#at)
+    if (this.#take(/\)/y) !== null) throw refuse('has a ) without a (', this.#at)
     if (this.#at < this.#text.length) throw this.#refuse(TERMS(EXAMPLE))
     return query
   }
@@ -114,7 +114,7 @@ class QueryParser {
     if (this.#text[this.#at++] !== ':') throw refuse(TERMS(example), column)
     if (!isRange && !FIELDS.includes(field) && !(field.startsWith(METADATA) && field !== METADATA)) {
       const known = [...FIELDS, ...RANGE_FIELDS, `${METADATA}<key>`].join(', ')
-      throw refuse(`names an unknown field; known are ${known}`, column)
+      throw refuse(`names an unknown field; the known fields are ${known}`, column)
     }
     const begin = this.#text[this.#at] ?? ''
     if (isRange && /[[{]/.test(begin)) return this.#readRange(field, begin === '[', column)

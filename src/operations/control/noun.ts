@@ -20,10 +20,10 @@ type Delivery = Infer<typeof deliveryOutput>
 
 /** These operations need a vault in memory, so their examples start one. */
 const NEEDS_MEMORY = /^(reset|snapshot|fork|clock)/
-const DUE = 'Before the answer, expired tokens are purged, and mail that is due is tried again.'
+const DUE = 'Before it answers, the server purges expired tokens and retries mail that is due.'
 
 const faultsOutput = arrayOf(
-  anyJson('A rule. matched and applied count the requests that it fits, and those that it changed.'),
+  anyJson('A rule. matched: how many requests match it. applied: how many requests had its fault.'),
 )
 
 /**
@@ -64,7 +64,7 @@ export const noun = {
   groups: {
     snapshot: 'Save the data under a name, and restore it.',
     fork: 'Separate tenants for parallel test workers.',
-    clock: 'Set the time by which things expire.',
+    clock: 'Read and change the time of the vault.',
     fault: 'Make requests fail.',
     request: 'List requests, or wait for them.',
   },
@@ -203,10 +203,10 @@ export const noun = {
     }),
     detached({
       ...on('not-emulated', 'GET /not-emulated'),
-      summary: 'Count the requests for areas that are not emulated, which were answered 501.',
+      summary: 'Count the requests that got 501, because their area is not emulated.',
       details:
-        'A part of a path that may be an id is {}. Counting begins with the start, a reset or `control request clear`. A\n' +
-        'repeated request counts each time. A test suite may require that there are none.',
+        'In a path, {} replaces each part that may be an id. A start, a reset or `control request clear` begins a new count.\n' +
+        'A repeated request counts each time. A test suite can check that the list is empty.',
       output: arrayOf(port.notEmulatedOutput),
       cli: { columns: ['method', 'path', 'count', 'area'] },
       run: async (session) => session.control().listNotEmulated(),

@@ -48,7 +48,7 @@ const formulaBody = {
   type: {
     type: 'string',
     enum: rules.FORMULA_TYPES,
-    description: 'private; only the owner of the vault creates official ones.',
+    description: 'private or official. Only the owner of the vault can create an official formula.',
   },
   icon: { type: 'string', maxLength: rules.MAX_ICON_LENGTH, description: 'A PNG or JPEG as a data URL.' },
   code: { ...codeText, description: 'A CommonJS module that exports an asynchronous function: @formula.js.' },

@@ -48,7 +48,7 @@ const proxyOutput = component('Proxy', ['id', 'name', 'destination_url', 'key', 
   id: uuid,
   tenant_id: uuid,
   name: text,
-  key: { ...text, description: 'Chooses the proxy of a call.', inNoReveal: () => 'REDACTED' },
+  key: { ...text, description: 'A call names its proxy by this key.', inNoReveal: () => 'REDACTED' },
   state: enumOf('active'),
   destination_url: text,
   'application_id?': uuid,
@@ -79,7 +79,8 @@ const proxyBody = {
   configuration: reactor.configurationOf('A configuration parameter of its code: KEY=value.'),
   require_auth: {
     type: 'boolean',
-    description: 'Whether calls need an API key (default); without one, the application uses the tokens.',
+    description:
+      'Whether calls need an API key (default). Without a key, the application of the proxy uses the tokens.',
   },
   disable_detokenization: { type: 'boolean', description: 'Whether expressions are passed on unchanged.' },
   request_transforms: {
@@ -124,7 +125,7 @@ const proxies = manage({
 export const createProxy = change({
   ...proxies.createDeclaration,
   plaintext: 'refused',
-  summary: 'Create a proxy: a destination, and code that changes what is sent and answered.',
+  summary: 'Create a proxy: a destination, and code that changes requests and answers.',
   details:
     'Code exports an asynchronous function that takes { args, configuration, req, logger, svc } and returns { body, headers }.\n' +
     'args is { body, headers, method, path, query } of a request, or { body, headers } of an answer. If code for requests\n' +
@@ -173,8 +174,8 @@ const patchProxy = change({
   plaintext: 'refused',
   summary: 'Change a proxy: the configuration is merged, the rest is replaced.',
   details:
-    'A merge patch (RFC 7386): attributes in the patch are changed, null removes one, or one entry of the configuration;\n' +
-    'all others stay.',
+    'A merge patch (RFC 7386). It changes the attributes that it has. Null removes an attribute, or an entry of the\n' +
+    'configuration. All other attributes stay.',
   input: lenientInput(['id'], { id: proxyId, ...proxyPatch }),
   examples: ['echo value | coffer proxy patch payments --configuration KEY=-'],
   check: checkBody,

@@ -281,10 +281,12 @@ function unknownError(ids: readonly string[], errors: PropertyErrors): CofferErr
  */
 function requireInside({ path, query }: ProxyRequest): void {
   if (leadsElsewhere(path))
-    throw validationError('The path of a call has no segments such as . or .., which lead elsewhere.')
+    throw validationError(
+      'The path of a call must not have segments such as . or .., because they lead to another path.',
+    )
   // A server that reads the target as a URL ends it at the #. For this server, `..#f` means `..`.
   if (`${path}${query}`.includes('#'))
-    throw validationError('The path and query of a call have no #. Write it as %23.')
+    throw validationError('The path and query of a call must not have a #. Write it as %23.')
 }
 
 /**

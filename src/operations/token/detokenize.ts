@@ -67,10 +67,10 @@ export const detokenizeTokens = query({
   plaintext: 'refused',
   summary: 'Replace every expression in a JSON document by the data of its token.',
   details:
-    '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token, {{ token_intent: id }} for\n' +
-    'a token intent with its data; filters may follow. An expression that is a whole string yields the value with its JSON\n' +
-    'type; inside text it yields text. Data is shown as by token get: masked if the rule says so; where a get leaves it\n' +
-    'out, the expression yields null. At most 100 tokens and token intents.',
+    '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token, and {{ token_intent: id }}\n' +
+    'for a token intent with its data. Filters may follow. If an expression is a whole string, its value keeps its JSON type.\n' +
+    'Inside other text, the value becomes text. Data is shown as token get shows it, so it is masked if the access rule says\n' +
+    'so. If token get leaves the data out, the value is null. At most 100 tokens and token intents.',
   access: requires('token:read'),
   route: 'POST /detokenize',
   http: { ignoresIdempotencyKey: true, body: { whole: 'payload' } },

@@ -43,9 +43,9 @@ export const importTokens = detached({
   summary: 'Create tokens from a file: NDJSON, a JSON array, or CSV.',
   details:
     'A row has the attributes of token create. The name of the file or its first character tells the format. The columns of\n' +
-    'CSV are paths, such as data.number, unless --map gives them one; an empty cell is absent. The first row that is\n' +
-    'refused ends the import, unless --continue-on-error is given; the rows before it stay. If the first run had --resume\n' +
-    'FILE, repeating the command within 30 days continues an interrupted import, and creates no row twice.',
+    'CSV are paths such as data.number, or get a path by --map. An empty cell counts as absent. The first row that is refused\n' +
+    'ends the import, unless --continue-on-error is given. The rows before it stay. If an import with --resume FILE was\n' +
+    'interrupted, run the command again within 30 days: it continues the import, and creates no row twice.',
   access: requires('token:create'),
   input: importInput,
   output: object({ results: arrayOf(resultOutput) }),

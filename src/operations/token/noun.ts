@@ -102,7 +102,7 @@ export const updateToken = change({
   name: 'token update',
   summary: 'Change a token: data, mask and metadata are merged, the rest is replaced.',
   details:
-    'A merge patch (RFC 7386): attributes in the patch are changed, null removes one, all others stay.\n' +
+    'A merge patch (RFC 7386). It changes the attributes that it has. Null removes an attribute. All others stay.\n' +
     'Containers, search indexes and the fingerprint expression are replaced as a whole.',
   access: requires('token:update'),
   route: 'PATCH /tokens/{id}',
@@ -196,7 +196,7 @@ export const createChild = change({
     // Linking requires token:read on both tokens. A token that the caller has just created needs no check.
     if (created instanceof Existing) requireTransform(context, 'token:read', child)
     if (child.id === parent_id)
-      throw invalid('data', 'is that of the parent; a token cannot be its own child')
+      throw invalid('data', 'equals the data of the parent, and a token cannot be its own child')
     if (!(await isLinked(context.store, context.caller.tenant, parent_id, child.id)))
       await associate(context, { parent_id, child_id: child.id })
     return created

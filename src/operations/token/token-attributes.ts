@@ -98,7 +98,7 @@ export const createAttributes = {
   data: { ...commonAttributes.data, requiredUnless: 'token_intent_id' },
   token_intent_id: {
     type: 'string',
-    description: 'The token intent whose type and data the token gets; the intent ends with it.',
+    description: 'The token gets the type and data of this token intent, which is then deleted.',
   },
   metadata,
   expires_at,
@@ -118,7 +118,7 @@ export const tokenOutput = output.component('Token', columns, {
   id: text,
   tenant_id: uuid,
   type: text,
-  'data?': anyJson('The data under the transform of the deciding access rule; absent if redacted.'),
+  'data?': anyJson('The data as the access rule shows it. Absent if it is redacted.'),
   'mask?': anyJson('Any JSON whose strings are expressions over the data.'),
   fingerprint: { ...text, inNoReveal: absent },
   containers: texts,
@@ -135,7 +135,10 @@ export const tokenOutput = output.component('Token', columns, {
   'card?': {
     description: 'Only for a card or card_number whose data is not redacted.',
     ...object({
-      bin: { ...text, description: 'The first 8 digits; 6 for a number of fewer than 16.' },
+      bin: {
+        ...text,
+        description: 'The first 8 digits, or the first 6 of a number with fewer than 16 digits.',
+      },
       last4: text,
       'expiration_month?': count,
       'expiration_year?': count,
@@ -147,7 +150,7 @@ export const tokenOutput = output.component('Token', columns, {
     ...object({ routing_number: text, account_number_last4: text }),
   },
   '_extras?': {
-    description: 'Only in answers to writing.',
+    description: 'Only in answers to requests that write.',
     ...object({
       deduplicated: boolean,
       'deduplication_behavior?': enumOf('read_existing', 'update_existing'),

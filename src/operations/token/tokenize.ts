@@ -25,8 +25,8 @@ export const tokenize = change({
   name: 'token tokenize',
   summary: 'Replace every value of a JSON document by a token.',
   details:
-    'An object with type and data, or with token_intent_id, is a token request and is replaced by its token; every other\n' +
-    'string, number and boolean is replaced by the id of a new token. Either all tokens are created or none; at most 1,000.',
+    'An object with type and data, or with token_intent_id, is a token request. Its token replaces it. Every other string,\n' +
+    'number and boolean is replaced by the id of a new token. If one token is refused, none is created. At most 1,000 tokens.',
   access: requires('token:create'),
   route: 'POST /tokenize',
   http: { body: { whole: 'payload' } },

@@ -74,8 +74,8 @@ const backUpVault = detached({
   name: 'vault backup',
   summary: 'Write the whole vault into one sealed file.',
   details:
-    'A server may keep running. The key slots of the vault at this time open the backup, even if they change later;\n' +
-    'data deleted later from the vault stays in it.',
+    'A server may keep running. The key slots that the vault has now open the backup, even if they change later. Data that\n' +
+    'you delete from the vault later stays in the backup.',
   input: closedInput(['file'], { file: pathOf('The path of a new file.') }),
   output: object({ file: text, bytes: count }),
   cli: { positionals: ['file'] },

@@ -73,9 +73,9 @@ export const changeKeys = offline({
   access: owner,
   summary: 'Change every key of the vault and encrypt all data again.',
   details:
-    'The key file or passphrase used for this command keeps opening the vault; other key slots are dropped and can be\n' +
-    'added again. Needs exclusive access to the vault: stop a server first. After an interruption, run it again.\n' +
-    'Servers over PostgreSQL answer 503 as soon as it begins: restart them afterwards.',
+    'The key file or passphrase of this command still opens the vault afterwards. All other key slots are dropped, and you can\n' +
+    'add them again. The command needs exclusive access to the vault, so stop the server first. After an interruption, run it\n' +
+    'again. Servers over PostgreSQL answer 503 as soon as it begins. Restart them afterwards.',
   output: rekeyedOutput,
   cli: {
     confirmation: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
