@@ -123,7 +123,7 @@ t.test('code is measured in bytes, and a patch is measured together with the exi
     errorsOf(() => checkReactor({ code: `${code}x` })),
     tooLarge,
   )
-  const many = Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`k${at}`, '1']))
+  const many = Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`k${at}`, '1.0.0']))
   const runtime = { dependencies: many, resolutions: many }
   const most = ['must have at most 100 entries']
   t.same(

@@ -149,7 +149,7 @@ const WRONG_FORMULAS = [
   { icon: 'no image' },
   { configuration: [{ name: 'a b', type: 'string' }] },
 ]
-const WRONG_REACTORS = [{ name: 1 }, { configuration: { KEY: {} } }, { runtime: { timeout: 601 } }]
+const WRONG_REACTORS = [{ name: 1 }, { configuration: { KEY: {} } }, { runtime: { timeout: 901 } }]
 
 const closed = { id: 'closed' }
 

@@ -4,7 +4,7 @@ import { canonicalJson, isObject } from '../json/json.js'
 import { omitUndefined } from '../omit-undefined.js'
 import { addError } from '../property-errors.js'
 import { MAX_CODE_BYTES } from '../reactor/formula.js'
-import { type RuntimeOptions, readRuntime } from '../reactor/reactor.js'
+import { type RuntimeOptions, readRuntime } from '../reactor/runtime.js'
 import { maySet } from './code-answer.js'
 import { readLocation } from './location.js'
 

@@ -1,7 +1,7 @@
 import type { SentError } from '../../errors.js'
 import type { CodeAnswer } from '../proxy/code-answer.js'
 import type { Printed } from '../reactor/printed.js'
-import type { RuntimeOptions } from '../reactor/reactor.js'
+import type { RuntimeOptions } from '../reactor/runtime.js'
 import type { TenantEntity } from './token-record.js'
 
 /** If the application with the id `application_id` no longer exists, the reactor acts for no application. */

@@ -7,7 +7,7 @@ import {
   readHeaders,
 } from '../../domain/proxy/code-answer.js'
 import { kindOf, type ProxyTransform } from '../../domain/proxy/transform.js'
-import type { RuntimeOptions } from '../../domain/reactor/reactor.js'
+import type { RuntimeOptions } from '../../domain/reactor/runtime.js'
 import { CofferError, codeFailed } from '../../errors.js'
 import type { Session } from '../../framework/context.js'
 import { HttpAnswer } from '../../framework/outcome.js'

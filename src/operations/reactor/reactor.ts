@@ -3,9 +3,17 @@ import { mergePatch } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
 import { castConfiguration, MAX_ELEMENTS, toTexts } from '../../domain/reactor/formula.js'
-import { checkReactor, completeRuntime, IMAGES, readConfiguration } from '../../domain/reactor/reactor.js'
+import { checkReactor, checkReactorPatch, readConfiguration } from '../../domain/reactor/reactor.js'
+import {
+  completeRuntime,
+  IMAGES,
+  MAX_ASYNC_TIMEOUT,
+  MAX_RUNTIME_PERMISSIONS,
+  MAX_VERSION_CHARACTERS,
+  MAX_WARM_CONCURRENCY,
+  RESOURCES,
+} from '../../domain/reactor/runtime.js'
 import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
-import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, conflict, invalid, type PropertyErrors } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 import { concealValues } from '../../framework/no-reveal.js'
@@ -31,20 +39,25 @@ const CLIENT_PERMISSIONS = permissionsOf('private')
 
 const { component, enumOf, object, text, textMap, uuid } = output
 
-const shortText = { type: 'string', maxLength: MAX_NAME_LENGTH } as const
-const packages = { type: 'object', additionalProperties: shortText, maxProperties: MAX_ELEMENTS } as const
+const version = { type: 'string', maxLength: MAX_VERSION_CHARACTERS } as const
+const packages = { type: 'object', additionalProperties: version, maxProperties: MAX_ELEMENTS } as const
 
 const runtime = {
   type: 'object',
+  isEmptyAbsent: true,
   properties: {
     image: { type: 'string', enum: IMAGES },
     async: { type: 'boolean' },
     dependencies: packages,
     resolutions: packages,
-    warm_concurrency: { type: 'integer', minimum: 0, maximum: 100 },
-    timeout: { type: 'integer', minimum: 0, maximum: 600 },
-    resources: shortText,
-    permissions: { type: 'array', items: { type: 'string', enum: CLIENT_PERMISSIONS }, maxItems: 100 },
+    warm_concurrency: { type: 'integer', minimum: 0, maximum: MAX_WARM_CONCURRENCY },
+    timeout: { type: 'integer', minimum: 0, maximum: MAX_ASYNC_TIMEOUT },
+    resources: { type: 'string', enum: RESOURCES },
+    permissions: {
+      type: 'array',
+      items: { type: 'string', enum: CLIENT_PERMISSIONS },
+      maxItems: MAX_RUNTIME_PERMISSIONS,
+    },
   },
   additionalProperties: false,
 } as const
@@ -88,7 +101,6 @@ const reactorBody = {
   application: reference('app', 'The application that its client acts as: its id or name, or {"id":"…"}.'),
   runtime: {
     ...runtime,
-    isEmptyAbsent: true,
     description:
       'How it runs, as JSON: timeout (seconds), permissions of its client without an application, image.',
   },
@@ -171,7 +183,7 @@ export const patchReactor = change({
     `coffer reactor patch greet --code 'module.exports = async ({ args }) => ({ raw: { hi: args.name } })'`,
     `echo '{"name":"hello","application":null}' | coffer reactor patch greet`,
   ],
-  check: checkReactor,
+  check: checkReactorPatch,
   async run(context, input) {
     const before = await reactors.require(context, input.id)
     const { application_id } = before

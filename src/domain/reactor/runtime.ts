@@ -1,0 +1,110 @@
+/** How code runs: the images, and the options that a reactor or a transform chooses beside its image. */
+import type { PropertyErrors } from '../../errors.js'
+import { type Permission, permissionsOf } from '../access/permissions.js'
+import { isObject } from '../json/json.js'
+import { type Lenient, omitUndefined } from '../omit-undefined.js'
+import { addError } from '../property-errors.js'
+import { MAX_ELEMENTS } from './formula.js'
+
+export const DEFAULT_IMAGE = 'node-bt'
+export const IMAGES = [DEFAULT_IMAGE, 'node22', 'node24'] as const
+export type Image = (typeof IMAGES)[number]
+
+export const RESOURCES = ['standard', 'large', 'xlarge'] as const
+
+/** Seconds. */
+export const MAX_TIMEOUT = 30
+export const MAX_ASYNC_TIMEOUT = 900
+
+export const MAX_WARM_CONCURRENCY = 100
+export const MAX_RUNTIME_PERMISSIONS = 100
+export const MAX_VERSION_CHARACTERS = 200
+
+/** Options without an effect are stored too. */
+export interface RuntimeOptions {
+  image: Image
+  /** Seconds; lowers the time limit, never raises it. */
+  timeout?: number
+  resources?: (typeof RESOURCES)[number]
+  permissions?: Permission[]
+}
+
+/** One version, such as 1.2.3 or 1.2.3-beta.1, and not a range, a tag or an address. */
+const PINNED_VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/
+const PINNED_EXPECTED = 'must name one version of each package, such as 1.2.3, and no range'
+
+const isPinned = (version: unknown) => typeof version === 'string' && PINNED_VERSION.test(version)
+
+/** Removes the zeros that clients send for absent values. */
+export function completeRuntime(
+  runtime: Omit<Lenient<RuntimeOptions>, 'resources'> & { resources?: string | undefined },
+): RuntimeOptions {
+  const { timeout, resources, ...given } = runtime
+  const options = { ...given, timeout: timeout || undefined, resources: resources || undefined }
+  return { image: DEFAULT_IMAGE, ...(omitUndefined(options) as Partial<RuntimeOptions>) }
+}
+
+/**
+ * Checks of `runtime` of a reactor that its schema cannot express. Values may have the wrong type. A patch does
+ * not repeat `async`, so its timeout is only checked in the result.
+ */
+export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, isPatch: boolean): void {
+  if (!isObject(runtime)) return
+  for (const name of ['dependencies', 'resolutions']) {
+    const versions = runtime[name]
+    if (!isObject(versions)) continue
+    if (Object.keys(versions).length > MAX_ELEMENTS)
+      addError(errors, `runtime.${name}`, `must have at most ${MAX_ELEMENTS} entries`)
+    // In a patch null removes a package. The schema refuses other values that are not text.
+    const texts = Object.values(versions).filter((version) => typeof version === 'string')
+    if (!texts.every(isPinned)) addError(errors, `runtime.${name}`, PINNED_EXPECTED)
+  }
+  const { timeout, async: isAsync } = runtime
+  // The schema refuses what is beyond the larger limit.
+  const isLong = typeof timeout === 'number' && timeout > MAX_TIMEOUT && timeout <= MAX_ASYNC_TIMEOUT
+  if (isLong && isAsync !== true && !isPatch)
+    addError(errors, 'runtime.timeout', `must be at most ${MAX_TIMEOUT} without async`)
+}
+
+const isVersions = (value: unknown) =>
+  isObject(value) && Object.keys(value).length <= MAX_ELEMENTS && Object.values(value).every(isPinned)
+const isWithin = (value: unknown, most: number) =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most
+const PRIVATE = permissionsOf('private')
+
+type Rule = [isFit: (value: unknown) => boolean, expected: string]
+const VERSIONS: Rule = [isVersions, `${PINNED_EXPECTED}, with at most ${MAX_ELEMENTS} entries`]
+const RULES: Readonly<Record<string, Rule>> = {
+  image: [(value) => IMAGES.some((each) => each === value), `must be one of ${IMAGES.join(', ')}`],
+  dependencies: VERSIONS,
+  resolutions: VERSIONS,
+  warm_concurrency: [
+    (value) => isWithin(value, MAX_WARM_CONCURRENCY),
+    `must be an integer from 0 to ${MAX_WARM_CONCURRENCY}`,
+  ],
+  timeout: [(value) => isWithin(value, MAX_TIMEOUT), `must be an integer from 0 to ${MAX_TIMEOUT}`],
+  resources: [(value) => RESOURCES.some((each) => each === value), `must be one of ${RESOURCES.join(', ')}`],
+  permissions: [
+    (value) =>
+      Array.isArray(value) &&
+      value.length <= MAX_RUNTIME_PERMISSIONS &&
+      value.every((each) => PRIVATE.includes(each)),
+    'must be an array of permissions that private applications may have',
+  ],
+}
+
+/**
+ * Reads `runtime` of a transform, which has the options of a reactor except `async`. `add` gets each invalid
+ * option.
+ */
+export function readRuntime(given: unknown, add: (name: string, message: string) => void): RuntimeOptions {
+  if (!isObject(given)) add('.options.runtime', 'must be an object')
+  const { async: isAsync, ...options } = isObject(given) ? given : {}
+  const entries = Object.entries(options).filter(([, value]) => (value ?? '') !== '')
+  if ((isAsync ?? false) !== false) add('.options.runtime.async', 'is only for reactors')
+  for (const [name, value] of entries) {
+    const [isFit, expected] = Object.hasOwn(RULES, name) ? RULES[name]! : [() => false, 'is not known here']
+    if (!isFit(value)) add(`.options.runtime.${name}`, expected)
+  }
+  return completeRuntime(Object.fromEntries(entries))
+}
