@@ -54,16 +54,17 @@ export interface Invocation {
 /** A message for a transform. The host passes its body on unchanged, and only the child parses it (as UTF-8). */
 export interface TransformInput extends Partial<ProxyRequest> {
   direction: 'request' | 'response'
+  /** Of a response. */
+  statusCode?: number
   headers: HeaderMap
   body: Uint8Array
 }
 
 export interface Transformed {
   headers?: unknown
-  /**
-   * Present if the message is an answer, and not a request. `isJson`: the body is JSON, and not text that the
-   * code returned.
-   */
+  /** Replaces the status of a response. */
+  statusCode?: unknown
+  /** The message is an answer, not a request. `isJson`: the body is JSON, not text that the code returned. */
   answer?: { statusCode: unknown; isJson: boolean }
 }
 

@@ -34,7 +34,7 @@ import { readCodeActor } from '../reactor/code-actor.js'
 import { scrubError } from '../reactor/react.js'
 import { addSecret, findExpressions, readTokens, render, USE } from '../token/detokenize.js'
 import { logTokenUse } from '../token/token-access.js'
-import { CONTAINED, transform } from './proxy-transforms.js'
+import { CONTAINED, transform, WITHOUT_BODY } from './proxy-transforms.js'
 import { type OpenProxy, rightsOfProxy } from './proxy-values.js'
 
 const MAX_TOKENS = 20
@@ -134,9 +134,12 @@ async function transformAnswer(
   const isPlain = !isTransformed || status < 200 || status > 299
   if (isPlain) return { status, headers: formatHeaders(headers), ...came }
   const body = await came.collect(MAX_TRANSFORMED_BYTES)
-  const { message, answer } = await transform(session, opened, { direction: 'response', headers, body })
+  const given = { direction: 'response', statusCode: status, headers, body } as const
+  const { message, answer } = await transform(session, opened, given)
   if (answer !== undefined) return { ...answer, headers: formatHeaders(answer.headers) }
-  return answerWhole(status, formatHeaders(message.headers), message.body)
+  const { statusCode = status } = message
+  const left = WITHOUT_BODY.includes(statusCode) ? new Uint8Array() : message.body
+  return answerWhole(statusCode, formatHeaders(message.headers), left)
 }
 
 export async function describeCall(session: Session, request: RelayRequest, target: Target) {

@@ -19,14 +19,14 @@ import { applyOptions, MAX_READ_BYTES, type OpenProxy, rightsOfProxy, textOfMess
 
 /** The cost of parsing and writing one byte of a body, in steps of expressions. */
 const STEPS_OF_BYTE = 3
-/** The answers with these statuses have no body (RFC 9110, 15). */
-const WITHOUT_BODY: readonly number[] = [204, 205, 304]
-/** These headers stop a browser from running foreign content as content of this server. */
+/** Statuses whose answers have no body (RFC 9110, 15). */
+export const WITHOUT_BODY: readonly number[] = [204, 205, 304]
+/** Headers that stop a browser from running the content of others as content of this server. */
 export const CONTAINED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
 
 interface TransformedMessage {
-  message: { headers: HeaderMap; body: Uint8Array }
-  /** Present if the transform returns an answer instead of a message. */
+  message: { statusCode?: number; headers: HeaderMap; body: Uint8Array }
+  /** Returned instead of the message. */
   answer?: OutboundAnswer
 }
 
@@ -69,13 +69,14 @@ async function applyTransforms(
     textOfMessage(message)
     const { raw, res, body } = await run(session, opened, each, index, message)
     if (res !== undefined) return { message, answer: writeAnswer(res, opened.prefix) }
-    const { headers, answer } = (raw ?? {}) as Transformed
+    const { headers, statusCode, answer } = (raw ?? {}) as Transformed
     if (answer !== undefined)
       return { message, answer: toAnswer({ ...answer, headers }, body, opened.prefix) }
     message = {
       ...message,
       headers: changeHeaders(message, headers, 'headers'),
       body: body ?? message.body,
+      ...changeStatus(statusCode, opened.prefix),
     }
   }
   return { message }
@@ -177,6 +178,12 @@ async function runReactor(session: Session, { prefix }: OpenProxy, id: string, m
 /** Null leaves the headers unchanged. */
 function changeHeaders({ headers }: TransformInput, given: unknown, named: string): HeaderMap {
   return (given ?? undefined) === undefined ? headers : orFailed(() => readHeaders(given, named))
+}
+
+/** Null leaves the status unchanged. @throws CofferError `reactor_failed` for a status that no answer may have */
+function changeStatus(given: unknown, prefix: string): { statusCode?: number } {
+  if ((given ?? undefined) === undefined) return {}
+  return { statusCode: orFailed(() => readCodeAnswer({ statusCode: given }, prefix)).statusCode }
 }
 
 /**

@@ -1,18 +1,16 @@
 import { Buffer } from 'node:buffer'
 import { read, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers'
-import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { readBodyValue } from '../../domain/proxy/code-answer.js'
-import { MAX_TRANSFORMED_BYTES, type Transformed } from '../../framework/ports/reactors.js'
 import { encodeFrame, FrameReader, splitFrame } from '../../ipc/frames.js'
-import type { Done, HostMessage, TransformedMessage } from '../messages.js'
+import type { Done, HostMessage } from '../messages.js'
 import { describeFailure, readThrownResponse } from './failure.js'
 import type { Epoch } from './gate.js'
 import { createRealm, type Realm } from './realm.js'
 import { Run, type Send } from './run.js'
 import { prepareSource, SourceError, START } from './source.js'
 import { stripProcess } from './strip.js'
+import { describeMessage, readTransformed } from './transformed.js'
 
 const INPUT = 0
 const OUTPUT = 1
@@ -122,31 +120,6 @@ function describeResult(result: unknown, resultBytes: number): Done {
 /** Returns undefined for null and for values that JSON cannot represent. */
 function toJson(value: unknown): string | undefined {
   return value === undefined || value === null ? undefined : JSON.stringify(value)
-}
-
-/** The message that a transform receives. The host never parses its body. */
-function describeMessage({ direction, headers, ...request }: TransformedMessage, bytes: Buffer) {
-  const body = readBodyValue(headers, bytes.toString())
-  return direction === 'response' ? { body, headers } : { body, headers, ...request }
-}
-
-/** Reads the result of a transform: a message, or an answer instead of a request. @throws Error for other values */
-function readTransformed(
-  result: unknown,
-  direction: TransformedMessage['direction'],
-): { raw: Transformed; body?: Buffer } {
-  if (!isObject(result)) throw new Error('a transform must return an object')
-  const isAnswer = direction === 'request' && result.res !== undefined
-  const inner = isAnswer || direction === 'response' ? result.res : result.req
-  if (isAnswer && !isObject(inner)) throw new Error('res must be an object')
-  const { statusCode = 200, headers, body } = inner === undefined ? result : isObject(inner) ? inner : {}
-  const isJson = typeof body !== 'string'
-  const raw = { headers, ...(isAnswer ? { answer: { statusCode, isJson } } : {}) }
-  if (body === undefined) return { raw }
-  const text = isJson ? (JSON.stringify(body) ?? '') : body
-  const bytes = body === null && !isAnswer ? EMPTY : Buffer.from(text)
-  if (bytes.length <= MAX_TRANSFORMED_BYTES) return { raw, body: bytes }
-  throw new Error(`a transform must return a body of at most ${MAX_TRANSFORMED_BYTES} bytes`)
 }
 
 /** Blocks until the host reads, so that output does not accumulate in the guest. */
