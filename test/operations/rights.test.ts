@@ -139,6 +139,43 @@ t.test('the permissions of the reactor itself can also be removed during a run',
   await t.rejects(answering, { code: 'unauthenticated' })
 })
 
+t.test('code of a configurable image depends on its permissions, and not on the application', async (t) => {
+  const runtime = { image: 'node24', permissions: ['token:read', 'token:search'] }
+  const { vault, invoker, bound, reactor } = await cast(t, { runtime })
+  const answering = vault.askAs(invoker.key, 'reactor react', { id: reactor })
+  const run = await vault.runs.next()
+  await vault.ask('app update', update(bound, { permissions: ['token:search'] }))
+  t.equal(await run.call('tokens.retrieve', 'ssn'), 200, 'the application lost its permission')
+  await vault.ask('app delete', { id: bound.id })
+  t.equal(await run.call('tokens.retrieve', 'ssn'), 200, 'the application is gone')
+  await vault.ask('reactor patch', {
+    id: reactor,
+    application: null,
+    runtime: { permissions: ['token:search'] },
+  })
+  t.equal(await run.call('tokens.retrieve', 'ssn'), 403, 'the runtime lost its permission')
+  await vault.ask('reactor patch', { id: reactor, runtime: { permissions: null } })
+  t.equal(await run.call('tokens.search', ''), 401, 'the runtime lost all permissions')
+  run.end()
+  t.same(await answering, { raw: 'done' })
+})
+
+t.test('a run never changes between the rights of its runtime and those of the application', async (t) => {
+  for (const [before, after] of [
+    ['node22', 'node-bt'],
+    ['node-bt', 'node22'],
+  ] as const) {
+    const { vault, invoker, reactor } = await cast(t, { runtime: { image: before, ...READ } })
+    const answering = vault.askAs(invoker.key, 'reactor react', { id: reactor })
+    const run = await vault.runs.next()
+    t.equal(await run.call('tokens.retrieve', 'ssn'), 200, before)
+    await vault.ask('reactor patch', { id: reactor, runtime: { image: after } })
+    t.equal(await run.call('tokens.retrieve', 'ssn'), 401, after)
+    run.end()
+    await answering
+  }
+})
+
 t.test('code that the owner runs cannot make calls once its application is deleted', async (t) => {
   const { vault, bound, reactor } = await cast(t)
   const answering = vault.ask('reactor react', { id: reactor })

@@ -10,6 +10,11 @@ export const DEFAULT_IMAGE = 'node-bt'
 export const IMAGES = [DEFAULT_IMAGE, 'node22', 'node24'] as const
 export type Image = (typeof IMAGES)[number]
 
+/** The code of these images has exactly `permissions` of its runtime, even if an application is bound to it. */
+export function isConfigurable(image: Image | undefined): boolean {
+  return image !== undefined && image !== DEFAULT_IMAGE
+}
+
 export const RESOURCES = ['standard', 'large', 'xlarge'] as const
 
 /** Seconds. */

@@ -136,8 +136,13 @@ async function run(
   return outcome
 }
 
-/** A mask runs our own program, which calls nothing. */
-const NO_ACTOR: CodeActor = { caller: undefined, application: undefined, rights: undefined }
+/** A mask is a program of our own, which calls nothing. */
+const NO_ACTOR: CodeActor = {
+  caller: undefined,
+  application: undefined,
+  actsAs: undefined,
+  rights: undefined,
+}
 
 function readActor(
   session: Session,

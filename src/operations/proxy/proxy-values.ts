@@ -51,7 +51,7 @@ export function rightsOfProxy(
     const transform = code && proxy[`${code.direction}_transforms`][code.index]
     if (transform === undefined || !('code' in transform) || transform.code !== code?.text)
       return { application_id }
-    return { application_id, permissions: transform.options?.runtime?.permissions }
+    return { application_id, runtime: transform.options?.runtime }
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { isExpired } from '../../domain/access/application.js'
 import type { Permission } from '../../domain/access/permissions.js'
+import { isConfigurable, type RuntimeOptions } from '../../domain/reactor/runtime.js'
 import type { ApplicationRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import { applicationCaller } from '../../framework/caller/authenticate.js'
@@ -12,12 +13,12 @@ import type { Session } from '../../framework/context.js'
 import type { StoreReader } from '../../storage/store.js'
 
 /**
- * The rights that a reactor or proxy gives its code. Without an application, the code has `permissions` on every
- * container.
+ * The rights that a reactor or proxy gives its code: the rights of the application, or `permissions` of the
+ * runtime on every container. The permissions decide without an application, and for configurable images always.
  */
 export interface CodeRights {
   application_id?: string | undefined
-  permissions?: readonly Permission[] | undefined
+  runtime?: RuntimeOptions | undefined
 }
 
 /**
@@ -28,8 +29,10 @@ export type ReadCodeRights = (reader: StoreReader) => Promise<CodeRights>
 export interface CodeActor {
   /** The caller of the client of the code; undefined if the code may call nothing. */
   caller: Caller | undefined
-  /** Equal to `caller` if that is an application. */
+  /** The bound application. It tokenizes the result of the code, even if the code acts for the caller. */
   application: Caller | undefined
+  /** The id of the application that `caller` is; undefined if `caller` has the permissions of the runtime. */
+  actsAs: string | undefined
   /** Differs for callers with other rights. */
   rights: string | undefined
 }
@@ -44,24 +47,31 @@ export async function readCodeActor(
   readRights: ReadCodeRights,
 ): Promise<CodeActor> {
   const { tenant, actor } = session.caller
-  const { application_id, permissions = [] } = await readRights(reader)
+  const { application_id, runtime } = await readRights(reader)
   const found =
     application_id === undefined ? undefined : await reader.get('application', tenant, application_id)
-  const read = async (later: StoreReader): Promise<Caller> => {
-    await session.requireRights(later)
-    const now = await readCodeActor(session, later, readRights)
-    if (now.caller === undefined || now.application?.actor.id !== found?.id) throw isGone()
-    return now.caller
+  const actsAs = isConfigurable(runtime?.image) ? undefined : found?.id
+  const readAgain = (choose: (now: CodeActor) => Caller | undefined) => ({
+    // The rights depend on records of many kinds, which may change at any time.
+    isCurrent: () => false,
+    async read(later: StoreReader): Promise<Caller> {
+      await session.requireRights(later)
+      const chosen = choose(await readCodeActor(session, later, readRights))
+      if (chosen === undefined) throw isGone()
+      return chosen
+    },
+  })
+  const source = readAgain((now) => (now.actsAs === actsAs ? now.caller : undefined))
+  const application = found && {
+    ...toCaller(tenant, found, reader.now),
+    source: readAgain((now) => (now.application?.actor.id === found.id ? now.application : undefined)),
   }
-  // The rights depend on records of many kinds, which may change at any time.
-  const source = { isCurrent: () => false, read }
-  if (found !== undefined) {
-    const application = { ...toCaller(tenant, found, reader.now), source }
-    return { caller: application, application, rights: found.id }
-  }
-  if (permissions.length === 0) return { caller: undefined, application: undefined, rights: undefined }
+  if (application !== undefined && actsAs !== undefined)
+    return { caller: { ...application, source }, application, actsAs, rights: actsAs }
+  const permissions: readonly Permission[] = runtime?.permissions ?? []
+  if (permissions.length === 0) return { caller: undefined, application, actsAs, rights: undefined }
   const caller = { tenant, actor, ...decideBy({ permissions, rules: [] }), source }
-  return { caller, application: undefined, rights: JSON.stringify([actor, permissions]) }
+  return { caller, application, actsAs, rights: JSON.stringify([actor, permissions]) }
 }
 
 /** The application as a caller, without permissions if it has expired. */
@@ -73,7 +83,7 @@ function toCaller(tenant: number, application: ApplicationRecord, now: number): 
 function isGone(): CofferError {
   return new CofferError(
     'unauthenticated',
-    'The application of this code was deleted or replaced while it ran.',
+    'The rights of this code were taken away, or are those of another application now.',
   )
 }
 

@@ -252,7 +252,7 @@ function readRightsOf(tenant: number, id: string): ReadCodeRights {
   return async (reader: StoreReader) => {
     const reactor = await reader.get('reactor', tenant, id)
     if (reactor === undefined) throw new CofferError('not_found', 'There is no reactor with this id.')
-    return { application_id: reactor.application_id, permissions: reactor.runtime?.permissions }
+    return { application_id: reactor.application_id, runtime: reactor.runtime }
   }
 }
 

@@ -101,8 +101,7 @@ const reactorBody = {
   application: reference('app', 'The application that its client acts as: its id or name, or {"id":"…"}.'),
   runtime: {
     ...runtime,
-    description:
-      'How it runs, as JSON: timeout (seconds), permissions of its client without an application, image.',
+    description: 'How it runs, as JSON: timeout (seconds), permissions of its client, image.',
   },
 } as const
 
@@ -127,8 +126,8 @@ export const createReactor = change({
   summary: 'Create a reactor: code, or a formula, with a configuration.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, req, logger, svc } and returns\n' +
-    '{ raw, tokenize } or { res }; see coffer formula create. Without an application, runtime.permissions are what its\n' +
-    'client svc may do, for whoever invokes it.',
+    '{ raw, tokenize } or { res }; see coffer formula create. With the images node22 and node24, or without an\n' +
+    'application, runtime.permissions are what its client svc may do, for whoever invokes it.',
   input: {
     ...lenientInput(['name'], {
       ...reactorBody,
