@@ -186,7 +186,7 @@ export function toProblem(error: unknown, traceId: string, reader: 'caller' | 'o
   const message = reader === 'owner' ? known?.message : (known?.toCallers ?? known?.message)
   const problem: Problem = {
     type: `urn:coffer:problem:${code.replaceAll('_', '-')}`,
-    title: code === 'reactor_failed' && known?.errors ? WITH_ERRORS : ERRORS[code].title,
+    title: titleOf(code, known),
     status: known?.status ?? ERRORS[code].status,
     detail: message ?? `Something went wrong on our side. Reference: ${traceId}`,
     instance: known?.traceId ?? traceId,
@@ -194,6 +194,18 @@ export function toProblem(error: unknown, traceId: string, reader: 'caller' | 'o
   return known?.errors === undefined ? problem : { ...problem, errors: known.errors }
 }
 
-export function codeFailed(message: string): CofferError {
-  return new CofferError('reactor_failed', RUNTIME_ERROR, { errors: { error: [message] } })
+function titleOf(code: ErrorCode, known: CofferError | undefined): string {
+  if (code !== 'reactor_failed' || known?.errors === undefined) return ERRORS[code].title
+  const isBadGateway = known.status === ERRORS.bad_gateway.status && known.message === RUNTIME_ERROR
+  return isBadGateway ? ERRORS.bad_gateway.title : WITH_ERRORS
+}
+
+export type FailureStatus = 500 | 502
+
+/** `status`: of code that gave no status of its own. It depends on the image of the code. */
+export function codeFailed(message: string, status?: FailureStatus): CofferError {
+  return new CofferError('reactor_failed', RUNTIME_ERROR, {
+    errors: { error: [message] },
+    ...(status === undefined ? {} : { status }),
+  })
 }

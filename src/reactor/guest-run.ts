@@ -2,7 +2,7 @@
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { readCodeAnswer } from '../domain/proxy/code-answer.js'
-import { CofferError, codeFailed, toProblem } from '../errors.js'
+import { CofferError, codeFailed, type FailureStatus, toProblem } from '../errors.js'
 import type { ClientCall, ConsoleLine, ReactorOutcome, ReactorRun } from '../framework/ports/reactors.js'
 import type { ExitReason, Guest } from './child.js'
 import type { HostFetch } from './fetch.js'
@@ -186,16 +186,33 @@ export class GuestRun {
   }
 }
 
-export function describeRun({ last, ...run }: RunOutcome, limits: ReactorLimits, prefix: string): ReactorRun {
+interface Describing {
+  limits: ReactorLimits
+  prefix: string
+  failureStatus: FailureStatus | undefined
+}
+
+export function describeRun(
+  { last, ...run }: RunOutcome,
+  { limits, prefix, failureStatus }: Describing,
+): ReactorRun {
   const failure = typeof last === 'string' ? undefined : last.failure
-  if (typeof last !== 'string' && failure === undefined) return { ...run, outcome: toResult(last, prefix) }
-  const error = failure === undefined ? toStopError(last as StopReason, limits) : toError(failure)
+  if (typeof last !== 'string' && failure === undefined)
+    return { ...run, outcome: toResult(last, prefix, failureStatus) }
+  const error =
+    failure === undefined
+      ? toStopError(last as StopReason, limits, failureStatus)
+      : toError(failure, failureStatus)
   const stack = failure?.kind === 'thrown' ? failure.stack : undefined
   return { ...run, outcome: { kind: 'failure', error }, ...omitUndefined({ stack }) }
 }
 
 /** Never throws: an invalid result is a failure of the code. */
-function toResult({ raw, tokenize, res, isThrown, body }: Done, prefix: string): ReactorOutcome {
+function toResult(
+  { raw, tokenize, res, isThrown, body }: Done,
+  prefix: string,
+  failureStatus: FailureStatus | undefined,
+): ReactorOutcome {
   const read = (source: string, text: string | undefined) =>
     text === undefined ? undefined : parseJson(text, { source })
   try {
@@ -211,22 +228,26 @@ function toResult({ raw, tokenize, res, isThrown, body }: Done, prefix: string):
     }
     return { kind: 'result', ...omitUndefined(values) }
   } catch (error) {
-    return { kind: 'failure', error: codeFailed((error as Error).message) }
+    return { kind: 'failure', error: codeFailed((error as Error).message, failureStatus) }
   }
 }
 
-export function toError(failure: GuestFailure): CofferError {
+export function toError(failure: GuestFailure, failureStatus?: FailureStatus): CofferError {
   if (failure.kind === 'invalid') {
     const text = `line ${failure.line}, column ${failure.column}: ${failure.message}`
     const message = `The code is not valid at ${text}.`
     return new CofferError('formula_invalid', message, { errors: { code: [text] } })
   }
   const { message, status, errors } = failure
-  if (status === undefined) return codeFailed(message)
+  if (status === undefined) return codeFailed(message, failureStatus)
   return new CofferError('reactor_failed', message, { status, ...omitUndefined({ errors }) })
 }
 
-export function toStopError(reason: StopReason, limits: ReactorLimits): CofferError {
+export function toStopError(
+  reason: StopReason,
+  limits: ReactorLimits,
+  failureStatus?: FailureStatus,
+): CofferError {
   const { timeMs, memoryMiB, logBytes, calls, callBytes } = limits
   const outOfMemory = `The code used more than ${memoryMiB} MiB of memory and was stopped.`
   const messages: Record<StopReason, string> = {
@@ -242,5 +263,5 @@ export function toStopError(reason: StopReason, limits: ReactorLimits): CofferEr
   }
   const code = reason === 'time' ? 'reactor_timeout' : 'unavailable'
   if (reason === 'time' || reason === 'closed') return new CofferError(code, messages[reason])
-  return codeFailed(messages[reason])
+  return codeFailed(messages[reason], failureStatus)
 }

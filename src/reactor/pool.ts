@@ -85,7 +85,7 @@ export class ReactorPool implements ReactorRuntime {
     const { raw = '', tokenize = '', res = '' } = typeof outcome.last === 'string' ? {} : outcome.last
     const isLarge = raw.length + tokenize.length + res.length > LARGE_CHARACTERS
     if (isLarge) await setImmediate()
-    const described = describeRun(outcome, limits, prefix)
+    const described = describeRun(outcome, { limits, prefix, failureStatus: invocation.failureStatus })
     if (isLarge) await setImmediate()
     return described
   }

@@ -1,5 +1,5 @@
 /** How code runs: the images, and the options that a reactor or a transform chooses beside its image. */
-import type { PropertyErrors } from '../../errors.js'
+import type { FailureStatus, PropertyErrors } from '../../errors.js'
 import { type Permission, permissionsOf } from '../access/permissions.js'
 import { isObject } from '../json/json.js'
 import { type Lenient, omitUndefined } from '../omit-undefined.js'
@@ -13,6 +13,11 @@ export type Image = (typeof IMAGES)[number]
 /** The code of these images has exactly `permissions` of its runtime, even if an application is bound to it. */
 export function isConfigurable(image: Image | undefined): boolean {
   return image !== undefined && image !== DEFAULT_IMAGE
+}
+
+/** The status of the answer if the code fails without a status of its own. */
+export function failureStatusOf(image: Image | undefined): FailureStatus {
+  return isConfigurable(image) ? 502 : 500
 }
 
 export const RESOURCES = ['standard', 'large', 'xlarge'] as const

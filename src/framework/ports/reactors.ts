@@ -1,6 +1,6 @@
 import type { CodeAnswer, HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
-import type { CofferError } from '../../errors.js'
+import type { CofferError, FailureStatus } from '../../errors.js'
 
 /** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -42,7 +42,9 @@ export interface Invocation {
    * another message.
    */
   message?: TransformInput
-  /** In ms. It can lower the time limit, but never raise it. */
+  /** The status of a failure of the code that has no status of its own; 500 if absent. */
+  failureStatus?: FailureStatus | undefined
+  /** ms; lowers the time limit, never raises it. */
   timeMs?: number | undefined
   /**
    * Called when a child is ready, before the child gets any data. If this function throws, the run ends with

@@ -7,12 +7,12 @@ import {
   readHeaders,
 } from '../../domain/proxy/code-answer.js'
 import { kindOf, type ProxyTransform } from '../../domain/proxy/transform.js'
-import type { RuntimeOptions } from '../../domain/reactor/runtime.js'
-import { CofferError, codeFailed } from '../../errors.js'
+import { failureStatusOf, type RuntimeOptions } from '../../domain/reactor/runtime.js'
+import { CofferError, codeFailed, type FailureStatus, validationError } from '../../errors.js'
 import type { Session } from '../../framework/context.js'
 import { HttpAnswer } from '../../framework/outcome.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound.js'
-import type { Transformed, TransformInput } from '../../framework/ports/reactors.js'
+import type { ReactorOutcome, Transformed, TransformInput } from '../../framework/ports/reactors.js'
 import { type CodeActor, readCodeActor } from '../reactor/code-actor.js'
 import { invoke, invokerOf, prepare } from '../reactor/react.js'
 import { applyOptions, MAX_READ_BYTES, type OpenProxy, rightsOfProxy, textOfMessage } from './proxy-values.js'
@@ -67,31 +67,40 @@ async function applyTransforms(
       continue
     }
     textOfMessage(message)
-    const { raw, res, body } = await run(session, opened, each, index, message)
-    if (res !== undefined) return { message, answer: writeAnswer(res, opened.prefix) }
-    const { headers, statusCode, answer } = (raw ?? {}) as Transformed
-    if (answer !== undefined)
-      return { message, answer: toAnswer({ ...answer, headers }, body, opened.prefix) }
-    message = {
-      ...message,
-      headers: changeHeaders(message, headers, 'headers'),
-      body: body ?? message.body,
-      ...changeStatus(statusCode, opened.prefix),
-    }
+    const outcome = await run(session, opened, each, index, message)
+    const failureStatus = failureStatusOf(runtimeOf(each)?.image)
+    const given = message
+    const changed = orFailed(failureStatus, () => applyOutcome(given, outcome, opened.prefix))
+    if (changed.answer !== undefined) return changed
+    message = changed.message
   }
   return { message }
 }
 
-/**
- * The answer that code returns instead of a message.
- * @throws CofferError `reactor_failed` if the answer is invalid
- */
+/** @throws CofferError `validation` for an outcome that cannot be sent */
+function applyOutcome(
+  message: TransformInput,
+  { raw, res, body }: Exclude<ReactorOutcome, { kind: 'failure' }>,
+  prefix: string,
+): { message: TransformInput; answer?: OutboundAnswer } {
+  if (res !== undefined) return { message, answer: writeAnswer(res, prefix) }
+  const { headers, statusCode, answer } = (raw ?? {}) as Transformed
+  if (answer !== undefined) return { message, answer: toAnswer({ ...answer, headers }, body, prefix) }
+  const changed = {
+    headers: changeHeaders(message, headers, 'headers'),
+    body: body ?? message.body,
+    ...changeStatus(statusCode, prefix),
+  }
+  return { message: { ...message, ...changed } }
+}
+
+/** The answer that code returns instead of a message. @throws CofferError `validation` if it is invalid */
 function toAnswer(
   { isJson, ...given }: { statusCode: unknown; headers: unknown; isJson: boolean },
   body: Uint8Array | undefined,
   prefix: string,
 ): OutboundAnswer {
-  const { statusCode, headers } = orFailed(() => readCodeAnswer(given, prefix))
+  const { statusCode, headers } = readCodeAnswer(given, prefix)
   const isBare = body === undefined || WITHOUT_BODY.includes(statusCode)
   const type = `${isJson ? 'application/json' : 'text/plain'}; charset=utf-8`
   const allHeaders = {
@@ -103,12 +112,13 @@ function toAnswer(
   return answerWhole(statusCode, allHeaders, isBare ? new Uint8Array() : body)
 }
 
-function orFailed<T>(read: () => T): T {
+/** What code returned and cannot be sent is a failure of the code. @throws CofferError `reactor_failed` */
+function orFailed<T>(failureStatus: FailureStatus | undefined, read: () => T): T {
   try {
     return read()
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    throw codeFailed(error.message)
+    throw codeFailed(error.message, failureStatus)
   }
 }
 
@@ -120,11 +130,10 @@ async function run(
   message: TransformInput,
 ) {
   const isCode = 'code' in transform
-  const runtime: Partial<RuntimeOptions> = (isCode && transform.options?.runtime) || {}
   const actor = isCode ? await readActor(session, proxy!.id, transform.code, index, message) : NO_ACTOR
   const reactors = await session.reactors(settings)
   const { outcome } = await reactors.run({
-    ...invokerOf(session, actor, { timeout: runtime.timeout, secrets }),
+    ...invokerOf(session, actor, { runtime: runtimeOf(transform), secrets }),
     reactor: `proxy/${proxy?.id}/${message.direction}/${index}`,
     args: undefined,
     code: isCode ? transform.code : MASK_PROGRAM,
@@ -134,6 +143,10 @@ async function run(
   })
   if (outcome.kind === 'failure') throw outcome.error
   return outcome
+}
+
+function runtimeOf(transform: ProxyTransform): RuntimeOptions | undefined {
+  return 'code' in transform ? transform.options?.runtime : undefined
 }
 
 /** A mask is a program of our own, which calls nothing. */
@@ -172,23 +185,25 @@ async function runReactor(session: Session, { prefix }: OpenProxy, id: string, m
   const request = { id, args: { ...args, body } }
   const prepared = await session.inUnit((context) => prepare(context, session, request, undefined), 'soon')
   const result = await invoke(session, prepared)
-  if (result instanceof HttpAnswer) return { message, answer: writeAnswer(result.answer, prefix) }
-  const { body: changed, headers } = (result.raw ?? {}) as Partial<Record<string, unknown>>
-  if ((changed ?? undefined) === undefined) throw codeFailed('The reactor returned no raw.body.')
-  const text = typeof changed === 'string' ? changed : JSON.stringify(changed)
-  const read = changeHeaders(message, headers, 'raw.headers')
-  return { message: { ...message, headers: read, body: new TextEncoder().encode(text) } }
+  return orFailed(prepared.invocation.failureStatus, () => {
+    if (result instanceof HttpAnswer) return { message, answer: writeAnswer(result.answer, prefix) }
+    const { body: changed, headers } = (result.raw ?? {}) as Partial<Record<string, unknown>>
+    if ((changed ?? undefined) === undefined) throw validationError('The reactor returned no raw.body.')
+    const text = typeof changed === 'string' ? changed : JSON.stringify(changed)
+    const read = changeHeaders(message, headers, 'raw.headers')
+    return { message: { ...message, headers: read, body: new TextEncoder().encode(text) } }
+  })
 }
 
 /** Null leaves the headers unchanged. */
 function changeHeaders({ headers }: TransformInput, given: unknown, named: string): HeaderMap {
-  return (given ?? undefined) === undefined ? headers : orFailed(() => readHeaders(given, named))
+  return (given ?? undefined) === undefined ? headers : readHeaders(given, named)
 }
 
-/** Null leaves the status unchanged. @throws CofferError `reactor_failed` for a status that no answer may have */
+/** Null leaves the status unchanged. @throws CofferError `validation` for a status that no answer may have */
 function changeStatus(given: unknown, prefix: string): { statusCode?: number } {
   if ((given ?? undefined) === undefined) return {}
-  return { statusCode: orFailed(() => readCodeAnswer({ statusCode: given }, prefix)).statusCode }
+  return { statusCode: readCodeAnswer({ statusCode: given }, prefix).statusCode }
 }
 
 /**

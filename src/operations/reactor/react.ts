@@ -6,6 +6,7 @@ import { addError, collectLater, refuseErrors } from '../../domain/property-erro
 import type { CodeAnswer } from '../../domain/proxy/code-answer.js'
 import { castArguments, castConfiguration } from '../../domain/reactor/formula.js'
 import { GivenData } from '../../domain/reactor/printed.js'
+import { failureStatusOf, type RuntimeOptions } from '../../domain/reactor/runtime.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
@@ -228,7 +229,7 @@ export async function prepare(
   }
   const given = new GivenData()
   const invocation: Invocation = {
-    ...invokerOf(session, actor, { timeout: runtime?.timeout, secrets, given, mayStart: requireUse }),
+    ...invokerOf(session, actor, { runtime, secrets, given, mayStart: requireUse }),
     reactor: reactor.id,
     code: reactor.code ?? formula?.code ?? '',
     args:
@@ -261,8 +262,7 @@ export function callerKey({ actor: { type, id } }: Caller): string {
 }
 
 interface Invoking {
-  /** Seconds. */
-  timeout: number | undefined
+  runtime: Partial<RuntimeOptions> | undefined
   secrets: Secrets | undefined
   /** Collects the data of the code's calls, if the output of the code is stored. */
   given?: GivenData
@@ -277,7 +277,7 @@ interface Invoking {
 export function invokerOf(
   session: Session,
   { caller, rights }: CodeActor,
-  { timeout, secrets, given, mayStart }: Invoking,
+  { runtime: { image, timeout } = {}, secrets, given, mayStart }: Invoking,
 ) {
   const { tenant, session: own } = session.caller
   return {
@@ -286,6 +286,7 @@ export function invokerOf(
     session: own?.id,
     rights,
     client: caller === undefined ? null : createClientCall(session, caller, { secrets, given }),
+    failureStatus: failureStatusOf(image),
     timeMs: timeout && timeout * 1000,
     mayStart: () => session.inUnit(async (context) => mayStart?.(context), 'soon'),
   }
