@@ -84,7 +84,13 @@ export const VAULT_SETTINGS = {
     default: 'pooled',
     read: choice('pooled', 'process'),
   },
-  'reactors.time_limit_ms': limit('Time limit of a run, in milliseconds', 10_000, 100, 300_000),
+  'reactors.time_limit_ms': limit('Time limit of a run, in milliseconds', 30_000, 100, 300_000),
+  'reactors.async_time_limit_ms': limit(
+    'Time limit of a run of react-async, in milliseconds',
+    900_000,
+    100,
+    900_000,
+  ),
   'reactors.memory_limit_mib': limit('Memory limit of a run, in MiB', 128, 16, 4_096),
   'reactors.result_limit_bytes': limit('Size limit of a result, in bytes of JSON', MIB, 1_024, 16 * MIB),
 } as const satisfies Record<string, SettingEntry<unknown>>

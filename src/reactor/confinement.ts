@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CofferError } from '../errors.js'
 import type { Sandbox } from '../framework/ports/reactors.js'
-import type { ReactorLimits } from './settings.js'
+import type { GuestSize } from './settings.js'
 
 /** If the probe takes longer, no confinement is used. */
 const PROBE_MS = 5_000
@@ -137,7 +137,7 @@ export interface Launch {
   node: NodeProgram
   guestFile: string
   modulesDirectory?: string | undefined
-  limits: ReactorLimits
+  size: GuestSize
   confinement: Confinement
 }
 
@@ -172,23 +172,23 @@ const SHELL_SCRIPT = [
   'exec "$@"',
 ].join('\n')
 
-export function describeLaunch({ node, guestFile, modulesDirectory, limits, confinement }: Launch): {
+export function describeLaunch({ node, guestFile, modulesDirectory, size, confinement }: Launch): {
   command: string
   args: string[]
 } {
   const bundles = modulesDirectory === undefined ? [] : [modulesDirectory]
   const readables = [guestFile, ...bundles.map((directory) => `${directory}/*`)]
-  const flags = [...nodeFlags(node.version, limits), ...readables.map((path) => `--allow-fs-read=${path}`)]
+  const flags = [...nodeFlags(node.version, size), ...readables.map((path) => `--allow-fs-read=${path}`)]
   const guest = [...flags, guestFile, ...bundles]
   if (node.platform === 'win32') return { command: node.path, args: guest }
   const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
-  // For all runs together. The pool discards a child that was busy for one time limit, so a child is busy for at most
-  // two time limits. Garbage collection can double the processor time.
-  const cpuSeconds = 4 * Math.ceil(limits.timeMs / 1000) + 10
+  // For all runs together: the last run may start shortly before the child was busy for its time. Garbage collection can
+  // double the processor time.
+  const cpuSeconds = 2 * Math.ceil((size.busyMs + size.longestMs) / 1000) + 10
   return { command: '/bin/sh', args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds), ...program] }
 }
 
-function nodeFlags(version: string, { memoryMiB }: ReactorLimits): string[] {
+function nodeFlags(version: string, { memoryMiB }: GuestSize): string[] {
   return [
     isAtLeast(version, 22, 13) ? '--permission' : '--experimental-permission',
     ...(isAtLeast(version, 22, 14) ? ['--disable-sigusr1'] : []),

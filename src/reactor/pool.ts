@@ -10,7 +10,7 @@ import {
 } from '../framework/ports/reactors.js'
 import { describeRun, GuestRun, type RunOutcome, toError, toStopError, type Work } from './guest-run.js'
 import type { HostMessage } from './messages.js'
-import type { PoolSettings } from './settings.js'
+import { guestSizeOf, type PoolSettings } from './settings.js'
 import { type Assignment, type Worker, type WorkerServices, Workers } from './workers.js'
 
 const START_MS = 10_000
@@ -25,6 +25,7 @@ const CHECKS = 'checks'
 
 interface Job extends Assignment, Work {
   mayStart?: Invocation['mayStart']
+  isAsync: boolean
   resolve(outcome: RunOutcome): void
   reject(error: unknown): void
 }
@@ -59,10 +60,16 @@ export class ReactorPool implements ReactorRuntime {
   }
 
   async run(invocation: Invocation): Promise<ReactorRun> {
-    const { tenant, caller = '', session = '', rights = '', reactor, code, client, timeMs } = invocation
+    const { tenant, caller = '', session = '', rights = '', reactor, code, client } = invocation
     const { args, rest, configuration, message: { body, ...head } = {}, mayStart } = invocation
     const { prefix, limits: most, time } = this.#settings
-    const limits = { ...most, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
+    const { isAsync = false } = invocation
+    const mostMs = isAsync ? most.asyncTimeMs : most.timeMs
+    const limits = {
+      ...most,
+      timeMs: Math.min(mostMs, invocation.timeMs ?? mostMs),
+      memoryMiB: most.memoryMiB * (invocation.memoryFactor ?? 1),
+    }
     const isTransform = invocation.message !== undefined
     const message: HostMessage = {
       kind: 'run',
@@ -78,7 +85,8 @@ export class ReactorPool implements ReactorRuntime {
       version: createHash('sha256')
         .update(`${JSON.stringify([rights, configuration])}\n${code}`)
         .digest('base64'),
-      ...{ client, limits, message, body, mayStart },
+      size: guestSizeOf({ ...most, memoryMiB: limits.memoryMiB }, isAsync),
+      ...{ client, limits, message, body, mayStart, isAsync },
       maxBodyBytes: isTransform ? MAX_TRANSFORMED_BYTES : 0,
     })
     // A large result takes three iterations of the event loop: for its message, for its content, and for the answer.
@@ -93,9 +101,17 @@ export class ReactorPool implements ReactorRuntime {
   async check(code: string): Promise<void> {
     const { limits: most } = this.#settings
     const limits = { ...most, timeMs: Math.min(most.timeMs, CHECK_MS) }
-    const assignment = { caller: CHECKS, key: randomUUID(), holder: '', version: '' }
+    const size = guestSizeOf(most, false)
+    const assignment = { caller: CHECKS, key: randomUUID(), holder: '', version: '', size }
     const message: HostMessage = { kind: 'check', code }
-    const { last } = await this.#enqueue({ ...assignment, message, client: null, limits, maxBodyBytes: 0 })
+    const { last } = await this.#enqueue({
+      ...assignment,
+      message,
+      client: null,
+      limits,
+      maxBodyBytes: 0,
+      isAsync: false,
+    })
     if (last === 'time') {
       const message = `The code took longer than ${limits.timeMs} ms to load and was stopped.`
       throw new CofferError('reactor_timeout', message)
@@ -122,15 +138,18 @@ export class ReactorPool implements ReactorRuntime {
   #enqueue(asked: Omit<Job, 'resolve' | 'reject'>): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw this.#closedError()
-      const { maxWaiting, maxWaitingOfCaller, waitMs } = this.#settings
+      const { maxWaiting, maxWaitingOfCaller, limits } = this.#settings
+      // A run must be able to wait for another run of its kind that takes as long as it may.
+      const waitMs = Math.max(this.#settings.waitMs, asked.isAsync ? limits.asyncTimeMs : 0)
       const { caller } = asked
       const job = { ...asked, resolve, reject }
       const queue = this.#queues.get(caller) ?? new Map<Job, () => void>()
-      if (queue.size >= maxWaitingOfCaller) throw overloaded(true, waitMs)
-      if (this.#waiting >= maxWaiting) throw overloaded(false, waitMs)
+      const retryMs = this.#settings.waitMs
+      if (queue.size >= maxWaitingOfCaller) throw overloaded(true, retryMs)
+      if (this.#waiting >= maxWaiting) throw overloaded(false, retryMs)
       const refuse = () => {
         this.#remove(job)
-        reject(overloaded(this.#workers.busyFor(caller) > 0, waitMs))
+        reject(overloaded(this.#workers.busyFor(caller) > 0, retryMs))
       }
       queue.set(job, this.#services.clock.after(waitMs, refuse))
       this.#queues.set(caller, queue)
@@ -152,9 +171,9 @@ export class ReactorPool implements ReactorRuntime {
       const [job, worker] = this.#take() ?? []
       if (job === undefined || worker === undefined) return
       const isWarm = worker.assignment !== undefined
-      const { caller, key, holder, version } = job
+      const { caller, key, holder, version, size } = job
       worker.isBusy = true
-      worker.assignment = { caller, key, holder, version }
+      worker.assignment = { caller, key, holder, version, size }
       this.#workers.lowerPriorityOfOthers(caller)
       this.#work(worker, job, isWarm).catch(job.reject)
     }
@@ -238,18 +257,18 @@ export class ReactorPool implements ReactorRuntime {
     return Promise.race([guest.ready, late]).finally(cancel)
   }
 
-  #mayServeAgain({ guest, assignment, runs, busyMs, freshMiB = 0, isOutdated }: Worker): boolean {
-    const { isolation, maxRuns, limits } = this.#settings
+  #mayServeAgain({ guest, size, assignment, runs, busyMs, freshMiB = 0, isOutdated }: Worker): boolean {
+    const { isolation, maxRuns } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
     // Memory that runs leave counts for later runs. The limit of the child's processor time is for all runs together.
     const grownMiB = (this.#services.meter(guest.pid) ?? 0) - freshMiB
-    return runs < maxRuns && grownMiB <= MAX_GROWTH_MIB && busyMs < limits.timeMs
+    return runs < maxRuns && grownMiB <= MAX_GROWTH_MIB && busyMs < size.busyMs
   }
 }
 
 /** `isOwn`: the caller's own runs are the cause. */
-function overloaded(isOwn: boolean, waitMs: number): CofferError {
-  const retryAfterSeconds = Math.ceil(waitMs / 1000)
+function overloaded(isOwn: boolean, retryMs: number): CofferError {
+  const retryAfterSeconds = Math.ceil(retryMs / 1000)
   const what = isOwn
     ? 'This caller has requested too many runs of reactors at once.'
     : 'All reactors are busy.'

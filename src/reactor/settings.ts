@@ -6,7 +6,9 @@ export type ReactorLimits = typeof DEFAULT_LIMITS
 
 export const DEFAULT_LIMITS = {
   /** Wall clock time since a started child received the work. */
-  timeMs: 10_000,
+  timeMs: 30_000,
+  /** {@link DEFAULT_LIMITS.timeMs} of asynchronous runs. */
+  asyncTimeMs: 900_000,
   /** Limits the JavaScript heap, and the memory that a run adds to an idle child's. */
   memoryMiB: 128,
   /** The JSON of `raw`, `tokenize` and `res` together. */
@@ -15,6 +17,23 @@ export const DEFAULT_LIMITS = {
   calls: 1_000,
   callBytes: 16 * 1024 * 1024,
 }
+
+/** What a child is started with. All its runs have these limits. */
+export interface GuestSize {
+  /** The limit of the JavaScript heap. */
+  memoryMiB: number
+  /** The time of all its runs together after which it gets no further run. */
+  busyMs: number
+  /** The limit of one run. */
+  longestMs: number
+}
+
+export function guestSizeOf(limits: ReactorLimits, isAsync: boolean): GuestSize {
+  const { memoryMiB, timeMs, asyncTimeMs } = limits
+  return { memoryMiB, busyMs: timeMs, longestMs: isAsync ? asyncTimeMs : timeMs }
+}
+
+const MIN_WAIT_MS = 10_000
 
 export type PoolSettings = typeof DEFAULT_SETTINGS & Pick<ReactorOptions, 'time'>
 
@@ -35,7 +54,7 @@ export const DEFAULT_SETTINGS = {
   maxRuns: 500,
   maxWaiting: 1_000,
   maxWaitingOfCaller: 100,
-  /** Maximum ms that a run waits for a child. */
+  /** Maximum ms that a run waits for a child. An asynchronous run waits for its own time limit if that is longer. */
   waitMs: DEFAULT_LIMITS.timeMs,
 }
 
@@ -56,10 +75,11 @@ export function readPoolSettings(
     ...DEFAULT_SETTINGS,
     isolation: settingOf(values, 'reactors.isolation'),
     // A run must be able to wait for another run of maximum duration.
-    waitMs: Math.max(timeMs, DEFAULT_SETTINGS.waitMs),
+    waitMs: Math.max(timeMs, MIN_WAIT_MS),
     limits: {
       ...DEFAULT_LIMITS,
       timeMs,
+      asyncTimeMs: settingOf(values, 'reactors.async_time_limit_ms'),
       memoryMiB: settingOf(values, 'reactors.memory_limit_mib'),
       resultBytes: settingOf(values, 'reactors.result_limit_bytes'),
     },

@@ -39,9 +39,9 @@ export function createReactorPool(options: PoolOptions): ReactorPool {
       meter: createMemoryMeter(node.platform, { readFileSync, execFileSync }),
       watch: watchdog.watch,
       fetch: createHostFetch(outbound),
-      startGuest: (limits) => {
+      startGuest: (size) => {
         watchdog.start()
-        return new GuestProcess({ node, guestFile, modulesDirectory, limits, confinement })
+        return new GuestProcess({ node, guestFile, modulesDirectory, size, confinement })
       },
       sandbox: describeSandbox(confinement),
       close: async () => {
@@ -52,5 +52,5 @@ export function createReactorPool(options: PoolOptions): ReactorPool {
   )
 }
 
-/** Longer than any run (at most 300 s), so that a run ends before its requests time out. */
-const LONGEST_RUN_MS = 301_000
+/** Longer than any run (at most 900 s), so that a run ends before its requests time out. */
+const LONGEST_RUN_MS = 901_000

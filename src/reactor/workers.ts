@@ -1,9 +1,9 @@
 /** The child processes of a pool. Each runs one version of one reactor for one caller, one run at a time. */
 import type { Guest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
-import type { PoolSettings, ReactorLimits } from './settings.js'
+import { type GuestSize, guestSizeOf, type PoolSettings } from './settings.js'
 
-export type WorkerServices = RunServices & { startGuest(limits: ReactorLimits): Guest }
+export type WorkerServices = RunServices & { startGuest(size: GuestSize): Guest }
 
 export interface Assignment {
   caller: string
@@ -13,10 +13,12 @@ export interface Assignment {
   holder: string
   /** Identifies code, configuration and rights. A child never runs two versions. */
   version: string
+  size: GuestSize
 }
 
 export class Worker {
   readonly guest: Guest
+  readonly size: GuestSize
   /** The current or last run's assignment; undefined for a spare. */
   assignment: Assignment | undefined
   runs = 0
@@ -29,8 +31,9 @@ export class Worker {
   isFinishing = false
   cancelTimer: () => void = () => undefined
 
-  constructor(guest: Guest) {
+  constructor(guest: Guest, size: GuestSize) {
     this.guest = guest
+    this.size = size
   }
 }
 
@@ -79,21 +82,24 @@ export class Workers {
   }
 
   /** Returns a child that can run this now, or undefined. Contract: {@link mayUseAnother} is true for the caller. */
-  choose({ key, holder, version, caller }: Assignment): Worker | undefined {
+  choose({ key, holder, version, caller, size }: Assignment): Worker | undefined {
     const isOwn = ({ assignment }: Worker) => assignment?.key === key && assignment.holder === holder
     for (const worker of [...this.#all].filter(isOwn))
       if (worker.assignment?.version !== version) this.#retire(worker)
-    const own = this.#list(false).find(isOwn)
+    const isFit = (worker: Worker) => isSame(worker.size, size)
+    const own = this.#list(false).find((worker) => isOwn(worker) && isFit(worker))
     if (own !== undefined) return own
     const same = [...this.#all].filter(({ assignment }) => assignment?.key === key)
-    if (same.some((worker) => worker.isFinishing && !worker.isOutdated && isOwn(worker))) return undefined
+    const isAlmostFree = (worker: Worker) =>
+      worker.isFinishing && !worker.isOutdated && isOwn(worker) && isFit(worker)
+    if (same.some(isAlmostFree)) return undefined
     if (same.length >= this.#settings.maxPerReactor) {
       const idleOfOther = same.find(({ isBusy }) => !isBusy)
       if (idleOfOther === undefined) return undefined
       this.discard(idleOfOther)
     }
     const idle = this.#list(false)
-    const blank = idle.find(({ assignment }) => assignment === undefined)
+    const blank = idle.find((worker) => worker.assignment === undefined && isFit(worker))
     if (blank !== undefined) return blank
     // Starting a child takes more processor time than most runs, so each caller starts one at a time.
     const isStartingOne = ({ isStarting, assignment }: Worker) => isStarting && assignment?.caller === caller
@@ -101,7 +107,7 @@ export class Workers {
     const { maxChildren, reservedChildren } = this.#settings
     if (this.#all.size >= maxChildren + reservedChildren)
       this.discard(idle.find(({ assignment }) => assignment?.caller === caller) ?? idle[0]!)
-    return this.#start()
+    return this.#start(size)
   }
 
   lowerPriorityOfOthers(caller: string): void {
@@ -118,7 +124,8 @@ export class Workers {
   keepSpares(): void {
     const blank = this.#list(false).filter(({ assignment }) => assignment === undefined).length
     const { spares, maxChildren } = this.#settings
-    for (let count = blank; count < spares && this.#all.size < maxChildren; count++) this.#start()
+    for (let count = blank; count < spares && this.#all.size < maxChildren; count++)
+      this.#start(guestSizeOf(this.#settings.limits, false))
   }
 
   discard(worker: Worker): void {
@@ -140,8 +147,8 @@ export class Workers {
     return [...this.#all].filter((worker) => worker.isBusy === isBusy)
   }
 
-  #start(): Worker {
-    const worker = new Worker(this.#services.startGuest(this.#settings.limits))
+  #start(size: GuestSize): Worker {
+    const worker = new Worker(this.#services.startGuest(size), size)
     this.#all.add(worker)
     void worker.guest.ready.then(() => {
       worker.isStarting = false
@@ -154,4 +161,8 @@ export class Workers {
     })
     return worker
   }
+}
+
+function isSame(one: GuestSize, other: GuestSize): boolean {
+  return one.memoryMiB === other.memoryMiB && one.busyMs === other.busyMs && one.longestMs === other.longestMs
 }

@@ -176,6 +176,51 @@ t.test('a run never changes between the rights of its runtime and those of the a
   }
 })
 
+t.test('resources of a configurable image decide how much memory a run may use', async (t) => {
+  const { vault, reactor } = await cast(t)
+  for (const [image, resources, memoryFactor] of [
+    ['node22', undefined, 1],
+    ['node22', 'standard', 1],
+    ['node22', 'large', 2],
+    ['node24', 'xlarge', 4],
+    ['node-bt', 'xlarge', 1],
+  ] as const) {
+    const runtime = { image, ...(resources && { resources }) }
+    await vault.ask('reactor update', { id: reactor, name: 'r', code: 'x', runtime })
+    const answering = vault.ask('reactor react', { id: reactor })
+    const run = await vault.runs.next()
+    t.match(run.invocation, { memoryFactor }, JSON.stringify(runtime))
+    run.end()
+    await answering
+  }
+})
+
+t.test('the image and the kind of a run decide its time limit', async (t) => {
+  const LIMITS: [runtime: object | null, seconds: number, asyncSeconds: number][] = [
+    [null, 30, 300],
+    [{ image: 'node-bt' }, 30, 300],
+    [{ image: 'node-bt', timeout: 5 }, 5, 5],
+    [{ image: 'node-bt', timeout: 900, async: true }, 30, 300],
+    [{ image: 'node22' }, 10, 10],
+    [{ image: 'node24', timeout: 20 }, 20, 20],
+    [{ image: 'node24', timeout: 900, async: true }, 900, 900],
+  ]
+  const { vault, reactor } = await cast(t)
+  for (const [runtime, seconds, asyncSeconds] of LIMITS) {
+    await vault.ask('reactor update', { id: reactor, name: 'r', code: 'x', ...(runtime && { runtime }) })
+    const name = JSON.stringify(runtime)
+    const answering = vault.ask('reactor react', { id: reactor })
+    const run = await vault.runs.next()
+    t.match(run.invocation, { timeMs: 1000 * seconds, isAsync: false }, name)
+    run.end()
+    await answering
+    await vault.ask('reactor react-async', { id: reactor })
+    const later = await vault.runs.next()
+    t.match(later.invocation, { timeMs: 1000 * asyncSeconds, isAsync: true }, `${name}, asynchronous`)
+    later.end()
+  }
+})
+
 t.test('code that the owner runs cannot make calls once its application is deleted', async (t) => {
   const { vault, bound, reactor } = await cast(t)
   const answering = vault.ask('reactor react', { id: reactor })

@@ -11,7 +11,7 @@ import { encodeFrame, FrameReader } from '../../src/ipc/frames.js'
 import { GuestProcess } from '../../src/reactor/child.js'
 import { describeLaunch, findGuestFile } from '../../src/reactor/confinement.js'
 import { readGuestMessage } from '../../src/reactor/messages.js'
-import { DEFAULT_LIMITS } from '../../src/reactor/settings.js'
+import { DEFAULT_LIMITS, guestSizeOf } from '../../src/reactor/settings.js'
 import { createMemoryMeter } from '../../src/reactor/watchdog.js'
 
 const launchOf = (version: string, platform = 'linux', modulesDirectory?: string, wrapper: string[] = []) =>
@@ -19,7 +19,7 @@ const launchOf = (version: string, platform = 'linux', modulesDirectory?: string
     node: { path: '/usr/bin/node', version, platform },
     guestFile: '/app/guest.mjs',
     modulesDirectory,
-    limits: DEFAULT_LIMITS,
+    size: guestSizeOf(DEFAULT_LIMITS, false),
     confinement: { wrapper },
   })
 
@@ -44,7 +44,7 @@ t.test(
     t.equal(command, '/bin/sh')
     t.match(args[1], /ulimit -c 0\nulimit -t "\$1"/)
     t.match(args[1], '\nexec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-\nexec "$@"')
-    t.same(args.slice(2, 9).join(' '), 'sh 50 unshare --net /usr/bin/env -i TZ=UTC')
+    t.same(args.slice(2, 9).join(' '), 'sh 130 unshare --net /usr/bin/env -i TZ=UTC')
     const flags =
       '--experimental-permission --max-old-space-size=128 --no-addons --disable-proto=delete --zero-fill-buffers --no-warnings --allow-fs-read=/app/guest.mjs'
     t.same(args.slice(9).join(' '), `/usr/bin/node ${flags} /app/guest.mjs`)
@@ -54,12 +54,28 @@ t.test(
   },
 )
 
+t.test(
+  'a child of asynchronous runs has more processor time, and one of large runs more memory',
+  async (t) => {
+    const argsOf = (factor: number, isAsync: boolean) =>
+      describeLaunch({
+        node: { path: '/usr/bin/node', version: '20.19.0', platform: 'linux' },
+        guestFile: '/app/guest.mjs',
+        size: guestSizeOf({ ...DEFAULT_LIMITS, memoryMiB: 128 * factor }, isAsync),
+        confinement: { wrapper: [] },
+      }).args
+    t.equal(argsOf(1, false)[3], '130')
+    t.equal(argsOf(1, true)[3], '1870')
+    t.ok(argsOf(4, false).includes('--max-old-space-size=512'))
+  },
+)
+
 t.test('if a message cannot be written, only its guest is ended', async (t) => {
   const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
   const guest = new GuestProcess({
     node,
     guestFile: '/none.mjs',
-    limits: DEFAULT_LIMITS,
+    size: guestSizeOf(DEFAULT_LIMITS, false),
     confinement: { wrapper: [] },
   })
   // The JSON of this value would exceed the longest string that JavaScript allows.

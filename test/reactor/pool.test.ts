@@ -4,7 +4,12 @@ import type { Guest, GuestListener } from '../../src/reactor/child.js'
 import { describeSandbox } from '../../src/reactor/confinement.js'
 import type { GuestMessage, HostMessage } from '../../src/reactor/messages.js'
 import { ReactorPool } from '../../src/reactor/pool.js'
-import { DEFAULT_SETTINGS, type PoolClock, type PoolSettings } from '../../src/reactor/settings.js'
+import {
+  DEFAULT_SETTINGS,
+  type GuestSize,
+  type PoolClock,
+  type PoolSettings,
+} from '../../src/reactor/settings.js'
 
 /** A clock that stands still until the test advances it. */
 class HandClock implements PoolClock {
@@ -90,6 +95,7 @@ async function settle(): Promise<void> {
 function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
   const clock = new HandClock()
   const guests: FakeGuest[] = []
+  const sizes: GuestSize[] = []
   const memory = new Map<number, number>()
   const readMiB = (pid: number | undefined) => memory.get(pid!) ?? 50
   const pool = new ReactorPool(
@@ -121,7 +127,8 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
         throw new Error('no network')
       },
       sandbox: describeSandbox({ wrapper: [] }, { path: '', version: '20.19.0', platform: 'linux' }),
-      startGuest: () => {
+      startGuest: (size) => {
+        sizes.push(size)
         const guest = new FakeGuest(guests.length, isReady)
         guests.push(guest)
         return guest
@@ -140,7 +147,7 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
     return done
   }
   const killed = () => guests.map(({ isKilled }) => isKilled)
-  return { clock, guests, memory, pool, run, complete, killed }
+  return { clock, guests, sizes, memory, pool, run, complete, killed }
 }
 
 t.test('no child serves two reactors, tenants, applications, callers or sessions', async (t) => {
@@ -155,6 +162,25 @@ t.test('no child serves two reactors, tenants, applications, callers or sessions
   for (const guest of guests) t.equal(guest.sent.length, 1)
   for (const guest of guests.slice(1)) guest.answer()
   await Promise.all(runs)
+})
+
+t.test('runs with different limits of memory or time do not share a child', async (t) => {
+  const { guests, sizes, killed, complete } = setUp({ spares: 1 })
+  await complete(0, 'a')
+  await complete(2, 'a', { memoryFactor: 4 })
+  await complete(3, 'a', { isAsync: true })
+  t.same(sizes, [
+    { memoryMiB: 128, busyMs: 30_000, longestMs: 30_000 },
+    { memoryMiB: 128, busyMs: 30_000, longestMs: 30_000 },
+    { memoryMiB: 512, busyMs: 30_000, longestMs: 30_000 },
+    { memoryMiB: 128, busyMs: 30_000, longestMs: 900_000 },
+  ])
+  await complete(0, 'a')
+  await complete(2, 'a', { memoryFactor: 4 })
+  await complete(3, 'a', { isAsync: true })
+  t.equal(guests.length, 4, 'each child is used again')
+  await complete(1, 'a', { code: 'new' })
+  t.same(killed(), [true, false, true, true, false], 'a new version ends the children of every size')
 })
 
 t.test(
@@ -307,9 +333,9 @@ t.test(
   async (t) => {
     const line = setUpLine({ maxChildren: 1, reservedChildren: 0, maxWaitingOfCaller: 3, maxWaiting: 5 })
     for (let at = 0; at < 5; at++) await line.ask('A', `A${at}`)
-    t.match(line.errors, { A4: { code: 'rate_limited', retryAfterSeconds: 10 } })
+    t.match(line.errors, { A4: { code: 'rate_limited', retryAfterSeconds: 30 } })
     for (let at = 0; at < 3; at++) await line.ask('B', `B${at}`)
-    t.match(line.errors.B2, { code: 'unavailable', retryAfterSeconds: 10 })
+    t.match(line.errors.B2, { code: 'unavailable', retryAfterSeconds: 30 })
     t.same(Object.keys(line.errors), ['A4', 'B2'])
     await line.pool.close()
     t.equal(Object.keys(line.errors).length, 7, 'the runs that still wait are refused when the pool closes')
@@ -432,6 +458,27 @@ t.test('at most four calls are performed at once, and a refused call gets a prob
   t.match(replyTo(11), { kind: 'reply', error: { status: 400 } })
   guests[0]!.answer()
   await running
+})
+
+t.test('an asynchronous run has a time limit of its own, and waits as long for a child', async (t) => {
+  const limits = { ...DEFAULT_SETTINGS.limits, timeMs: 500, asyncTimeMs: 2_000 }
+  const { clock, guests, run } = setUp({ limits, maxChildren: 1, reservedChildren: 0, waitMs: 500 })
+  const timeout = { outcome: { kind: 'failure', error: { code: 'reactor_timeout' } } }
+  const running = run('a', { isAsync: true })
+  await settle()
+  const waiting = run('b', { isAsync: true, timeMs: 900 })
+  const refused = t.rejects(run('c'), { code: 'rate_limited', retryAfterSeconds: 1 })
+  await clock.turn(500)
+  await refused
+  await clock.turn(1_499)
+  t.notOk(guests[0]!.isKilled)
+  await clock.turn(1)
+  t.match(await running, timeout)
+  await settle()
+  await clock.turn(899)
+  t.notOk(guests[1]!.isKilled, 'the run that waited has started')
+  await clock.turn(1)
+  t.match(await waiting, timeout, 'its own limit is lower than that of the vault')
 })
 
 t.test('a child that does not read gets at most four answers', async (t) => {

@@ -4,6 +4,7 @@ import type { Invocation, ReactorOutcome, ReactorRun } from '../../src/framework
 import type { App } from '../../src/vault/app.js'
 
 export interface SteeredRun {
+  readonly invocation: Invocation
   /** Makes a call as the code would. Returns 200, or the status of the call's error. */
   call(name: string, ...args: unknown[]): Promise<number>
   end(outcome?: ReactorOutcome): void
@@ -22,7 +23,7 @@ export function steerRuns(app: App) {
         resolve({ outcome, console: [], durationMs: 1, memoryMiB: 1 })
       const call = (name: string, ...args: unknown[]) =>
         statusOf(invocation.client?.(name, args) ?? Promise.reject(new Error('There is no client.')))
-      started.push({ call, end })
+      started.push({ invocation, call, end })
       for (const wake of waiting.splice(0)) wake()
     })
   }

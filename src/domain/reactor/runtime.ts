@@ -15,16 +15,36 @@ export function isConfigurable(image: Image | undefined): boolean {
   return image !== undefined && image !== DEFAULT_IMAGE
 }
 
+export const RESOURCES = ['standard', 'large', 'xlarge'] as const
+const MEMORY_FACTORS = { standard: 1, large: 2, xlarge: 4 } as const
+
+/** How often the memory limit of the vault the code may use. */
+export function memoryFactorOf(runtime: RuntimeOptions | undefined): number {
+  if (!isConfigurable(runtime?.image)) return 1
+  // A record of an earlier version may have any text.
+  return MEMORY_FACTORS[runtime?.resources ?? 'standard'] ?? 1
+}
+
+/** Seconds. A timeout of the runtime raises the limit of configurable images, and only lowers that of node-bt. */
+export function timeLimitOf(runtime: RuntimeOptions | undefined, isAsync: boolean): number {
+  const { image, timeout } = runtime ?? {}
+  if (isConfigurable(image)) return timeout ?? DEFAULT_TIMEOUT
+  const most = isAsync ? LEGACY_ASYNC_TIMEOUT : LEGACY_TIMEOUT
+  return Math.min(timeout ?? most, most)
+}
+
 /** The status of the answer if the code fails without a status of its own. */
 export function failureStatusOf(image: Image | undefined): FailureStatus {
   return isConfigurable(image) ? 502 : 500
 }
 
-export const RESOURCES = ['standard', 'large', 'xlarge'] as const
-
 /** Seconds. */
 export const MAX_TIMEOUT = 30
 export const MAX_ASYNC_TIMEOUT = 900
+const DEFAULT_TIMEOUT = 10
+/** Of node-bt, seconds. */
+const LEGACY_TIMEOUT = 30
+const LEGACY_ASYNC_TIMEOUT = 300
 
 export const MAX_WARM_CONCURRENCY = 100
 export const MAX_RUNTIME_PERMISSIONS = 100
@@ -33,7 +53,7 @@ export const MAX_VERSION_CHARACTERS = 200
 /** Options without an effect are stored too. */
 export interface RuntimeOptions {
   image: Image
-  /** Seconds; lowers the time limit, never raises it. */
+  /** Seconds; see {@link timeLimitOf}. */
   timeout?: number
   resources?: (typeof RESOURCES)[number]
   permissions?: Permission[]

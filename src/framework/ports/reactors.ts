@@ -44,7 +44,11 @@ export interface Invocation {
   message?: TransformInput
   /** The status of a failure of the code that has no status of its own; 500 if absent. */
   failureStatus?: FailureStatus | undefined
-  /** ms; lowers the time limit, never raises it. */
+  /** The run has the time limit of the vault for asynchronous runs. */
+  isAsync?: boolean
+  /** Multiplies the memory limit of the vault; 1 if absent. */
+  memoryFactor?: number | undefined
+  /** ms; lowers the time limit of the vault, never raises it. */
   timeMs?: number | undefined
   /**
    * Called when a child is ready, before the child gets any data. If this function throws, the run ends with

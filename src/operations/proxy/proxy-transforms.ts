@@ -133,7 +133,7 @@ async function run(
   const actor = isCode ? await readActor(session, proxy!.id, transform.code, index, message) : NO_ACTOR
   const reactors = await session.reactors(settings)
   const { outcome } = await reactors.run({
-    ...invokerOf(session, actor, { runtime: runtimeOf(transform), secrets }),
+    ...invokerOf(session, actor, { runtime: runtimeOf(transform), isAsync: false, secrets }),
     reactor: `proxy/${proxy?.id}/${message.direction}/${index}`,
     args: undefined,
     code: isCode ? transform.code : MASK_PROGRAM,

@@ -14,11 +14,9 @@ import { requireRecord } from '../../framework/unit.js'
 import * as react from './react.js'
 import { reactorId } from './reactor.js'
 
-/**
- * How long a result is kept, and the longest time that a run may wait and last. 1,000 runs, four at a time,
- * take less.
- */
 const KEPT_MS = 24 * 60 * 60 * 1000
+/** A record must outlast its run. 1,000 runs of 15 minutes, four at a time, take 63 hours. */
+const LONGEST_MS = 3 * KEPT_MS
 
 export const reactLater = detached({
   ...react.running,
@@ -46,7 +44,7 @@ export const reactLater = detached({
         place.keeps(sizeOf(args) + sizeOf(rest) + code.length)
         const started_by = starterKey(caller)
         const record: ReactorResultRecord = { id, reactor_id: input.id, started_by, created_at: context.date }
-        const options = { expires: context.now + 2 * KEPT_MS, fresh: true }
+        const options = { expires: context.now + LONGEST_MS + KEPT_MS, fresh: true }
         await context.store.insert('reactor_result', caller.tenant, record, options)
         // The run is logged when it succeeds. This entry makes the reactor a subject of the answer to an
         // idempotency key.

@@ -6,7 +6,12 @@ import { addError, collectLater, refuseErrors } from '../../domain/property-erro
 import type { CodeAnswer } from '../../domain/proxy/code-answer.js'
 import { castArguments, castConfiguration } from '../../domain/reactor/formula.js'
 import { GivenData } from '../../domain/reactor/printed.js'
-import { failureStatusOf, type RuntimeOptions } from '../../domain/reactor/runtime.js'
+import {
+  failureStatusOf,
+  memoryFactorOf,
+  type RuntimeOptions,
+  timeLimitOf,
+} from '../../domain/reactor/runtime.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
@@ -229,7 +234,13 @@ export async function prepare(
   }
   const given = new GivenData()
   const invocation: Invocation = {
-    ...invokerOf(session, actor, { runtime, secrets, given, mayStart: requireUse }),
+    ...invokerOf(session, actor, {
+      runtime,
+      isAsync: asyncId !== undefined,
+      secrets,
+      given,
+      mayStart: requireUse,
+    }),
     reactor: reactor.id,
     code: reactor.code ?? formula?.code ?? '',
     args:
@@ -262,7 +273,8 @@ export function callerKey({ actor: { type, id } }: Caller): string {
 }
 
 interface Invoking {
-  runtime: Partial<RuntimeOptions> | undefined
+  runtime: RuntimeOptions | undefined
+  isAsync: boolean
   secrets: Secrets | undefined
   /** Collects the data of the code's calls, if the output of the code is stored. */
   given?: GivenData
@@ -277,7 +289,7 @@ interface Invoking {
 export function invokerOf(
   session: Session,
   { caller, rights }: CodeActor,
-  { runtime: { image, timeout } = {}, secrets, given, mayStart }: Invoking,
+  { runtime, isAsync, secrets, given, mayStart }: Invoking,
 ) {
   const { tenant, session: own } = session.caller
   return {
@@ -286,8 +298,10 @@ export function invokerOf(
     session: own?.id,
     rights,
     client: caller === undefined ? null : createClientCall(session, caller, { secrets, given }),
-    failureStatus: failureStatusOf(image),
-    timeMs: timeout && timeout * 1000,
+    failureStatus: failureStatusOf(runtime?.image),
+    isAsync,
+    timeMs: 1000 * timeLimitOf(runtime, isAsync),
+    memoryFactor: memoryFactorOf(runtime),
     mayStart: () => session.inUnit(async (context) => mayStart?.(context), 'soon'),
   }
 }

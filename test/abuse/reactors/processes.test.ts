@@ -14,7 +14,7 @@ import {
   listWrappers,
   type NodeProgram,
 } from '../../../src/reactor/confinement.js'
-import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
+import { DEFAULT_LIMITS, guestSizeOf } from '../../../src/reactor/settings.js'
 import { createReactorPool } from '../../../src/reactor/start.js'
 import { openEphemeral } from '../../support/ephemeral.js'
 
@@ -166,7 +166,12 @@ t.test(
       const confinement = await findConfinement(node, guestFile, [words])
       if (confinement.wrapper.join(' ') !== words) continue
       tried.push(words)
-      const guest = new GuestProcess({ node, guestFile, limits: DEFAULT_LIMITS, confinement })
+      const guest = new GuestProcess({
+        node,
+        guestFile,
+        size: guestSizeOf(DEFAULT_LIMITS, false),
+        confinement,
+      })
       t.ok(await guest.ready, words)
       t.equal(
         readlinkSync(`/proc/${guest.pid}/exe`),
@@ -174,7 +179,7 @@ t.test(
         'the measured process is the process that runs the code',
       )
       const limits = readFileSync(`/proc/${guest.pid}/limits`, 'latin1')
-      t.match(limits, /^Max cpu time +50 +50 /m)
+      t.match(limits, /^Max cpu time +130 +130 /m)
       t.match(limits, /^Max core file size +0 +0 /m)
       if (confinement.descriptorLimiter !== undefined) t.match(limits, /^Max open files +0 +0 /m)
       const status = readFileSync(`/proc/${guest.pid}/status`, 'latin1')

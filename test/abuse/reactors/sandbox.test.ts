@@ -14,7 +14,7 @@ import {
   listWrappers,
   type NodeProgram,
 } from '../../../src/reactor/confinement.js'
-import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
+import { DEFAULT_LIMITS, guestSizeOf } from '../../../src/reactor/settings.js'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const node: NodeProgram = {
@@ -81,7 +81,12 @@ async function openHost() {
 /** Returns what the escaped guest could do, and which attempts reached the host. */
 async function breakOut(confinement: Confinement, program = node) {
   const { given, visits, close } = await openHost()
-  const guest = new GuestProcess({ node: program, guestFile, limits: DEFAULT_LIMITS, confinement })
+  const guest = new GuestProcess({
+    node: program,
+    guestFile,
+    size: guestSizeOf(DEFAULT_LIMITS, false),
+    confinement,
+  })
   if (!(await guest.ready)) throw new Error('The guest did not start')
   const lines: string[] = []
   guest.listener = {
