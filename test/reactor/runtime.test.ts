@@ -230,9 +230,48 @@ const CRYPTO = [
   `crypto.subtle.digest('SHA-256', Buffer.from('ab')).then((d) => Buffer.from(d).toString('hex'))`,
 ]
 
+/** Expressions for streams and the bodies of messages. `read` returns all chunks of a stream as text. */
+const STREAMS = [
+  'read(new Response("aé").body)',
+  '[new Response().body, new Response(null).body, new Request("http://a").body, new Response("").body === null]',
+  '(async () => { const r = new Response("ab"); const first = r.body === r.body; const reader = r.body.getReader(); const locked = r.body.locked; const { value, done } = await reader.read(); return [first, locked, value instanceof Uint8Array, value.length, done, r.bodyUsed, await reader.read(), await reader.closed] })()',
+  '(async () => { const r = new Response("ab"); const text = await r.text(); return [text, r.bodyUsed, r.body.locked, await failure(() => r.text()), await failure(() => r.body.getReader())] })()',
+  '(async () => { const r = new Response("ab"); r.body.getReader(); return [r.bodyUsed, await failure(() => r.text()), await failure(() => r.clone())] })()',
+  '(async () => { const r = new Response("ab"); const reader = r.body.getReader(); reader.releaseLock(); return [await r.text(), await failure(() => reader.read())] })()',
+  '(async () => { const r = new Response("ab"); await r.body.cancel(); return [r.bodyUsed, await failure(() => r.text())] })()',
+  '(async () => { const r = new Response("ab"); const c = r.clone(); return [await read(r.body), await c.text()] })()',
+  '(async () => { const r = new Response(); return [await r.text(), await r.text(), r.bodyUsed] })()',
+  '(async () => { const r = new Response("x".repeat(200000)); let n = 0; for await (const chunk of r.body) n += chunk.length; return [n, r.bodyUsed, r.body.locked] })()',
+  'new Response(new ReadableStream({ start(c) { c.enqueue(new TextEncoder().encode("a")); c.enqueue(new Uint8Array([98])); c.close() } })).text()',
+  '(async () => { const r = new Response(new ReadableStream({ start(c) { c.enqueue(new Uint8Array([97])); c.close() } })); const c = r.clone(); return [await r.text(), await c.text()] })()',
+  '(async () => { const s = new ReadableStream(); s.getReader(); return [await failure(() => new Response(s)), await failure(() => s.cancel())] })()',
+  'failure(() => new Response(new ReadableStream({ start(c) { c.enqueue("text"); c.close() } })).text())',
+  'failure(() => new Response(new ReadableStream({ start(c) { c.error(new RangeError("own")) } })).text())',
+  '(async () => { const request = new Request("http://a", { method: "POST", body: "b" }); const other = new Request(request.clone ? "http://a" : "http://a", { method: "POST", body: "b" }); return [await read(request.body), request.bodyUsed, await other.text()] })()',
+  '(async () => { const log = []; const s = new ReadableStream({ start(c) { log.push(c.desiredSize) }, pull(c) { log.push("pull"); c.enqueue(log.length) }, cancel(r) { log.push(r) } }, { highWaterMark: 2 }); await tick(); const reader = s.getReader(); await reader.read(); await reader.cancel("why"); return [log, await reader.read()] })()',
+  '(async () => { let n = 0; const s = new ReadableStream({ async pull(c) { await tick(); n < 3 ? c.enqueue(n++) : c.close() } }); return all(s) })()',
+  '(async () => { const log = []; const s = new ReadableStream({ pull(c) { c.enqueue(1) }, cancel(r) { log.push("cancelled", r) } }); for await (const chunk of s) { log.push(chunk); break } return [log, s.locked] })()',
+  '(async () => { const s = new ReadableStream({ start(c) { c.enqueue(1); c.enqueue(2); c.close() } }, { highWaterMark: 5 }); for await (const chunk of s.values({ preventCancel: true })) break; return [s.locked, await all(s)] })()',
+  '(async () => { const s = ReadableStream.from([1, Promise.resolve(2), 3]); const [a, b] = s.tee(); return [s.locked, await all(a), await all(b)] })()',
+  'all(ReadableStream.from((async function* () { yield "a"; yield "b" })()))',
+  '(async () => { const reader = new ReadableStream({ start() { throw new RangeError("own") } }); return reader })().catch((error) => error.message)',
+  '(async () => { const reader = new ReadableStream({ pull() { throw new RangeError("own") } }).getReader(); return [await failure(() => reader.read()), await failure(() => reader.closed)] })()',
+  '(async () => { let c; const s = new ReadableStream({ start(given) { c = given } }); c.enqueue(1); c.close(); const late = [await failure(() => c.enqueue(2)), await failure(() => c.close())]; return [late, await all(s), c.desiredSize] })()',
+  'Promise.all([failure(() => new ReadableStream({ pull: 1 })), failure(() => new ReadableStream({}, { highWaterMark: -1 })), failure(() => ReadableStream.prototype.getReader.call({}))])',
+  '[String(new ReadableStream()), String(new ReadableStream().getReader()), typeof ReadableStream]',
+]
+
+/** What the expressions of {@link STREAMS} use. Errors are compared by class, because the texts are our own. */
+const STREAM_TOOLS = `
+  const all = async (stream) => { const chunks = []; for await (const chunk of stream) chunks.push(chunk); return chunks }
+  const read = async (stream) => { const decoder = new TextDecoder(); return (await all(stream)).map((chunk) => decoder.decode(chunk, { stream: true })).join('') }
+  const tick = () => new Promise((resolve) => setTimeout(resolve, 1))
+  const failure = async (work) => { try { await work(); return 'no failure' } catch (error) { return error.name } }`
+
 /** Expressions whose results must have the same JSON in Node and in the realm. */
 const ALIKE = [
   ...CRYPTO,
+  ...STREAMS,
   '[(1234.5).toLocaleString("de-DE"), new Intl.NumberFormat("en", { style: "currency", currency: "EUR" }).format(2)]',
   '[require("node:url").URL === URL, require("url").URLSearchParams === URLSearchParams, require("buffer").Buffer === Buffer]',
   '(() => { const h = new Headers({ B: "2", a: 1 }); h.append("a", "x"); return [[...h], h.get("A"), h.has("c")] })()',
@@ -304,10 +343,10 @@ const ALIKE = [
 t.test("replacements of Node's own modules give the same results as Node", async (t) => {
   const { createRequire } = await import('node:module')
   const list = `Promise.all([${ALIKE.map((text) => `() => (${text})`).join(',\n')}].map(async (work) => { try { return JSON.stringify(await work() ?? null) } catch (e) { return 'threw ' + e.message } }))`
-  const program = new Function('require', 'c', `'use strict'; return ${list}`)
+  const program = new Function('require', 'c', `'use strict'; ${STREAM_TOOLS}; return ${list}`)
   const require = createRequire(import.meta.url)
   const expected = (await program(require, require('node:crypto'))) as unknown[]
-  const found = (await evaluate(`const c = require('crypto'); return ${list}`)) as unknown[]
+  const found = (await evaluate(`const c = require('crypto'); ${STREAM_TOOLS}; return ${list}`)) as unknown[]
   t.equal(found.length, ALIKE.length)
   for (const [at, text] of ALIKE.entries()) t.equal(found[at], expected[at], text.slice(0, 120))
 })

@@ -9,6 +9,7 @@ import { createDate, setDefaultOfFormats } from './dates.js'
 import { AbortController, AbortSignal, Event, EventTarget } from './events.js'
 import { clone, type Epoch } from './gate.js'
 import { createBuiltins, createBundles, createRequire } from './modules.js'
+import { HIDDEN_CLASSES, ReadableStream } from './streams.js'
 import { stripAfterLockdown, stripForLockdown } from './strip.js'
 import { type createFetch, Headers, Request, Response, URL, URLSearchParams } from './web.js'
 
@@ -94,15 +95,16 @@ function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unkno
     // Replaces the `Date` and `Math` of SES compartments, which have neither the time nor random numbers.
     ...{ Date: GuestDate, Math, Intl, Float32Array, Float64Array },
     ...{ Buffer, URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, crypto },
-    ...{ Headers, Request, Response, AbortController, AbortSignal, Event, EventTarget },
+    ...{ Headers, Request, Response, ReadableStream, AbortController, AbortSignal, Event, EventTarget },
     structuredClone: (value: unknown) => clone(value),
   }
 }
 
-/** Hardens the prototypes that only calls expose, because no global leads to them. */
+/** Hardens the classes and prototypes that only calls expose, because no global leads to them. */
 function hardenHiddenPrototypes(harden: Ses['harden']): void {
   const segments = new Intl.Segmenter('en').segment('a')
   for (const each of [segments, segments[Symbol.iterator]()]) harden(Object.getPrototypeOf(each) as object)
+  for (const each of HIDDEN_CLASSES) harden(each)
 }
 
 /**

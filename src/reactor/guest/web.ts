@@ -5,6 +5,14 @@ import type { FetchRequest, FetchResponse } from '../messages.js'
 import { type Buffer, toBuffer } from './bytes.js'
 import type { AbortSignal } from './events.js'
 import { type Any, define, guard, Hidden, requireMemory, viewMemory } from './shield.js'
+import {
+  collect,
+  isDisturbed,
+  isLocked,
+  ReadableStream,
+  ReadableStreamDefaultReader,
+  streamOf,
+} from './streams.js'
 
 abstract class Pairs {
   abstract [Symbol.iterator](): Generator<[string, string]>
@@ -127,56 +135,96 @@ function toHeaderValue(value: unknown): string {
 }
 
 type Bytes = Uint8Array<ArrayBuffer>
-type Message = { bytes: Bytes; bodyUsed?: boolean; url: string; headers: Headers }
+
+/** Answers with these statuses have no body. */
+const WITHOUT_BODY: readonly number[] = [101, 204, 205, 304]
+
+/** A body is bytes, a stream of the code, or null. `stream`: made of `bytes` when the code asks for it. */
+interface Content {
+  bytes?: Bytes | undefined
+  stream?: ReadableStream | undefined
+}
+
+type Message = Content & { isUsed: boolean; url: string; headers: Headers }
 
 const messages = new Hidden<Message>()
 const requests = new Hidden<{ method: string; redirect: string; signal: AbortSignal | undefined }>()
 const responses = new Hidden<object>()
 
-function take(body: Body): Bytes {
+const NOTHING: Bytes = new Uint8Array(0)
+
+function isUsed({ isUsed, stream }: Message): boolean {
+  return isUsed || (stream !== undefined && isDisturbed(stream))
+}
+
+/** @throws TypeError if the body was read, or if a reader of the code may read it */
+function requireUnused(message: Message): void {
+  const { stream } = message
+  if (isUsed(message)) throw new TypeError('The body was read already')
+  if (stream !== undefined && isLocked(stream)) throw new TypeError('The body is locked to a reader')
+}
+
+/** @throws TypeError, RangeError, and what the source of a stream throws */
+async function take(body: Body): Promise<Bytes> {
   const message = messages.get(body)
-  if (message.bodyUsed) throw new TypeError('The body was read already')
-  message.bodyUsed = true
-  return message.bytes
+  requireUnused(message)
+  const { bytes, stream } = message
+  if (bytes === undefined && stream === undefined) return NOTHING
+  message.isUsed = true
+  return stream === undefined ? bytes! : collect(stream)
 }
 
 class Body {
-  constructor(message: Message) {
-    messages.set(this, { bodyUsed: false, ...message })
+  constructor(message: Omit<Message, 'isUsed'>) {
+    messages.set(this, { ...message, isUsed: false })
+  }
+  get body(): ReadableStream | null {
+    const message = messages.get(this)
+    const { bytes, stream } = message
+    if (stream !== undefined || bytes === undefined) return stream ?? null
+    const made = streamOf(message.isUsed ? NOTHING : bytes)
+    message.stream = made
+    // Nobody can read it after the body was read as a whole.
+    if (message.isUsed) new ReadableStreamDefaultReader(made)
+    return made
+  }
+  get bodyUsed(): boolean {
+    return isUsed(messages.get(this))
   }
   async arrayBuffer(): Promise<ArrayBuffer> {
-    return take(this).slice().buffer
+    return (await take(this)).slice().buffer
   }
   async bytes(): Promise<Bytes> {
-    return take(this).slice()
+    return (await take(this)).slice()
   }
   /** For compatibility with the `node-fetch` package. */
   async buffer(): Promise<Buffer> {
-    return toBuffer(take(this).slice())
+    return toBuffer((await take(this)).slice())
   }
   async text(): Promise<string> {
-    const memory = requireMemory(take(this))
+    const memory = requireMemory(await take(this))
     return guard(() => memory.toString('utf8')).replace(/^\uFEFF/, '')
   }
   async json(): Promise<unknown> {
     return JSON.parse(await this.text())
   }
 }
-messages.addMembers(Body, { reads: 'bodyUsed url headers' })
+messages.addMembers(Body, { reads: 'url headers' })
 
 type ResponseInit = Partial<Omit<FetchResponse, 'headers' | 'body'>> & { headers?: unknown }
 
 export class Response extends Body {
   constructor(body?: unknown, init: ResponseInit = {}) {
     const { url = '', status: code = 200, statusText = '', redirected = false } = init
-    super({ bytes: toBytes(body).bytes, url: String(url), headers: new Headers(init.headers) })
+    super({ ...toContent(body).content, url: String(url), headers: new Headers(init.headers) })
     const status = Number(code)
     const facts = { status, ok: status >= 200 && status < 300, type: 'basic' }
     responses.set(this, { ...facts, statusText: String(statusText), redirected: Boolean(redirected) })
   }
   clone(): Response {
     const message = messages.get(this)
-    return new Response(message.bytes, { ...message, ...responses.get(this) })
+    requireUnused(message)
+    return new Response(split(message), { ...message, ...responses.get(this) })
   }
 }
 responses.addMembers(Response, { reads: 'status ok type statusText redirected' })
@@ -188,10 +236,12 @@ type RequestInit = { [name in 'method' | 'headers' | 'body' | 'redirect']?: unkn
 export class Request extends Body {
   constructor(input: unknown, init: RequestInit = {}) {
     const from = input instanceof Request ? { ...messages.get(input), ...requests.get(input) } : undefined
-    const kept: ReturnType<typeof toBytes> = { bytes: from?.bytes ?? new Uint8Array(0) }
-    const { bytes, type } = 'body' in init ? toBytes(init.body) : kept
+    if (from !== undefined && !('body' in init)) requireUnused(from)
+    const { bytes, stream } = from ?? {}
+    const kept: ReturnType<typeof toContent> = { content: { bytes, stream } }
+    const { content, type } = 'body' in init ? toContent(init.body) : kept
     const headers = new Headers(init.headers ?? from?.headers)
-    super({ bytes, url: from?.url ?? `${new URL(input)}`, headers })
+    super({ ...content, url: from?.url ?? `${new URL(input)}`, headers })
     requests.set(this, {
       method: String(init.method ?? from?.method ?? 'GET').toUpperCase(),
       redirect: String(init.redirect ?? from?.redirect ?? 'follow'),
@@ -202,20 +252,34 @@ export class Request extends Body {
 }
 requests.addMembers(Request, { reads: 'method redirect signal' })
 
-function toBytes(body: unknown): { bytes: Bytes; type?: string } {
-  if (body === undefined || body === null) return { bytes: new Uint8Array(0) }
-  const memory = viewMemory(body)
-  if (memory !== undefined) return { bytes: new Uint8Array(memory) }
-  const type = body instanceof URLSearchParams ? 'application/x-www-form-urlencoded' : 'text/plain'
-  return { bytes: new Uint8Array(NodeBuffer.from(String(body))), type: `${type};charset=UTF-8` }
+/** What a copy of an unused body is made of. A stream of the code is divided into two. */
+function split(message: Message): unknown {
+  if (message.bytes !== undefined || message.stream === undefined) return message.bytes
+  const [own, other] = Reflect.apply(ReadableStream.prototype.tee, message.stream, [])
+  message.stream = own
+  return other
 }
 
-function describe(request: Request): FetchRequest {
+/** @throws TypeError for a stream that was read or is locked */
+function toContent(body: unknown): { content: Content; type?: string } {
+  if (body === undefined || body === null) return { content: {} }
+  if (body instanceof ReadableStream) {
+    if (isLocked(body) || isDisturbed(body)) throw new TypeError('The stream was read already, or is locked')
+    return { content: { stream: body } }
+  }
+  const memory = viewMemory(body)
+  if (memory !== undefined) return { content: { bytes: new Uint8Array(memory) } }
+  const type = body instanceof URLSearchParams ? 'application/x-www-form-urlencoded' : 'text/plain'
+  const bytes = new Uint8Array(NodeBuffer.from(String(body)))
+  return { content: { bytes }, type: `${type};charset=UTF-8` }
+}
+
+async function describe(request: Request): Promise<FetchRequest> {
   const { url, headers } = messages.get(request)
   const { method, redirect } = requests.get(request)
   if (!['follow', 'manual', 'error'].includes(redirect))
     throw new TypeError('redirect is follow, manual or error')
-  const body = requireMemory(take(request)).toString('base64')
+  const body = requireMemory(await take(request)).toString('base64')
   if (body !== '' && (method === 'GET' || method === 'HEAD')) throw new TypeError(`${method} takes no body`)
   return { url, method, headers: [...headers], redirect: redirect as FetchRequest['redirect'], body }
 }
@@ -228,8 +292,12 @@ export function createFetch(call: (request: FetchRequest) => Promise<FetchRespon
     const aborted = new Promise<never>((_, reject) => {
       signal?.addEventListener('abort', () => reject((signal as Any).reason))
     })
-    const answered = call(describe(request))
+    const answered = describe(request).then((described) => {
+      signal?.throwIfAborted()
+      return call(described)
+    })
     const { body, ...rest } = await (signal === undefined ? answered : Promise.race([answered, aborted]))
-    return new Response(NodeBuffer.from(body, 'base64'), rest)
+    const isBare = requests.get(request).method === 'HEAD' || WITHOUT_BODY.includes(rest.status)
+    return new Response(isBare ? null : NodeBuffer.from(body, 'base64'), rest)
   }
 }

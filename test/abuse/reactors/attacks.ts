@@ -59,6 +59,12 @@ const burning = rows(
     'require("crypto").pbkdf2Sync("a", "b", 2e9, 64, "sha512")',
     'req.svc.tokens.create({}).catch(() => {}); await new Promise(() => {})',
     'const f = () => { try { f() } catch { } }; for (;;) f()',
+    'for await (const chunk of new ReadableStream({ pull(c) { c.enqueue(1) } })) chunk',
+    'await new ReadableStream({ pull: () => new Promise(() => {}) }).getReader().read()',
+    'await new Response(new ReadableStream()).text()',
+    'new ReadableStream({ get pull() { for (;;); } })',
+    'await new ReadableStream({ pull: () => ({ then(r) { r({ then: this.then }) } }) }).getReader().read(); await new Promise(() => {})',
+    'const [a, b] = new ReadableStream({ pull(c) { c.enqueue(1) } }).tee(); await b.cancel(); for await (const one of a) one',
   ],
 )
 
@@ -99,6 +105,9 @@ const devouring = [
       'return { raw: "a".repeat(2 ** 20).replace(/a/g, "b".repeat(2 ** 12)).length }',
       'require("crypto").scryptSync("a", "b", 64, { N: 2 ** 21, r: 16, p: 1, maxmem: 2 ** 33 }); await new Promise(() => {})',
       'for (;;) setTimeout(() => {}, 1e6)',
+      'await new Response(new ReadableStream({ pull(c) { c.enqueue(new Uint8Array(1e7)) } })).text()',
+      'const s = []; for (;;) s.push(new ReadableStream({ start(c) { c.enqueue(new Uint8Array(1e6).fill(1)) } }))',
+      'await new Response(ReadableStream.from([new Uint8Array(5e8).fill(1)])).text()',
     ],
   ),
 ]
@@ -132,6 +141,7 @@ const flooding = [
     [
       'let a = 1; for (let i = 0; i < 1e5; i++) a = [a]; return { raw: a }',
       'await req.svc.tokenize("x".repeat(1e7))',
+      'await fetch("http://localhost", { method: "POST", body: ReadableStream.from([new Uint8Array(5e6)]) })',
     ],
   ),
   ...rows(
@@ -149,6 +159,16 @@ const flooding = [
       'setTimeout(() => { throw new Error("late") }, 1); await new Promise(() => {})',
       'Promise.reject(new Error("lost")); await new Promise(() => {})',
       'throw Object.assign(new Error("x"), { status: 200 })',
+      'new ReadableStream({ start(c) { for (;;) c.enqueue(1) } })',
+      'const s = new ReadableStream().getReader(); const all = []; for (let i = 0; i < 10100; i++) all.push(s.read()); await Promise.all(all)',
+      'const [a] = ReadableStream.from((function* () { for (;;) yield 1 })()).tee(); for await (const one of a) one',
+      'await new ReadableStream({ get pull() { throw new Error("no") } })',
+      'await new ReadableStream({ start() { return { get then() { throw new Error("no") } } } }).getReader().read()',
+      'await new Response(new ReadableStream({ start(c) { c.enqueue(new Proxy(new Uint8Array(1), {})) } })).text()',
+      'await new Response(new ReadableStream({ start(c) { c.enqueue({ buffer: 1, byteLength: 5, length: 5 }) } })).text()',
+      'await new Response(Object.create(ReadableStream.prototype)).text()',
+      'ReadableStream.prototype.getReader = 1',
+      'const c = new ReadableStream().getReader().constructor; c.prototype.read = 1',
     ],
   ),
 ]

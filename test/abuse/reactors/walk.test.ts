@@ -24,6 +24,9 @@ const SEEDS = [
   'new TextEncoder().encode("a"), new TextEncoder().encodeInto("a", new Uint8Array(2)), new TextEncoder()',
   'new Headers({ a: "b" }), new Headers({ a: "b" }).entries(), new Response("a"), new Request("http://a", { method: "POST", body: "b" })',
   'new Response("a").arrayBuffer(), new Response("a").buffer(), new Response("a").text(), new Response("[{}]").json(), fetch("http://localhost/")',
+  'new Response("a").body, new Request("http://a", { method: "POST", body: "b" }).body, new Response("a").body.getReader(), new Response("a").body.getReader().read(), new Response("a").body.getReader().closed',
+  'new ReadableStream(), new ReadableStream().tee(), new ReadableStream().values(), new ReadableStream()[Symbol.asyncIterator]().next(), ReadableStream.from([1]), new Response(new ReadableStream()).body',
+  '(() => { let given; new ReadableStream({ start(controller) { given = controller } }); return given })(), new (new ReadableStream().getReader().constructor)(new ReadableStream()), (class extends ReadableStream {}), new (class extends ReadableStream {})()',
   'new AbortController(), new AbortController().signal, new EventTarget(), new Event("a"), structuredClone({ a: new Map([[1, new Set([new Date()])]]) })',
   'structuredClone([new Error("x"), /a/g, new Uint8Array(1), new DataView(new ArrayBuffer(1))])',
   ...['createHash("sha256")', 'createHash("sha256").update("a").copy()', 'createHmac("sha256", "k")'].map(
@@ -74,6 +77,8 @@ const FAILURES =
   new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array([255])); Buffer.concat(1); Buffer.allocUnsafe(1e20); new Request('x')
   new TextDecoder('utf-16le', { fatal: true }).decode(new Uint8Array([0, 0xd8])); new Headers([1]); setTimeout(1); crypto.getRandomValues(1)
   require('querystring').parse(1, 1); new Intl.NumberFormat('x-x-x'); structuredClone(Symbol()); require('none'); new Array(-1)
+  new ReadableStream({ pull: 1 }); ReadableStream.prototype.tee.call({}); new (new ReadableStream().getReader().constructor)({}); new Response(new ReadableStream().tee().pop().getReader()).json(1)
+  (() => { let c;new ReadableStream({ start(given) { c = given } });return new c.constructor({}) })(); (() => { const s = new ReadableStream();s.getReader();s.getReader() })()
   require('crypto').createHash('x'); require('crypto').createSign('x'); require('crypto').randomInt(1, 0); (function f() { f() })()
   require('crypto').createCipheriv('x', 'y', 'z'); require('crypto').createPrivateKey('x'); crypto.getRandomValues(new Uint8Array(70000))
   (function f() { try { f() } finally { new TextDecoder('gbk').decode(new Uint8Array(9)) } })(); (function f() { return [Buffer.from('a').toString('hex'), f()] })()`
