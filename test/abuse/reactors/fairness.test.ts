@@ -9,8 +9,10 @@ const HANGING = {
   waiting: 'module.exports = () => new Promise(() => {})',
   spinning: 'module.exports = () => { for (;;); }',
 }
-/** The time limit of a run. */
-const TIME_LIMIT_MS = 10_000
+/** The time limit of a run, which is also how long a run waits for a child. */
+const TIME_LIMIT_SECONDS = 30
+/** Far below the time limit: an honest run never waits for a run that hangs. */
+const MAX_HONEST_MS = 5_000
 const RUNS = 25
 const FLOOD = 60
 
@@ -68,12 +70,16 @@ for (const [kind, code] of Object.entries(HANGING))
     const refused = (await Promise.all(flood.slice(2 * FLOOD - 6))).map(
       ({ status, headers }) => `${status} ${headers.get('retry-after')}`,
     )
-    t.same(refused, Array(6).fill('429 10'), 'the response tells the flooding application when to retry')
+    t.same(
+      refused,
+      Array(6).fill(`429 ${TIME_LIMIT_SECONDS}`),
+      'the response tells the flooding application when to retry',
+    )
     const flooded = await measure(react, other, honest)
     const figures = { alone: median(alone), flooded: median(flooded), worst: flooded.at(-1) }
     t.comment(`ms: ${JSON.stringify(figures)}`)
     // On an idle machine the ratio was 2. The limit is higher to allow for busy machines.
     t.ok(median(flooded) <= 2 * median(alone) + 150, 'the median', figures)
-    t.ok(flooded.at(-1)! < TIME_LIMIT_MS / 2, 'the slowest run does not wait for hanging runs', figures)
+    t.ok(flooded.at(-1)! < MAX_HONEST_MS, 'the slowest run does not wait for hanging runs', figures)
     t.equal((await react(third, honest)).status, 200, 'a third application is not delayed either')
   })
