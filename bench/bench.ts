@@ -14,6 +14,7 @@ const PARTS: Record<string, readonly string[]> = {
   vault: ['7', '0,1000,100000'],
   access: ['all'],
   http: ['3', '2', '1000,10000', '100000', '8'],
+  fairness: ['3', '4,16,50,200'],
   postgres: ['3', '4', '40000'],
   reactor: ['7'],
   proxy: ['3', '2'],

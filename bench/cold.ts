@@ -3,23 +3,17 @@
  * of the first five seconds. Compares `coffer serve` with the SQLCipher peer, with a key that reveals data and with a
  * key that sees masked data.
  */
-import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { isInstalled, PEERS } from './bulk.js'
-import { firstMessage, median, printTable } from './figures.js'
+import { isInstalled } from './bulk.js'
+import { median, printTable } from './figures.js'
+import { createVault, type FreshServer, startPeer, stop, TOKENS } from './fresh-servers.js'
 import type { Goal } from './goals.js'
-import type { Ready } from './http-server.js'
 import { awaitIdle } from './idle.js'
 import { type Load, runLoad } from './load.js'
-import { asMasking, createGets, createPosts } from './requests.js'
-import { makeToken } from './token-body.js'
+import { createGets, createPosts } from './requests.js'
 
-const PROGRAM = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
-const TOKENS = 1000
 const SHORT_STAGES = 2
 const STAGES: readonly (readonly [string, Pick<Load, 'requests' | 'seconds'>])[] = [
   ['1–100', { requests: 100, seconds: 60 }],
@@ -32,12 +26,6 @@ const LOADS = [
   ['POST', 'post', 'reveal'],
 ] as const
 type Method = (typeof LOADS)[number][1]
-type Transform = (typeof LOADS)[number][2]
-
-interface Server {
-  child: ChildProcess
-  ready: Pick<Ready, 'port' | 'key' | 'ids'>
-}
 
 /** `pin` moves the process of a server to its core. */
 export async function measureCold(rounds: number, pin: (pid: number | undefined) => void): Promise<Goal[]> {
@@ -74,52 +62,17 @@ export async function measureCold(rounds: number, pin: (pid: number | undefined)
   return goals
 }
 
-/** Creates a vault with commands. Each server then gets a copy of the vault. */
-function createVault(place: string) {
-  const env = { ...process.env, XDG_CONFIG_HOME: place }
-  const wordsOf = (directory: string) => ['--vault', join(place, directory), '--key-file', join(place, 'key')]
-  const run = (...words: string[]) =>
-    execFileSync(process.execPath, [PROGRAM, ...words, ...wordsOf('vault'), '-q', '-o', 'json'], { env })
-  const ids = Array.from({ length: TOKENS }, (_, at) => `bench-${at}`)
-  const rows = join(place, 'rows.ndjson')
-  writeFileSync(rows, ids.map((id, at) => JSON.stringify({ ...makeToken(at), id })).join('\n'))
-  run('init')
-  run('token', 'import', rows)
-  const createKey = (transform: Transform): string => {
-    const permissions = ['token:read', 'token:create']
-    const rule = JSON.stringify({ priority: 1, container: '/', transform, permissions })
-    return JSON.parse(String(run('app', 'create', '--name', transform, '--type', 'private', '--rule', rule)))
-      .key
-  }
-  const keys = { reveal: createKey('reveal'), mask: createKey('mask') }
-  const serve = async (transform: Transform): Promise<Server> => {
-    rmSync(join(place, 'copy'), { recursive: true, force: true })
-    cpSync(join(place, 'vault'), join(place, 'copy'), { recursive: true })
-    const words = ['serve', ...wordsOf('copy'), '--port', '0', '--log', 'none', '-o', 'json']
-    const child = spawn(process.execPath, [PROGRAM, ...words], { env, stdio: ['ignore', 'pipe', 'ignore'] })
-    const [line] = await once(child.stdout, 'data')
-    const { port } = new URL(JSON.parse(String(line)).url)
-    return { child, ready: { port: Number(port), key: keys[transform], ids } }
-  }
-  return { serve }
-}
-
-async function startPeer(transform: Transform): Promise<Server> {
-  const child = fork(join(PEERS, 'server.js'), ['sqlcipher', String(TOKENS), JSON.stringify(makeToken(1))])
-  const ready = await firstMessage<Ready>(child)
-  return { child, ready: transform === 'mask' ? asMasking(ready) : ready }
-}
-
 function inFirstFour(rates: readonly number[]): number {
   return rates.slice(SHORT_STAGES, SHORT_STAGES + 4).reduce((sum, rate) => sum + rate, 0)
 }
 
 /** Returns the number of requests per second in each stage. */
 async function measureStages(
-  { child, ready }: Server,
+  server: FreshServer,
   method: Method,
   pin: (pid: number | undefined) => void,
 ): Promise<number[]> {
+  const { child, ready } = server
   pin(child.pid)
   await awaitIdle()
   const rates: number[] = []
@@ -128,10 +81,6 @@ async function measureStages(
     const status = method === 'get' ? 200 : 201
     rates.push((await runLoad({ port: ready.port, connections: 50, ...limit, next, status })).perSecond)
   }
-  const ended = once(child, 'exit')
-  // After it is disconnected, the peer removes its files.
-  if (child.connected) child.disconnect()
-  else child.kill()
-  await ended
+  await stop(server)
   return rates
 }

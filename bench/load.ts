@@ -3,6 +3,7 @@
  * each response.
  */
 import { connect, type Socket } from 'node:net'
+import { countOvertaken, type Exchange } from '../test/support/overtaken.js'
 
 export interface Load {
   port: number
@@ -22,6 +23,10 @@ export interface LoadResult {
   /** The median latency in ms. */
   p50: number
   p99: number
+  /** The longest latency in ms. */
+  worst: number
+  /** The largest number of later requests that were answered before one request. */
+  overtaken: number
 }
 
 /** Runs the load. @throws Error at the first response with another status */
@@ -35,7 +40,7 @@ export async function runLoad({
 }: Load): Promise<LoadResult> {
   const until = performance.now() + seconds * 1000
   const started = performance.now()
-  const latencies: number[] = []
+  const exchanges: Exchange[] = []
   let left = requests ?? Number.POSITIVE_INFINITY
   const expected = `HTTP/1.1 ${status} `
   await Promise.all(
@@ -47,7 +52,7 @@ export async function runLoad({
         return (head) => {
           if (!head.startsWith(expected)) throw new Error(`expected ${status}, got ${head.slice(0, 700)}`)
           const now = performance.now()
-          latencies.push(now - sentAt)
+          exchanges.push({ sentAt, answeredAt: now })
           if (now >= until || left-- <= 0) return again(false)
           sentAt = now
           socket.write(next())
@@ -56,9 +61,16 @@ export async function runLoad({
     }),
   )
   const elapsed = (performance.now() - started) / 1000
-  latencies.sort((a, b) => a - b)
+  const latencies = exchanges.map(({ sentAt, answeredAt }) => answeredAt - sentAt).sort((a, b) => a - b)
   const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0
-  return { requests: latencies.length, perSecond: latencies.length / elapsed, p50: at(0.5), p99: at(0.99) }
+  return {
+    requests: latencies.length,
+    perSecond: latencies.length / elapsed,
+    p50: at(0.5),
+    p99: at(0.99),
+    worst: latencies.at(-1) ?? 0,
+    overtaken: countOvertaken(exchanges),
+  }
 }
 
 type OnAnswer = (text: string) => void

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t from 'tap'
+import { countOvertaken, type Exchange } from '../support/overtaken.js'
 import { startServer } from '../support/service.js'
 import { openTestVault } from '../support/test-vault.js'
 
@@ -14,38 +15,25 @@ const HEAVY_MASK = `{{ data ${'| reveal_last: 4 '.repeat(10)}}}`
 
 /** Numbers the requests in the order in which they are sent, and the answers in the order in which they arrive. */
 class Trace {
-  readonly #requests: { sent: number; answered: number }[] = []
+  readonly exchanges: Exchange[] = []
   #events = 0
 
-  send(): { sent: number; answered: number } {
-    const request = { sent: this.#events++, answered: Number.POSITIVE_INFINITY }
-    this.#requests.push(request)
-    return request
+  send(): Exchange {
+    const exchange = { sentAt: this.#events++, answeredAt: Number.POSITIVE_INFINITY }
+    this.exchanges.push(exchange)
+    return exchange
   }
 
-  answer(request: { answered: number }): void {
-    request.answered = this.#events++
-  }
-
-  get count(): number {
-    return this.#requests.length
-  }
-
-  /** The largest number of requests that were sent after a request and answered before it. */
-  get worstOvertaken(): number {
-    const overtaken = this.#requests.map(
-      ({ sent, answered }) =>
-        this.#requests.filter((other) => other.sent > sent && other.answered < answered).length,
-    )
-    return Math.max(...overtaken)
+  answer(exchange: Exchange): void {
+    exchange.answeredAt = this.#events++
   }
 }
 
 async function sendOne(socket: Socket, text: string, trace: Trace): Promise<void> {
-  const request = trace.send()
+  const exchange = trace.send()
   socket.write(text)
   const [bytes] = (await once(socket, 'data')) as [Buffer]
-  trace.answer(request)
+  trace.answer(exchange)
   if (!bytes.toString().startsWith('HTTP/1.1 201')) throw new Error(bytes.toString())
 }
 
@@ -54,6 +42,52 @@ async function open(port: number): Promise<Socket> {
   await once(socket, 'connect')
   return socket
 }
+
+t.test('a request counts as overtaken by requests that were sent later and answered earlier', async (t) => {
+  const cases: [name: string, order: [sentAt: number, answeredAt: number][], expected: number][] = [
+    ['no request', [], 0],
+    [
+      'one after the other',
+      [
+        [0, 1],
+        [2, 3],
+        [4, 5],
+      ],
+      0,
+    ],
+    [
+      'at the same time, in their order',
+      [
+        [0, 3],
+        [1, 4],
+        [2, 5],
+      ],
+      0,
+    ],
+    [
+      'the first request is answered last',
+      [
+        [0, 5],
+        [1, 3],
+        [2, 4],
+      ],
+      2,
+    ],
+    [
+      'only the second request is overtaken',
+      [
+        [0, 1],
+        [2, 9],
+        [3, 4],
+        [5, 6],
+        [10, 11],
+      ],
+      2,
+    ],
+  ]
+  for (const [name, order, expected] of cases)
+    t.equal(countOvertaken(order.map(([sentAt, answeredAt]) => ({ sentAt, answeredAt }))), expected, name)
+})
 
 t.test(
   'a burst of connections with heavy expressions delays no request behind many later requests',
@@ -77,12 +111,12 @@ t.test(
       for (let sent = 0; sent < count; sent++) await sendOne(socket, text, trace)
     }
     const steady = Array.from({ length: CONNECTIONS }, () => sendMany(REQUESTS_OF_EACH))
-    while (trace.count < 300) await new Promise(setImmediate)
+    while (trace.exchanges.length < 300) await new Promise(setImmediate)
     const burst = Array.from({ length: BURST }, () => sendMany(1))
     await Promise.all([...steady, ...burst])
     for (const socket of sockets) socket.destroy()
-    t.equal(trace.count, CONNECTIONS * REQUESTS_OF_EACH + BURST)
-    const { worstOvertaken } = trace
+    t.equal(trace.exchanges.length, CONNECTIONS * REQUESTS_OF_EACH + BURST)
+    const worstOvertaken = countOvertaken(trace.exchanges)
     t.ok(worstOvertaken <= MAX_OVERTAKEN, `one request was overtaken by ${worstOvertaken} later requests`)
     t.comment(`a request was overtaken by at most ${worstOvertaken} later requests`)
   },

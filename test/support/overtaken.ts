@@ -1,0 +1,24 @@
+/** A request with the moments in which it was sent and answered, in any unit. */
+export interface Exchange {
+  sentAt: number
+  answeredAt: number
+}
+
+/**
+ * For each request, counts the requests that were sent after it and answered before it. Returns the largest count. A
+ * Fenwick tree over the order of the answers keeps the time at n log n.
+ */
+export function countOvertaken(exchanges: readonly Exchange[]): number {
+  const byAnswer = exchanges.toSorted((a, b) => a.answeredAt - b.answeredAt)
+  const rankOf = new Map(byAnswer.map((exchange, rank) => [exchange, rank]))
+  const tree = new Uint32Array(exchanges.length + 1)
+  let worst = 0
+  for (const exchange of exchanges.toSorted((a, b) => b.sentAt - a.sentAt)) {
+    const rank = rankOf.get(exchange)!
+    let answeredEarlier = 0
+    for (let at = rank; at > 0; at -= at & -at) answeredEarlier += tree[at]!
+    worst = Math.max(worst, answeredEarlier)
+    for (let at = rank + 1; at < tree.length; at += at & -at) tree[at]!++
+  }
+  return worst
+}
