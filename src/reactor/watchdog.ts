@@ -8,57 +8,87 @@ export type StartWatch = (
   limits: { timeMs: number; maxMiB: number },
 ) => () => { killed: 'time' | 'memory' | undefined; peakMiB: number }
 
-/** A watched child. `shared` holds one of `STATE`, and the KiB of the child's peak memory. */
-interface Watch {
-  shared: Int32Array
-  pid: number
-  wrapperPid: number
-  timeMs: number
-  maxMiB: number
+/**
+ * The table of watched children, which host and thread share. A watch takes a row of numbers: no message is sent, and
+ * the thread need not wake up for a run that is over in a few milliseconds.
+ */
+const ROWS = 64
+/** The columns of a row, as 32-bit integers. `state` is a number of `STATE`, plus 4 for each earlier watch of the row. */
+const COLUMN = { state: 0, pid: 1, wrapperPid: 2, maxKiB: 3, peakKiB: 4 } as const
+const COLUMNS = 5
+const STATE = { free: 0, running: 1, time: 2, memory: 3 } as const
+/** The words before the rows, as 32-bit integers. `signal` changes with each watch. `still`: no word changes here. */
+const WORD = { signal: 0, asleep: 1, still: 2 } as const
+const WORDS = 4
+
+/** `deadlines` has the end of each watch, in ms of the clock that all threads of the process share. */
+interface Table {
+  words: Int32Array
+  deadlines: Float64Array
 }
 
-const STATE = { running: 0, ended: 1, time: 2, memory: 3 } as const
+function createTable(): Table {
+  return {
+    words: new Int32Array(new SharedArrayBuffer(4 * (WORDS + ROWS * COLUMNS))),
+    deadlines: new Float64Array(new SharedArrayBuffer(8 * ROWS)),
+  }
+}
+
+/** Numbers that the program of the thread needs. It cannot use anything that is defined outside of its function. */
+const LAYOUT = { ROWS, COLUMN, COLUMNS, STATE, WORD, WORDS }
 
 export class Watchdog {
   readonly #platform: string
-  readonly #watches = new Set<Watch>()
+  readonly #table = createTable()
+  readonly #freeRows = Array.from({ length: ROWS }, (_, row) => row)
   #thread: Worker | undefined
 
   constructor(platform: string) {
     this.#platform = platform
   }
 
-  start(): Worker {
-    if (this.#thread !== undefined) return this.#thread
+  /** Starts the thread if it does not run. */
+  start(): void {
+    if (this.#thread !== undefined) return
     const thread = new Worker(`(${watchInThread})(require, ${createMemoryMeter})`, {
       eval: true,
       env: {},
       execArgv: [],
-      workerData: { platform: this.#platform, STATE },
+      workerData: { platform: this.#platform, table: this.#table, layout: LAYOUT },
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     })
-    // If the thread has ended, the next watch starts a new one, which watches all children.
+    // If the thread has ended, the next watch starts a new one. All watches are in the table, so it watches them too.
     const forget = () => {
       if (this.#thread === thread) this.#thread = undefined
     }
     thread.once('error', forget).once('exit', forget).unref()
-    for (const watch of this.#watches) thread.postMessage(watch)
     this.#thread = thread
-    return thread
   }
 
-  /** Contract: the child is ready. */
-  watch: StartWatch = ({ pid, wrapperPid }, limits) => {
+  /** Contract: the child is ready. @throws Error if more children are watched than the table has rows */
+  watch: StartWatch = ({ pid, wrapperPid }, { timeMs, maxMiB }) => {
     if (pid === undefined || wrapperPid === undefined) throw new Error('The child is not ready')
-    const shared = new Int32Array(new SharedArrayBuffer(8))
-    const watch = { shared, pid, wrapperPid, ...limits }
-    this.start().postMessage(watch)
-    this.#watches.add(watch)
+    const row = this.#freeRows.pop()
+    if (row === undefined) throw new Error(`More than ${ROWS} children are watched`)
+    const { words, deadlines } = this.#table
+    const first = WORDS + row * COLUMNS
+    const running = words[first]! + STATE.running
+    deadlines[row] = Number(process.hrtime.bigint()) / 1e6 + timeMs
+    words[first + COLUMN.pid] = pid
+    words[first + COLUMN.wrapperPid] = wrapperPid
+    words[first + COLUMN.maxKiB] = Math.min(1024 * maxMiB, 2 ** 31 - 1)
+    words[first + COLUMN.peakKiB] = 0
+    Atomics.store(words, first + COLUMN.state, running)
+    this.start()
+    Atomics.add(words, WORD.signal, 1)
+    if (Atomics.load(words, WORD.asleep) === 1) Atomics.notify(words, WORD.signal)
     return () => {
-      this.#watches.delete(watch)
-      const found = Atomics.exchange(shared, 0, STATE.ended)
+      const next = (running & ~3) + 4
+      const found = Atomics.exchange(words, first + COLUMN.state, next) & 3
       const killed = found === STATE.time ? 'time' : found === STATE.memory ? 'memory' : undefined
-      return { killed, peakMiB: shared[1]! / 1024 }
+      const peakMiB = words[first + COLUMN.peakKiB]! / 1024
+      this.#freeRows.push(row)
+      return { killed, peakMiB }
     }
   }
 
@@ -71,31 +101,65 @@ export class Watchdog {
 function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMeter): void {
   const { readFileSync } = load('node:fs') as typeof import('node:fs')
   const { execFileSync } = load('node:child_process') as typeof import('node:child_process')
-  const { kill } = load('node:process') as typeof import('node:process')
-  const { parentPort, workerData } = load('node:worker_threads') as typeof import('node:worker_threads')
-  const { running, time, memory } = workerData.STATE as typeof STATE
+  const { hrtime, kill } = load('node:process') as typeof import('node:process')
+  const { workerData } = load('node:worker_threads') as typeof import('node:worker_threads')
+  const { words, deadlines } = workerData.table as Table
+  const { ROWS, COLUMN, COLUMNS, STATE, WORD, WORDS } = workerData.layout as typeof LAYOUT
   const read = createMeter(workerData.platform, { readFileSync, execFileSync })
+  const TICK_MS = 20
   // Measuring the memory takes microseconds on Linux, and starts a process on other platforms.
-  const intervalMs = workerData.platform === 'linux' ? 20 : 250
+  const memoryEveryMs = workerData.platform === 'linux' ? 0 : 250
+  const measuredAt = new Float64Array(ROWS)
 
-  parentPort!.on('message', ({ shared, pid, wrapperPid, timeMs, maxMiB }: Watch) => {
-    const deadline = performance.now() + timeMs
-    const look = () => {
-      if (Atomics.load(shared, 0) !== running) return
-      const residentMiB = read(pid) ?? 0
-      shared[1] = Math.max(shared[1]!, Math.round(residentMiB * 1024))
-      const leftMs = deadline - performance.now()
-      if (leftMs > 0 && residentMiB <= maxMiB) return void setTimeout(look, Math.min(intervalMs, leftMs))
-      // Does nothing if the host has just ended the watch.
-      if (Atomics.compareExchange(shared, 0, running, leftMs > 0 ? memory : time) !== running) return
-      try {
-        kill(wrapperPid, 'SIGKILL')
-      } catch {
-        // The process has already ended.
-      }
+  for (;;) {
+    const signal = Atomics.load(words, WORD.signal)
+    const waitMs = lookAtAll()
+    if (waitMs !== undefined) Atomics.wait(words, WORD.still, 0, waitMs)
+    else {
+      // No child is watched. If a watch has begun since the look, the signal has changed, and the wait ends at once.
+      Atomics.store(words, WORD.asleep, 1)
+      Atomics.wait(words, WORD.signal, signal)
+      Atomics.store(words, WORD.asleep, 0)
     }
-    look()
-  })
+  }
+
+  /** Kills children that exceed a limit. Returns ms until the next look, or undefined if no child is watched. */
+  function lookAtAll(): number | undefined {
+    let waitMs: number | undefined
+    for (let row = 0; row < ROWS; row++) {
+      const leftMs = look(row)
+      if (leftMs !== undefined) waitMs = Math.min(waitMs ?? TICK_MS, leftMs)
+    }
+    return waitMs
+  }
+
+  /** Returns ms until the deadline of the row's child, or undefined if the row has no running child. */
+  function look(row: number): number | undefined {
+    const first = WORDS + row * COLUMNS
+    const state = Atomics.load(words, first + COLUMN.state)
+    if ((state & 3) !== STATE.running) return undefined
+    const now = Number(hrtime.bigint()) / 1e6
+    const leftMs = deadlines[row]! - now
+    let residentKiB = 0
+    if (now - measuredAt[row]! >= memoryEveryMs) {
+      measuredAt[row] = now
+      residentKiB = Math.round((read(words[first + COLUMN.pid]!) ?? 0) * 1024)
+      // The row may have got another child in the meantime.
+      if (Atomics.load(words, first + COLUMN.state) !== state) return undefined
+      words[first + COLUMN.peakKiB] = Math.max(words[first + COLUMN.peakKiB]!, residentKiB)
+    }
+    if (leftMs > 0 && residentKiB <= words[first + COLUMN.maxKiB]!) return leftMs
+    const exceeded = (state & ~3) + (leftMs > 0 ? STATE.memory : STATE.time)
+    const wrapperPid = words[first + COLUMN.wrapperPid]!
+    // Fails if the host has just ended the watch, even if it has begun another watch in the same row.
+    if (Atomics.compareExchange(words, first + COLUMN.state, state, exceeded) !== state) return undefined
+    try {
+      kill(wrapperPid, 'SIGKILL')
+    } catch {
+      // The process has already ended.
+    }
+    return undefined
+  }
 }
 
 /** Returns MiB of resident memory, or undefined if the process has ended or has not started. */

@@ -42,6 +42,8 @@ export class Workers {
   #settings: PoolSettings
   readonly #services: WorkerServices
   readonly #changed: () => void
+  /** How often a run found no child that was free for it. */
+  #neededChildren = 0
 
   /** `changed` is called when a child has started, or has ended by itself. */
   constructor(settings: PoolSettings, services: WorkerServices, changed: () => void) {
@@ -107,6 +109,7 @@ export class Workers {
     const { maxChildren, reservedChildren } = this.#settings
     if (this.#all.size >= maxChildren + reservedChildren)
       this.discard(idle.find(({ assignment }) => assignment?.caller === caller) ?? idle[0]!)
+    this.#neededChildren += 1
     return this.#start(size)
   }
 
@@ -121,7 +124,9 @@ export class Workers {
     worker.cancelTimer = this.#services.clock.after(this.#settings.warmMs, () => this.discard(worker))
   }
 
+  /** Starts spares once a second child was needed: many vaults run one reactor, and a child that starts slows its first run. */
   keepSpares(): void {
+    if (this.#neededChildren < 2) return
     const blank = this.#list(false).filter(({ assignment }) => assignment === undefined).length
     const { spares, maxChildren } = this.#settings
     for (let count = blank; count < spares && this.#all.size < maxChildren; count++)

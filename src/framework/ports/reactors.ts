@@ -153,6 +153,7 @@ export interface ReactorOptions {
   allowNet?: readonly string[]
   ca?: string
   modulesDirectory?: string
+  /** Children that wait for a first run. They are started once a run has needed a second child. */
   spares?: number
   time?: () => GuestTime | undefined
 }
