@@ -92,8 +92,7 @@ export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
 }
 
 /**
- * A page of rows, in one of two forms. By number: newest first, each row with the total, which costs as much as there are matches.
- * By `seq`: lower than `below`, newest first, or higher than `above`, oldest first, without a total. The answer also has the
+ * A page of rows, in one of two forms. By number: newest first, each row with the total (see {@link countMatches}). By `seq`: lower than `below`, newest first, or higher than `above`, oldest first, without a total. The answer also has the
  * number of rows for each key in `counted`.
  */
 export function searchStatement(query: Query | SeekQuery, now: number, counted: Key[] = []): Statement {
@@ -101,8 +100,8 @@ export function searchStatement(query: Query | SeekQuery, now: number, counted: 
   const isPage = 'page' in query
   const { above, below }: Partial<SeekQuery> = isPage ? {} : query
   const order = above === undefined ? 'desc' : 'asc'
-  const { matching, seq, parameter, values, shape } = select(query, now, order)
-  const total = isPage ? `(select count(*) ${matching})` : '0'
+  const { matching, seq, parameter, values, shape, keyed } = select(query, now, order)
+  const total = isPage ? countMatches(query, matching, keyed, parameter) : '0'
   const bound =
     above !== undefined
       ? ` and ${seq} > ${parameter(above)}`
@@ -144,18 +143,45 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, o
   const shape = parts.map((part) => keysOf(part).length)
   const isWalked = (at: number) => shape[at]! > 0 && shape[at]! <= MANY_KEYS
   const keyed = ids === undefined ? parts.filter((_, at) => isWalked(at)) : []
+  const keys = keyed.map((part) => keysOf(part).map(parameter))
   let from = 'coffer_rows r'
   let seq = 'r.seq'
   if (ids !== undefined)
     from = `(select distinct id from unnest(${parameter([...ids.ids])}::bytea[]) as id) x ${eachRow(IS_ROW)}`
   else if (keyed.length > 0) {
     seq = 'a.seq'
-    const keys = keyed.map((part) => keysOf(part).map(parameter))
     from = `${walkRarest(keys, order)} a ${eachRow(`${OWN} and r.seq = a.seq`)}`
   }
   const rest = parts.filter((part) => part !== ids && (part !== keyed[0] || keyed.length > 1))
   const matches = [OWN, LIVE, ...rest.map((part) => condition(part, parameter, seq))]
-  return { parameter, values, matching: `from ${from} where ${matches.join(' and ')}`, seq, shape }
+  const matching = `from ${from} where ${matches.join(' and ')}`
+  return { parameter, values, matching, seq, shape, keyed: keyed.length === parts.length ? keys : undefined }
+}
+
+/**
+ * Counts the live matches. If each part of the condition names keys, the index of keys counts frequent ones without a look at the
+ * rows, and the expired rows, which are few because they are purged, are subtracted. Other conditions look at each match.
+ * `keyed`: the parameters of the keys of each part, or undefined if a part names no keys.
+ */
+function countMatches(
+  { where }: Query,
+  matching: string,
+  keyed: readonly string[][] | undefined,
+  parameter: Parameter,
+): string {
+  const byRow = `(select count(*) ${matching})`
+  if (keyed === undefined) return byRow
+  const parts = where === undefined ? [] : flatten(where)
+  const conditions = parts.map((part) => condition(part, parameter, 'r.seq'))
+  const isExpired = [OWN, 'r.expires > 0', 'r.expires <= $3', ...conditions].join(' and ')
+  const expired = `(select count(*) from coffer_rows r where ${isExpired})`
+  if (keyed.length === 0) return `((select count(*) from coffer_rows r where ${OWN}) - ${expired})`
+  const walks = keyed.map((keys) => walkRarest([keys], 'asc'))
+  if (walks.length === 1) return `((select count(*) from ${walks[0]} a) - ${expired})`
+  const inAll = `select 1 from (${walks.map((walk) => `select seq from ${walk} w`).join(' union all ')}) a`
+  const byKey = `((select count(*) from (${inAll} group by seq having count(*) = ${walks.length}) a) - ${expired})`
+  const rows = keyed.map((keys) => `(${keys.map(countRare).join(' + ')})`)
+  return `case when least(${rows}) < ${RARE} then ${byRow} else ${byKey} end`
 }
 
 const WITH_KEY = 'tenant = $1 and kind = $2 and key ='
@@ -164,11 +190,14 @@ const RARE = 1000
 /** A condition with more keys is compared with the keys in each row, because the index would need a look-up for each key. */
 const MANY_KEYS = 32
 
+/** Counts the rows of a key up to {@link RARE}. */
+function countRare(key: string): string {
+  return `(select count(*) from (select 1 from coffer_keys where ${WITH_KEY} ${key} limit ${RARE}) k)`
+}
+
 /** Walks the keys of the part with the fewest rows. */
 function walkRarest(parts: readonly string[][], order: Order): string {
-  const count = (key: string) =>
-    `(select count(*) from (select 1 from coffer_keys where ${WITH_KEY} ${key} limit ${RARE}) k)`
-  const counts = parts.map((keys, at) => `(${at}, ${keys.map(count).join(' + ')})`)
+  const counts = parts.map((keys, at) => `(${at}, ${keys.map(countRare).join(' + ')})`)
   const isOnly = parts.length === 1
   const walks = parts.flatMap((keys, at) =>
     keys.map((key) => {
