@@ -272,10 +272,14 @@ function addFlags(command: Command, definition: RegisteredOperation): void {
   }
 }
 
+function listNames(properties: readonly string[]): string {
+  return properties.map((property) => toFlag(property, {}).name).join(' or ')
+}
+
 function describeFlag({ schema, shape, name, isRequired, unless }: Flag): string {
   const form = shortFormOf(memberOf(schema))
   const notes = [
-    isRequired ? `required${unless === undefined ? '' : ` without ${toFlag(unless, {}).name}`}` : '',
+    isRequired ? `required${unless === undefined ? '' : ` without ${listNames(unless)}`}` : '',
     shape === 'list' || shape === 'map' ? 'repeatable' : '',
     shape === 'boolean' ? `also ${name.replace('--', '--no-')}` : '',
     form === undefined ? '' : `such as '${form.example}', or JSON; see coffer help ${form.topic}`,

@@ -58,6 +58,30 @@ export interface Header {
   mac: string
 }
 
+/** The parts of a JWE with `ECDH-ES` and `A256GCM` that are needed to open it (RFC 7516, 5.2). */
+export interface Encrypted {
+  /** The sender's ephemeral X25519 key: 32 bytes. */
+  ephemeral: Uint8Array
+  /** `apu` and `apv` of RFC 7518, 4.6.2. They are empty if the header lacks them. */
+  partyU: Uint8Array
+  partyV: Uint8Array
+  /** The header as sent, in ASCII. */
+  associated: Uint8Array
+  /** 12 bytes. */
+  nonce: Uint8Array
+  ciphertext: Uint8Array
+  /** 16 bytes. */
+  tag: Uint8Array
+}
+
+/** Encryption by clients. A private key is 32 random bytes. */
+export interface ClientEncryption {
+  /** The X25519 key of the private key: 32 bytes. */
+  publicKeyOf(privateKey: Uint8Array): Uint8Array
+  /** Undefined if the parts are not authentic or the shared secret is zero. Every refusal takes the same steps. */
+  open(parts: Encrypted, privateKey: Uint8Array): Uint8Array | undefined
+}
+
 export interface RandomSource {
   bytes(count: number): Uint8Array
 }

@@ -1,4 +1,4 @@
-import type { RandomSource } from '../crypto/ports.js'
+import type { ClientEncryption, RandomSource } from '../crypto/ports.js'
 import type { Transform } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
@@ -32,6 +32,8 @@ export interface Effects {
   outbound(): Promise<Outbound>
   /** Compares two results of `hashSecret` in constant time. */
   isEqualSecret(a: string, b: string): boolean
+  /** The first call loads the encryption of clients. */
+  clientEncryption(): Promise<ClientEncryption>
 }
 
 export interface Audit {
@@ -53,7 +55,10 @@ export interface Audit {
 
 /** The tools of a handler within one unit of work. The engine may run the unit again. */
 export interface Context
-  extends Pick<Effects, 'random' | 'createUuid' | 'expressions' | 'turns' | 'isEqualSecret'> {
+  extends Pick<
+    Effects,
+    'random' | 'createUuid' | 'expressions' | 'turns' | 'isEqualSecret' | 'clientEncryption'
+  > {
   readonly store: StoreWriter
   readonly caller: Caller
   /** ms since the epoch. It does not change within the unit of work. */
@@ -94,7 +99,7 @@ type Call = [caller: Caller, definition: AnyDeclaration, input: OperationInput]
  * Each unit reads the caller's current rights. A unit fails if the caller may no longer perform the
  * operation.
  */
-export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
+export interface Session extends Omit<Effects, 'random' | 'isEqualSecret' | 'clientEncryption'> {
   /** Has the rights from the beginning of the operation. For decisions, use the caller of a {@link Context}. */
   readonly caller: Caller
   readonly traceId: string

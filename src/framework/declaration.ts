@@ -66,6 +66,8 @@ export interface Http {
     readonly asSent?: string
     /** The content types of the body, the usual type first. The default is `application/json`. */
     readonly types?: readonly string[]
+    /** An empty body counts as an object without properties. */
+    readonly isOptional?: true
   }
   /**
    * Other possible answers. `existing`: an entity that exists already, with status 200. `anything`: any HTTP

@@ -45,6 +45,7 @@ const SUBJECT_KINDS: Readonly<Record<EntityType, Kind | undefined>> = {
   proxy: 'proxy',
   webhook: 'webhook',
   invitation: 'invitation',
+  key: 'client_key',
   member: undefined,
   tenant: undefined,
 }

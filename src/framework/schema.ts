@@ -13,8 +13,8 @@ interface Annotations {
    * absent.
    */
   nullable?: boolean
-  /** The property is required if the property of this name is absent. The operation checks this. */
-  requiredUnless?: string
+  /** The property is required if all properties of these names are absent. The operation checks this. */
+  requiredUnless?: readonly string[]
   /**
    * The value is sensitive. Prompts hide it, an argument of a command with it causes a warning, and no log
    * contains it.

@@ -166,6 +166,10 @@ class UnitContext implements Context {
     return () => requireOwner(this.#host, this.caller)
   }
 
+  get clientEncryption() {
+    return this.#host.clientEncryption
+  }
+
   get tenant() {
     return async () => {
       const tenant = await this.store.get('tenant', 0, String(this.caller.tenant))

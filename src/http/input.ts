@@ -16,7 +16,8 @@ export async function readBodyInput(request: HttpRequest, operation: AnyOperatio
   checkContentType(request, operation)
   const bytes = await readWhole(request, limitBytes)
   // A request of the control plane needs no body if no property is required.
-  const isOptional = isControl(operation) && (operation.input.required ?? []).length === 0
+  const needsNothing = isControl(operation) && (operation.input.required ?? []).length === 0
+  const isOptional = needsNothing || operation.http?.body?.isOptional === true
   if (bytes.length === 0 && isOptional) return {}
   if (bytes.length === 0) throw validationError('The request needs a JSON body.')
   const source = 'the request body'

@@ -7,6 +7,7 @@ import { noun as control } from './control/noun.js'
 import { noun as formula } from './formula/noun.js'
 import { noun as intent } from './intent/noun.js'
 import { noun as invite } from './invite/noun.js'
+import { noun as key } from './key/noun.js'
 import { noun as log } from './log/noun.js'
 import { noun as member } from './member/noun.js'
 import { noun as proxy } from './proxy/noun.js'
@@ -21,6 +22,7 @@ import { noun as webhook } from './webhook/noun.js'
 const nouns = [
   token,
   intent,
+  key,
   app,
   session,
   formula,
@@ -54,12 +56,15 @@ export type InputOf<Name extends string> =
     : never
 
 type Choose<P, N> = { [K in keyof P as K extends N ? K : never]: Infer<P[K]> }
-type Unless<S> = S extends { requiredUnless: infer Other } ? Other : never
-/** Either the properties with `requiredUnless`, or the properties that `requiredUnless` names. */
+type Unless<S> = S extends { requiredUnless: readonly (infer Other extends string)[] } ? Other : never
+type Needed<P> = { [N in keyof P]: [Unless<P[N]>] extends [never] ? never : N }[keyof P]
+/** The properties with `requiredUnless` that `Other` does not replace. */
+type Beside<P, Other> = { [N in Needed<P>]: Other extends Unless<P[N]> ? never : N }[Needed<P>]
+/** Either the properties with `requiredUnless`, or one that `requiredUnless` names, with those that it does not replace. */
 type Alternatives<I> = I extends { properties: infer P }
   ?
-      | Choose<P, { [N in keyof P]: P[N] extends { requiredUnless: string } ? N : never }[keyof P]>
-      | Choose<P, Unless<P[keyof P]>>
+      | Choose<P, Needed<P>>
+      | { [Other in Unless<P[keyof P]>]: Choose<P, Other | Beside<P, Other>> }[Unless<P[keyof P]>]
   : unknown
 
 export type RoutedName = {

@@ -1,7 +1,7 @@
 /** The composition root. It builds everything that operations use, from an engine and keys. `open.ts` provides these. */
 import type { Keyring } from '../crypto/keyring.js'
 import { computeHmac } from '../crypto/native.js'
-import type { Mac, RandomSource } from '../crypto/ports.js'
+import type { ClientEncryption, Mac, RandomSource } from '../crypto/ports.js'
 import { createMac, isEqualDigest, KEY_BYTES, type Primitives } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
 import { MailChannel } from '../delivery/mail-channel.js'
@@ -101,6 +101,7 @@ export function createApp(parts: AppParts): App {
   const containerSets = new ContainerSets(store)
   const tenant = (nameOrId?: string) => store.read((reader) => findTenant(reader, nameOrId))
   let expressions: Promise<Expressions> | undefined
+  let clientEncryption: Promise<ClientEncryption> | undefined
   let secretsMac: Mac | undefined
   let closing: Promise<void> | undefined
   let generation = 0
@@ -166,6 +167,7 @@ export function createApp(parts: AppParts): App {
     validate: validateInput,
     expressions: () => (expressions ??= loadExpressions(random)),
     turns: new Turns(),
+    clientEncryption: () => (clientEncryption ??= loadClientEncryption()),
     isEqualSecret: (a, b) => isEqualDigest(Buffer.from(a), Buffer.from(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
       const { number, owner_id } = await tenant(nameOrId)
@@ -307,6 +309,11 @@ async function findExplained(
 export async function loadExpressions(random: RandomSource): Promise<Expressions> {
   const { Expressions } = await import('../domain/expression/expression.js')
   return new Expressions(random, computeHmac)
+}
+
+/** Imported at its first use, because few requests are encrypted. */
+async function loadClientEncryption(): Promise<ClientEncryption> {
+  return (await import('../crypto/client-encryption.js')).clientEncryption
 }
 
 /** Opens the reactor runtime without a vault, with default settings. @throws CofferError `usage` */

@@ -39,7 +39,7 @@ t.test('help of token create has every flag, and says which are required or repe
   const text = unfold((await createHome(t).run('token create --help')).stdout)
   for (const flag of [
     '--id <text> An id, or an expression for one; default: a random UUID.',
-    '--data <json> The value to store: any JSON. (required without --token-intent-id)',
+    '--data <json> The value to store: any JSON. (required without --token-intent-id or --encrypted)',
     '--container <text> A container of the token, such as /pci/high/. (repeatable)',
     '--metadata <key=value> Data that is not secret. (repeatable)',
     '(also --no-deduplicate-token)',

@@ -1,13 +1,14 @@
 /** The unmodified newest client for Node. The test makes all of its calls. */
 import { BasisTheoryClient } from '@basis-theory/node-sdk'
 import t from 'tap'
+import { encryptLikePhones } from '../support/encrypt.js'
 import { type Client, listCalls, manage, watch } from './calls.js'
 import { serveClients } from './server.js'
 
 /** Calls of areas that are not emulated. `bodies.test.ts` lists their paths as `Not Emulated`. */
 const OF_TENANTS = '(?:securityContact|connections|merchants|owner|ownerTransfer)'
 const OUT = new RegExp(
-  `^(?:accountUpdater|agentic|applePay|applicationTemplates|documents|enrichments|googlePay|keys|networkTokens|tenants\\.${OF_TENANTS}|threeds)\\b`,
+  `^(?:accountUpdater|agentic|applePay|applicationTemplates|documents|enrichments|googlePay|networkTokens|tenants\\.${OF_TENANTS}|threeds)\\b`,
 )
 
 const CODE = 'module.exports = async ({ args }) => ({ raw: { sum: args.a + 1 } })'
@@ -101,10 +102,26 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   const guest = await open(session.sessionKey).tokens.create({ type: 'token', data: 'by a session' })
   t.match(guest, { type: 'token' })
 
+  // Keys with which browsers and phones encrypt.
+  const clientKey = await manager.keys.create()
+  t.match(clientKey, { keyId: /^[0-9a-f-]{36}$/, publicKeyPem: /^-----BEGIN PUBLIC KEY-----\n/ })
+  t.same(Object.keys(await manager.keys.get(clientKey.keyId)).sort(), ['expiresAt', 'id', 'keyId'])
+  t.match(await manager.keys.list(), [{ keyId: clientKey.keyId }])
+  const publicKey = { key_id: clientKey.keyId, public_key_pem: clientKey.publicKeyPem }
+  const encrypted = encryptLikePhones(card, publicKey)
+  const opened = await browser.tokens.create({ type: 'card', encrypted })
+  t.match(opened, { fingerprint: token.fingerprint, extras: { decryptedPayload: true }, data: undefined })
+  const secret = await own.tokens.detokenize(`{{ ${opened.id} | json: '$.cvc' }}`)
+  t.equal(secret, '123')
+  t.match(await browser.tokenIntents.create({ type: 'card', encrypted }), { card: { last4: '4242' } })
+  await manager.keys.delete(clientKey.keyId)
+  await t.rejects(manager.keys.get(clientKey.keyId), { statusCode: 404 } as object as Error)
+  await t.rejects(browser.tokens.create({ type: 'card', encrypted }), { statusCode: 400 } as object as Error)
+
   // The tenant, its members, its log.
   t.match(await manager.tenants.self.get(), { name: 'clients' })
   t.match(await manager.tenants.self.update({ name: 'renamed' }), { name: 'renamed' })
-  t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 10 } })
+  t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 11 } })
   const { id } = await manager.tenants.invitations.create({ email: 'ada@example.com', role: 'READ_ONLY' })
   t.same(await collect(manager.tenants.invitations.list({ size: 1 })), [id])
   t.match(await manager.tenants.invitations.get(id), { email: 'ada@example.com' })

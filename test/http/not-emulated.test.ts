@@ -13,7 +13,6 @@ const OUT: Record<string, string> = {
   '/apple-pay': 'Apple Pay',
   '/google-pay': 'Google Pay',
   '/documents': 'Documents',
-  '/keys': 'Keys for encryption',
   '/network-tokens': 'Network tokens',
   '/account-updater': 'Account updater',
   '/agentic /ai': 'Payments by agents',

@@ -61,6 +61,8 @@ const CALLS: Record<string, string[]>[] = [
   crudCalls('/reactor-formulas', 'reactor'),
   crudCalls('/reactors', 'reactor'),
   crudCalls('/proxies', 'proxy'),
+  { 'keys:create': ['POST /keys'], 'keys:read': ['GET /keys', 'GET /keys/{id}'] },
+  { 'keys:delete': ['DELETE /keys/{id}'] },
   { 'webhooks:create webhook:create': ['POST /webhooks'] },
   { 'webhooks:read webhook:read': ['GET /webhooks', 'GET /webhooks/{id}', 'GET /webhooks/event-types'] },
   { 'webhooks:update webhook:update': ['PUT /webhooks/{id}'] },
@@ -211,6 +213,9 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   },
   'token children': { good: { parent_id: 'open' }, input: PAGE, forbidden: { parent_id: 'closed' } },
   'intent create': { good: { type: 'token', data: 1 }, input: [{ type: 'card' }, { data: null }] },
+  'key get': { good: { id: '$clientkey' } },
+  'key delete': { good: { id: '$clientkey' } },
+  'key create': { input: [{ expires_at: '1/1/2001' }, { expires_at: '2032-01-15' }] },
   'app create': {
     good: { name: 'a', type: 'private', permissions: ['token:read'] },
     input: [...WRONG_GRANTS, { permissions: ['log:read'] }],

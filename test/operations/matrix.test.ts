@@ -162,6 +162,7 @@ async function populate(vault: TestVault, name: string): Promise<Side> {
     reactor: await make('reactor create', { name: 'r', formula: { id: formula } }),
     proxy: await make('proxy create', PROXY),
     webhook: await make('webhook create', WEBHOOK),
+    clientkey: await make('key create', {}),
     intent: await make('intent create', { type: 'token', data: 1 }),
     invite: await make('invite create', { email: 'eve@example.com' }),
     member: member.id,
@@ -406,7 +407,7 @@ t.test('every operation is documented and requires the documented permissions', 
 
 /** These operations are not logged. The deletion of a tenant deletes the log too. */
 const UNLOGGED = [
-  ...['app key list', 'app list', 'app permissions', 'app whoami', 'formula list', 'invite list'],
+  ...['app key list', 'app list', 'app permissions', 'app whoami', 'formula list', 'invite list', 'key list'],
   ...['log entity-types', 'log list', 'member list', 'member roles', 'proxy list', 'reactor list'],
   ...['reactor logs', 'reactor result', 'session authorize', 'session create', 'tenant delete'],
   ...['tenant usage', 'webhook event-types', 'webhook list'],

@@ -19,8 +19,8 @@ export interface Flag {
   shape: FlagShape
   schema: Schema
   isRequired: boolean
-  /** The name of a property that may be given instead of this property. */
-  unless?: string | undefined
+  /** The names of properties of which one may be given instead of this property. */
+  unless?: readonly string[] | undefined
   isStored: boolean
   /** Whether a value is read as text although its schema allows any JSON. */
   isText?: boolean
@@ -63,7 +63,7 @@ export function isTextOf({ schema }: Flag, given: Options): boolean {
 }
 
 export function lacks(given: Options, { isRequired, property, unless }: Flag): boolean {
-  return isRequired && given[property] === undefined && (unless === undefined || given[unless] === undefined)
+  return isRequired && given[property] === undefined && !unless?.some((other) => given[other] !== undefined)
 }
 
 export function listArgs(definition: RegisteredOperation): [name: string, description: string][] {

@@ -6,7 +6,6 @@ const EVERYBODY = ['public', 'private', 'management'] as const
 
 /** Permissions of areas that this server does not emulate. Applications may have them, but they grant nothing. */
 const WITHOUT_EFFECT = {
-  keys: ['create', 'read', 'delete'],
   '3ds:session': ['create', 'read', 'authenticate'],
   'apple-pay': ['create', 'read', 'reveal', 'delete', 'unlink', 'session', 'manage'],
   'google-pay': ['create', 'read', 'reveal', 'delete'],
@@ -52,6 +51,15 @@ const WITH_EFFECT = {
   'log:read': { description: 'Read logs', application_types: managementHolders },
   'report:read': { description: 'Read reports', application_types: managementHolders },
   ...crudPermissions({ webhooks: 'webhooks', webhook: 'webhooks' }),
+  'keys:create': {
+    description: 'Create keys for encryption by clients',
+    application_types: managementHolders,
+  },
+  'keys:read': { description: 'Read keys for encryption by clients', application_types: managementHolders },
+  'keys:delete': {
+    description: 'Delete keys for encryption by clients',
+    application_types: managementHolders,
+  },
 } as const satisfies Record<string, PermissionEntry>
 
 /**
@@ -74,8 +82,7 @@ export type Permission = keyof typeof WITH_EFFECT | PermissionWithoutEffect
 const withoutEffect = Object.entries(WITHOUT_EFFECT).flatMap(([area, verbs]) =>
   verbs.map((verb): [PermissionWithoutEffect, PermissionEntry] => {
     const name = `${area}:${verb}` as PermissionWithoutEffect
-    const application_types = area === 'keys' ? managementHolders : EVERYBODY
-    return [name, { description: 'Accepted, without effect here', application_types }]
+    return [name, { description: 'Accepted, without effect here', application_types: EVERYBODY }]
   }),
 )
 

@@ -4,7 +4,16 @@ export type Grants = Partial<Record<Permission, Transform>>
 
 /** A record that a stored answer describes. If the record is deleted, the answer is deleted too. */
 export interface AnswerSubject {
-  kind: 'token' | 'token_intent' | 'reactor' | 'formula' | 'application' | 'proxy' | 'webhook' | 'invitation'
+  kind:
+    | 'token'
+    | 'token_intent'
+    | 'client_key'
+    | 'reactor'
+    | 'formula'
+    | 'application'
+    | 'proxy'
+    | 'webhook'
+    | 'invitation'
   id: string
   /** Only for a token: the caller's grants at the time when the answer was stored. */
   granted?: Grants | undefined

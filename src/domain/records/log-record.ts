@@ -91,6 +91,7 @@ export const ENTITY_TYPES = {
   bank: 'Bank',
   card: 'Card',
   invitation: 'Invitation',
+  key: 'Key',
   member: 'Member',
   proxy: 'Proxy',
   reactor: 'Reactor',

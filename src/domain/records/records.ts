@@ -23,7 +23,7 @@ export type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './rea
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
 /**
- * The number of each kind on disk. Never change a number, and never use it again. The next number is 31. The
+ * The number of each kind on disk. Never change a number, and never use it again. The next number is 32. The
  * gaps are deliberate.
  */
 export const KINDS = {
@@ -53,6 +53,7 @@ export const KINDS = {
   code_timer: 28,
   event_batch: 29,
   waiting_batch: 30,
+  client_key: 31,
   import: 40,
   log_block: 254,
   log: 255,
@@ -316,6 +317,15 @@ export interface DeliveryRecord {
   queued_at: string
 }
 
+/**
+ * A key with which clients encrypt the data of tokens. `private_key`: the 32 bytes of the X25519 key, base64.
+ * No answer contains it.
+ */
+export interface ClientKeyRecord extends TenantEntity {
+  private_key: string
+  expires_at: string
+}
+
 export interface RecordOf {
   tenant: TenantRecord
   user: UserRecord
@@ -347,6 +357,7 @@ export interface RecordOf {
   delivery: DeliveryRecord
   event_batch: EventBatchRecord
   waiting_batch: WaitingBatchRecord
+  client_key: ClientKeyRecord
   import: ImportRecord
   log_block: LogBlockRecord | LogHeadRecord
   log: LogRecord

@@ -1,6 +1,7 @@
 import type { PropertyErrors } from '../../errors.js'
 import { checkContainers } from '../access/container.js'
 import { formatDate, parseExpiry } from '../dates.js'
+import { NOT_DECRYPTED, readJwe } from '../encryption/jwe.js'
 import type { Budget } from '../expression/budget.js'
 import type { Expressions } from '../expression/expression.js'
 import { canonicalJson, isObject, mergePatch } from '../json/json.js'
@@ -41,14 +42,14 @@ type Attribute = Exclude<
 >
 
 /**
- * The attributes before validation, with their defaults. `awaitsIntentData`: the data comes later, from the
- * token intent.
+ * The attributes before validation, with their defaults. `awaitsData`: the data comes later, from the token
+ * intent or from the decryption.
  */
 type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'>, unknown> & {
   id?: unknown
   type: TokenType
   expires: number | undefined
-  awaitsIntentData?: boolean
+  awaitsData?: boolean
   setsCode: boolean
 }
 
@@ -57,20 +58,21 @@ export interface DraftCode extends Pick<CardCode, 'masked'> {
 }
 
 /**
- * `mask: null` means no mask. With a `token_intent_id` the draft has no data, and only the other attributes
- * are validated.
+ * `mask: null` means no mask. With `token_intent_id` or `encrypted` the draft has no data, and only the other
+ * attributes are validated.
  * @throws CofferError `validation`
  */
 export function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
-  refuseUnsupported(input, errors, ['encrypted'])
   const awaitsIntentData = isGiven(input.token_intent_id)
+  const isEncrypted = isGiven(input.encrypted)
   if (awaitsIntentData) checkIntentId(input, errors)
+  else if (isEncrypted) checkEncrypted(input, errors)
   // If the type is unknown, the other attributes are validated by the rules of the least restrictive type.
   const isTyped = !awaitsIntentData || isGiven(input.type)
   const type = (isTyped && collect(errors, 'type', () => findTokenType(input.type))) || findTokenType('token')
   const requested: RequestedToken = {
-    awaitsIntentData,
+    awaitsData: awaitsIntentData || isEncrypted,
     type,
     id: input.id ?? undefined,
     data: input.data,
@@ -153,6 +155,12 @@ function checkIntentId({ token_intent_id: id, data, encrypted }: Input, errors: 
     addError(errors, 'token_intent_id', 'must not be given beside data, because it stands for the data')
 }
 
+function checkEncrypted({ data, encrypted }: Input, errors: PropertyErrors): void {
+  if (isGiven(data))
+    addError(errors, 'encrypted', 'must not be given beside data, because it stands for the data')
+  else if (readJwe(encrypted) === undefined) addError(errors, 'encrypted', NOT_DECRYPTED)
+}
+
 function readExpiry(given: unknown, now: number, errors: PropertyErrors): number | undefined {
   if (given === undefined || given === null) return undefined
   return collect(errors, 'expires_at', () => parseExpiry(typeof given === 'string' ? given : '', now))
@@ -161,7 +169,7 @@ function readExpiry(given: unknown, now: number, errors: PropertyErrors): number
 async function validateAndRender(requested: RequestedToken, rules: TokenRules, errors: PropertyErrors) {
   const { expressions, budget } = rules
   const { type, mask, search_indexes, fingerprint_expression, deduplicate_token, expires } = requested
-  const data = requested.awaitsIntentData
+  const data = requested.awaitsData
     ? undefined
     : collect(errors, 'data', () => readData(type, requested.data))
   const containers = checkContainers(requested.containers, 'containers', errors)

@@ -146,7 +146,7 @@ function describeParameter({ input }: RoutedOperation, name: string, place: 'pat
 
 function describeBody(operation: RoutedOperation): JsonSchema {
   const { input, http, examples } = operation
-  const { whole: property, types = ['application/json'] } = http?.body ?? {}
+  const { whole: property, types = ['application/json'], isOptional } = http?.body ?? {}
   const { body: properties } = operation.endpoint
   const required = ((input.required ?? []) as readonly string[]).filter((name) => name in properties)
   const whole = property === undefined ? undefined : properties[property]
@@ -157,13 +157,18 @@ function describeBody(operation: RoutedOperation): JsonSchema {
   // The body of the first example that passes its body on standard input.
   const given = examples.map((line) => /^echo '(.+)' \|/.exec(line)?.[1]).find((body) => body !== undefined)
   const described = { schema, ...(given === undefined ? {} : { example: JSON.parse(given) as unknown }) }
-  return { required: true, content: Object.fromEntries(types.map((type) => [type, described])) }
+  return {
+    required: isOptional !== true,
+    content: Object.fromEntries(types.map((type) => [type, described])),
+  }
 }
 
 function describeAlternatives(properties: Readonly<Record<string, Schema>>): JsonSchema {
   const needed = Object.entries(properties).filter(([, { requiredUnless }]) => requiredUnless !== undefined)
-  const others = [...new Set(needed.map(([, { requiredUnless }]) => requiredUnless!))]
-  const either = [needed.map(([name]) => name), ...others.map((name) => [name])]
+  const others = [...new Set(needed.flatMap(([, { requiredUnless }]) => requiredUnless!))]
+  const neededBeside = (other: string) =>
+    needed.filter(([, { requiredUnless }]) => !requiredUnless!.includes(other)).map(([name]) => name)
+  const either = [needed.map(([name]) => name), ...others.map((name) => [...neededBeside(name), name])]
   return others.length === 0 ? {} : { anyOf: either.map((required) => ({ required })) }
 }
 

@@ -1,13 +1,12 @@
 /** Token intents: data that waits for a short time to become a token. Nobody can read this data. */
 import { formatDate } from '../../domain/dates.js'
-import { Budget } from '../../domain/expression/budget.js'
-import { prepareToken } from '../../domain/token/token.js'
-import type { CheckTools } from '../../framework/declaration.js'
 import { change } from '../../framework/operation.js'
 import { inputSchema } from '../../framework/schema.js'
 import { manage } from '../manage.js'
+import { prepareGiven } from '../token/check-token.js'
 import { startCode, stopTimer } from '../token/code-timer.js'
-import { intentOutput, valueAttributes, viewIntent } from '../token/token-attributes.js'
+import { openDraft } from '../token/encrypted-token.js'
+import { encrypted, intentOutput, valueAttributes, viewIntent } from '../token/token-attributes.js'
 
 const HOUR_MS = 60 * 60 * 1000
 
@@ -28,12 +27,18 @@ const createIntent = change({
     'No answer shows the data. To use it in an expression: {{ token_intent: id | json: "$.data" }}. It is deleted with its\n' +
     'token intent, which expires after a day, or as the setting token_intents.ttl says. The cvc of a card is deleted after\n' +
     'an hour, or as the setting cards.cvc_retention says.',
-  input: inputSchema(['type', 'data'], valueAttributes),
+  input: inputSchema(['type'], {
+    ...valueAttributes,
+    data: { ...valueAttributes.data, requiredUnless: ['encrypted'] },
+    encrypted,
+  }),
   examples: [
     `echo '{"type":"card","data":{"number":"4242424242424242","cvc":"123"}}' | coffer intent create`,
   ],
-  check: prepareIntent,
-  async run(context, _, { record, fingerprintText, code }) {
+  // The other attributes of the token as which the intent is stored are the defaults of its type.
+  check: ({ type, data, encrypted }, tools) => prepareGiven({ type, data, encrypted }, tools),
+  async run(context, _, wanted) {
+    const { record, fingerprintText, code } = 'jwe' in wanted ? await openDraft(context, wanted) : wanted
     const { store, caller, now } = context
     const id = context.createUuid()
     const expires = now + Number.parseInt(await context.setting('token_intents.ttl'), 10) * HOUR_MS
@@ -47,16 +52,6 @@ const createIntent = change({
     return viewIntent(await intents.add(context, own, { id, expires }))
   },
 })
-
-/**
- * Returns the token as which the intent is stored. Its attributes are the defaults of its type.
- * @throws CofferError `validation`
- */
-async function prepareIntent(input: Readonly<Record<string, unknown>>, tools: CheckTools) {
-  const { type, data, encrypted } = input
-  const rules = { expressions: await tools.expressions(), budget: new Budget(tools.turns), now: 0 }
-  return prepareToken({ type, data, encrypted }, rules)
-}
 
 export const noun = {
   name: 'intent',

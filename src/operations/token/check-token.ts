@@ -1,6 +1,13 @@
 /** Checks of tokens and patches that need no stored data. They run before the unit of work. */
+import { type Jwe, readJwe } from '../../domain/encryption/jwe.js'
 import { Budget } from '../../domain/expression/budget.js'
-import { checkPatch, prepareToken, type TokenDraft, type TokenRules } from '../../domain/token/token.js'
+import {
+  checkPatch,
+  isGiven,
+  prepareToken,
+  type TokenDraft,
+  type TokenRules,
+} from '../../domain/token/token.js'
 import { noRevealError } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 import type { CheckTools } from '../../framework/declaration.js'
@@ -11,13 +18,19 @@ export type Given = Readonly<Record<string, unknown>>
 export const EXPRESSIONS = ['mask', 'search_indexes', 'fingerprint_expression']
 
 /**
- * The draft of a token, or the request to convert a token intent. The intent is read later, when the token is
- * created.
+ * The draft of a token, or the request to convert a token intent or to decrypt the data. The intent and the
+ * key are read later, when the token is created.
  */
-export type NewToken = TokenDraft | Conversion
+export type NewToken = TokenDraft | Conversion | EncryptedToken
 
 export interface Conversion {
   intent: string
+  given: Given
+  budget: Budget
+}
+
+export interface EncryptedToken {
+  jwe: Jwe
   given: Given
   budget: Budget
 }
@@ -27,9 +40,15 @@ export async function checkNewToken(
   tools: CheckTools,
   budget = new Budget(tools.turns),
 ): Promise<NewToken> {
-  const draft = await prepareToken(input, await readRules(input, tools, budget))
+  const checked = await prepareGiven(input, tools, budget)
   const intent = input.token_intent_id ?? undefined
-  return intent === undefined ? draft : { intent: intent as string, given: input, budget }
+  return intent === undefined ? checked : { intent: intent as string, given: input, budget }
+}
+
+/** Like {@link checkNewToken}. With a token intent, the draft has no data. */
+export async function prepareGiven(input: Given, tools: CheckTools, budget = new Budget(tools.turns)) {
+  const draft = await prepareToken(input, await readRules(input, tools, budget))
+  return isGiven(input.encrypted) ? { jwe: readJwe(input.encrypted)!, given: input, budget } : draft
 }
 
 /** Returns the budget that remains for the update. @throws CofferError `validation`, `too_much_work` */

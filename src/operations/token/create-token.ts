@@ -1,4 +1,4 @@
-/** Creates tokens, also from token intents. First reads the stored data, then decides, and then writes. */
+/** Creates tokens, also from token intents and from encrypted data. First reads the stored data, then decides, and then writes. */
 import { containerSetId } from '../../domain/access/container.js'
 import type { Transform } from '../../domain/access/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
@@ -7,10 +7,17 @@ import type { GivenId } from '../../domain/token/token-rendering.js'
 import { invalid } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 import { Existing } from '../../framework/outcome.js'
-import { type Conversion, EXPRESSIONS, type NewToken, refuseExpressions } from './check-token.js'
+import {
+  type Conversion,
+  type EncryptedToken,
+  EXPRESSIONS,
+  type NewToken,
+  refuseExpressions,
+} from './check-token.js'
 import { startCode, stopTimer } from './code-timer.js'
 import { fingerprintOf, putOptions } from './draft-row.js'
 import { findDuplicate, isDeduplicated, showDuplicate } from './duplicates.js'
+import { openDraft, withoutData } from './encrypted-token.js'
 import { countCreation, purgeToken } from './lifetime.js'
 import { logToken, requireTransform } from './token-access.js'
 import type { TokenView } from './token-attributes.js'
@@ -18,18 +25,28 @@ import { mergeIntoDuplicate } from './update-token.js'
 
 const ID_DRAWS = 10
 
-type Named = Pick<TokenRecord, 'id' | 'type'>
+type Named = Pick<TokenRecord, 'id' | 'type'> & Partial<Pick<TokenView, 'data' | '_extras'>>
 type Show<T> = (context: Context, record: TokenRecord, transform: Transform) => T
 
 /**
  * Creates the token and returns the result of `show`. If the token has a duplicate, returns the duplicate
  * instead.
- * @throws CofferError `forbidden`, `conflict`, or `validation` for the token intent
+ * @throws CofferError `forbidden`, `conflict`, or `validation` for the token intent or the encrypted data
  */
 export function createToken<T extends Named>(context: Context, wanted: NewToken, show: Show<T>) {
   if ('intent' in wanted) return convertIntent(context, wanted, show)
+  if ('jwe' in wanted) return createEncrypted(context, wanted, show)
+  return createDraft(context, wanted, show)
+}
+
+function createDraft<T extends Named>(context: Context, draft: TokenDraft, show: Show<T>) {
   const answer = (original: TokenRecord) => showDuplicate(context, original)
-  return create(context, wanted, show, { isInSameContainers: false, answer })
+  return create(context, draft, show, { isInSameContainers: false, answer })
+}
+
+async function createEncrypted<T extends Named>(context: Context, wanted: EncryptedToken, show: Show<T>) {
+  const created = await createDraft(context, await openDraft(context, wanted), show)
+  return created instanceof Existing ? new Existing(withoutData(created.result)) : withoutData(created)
 }
 
 /** Creates the token of the intent, or updates its duplicate. Then removes the intent. */

@@ -91,17 +91,23 @@ export const valueAttributes = {
   data: commonAttributes.data,
 } as const
 
+export const encrypted = {
+  type: 'string',
+  description: 'Instead of data: a JWE of the data, for a key of coffer key create.',
+} as const
+
 export const createAttributes = {
   id: { type: 'string', description: 'An id, or an expression for one; default: a random UUID.' },
-  type: { ...valueAttributes.type, requiredUnless: 'token_intent_id' },
+  type: { ...valueAttributes.type, requiredUnless: ['token_intent_id'] },
   ...commonAttributes,
-  data: { ...commonAttributes.data, requiredUnless: 'token_intent_id' },
+  data: { ...commonAttributes.data, requiredUnless: ['token_intent_id', 'encrypted'] },
   token_intent_id: {
     type: 'string',
     description: 'The token gets the type and data of this token intent, which is then deleted.',
   },
   metadata,
   expires_at,
+  encrypted,
 } as const
 
 export const updateAttributes = patchOf(
@@ -154,6 +160,7 @@ export const tokenOutput = output.component('Token', columns, {
     ...object({
       deduplicated: boolean,
       'deduplication_behavior?': enumOf('read_existing', 'update_existing'),
+      'decrypted_payload?': { ...boolean, description: 'True if the data was given encrypted.' },
     }),
   },
 })

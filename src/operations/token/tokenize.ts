@@ -25,7 +25,7 @@ export const tokenize = change({
   name: 'token tokenize',
   summary: 'Replace every value of a JSON document by a token.',
   details:
-    'An object with type and data, or with token_intent_id, is a token request. Its token replaces it. Every other string,\n' +
+    'An object with type and data or encrypted, or with token_intent_id, is a token request. Its token replaces it. Every other string,\n' +
     'number and boolean is replaced by the id of a new token. If one token is refused, none is created. At most 1,000 tokens.',
   access: requires('token:create'),
   route: 'POST /tokenize',
@@ -120,8 +120,9 @@ async function checkPayload(payload: unknown, tools: CheckTools): Promise<DraftA
 }
 
 function isTokenRequest(value: object): value is Record<string, unknown> {
-  const { token_intent_id: intent } = value as Record<string, unknown>
-  return (Object.hasOwn(value, 'type') && Object.hasOwn(value, 'data')) || isGiven(intent)
+  const { token_intent_id: intent, encrypted } = value as Record<string, unknown>
+  const hasData = Object.hasOwn(value, 'data') || isGiven(encrypted)
+  return (Object.hasOwn(value, 'type') && hasData) || isGiven(intent)
 }
 
 type Replace = (request: Record<string, unknown>, path: string) => { id?: string }

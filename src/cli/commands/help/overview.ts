@@ -3,7 +3,7 @@ import { fold, indent } from '../../output/display.js'
 
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
-  Data: ['token', 'intent', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
+  Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
   Access: ['app', 'session', 'tenant', 'member', 'invite'],
   Testing: ['control', 'seed', 'openapi'],
   Vault: ['vault', 'config', 'profile'],
@@ -26,7 +26,7 @@ export function describeGroups(commands: readonly Summary[], topics: readonly st
     }),
   )
   const title = 'A token vault in your terminal, and a server for your tests. Begin: coffer init'
-  const screen = groups.map((lines) => lines.join('\n')).join('\n\n')
+  const screen = groups.map((lines) => lines.join('\n')).join('\n')
   return `${fold(title, columns)}\n${screen}\n${describeTopics(topics, columns)}\n`
 }
 

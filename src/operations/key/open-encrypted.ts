@@ -1,0 +1,43 @@
+import { MAX_KEYS } from '../../domain/encryption/client-key.js'
+import { type Jwe, NOT_DECRYPTED, readPlaintext } from '../../domain/encryption/jwe.js'
+import type { Budget } from '../../domain/expression/budget.js'
+import { MAX_JSON_VALUES } from '../../domain/json/json.js'
+import type { ClientKeyRecord } from '../../domain/records/records.js'
+import { invalid } from '../../errors.js'
+import type { Context } from '../../framework/context.js'
+
+/** About 0.2 ms. */
+const OPENED_STEPS = 20_000
+/** Is tried if there is no key. What it opens is refused, because everybody knows it. */
+const NO_KEY = Buffer.alloc(32, 1).toString('base64')
+
+/**
+ * The JSON value that a client has encrypted for a key of the caller's tenant. The errors do not say why it
+ * cannot be decrypted, and an unknown key takes the same steps as a known one.
+ * @throws CofferError `validation` under `encrypted`, or `too_much_work` if too many keys had to be tried
+ */
+export async function openEncrypted(context: Context, { kid, parts }: Jwe, budget: Budget): Promise<unknown> {
+  const { store, caller, turns } = context
+  const encryption = await context.clientEncryption()
+  const keys =
+    kid === undefined ? await listAll(context) : [await store.get('client_key', caller.tenant, kid)]
+  for (const [at, key] of keys.entries()) {
+    // A JWE without `kid` can need as many attempts as there are keys.
+    if (at > 0) budget.use(OPENED_STEPS)
+    else turns.use(OPENED_STEPS)
+    if (turns.isOver) await turns.next()
+    const privateKey = Buffer.from((key ?? { private_key: NO_KEY }).private_key, 'base64')
+    const plain = encryption.open(parts, privateKey)
+    privateKey.fill(0)
+    const value = plain && readPlaintext(plain, MAX_JSON_VALUES)
+    plain?.fill(0)
+    if (key !== undefined && value !== undefined) return value
+  }
+  throw invalid('encrypted', NOT_DECRYPTED)
+}
+
+/** Newest first. */
+async function listAll({ store, caller }: Context): Promise<(ClientKeyRecord | undefined)[]> {
+  const { records } = await store.find('client_key', caller.tenant, { page: 1, size: MAX_KEYS })
+  return records.length === 0 ? [undefined] : records
+}

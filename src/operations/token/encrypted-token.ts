@@ -1,0 +1,27 @@
+/** Tokens and token intents whose data a client has encrypted. No answer shows this data, not even masked. */
+import { prepareToken, type TokenDraft } from '../../domain/token/token.js'
+import type { Context } from '../../framework/context.js'
+import { openEncrypted } from '../key/open-encrypted.js'
+import { type EncryptedToken, EXPRESSIONS, refuseExpressions } from './check-token.js'
+import type { TokenView } from './token-attributes.js'
+
+/**
+ * Decrypts the data, and validates it as data that is given in plaintext.
+ * @throws CofferError `validation`, or `forbidden` in no-reveal mode for expressions over the data
+ */
+export async function openDraft(
+  context: Context,
+  { jwe, given, budget }: EncryptedToken,
+): Promise<TokenDraft> {
+  // The caller may have got the JWE from somebody else, so expressions could show data that it does not know.
+  refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
+  const { encrypted: _, ...attributes } = given
+  const data = await openEncrypted(context, jwe, budget)
+  const rules = { expressions: await context.expressions(), budget, now: context.now }
+  return prepareToken({ ...attributes, data }, rules)
+}
+
+export function withoutData<T extends { data?: unknown; _extras?: TokenView['_extras'] }>(view: T): T {
+  const { data: _, ...shown } = view
+  return { ...shown, ...(view._extras && { _extras: { ...view._extras, decrypted_payload: true } }) } as T
+}
