@@ -72,7 +72,7 @@ function parse(text: string): StoreAddress {
   }
 }
 
-/** Whether the database is on the same machine, so that no network is between. */
+/** Whether the database is on the same machine, so that the connection uses no network. */
 function isLocal(host: string): boolean {
   return host.startsWith('/') || host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }

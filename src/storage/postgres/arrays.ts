@@ -2,8 +2,8 @@
 
 export const NAME = ['tenant', 'kind', 'id']
 /**
- * The id alone identifies a row, because its digest includes tenant and kind. With one comparison, the planner has one index to
- * use.
+ * The id alone identifies a row, because its digest includes tenant and kind. With this single comparison, the planner can use
+ * only one index.
  */
 export const IS_ROW = 'r.id = x.id'
 export const IS_KEY = 'k.tenant = x.tenant and k.kind = x.kind and k.key = x.id'
@@ -15,7 +15,7 @@ const LENGTH_BYTES = 4
 const BYTEA = 17
 const INT8 = 20
 
-/** The parameters from `first` on as rows `x`. Each row has a `number`, from 1. */
+/** SQL for the parameters from number `first` on as rows `x`. Each row has a `number`, from 1. */
 export function unnest(columns: readonly string[], first: number): string {
   const arrays = columns.map(
     (column, at) => `$${first + at}::${BYTES.includes(column) ? 'bytea' : 'bigint'}[]`,
@@ -23,7 +23,7 @@ export function unnest(columns: readonly string[], first: number): string {
   return `unnest(${arrays.join(', ')}) with ordinality as x (${columns.join(', ')}, number)`
 }
 
-/** One array for each column. Contract: no value is null, and numbers are whole. */
+/** Returns one encoded array for each column. Contract: no value is null, and numbers are integers. */
 export function toArrays(columns: readonly string[], list: readonly object[]): Buffer[] {
   const sizeOf = (value: Uint8Array | number) => (typeof value === 'number' ? 8 : value.length)
   return columns.map((column) => {

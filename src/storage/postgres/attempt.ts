@@ -1,6 +1,6 @@
 /**
- * Plans of attempts at a unit of work: how an attempt runs, why it is discarded, whether another one follows, and its plan. Plans
- * are immutable. Each attempt has its own.
+ * The plans of attempts at a unit of work. A plan says how an attempt runs. If the attempt is discarded, this file decides by the
+ * reason whether another attempt follows, and with which plan. Plans are immutable.
  */
 import { CofferError } from '../../errors.js'
 
@@ -10,10 +10,10 @@ export interface Plan {
    * - `snapshot`: all statements are one transaction, which sees the store at one moment.
    * - `change`: each statement sees the newest rows. The commit fails if rows that were read have changed since.
    *
-   * Cached records are exempt: their counter shows whether they have changed.
+   * Cached records are exempt, because their counter shows whether they have changed.
    */
   readonly mode: 'read' | 'snapshot' | 'change'
-  /** The log entries of earlier reads of this process are stored, so that the unit finds them. */
+  /** The log entries of this process's earlier reads are stored, so the unit finds these entries. */
   readonly hasSentLogs: boolean
 }
 
@@ -22,11 +22,11 @@ export const CHANGE: Plan = { mode: 'change', hasSentLogs: false }
 
 /**
  * Why an attempt is discarded.
- * - `conflict`: another unit changed a row that this one has read or changes.
+ * - `conflict`: another unit changed a row that this unit has read or changes.
  * - `taken`: a row that was put as new has the id of a row that exists.
  * - `stale`: cached records that the attempt used are out of date, or the key slots were changed.
  * - `moments`: a `read` needs a second statement, which would see a later moment.
- * - `writes`: a `read` or `snapshot` changes a row, so its reads must be compared at the commit.
+ * - `writes`: a `read` or `snapshot` changes a row, so the commit must compare the rows that it has read.
  * - `logs`: log entries of this process were stored after the attempt had read.
  */
 export type Reason = 'conflict' | 'taken' | 'stale' | 'moments' | 'writes' | 'logs'
@@ -51,7 +51,7 @@ export function nextPlan(plan: Plan, reason: Reason): Plan {
 const MAX_MS = 5_000
 /** The limit for the deletion of a tenant, ms. It is longer, because the deletion collides with every unit of the tenant. */
 const MAX_DROP_MS = 60_000
-/** The most consecutive retries for a taken id. Another unit may take an id first, but a unit that needs more retries has a bug. */
+/** The most consecutive retries for a taken id. Another unit may take an id first. A unit that needs more retries has a bug. */
 const MAX_TAKEN = 5
 
 /** `taken`: the number of consecutive attempts that ended with that reason. @throws CofferError if the unit must not run again */

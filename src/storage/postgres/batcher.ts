@@ -55,11 +55,11 @@ export class Batcher<Ask, Answer> {
       for (const [at, { resolve }] of batch.entries()) resolve(answers[at]!)
     } catch (error) {
       if (error instanceof Collision && batch.length > 1) {
-        // A refused request must not fail the others, so each is sent alone.
+        // A refused request must not fail the other requests, so each request is sent alone.
         await Promise.all(batch.map((each) => this.#sendBatch([each])))
         return
       }
-      // If the store does not answer, the requests that wait would fail in the same way.
+      // If the store does not answer, the waiting requests would fail too, so they are rejected now.
       const failed = isUnavailable(error) ? [...batch, ...this.#waiting.splice(0)] : batch
       for (const { reject } of failed) reject(error)
     }

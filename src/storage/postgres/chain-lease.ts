@@ -1,12 +1,12 @@
 /**
- * The lease of a chain. While a server has the lease, no other server appends to the chain, so its entries are in the order of
- * time. Without the lease nothing would be lost: two units that append to one chain collide, and one of them runs again.
+ * The lease of a chain. While a server has the lease, no other server appends to the chain, so the chain's entries are in the
+ * order of time. Two servers that append to one chain would lose nothing: their units collide, and one of them runs again.
  */
 import { Collision } from './attempt.js'
 import type { ConnectionPool } from './pool.js'
 import { NOW_MS } from './read-sql.js'
 
-/** After this time, another server may take the chain of a server that has died. */
+/** After this time, ms, another server may acquire the chain of a server that has died. */
 const LEASE_MS = 60_000
 
 export class ChainLease {
@@ -26,8 +26,8 @@ export class ChainLease {
   }
 
   /**
-   * Returns the number of the chain that this process leases. Renews the lease before it expires. The first call takes a chain
-   * whose lease has expired, or else a new chain. @throws Collision if another server takes that chain first
+   * Returns the number of the chain that this process leases, and renews the lease before it expires. The first call acquires a
+   * chain whose lease has expired, or else a new chain. @throws Collision if another server acquires that chain first
    */
   claim(): Promise<number> {
     const now = performance.now()
@@ -56,7 +56,7 @@ export class ChainLease {
     return rows[0].id
   }
 
-  /** Lets another server take the chain at once. */
+  /** Another server may then acquire the chain immediately. */
   async release(): Promise<void> {
     const text = 'update coffer_chains set until = 0 where owner = $1'
     await this.#pool.query({ text, values: [this.#owner] })

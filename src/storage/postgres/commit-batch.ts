@@ -1,6 +1,6 @@
 /**
- * Commits several units of work with one statement. If some of them are refused, because of rows that they have read or because of
- * the state of the store, the others commit again without them.
+ * Commits several units of work with one statement. If the store refuses some of them, because rows that they have read or the
+ * state of the store have changed, the other units commit again without them.
  */
 import type { PendingLogs } from './logs.js'
 import { COMMIT, type ConnectionPool } from './pool.js'
@@ -14,15 +14,15 @@ import {
   writeStatements,
 } from './write-sql.js'
 
-/** The size of rows and log entries from which on a batch takes no more commits. */
+/** A batch whose rows and log entries have this size takes no more commits. */
 const MAX_BYTES = 1024 * 1024
 
 /**
- * Begins a batch. Returns a function that adds a commit to it, or returns false if the commit does not fit: one statement
- * changes a row once, compares no row that it changes, and expects one state.
+ * Begins a batch. Returns a function that adds a commit to the batch, or returns false if the commit does not fit. One statement
+ * cannot change a row twice, compare a row that it changes, or expect two states.
  */
 export function createFits(): (next: Commit) => boolean {
-  /** By name of each row in the batch: whether the batch changes the row. */
+  /** By the name of each row in the batch: whether the batch changes the row. */
   const isChanged = new Map<unknown, boolean>()
   let expected: ExpectedState | undefined
   let bytes = 0
@@ -40,7 +40,7 @@ export function createFits(): (next: Commit) => boolean {
       bytes += sealed.length
     }
     for (const { entries } of logs) for (const each of entries) bytes += each.bytes
-    // A commit that requires a certain counter decides for the whole batch.
+    // If a commit requires a certain counter, the whole batch requires it.
     if (isFirst || state.changes >= 0) expected = state
     return true
   }

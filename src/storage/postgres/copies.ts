@@ -1,4 +1,4 @@
-/** Reads all rows of a store at one moment, fills an empty store with rows, or reseals every row with new keys. */
+/** Reads all rows of a store in one snapshot, fills an empty store with rows, or reseals every row with new keys. */
 import type { Mac, RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import type { PendingEntries, Resealed, Row, VaultRows } from '../engine.js'
@@ -18,7 +18,7 @@ import { alreadyThere, createTables, EXCLUDE_OTHERS, HIGHEST_REV, headless, rand
 import { createChange, INSERT, writeStatements } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
-/** A commit of pending log entries alone. */
+/** For a commit that stores only pending log entries. */
 const NOTHING_ELSE = { changes: new Map() }
 const ANY_ROW = { text: 'select 1 from coffer_rows limit 1' }
 const COUNT_ROWS = { text: 'select count(*) as rows from coffer_rows' }
@@ -27,7 +27,7 @@ const READ_PENDING = {
 }
 const CLEAR = ['rows', 'keys', 'waiting', 'chains'].map((table) => ({ text: `delete from coffer_${table}` }))
 const IS_KEY = `k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq and k.key = ${keyAt('r.keys')}`
-/** The keys of a row that are in the table of keys: all but the first. */
+/** The table of keys has all keys of a row except the first. */
 const KEYS = eachKey('r.keys', 2)
 /** The limits make the planner look up rows one by one, whatever the statistics of the tables are. */
 const COUNT_WRONG_KEYS =
@@ -48,8 +48,8 @@ export function withSnapshot<T>(
 }
 
 /**
- * Yields all rows in order, as of the declaration of the cursor. `then` is sent after the declaration, and does not affect the
- * rows.
+ * Yields all rows in order, as they were when the cursor was declared. `then` is sent after the declaration, so it does not
+ * affect these rows.
  */
 async function* eachRow(connection: Connection, where = '', then: readonly Statement[] = []) {
   const select = `select ${ROW}, r.sealed, r.keys from coffer_rows r ${where} order by tenant, kind, seq`
@@ -71,7 +71,7 @@ export async function countWrongKeys(connection: Connection): Promise<number> {
   return counted!.rows[0].wrong
 }
 
-/** Puts rows, which keep their `seq`, and then reads them in the same transaction. */
+/** Puts rows, which keep their `seq`, and then reads these rows in the same transaction. */
 function createTarget(connection: Connection): RowTarget {
   return {
     async put(rows) {
@@ -92,8 +92,8 @@ function createTarget(connection: Connection): RowTarget {
 }
 
 /**
- * Fills an empty store with the rows of another vault, in one transaction. Before its commit, the store has no vault.
- * Contract: rows have their keys. @throws CofferError `conflict`, `storage_failed`, `unavailable`
+ * Fills an empty store with the rows of another vault, in one transaction. Until the commit, the store has no vault.
+ * Contract: the rows have their keys. @throws CofferError `conflict`, `storage_failed`, `unavailable`
  */
 export async function fillStore(
   pool: ConnectionPool,
@@ -117,15 +117,15 @@ export async function fillStore(
 
 interface RekeyOptions extends Record<'present' | 'next', Header> {
   mac: Mac
-  /** Receives the vault's own rows. Returns a function that reseals any row. */
+  /** Receives the vault's own rows (tenant 0). Returns a function that reseals any row. */
   prepare(own: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>
   resealPending(pending: PendingEntries): PendingEntries
   progress: Progress
 }
 
 /**
- * Reseals every row, in one transaction that excludes all other reads and writes. After it, every process that has the vault
- * open is refused. @throws CofferError `conflict` if the header in the store is not `present`, `vault_damaged`
+ * Reseals every row, in one transaction that excludes all other reads and writes. Afterwards, the requests of every process that
+ * has the vault open are refused. @throws CofferError `conflict` if the header in the store is not `present`, `vault_damaged`
  */
 export function rekeyStore(pool: ConnectionPool, options: RekeyOptions): Promise<void> {
   const { present, next, mac, prepare, resealPending, progress } = options

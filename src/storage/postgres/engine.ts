@@ -22,14 +22,14 @@ import { type Commit, dropTenantStatements } from './write-sql.js'
 /** The stored time is renewed if it is older than this, ms. */
 const NOTE_TIME_MS = 60_000
 /**
- * The most changes of the key slots between two requests of a server. The generation of a restored vault is random, so it
- * differs by more.
+ * The generation may rise by at most this number between two requests of a server. A restored vault has a random generation,
+ * which differs by more.
  */
 const MAX_RAISED = 1000
 
-/** The engine closes the pool. */
+/** Contract: only the engine closes `pool`. */
 interface PostgresOptions extends Pick<Shared, 'pool' | 'clock' | 'random' | 'cachedKinds'> {
-  /** The header in the store. `refusal` returns the reason if this process cannot use a store with another header. */
+  /** The header in the store. `refusal` returns why this process cannot use a store with the given header, if it cannot. */
   owner?: { header: Header; refusal(header: Header): string | undefined }
   notice?(text: string): void
 }
@@ -100,7 +100,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return { sstables: 0, walBytes: 0, sstableBytes: bytes, rows: { records, dead: 0 } }
   }
 
-  /** Opens every row at one moment, and compares the table of keys with the rows. */
+  /** Opens every row of one snapshot, and compares the table of keys with these rows. */
   verify(check: port.CheckRow): Promise<port.Verification> {
     const { pool } = this.#shared
     const result: port.Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
@@ -151,7 +151,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     const isSame = raised >= 0 && raised <= MAX_RAISED && this.#owner !== undefined
     const other = 'The vault in this store was restored or replaced.'
     const refusal = isSame ? this.#owner!.refusal(header) : other
-    // Only a start can use another key.
+    // A running server cannot change to another key.
     if (refusal !== undefined) {
       const text = `${refusal} Start this server again.`
       if (refusal !== this.#refusal) this.#notice?.(text)
@@ -185,7 +185,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return outcome.finally(() => this.#running.delete(outcome))
   }
 
-  /** Runs attempts until one commits, or fails for another reason than a collision. */
+  /** Repeats a unit of work until an attempt commits, or fails for another reason than a collision. */
   async #run<T>(work: (unit: Unit) => port.Awaitable<T>, first: Plan): Promise<T> {
     const began = performance.now()
     let plan = first
@@ -219,11 +219,11 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Waits before the next attempt, and loads the state. @throws CofferError `unavailable` if the key slot of this process is
-   * gone
+   * Waits before the next attempt, and loads the state. @throws CofferError `unavailable` if the key slot of this process was
+   * removed
    */
   async #prepare(reason: Reason, attempt: number): Promise<void> {
-    // A snapshot sees the newest state by itself.
+    // The next attempt is a snapshot, which reads the newest state itself.
     if (reason === 'moments') return
     const { pool, random, state } = this.#shared
     const ms = pauseMs(reason, attempt, random.bytes(1)[0]! / 256)
@@ -243,8 +243,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Deletes rows of a deleted tenant again, because units that began before the deletion may have added some. Waits until these units
-   * have ended, within the usual limit for locks. Rows that are left cannot be opened, because their keys are gone.
+   * Deletes rows of a deleted tenant again, because units that began before the deletion may have added rows. Waits for these
+   * units, but no longer than `lock_timeout`. Nobody can open the rows that are left then, because their keys are deleted.
    */
   async #sweep(tenant: number): Promise<void> {
     const statements = [{ text: 'begin' }, ...EXCLUDE_OTHERS, ...dropTenantStatements(tenant), COMMIT]

@@ -1,8 +1,10 @@
 /**
- * Stores log entries in two steps. First they become sealed rows of `coffer_waiting`: the commit of a change stores its own
- * entries, and the entries of reads are stored together, within 25 ms. Each row names the chain that its server leases. Later
- * the server moves its rows into that chain, oldest first, so that a chain is in the order of time. If a server has died and
- * its lease has expired, another server moves its rows.
+ * Stores log entries in two steps:
+ *
+ * 1. The entries become sealed rows of `coffer_waiting`. The commit of a change stores its own entries. The entries of reads are
+ *    stored together, within 25 ms. Each row names the chain that its server leases.
+ * 2. The server moves its rows into that chain, oldest first, so that a chain is in the order of time. If a server has died and
+ *    its lease has expired, another server moves its rows.
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import type { EngineWriter, LogEntry, LogSealer, PendingEntries, SealEntries } from '../engine.js'
@@ -14,7 +16,7 @@ import { type Batch, PendingBatches, readMicros } from './pending-batches.js'
 import { type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
 
-/** The first entry of a read waits this time for further entries, ms. */
+/** The first entry of a read waits this long for entries of other reads, ms. */
 const GATHER_MS = 25
 /** A server moves its rows this often, ms. */
 const CHAIN_MS = 400
@@ -49,13 +51,13 @@ export class PendingLogs {
   readonly lease: ChainLease
   declare sealer: LogSealer
   readonly #batches: PendingBatches
-  /** The table may have rows of this server now or soon. */
+  /** `coffer_waiting` has rows of this server, or will have some soon. */
   #hasRows = false
   #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
   readonly #sending = new TaskQueue()
-  /** Runs one move at a time, because two would append to the same end of a chain. */
+  /** Runs one move at a time, because two moves would append to the same end of a chain. */
   readonly #chaining = new TaskQueue()
   /** The operator has seen the notice that entries cannot be stored. */
   #isReported = false
@@ -78,7 +80,7 @@ export class PendingLogs {
     this.#chainTimer = setTimeout(chain, CHAIN_MS).unref()
   }
 
-  /** Enqueues the entries of a read, which are stored soon. @throws CofferError like {@link refuseUnstored} */
+  /** Enqueues the entries of a read, to store them soon. @throws CofferError like {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
     this.refuseUnstored()
     for (const entry of entries) this.#batches.addRead(entry)
@@ -89,14 +91,14 @@ export class PendingLogs {
     }, GATHER_MS)
   }
 
-  /** @throws CofferError `unavailable` if entries of reads were not stored for too long */
+  /** @throws CofferError `unavailable` if entries of reads have waited longer than {@link MAX_PENDING_MS} */
   refuseUnstored(): void {
     const oldest = this.#batches.oldestOfReads
     if (oldest !== undefined && readMicros() - oldest.written > MAX_PENDING_MS * 1000)
       throw logUnavailable(this.#reason)
   }
 
-  /** Calls `commit` with the entries of units, as one row for each tenant. `commit` must store these rows. */
+  /** Calls `commit` with one row for each tenant, which contains the tenant's entries. `commit` must store these rows. */
   async commit<T>(logged: readonly Logged[], commit: (pending: PendingEntries[]) => Promise<T>): Promise<T> {
     if (logged.length === 0) return commit([])
     const chain = await this.lease.claim()
@@ -119,7 +121,7 @@ export class PendingLogs {
         const chain = await this.lease.claim()
         for (const batch of batches) {
           const seal = await this.sealer.sealerOf(unit, batch.tenant)
-          // Without a seal, the tenant was deleted, and its entries are dropped.
+          // A deleted tenant has no seal, and its entries are dropped.
           if (seal !== undefined) unit.changePending(sealBatch(batch, chain, seal))
         }
       })
@@ -127,7 +129,7 @@ export class PendingLogs {
     })
   }
 
-  /** Moves all rows into their chains, also the rows of other servers. */
+  /** Moves all rows into their chains, even the rows of other servers. */
   chainPending(): Promise<void> {
     return this.#chaining.run(async () => {
       await this.#chainOwn()
@@ -150,7 +152,7 @@ export class PendingLogs {
     for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
   }
 
-  /** Moves rows of this server, up to its oldest batch that is not stored: later entries must not come before that batch. */
+  /** Moves rows of this server that are older than its oldest unstored batch, because a chain is in the order of time. */
   async #chainOwn(): Promise<void> {
     await this.send()
     if (!this.#hasRows) return
@@ -195,7 +197,7 @@ export class PendingLogs {
     await moving.then(() => this.lease.release()).catch(() => undefined)
   }
 
-  /** Runs `work`. If it fails, the next run of a timer retries it. Shows a notice, once, if waiting may not help. */
+  /** Runs `work`. If it fails, a timer retries it later. Shows one notice if the retries may fail too. */
   async #inBackground(work: () => Promise<unknown>): Promise<void> {
     try {
       await work()

@@ -13,11 +13,11 @@ export class PendingBatches {
   readonly #clock: Clock
   /** A random name of this process. */
   readonly #owner: Uint8Array
-  /** Batches of reads that are not stored yet, oldest first. */
+  /** Unstored batches of reads, oldest first. */
   readonly #ofReads: Batch[] = []
   /** By tenant: the batch to which the next reads are added. */
   #open = new Map<number, Batch>()
-  /** All batches that are not stored yet, of reads and of commits in progress, oldest first. */
+  /** All unstored batches, of reads and of commits in progress, oldest first. */
   readonly #unstored = new Set<Batch>()
   /** The number of the last batch, by tenant. */
   readonly #numbers = new Map<number, number>()
@@ -51,7 +51,7 @@ export class PendingBatches {
     return [...batches.values()]
   }
 
-  /** Returns all batches of reads. Later reads begin new ones. */
+  /** Returns all batches of reads. Later reads begin new batches. */
   closeReads(): Batch[] {
     this.#open = new Map()
     return [...this.#ofReads]
@@ -85,7 +85,7 @@ export class PendingBatches {
     return batch
   }
 
-  /** Returns a time after every earlier batch, µs since the epoch. */
+  /** Returns the current time, or a later one, so that it is after every earlier batch. µs since the epoch. */
   nextMoment(): number {
     this.#newest = Math.max(this.#newest + 1, readMicros())
     return this.#newest

@@ -1,4 +1,4 @@
-/** Connections to PostgreSQL: a bounded pool, time limits for everything, and errors in the product's own terms. */
+/** Connections to PostgreSQL: a bounded pool, time limits for every statement, and errors in Coffer's own words. */
 import pg, { type ClientConfig, type QueryResult } from 'pg'
 import findInPassFile, { type Asked } from 'pgpass'
 import { CofferError, codeOf } from '../../errors.js'
@@ -26,20 +26,21 @@ export const TIMEOUT_MS = 1_700
 const LONG_TIMEOUT_MS = 30_000
 const WHOLE_STORE_TIMEOUT_MS = 12 * 60 * 60_000
 
-/** Makes plans walk an index in its order, whatever the statistics of the tables say, and makes each plan once. */
+/** Without these steps, the planner reads an index in its order, whatever the statistics of the tables say. */
 const AVOIDED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'hashagg', 'sort']
 const SETTINGS = [
   ...AVOIDED.map((name) => `enable_${name}=off`),
   'jit=off',
+  // PostgreSQL plans each prepared statement once.
   'plan_cache_mode=force_generic_plan',
   'default_transaction_isolation=read\\ committed',
-  // Longer than PostgreSQL takes to find a deadlock.
+  // In ms. Longer than the second after which PostgreSQL looks for a deadlock.
   'lock_timeout=1500',
 ]
 
 /** SQLSTATE: serialization failure, deadlock, division by zero (a refusal by `write-sql.ts`), a table exists or is being made. */
 const CONFLICT = /^(40001|40P01|22012|42P07|42710)/
-/** By SQLSTATE, or by its class. */
+/** By SQLSTATE, or by its first two characters, which are its class. */
 const MESSAGES: Readonly<Record<string, string>> = {
   '25006': 'The database of the store is read-only',
   '53100': 'The disk of the database is full',
@@ -49,7 +50,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   '3F': 'The store has no such schema',
   '42': 'The store refused a statement: its user lacks a privilege, or it is not PostgreSQL',
 }
-/** SQLSTATE classes of a database that is away, starting, stopping, full, overloaded or read-only. */
+/** SQLSTATE classes of a database that is unreachable, starting, stopping, full, overloaded or read-only. */
 const AWAY = /^(08|25|53|55|57|58|XX)/
 
 type Sent = pg.QueryConfig & { query_timeout: number }
@@ -84,7 +85,7 @@ export function missing(): CofferError {
 }
 
 const { INT8, NUMERIC } = pg.types.builtins
-/** JavaScript can represent every number in the tables. */
+/** Decodes 8-byte integers as numbers, because JavaScript can represent every number in the tables. */
 const types = {
   getTypeParser: (oid: number, format?: 'text') =>
     oid === INT8 || oid === NUMERIC ? Number : pg.types.getTypeParser(oid, format),
@@ -97,9 +98,9 @@ export class Connection extends pg.Client {
   declare release: (isBroken: boolean) => void
 
   constructor(config?: ClientConfig) {
-    // The pool's options hide the password from a spread.
+    // A spread does not copy the password, because the pool makes it non-enumerable.
     super({ ...config, password: config?.password, connectionTimeoutMillis: TIMEOUT_MS } as ClientConfig)
-    // Reads `PGPASSFILE` here, because `pg` warns that it will stop reading that file itself.
+    // Reads `PGPASSFILE` here. If `pg` read it, it would print a warning that a later version will not.
     const given = this as { password?: unknown }
     given.password ??= (asked: Asked) =>
       new Promise((resolve, reject) =>
@@ -116,7 +117,7 @@ export class Connection extends pg.Client {
   async send(statements: readonly Statement[]): Promise<QueryResult[]> {
     const isSlow = statements.some((each) => each.isSlow)
     const query_timeout = Math.max(this.timeoutMs, isSlow ? LONG_TIMEOUT_MS : 0)
-    // The slow statement gets its time only if the store answers this quick one soon.
+    // A slow statement gets the long limit only if the store answers this quick statement within the usual limit.
     const answers = isSlow ? [this.query({ ...ALIVE, query_timeout: this.timeoutMs } as Sent)] : []
     for (const { isSlow: _, ...statement } of statements)
       answers.push(this.query({ ...statement, query_timeout } as Sent))
@@ -149,7 +150,7 @@ export class ConnectionPool {
       keepAlive: true,
       options: [config.options ?? '', ...SETTINGS].join(' -c '),
     } as pg.PoolConfig)
-    // The pool replaces a broken connection when it needs one. The statements of the broken one fail by themselves.
+    // These errors need no handling: statements on a broken connection fail, and the pool opens a new connection if needed.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
   }
@@ -173,7 +174,7 @@ export class ConnectionPool {
     }
   }
 
-  /** One statement, in a transaction of its own. @throws Collision, CofferError `unavailable` */
+  /** Sends one statement, which is a transaction of its own. @throws Collision, CofferError `unavailable` */
   query(statement: Statement): Promise<QueryResult> {
     return this.using(async (connection) => (await connection.send([statement]))[0]!)
   }
@@ -186,7 +187,7 @@ export class ConnectionPool {
       try {
         const result = await work(connection)
         const committing = connection.send([COMMIT])
-        // A read is complete even if the store ended the session while the copy was checked.
+        // The read is complete, even if the store ended the session while `work` checked the copy.
         await (begin === SNAPSHOT ? committing.catch(() => undefined) : committing)
         connection.timeoutMs = TIMEOUT_MS
         return result

@@ -1,6 +1,6 @@
 /**
- * The reads of an attempt, as preconditions of its commit: the revisions of rows, and the number of rows for each key. The read
- * set only records. The session sends the statements.
+ * The reads of an attempt, as preconditions of its commit: the revisions of rows, and the number of rows for each key. This class
+ * only records. The session sends the statements.
  */
 import { LOG_ROWS, type Row } from '../engine.js'
 import type { Plan } from './attempt.js'
@@ -11,9 +11,9 @@ import { CHECK, type Change, COUNT, createChange } from './write-sql.js'
 export class ReadSet {
   readonly #mode: Plan['mode']
   readonly #cachedKinds: ReadonlySet<number>
-  /** The number of moments at which rows were read. Cached rows do not count. */
+  /** The number of moments at which the attempt has read rows. Reads of cached rows do not count. */
   #moments = 0
-  /** Rows that were read by their ids, so that each is read once. Undefined: the row does not exist. */
+  /** Rows that were read by their ids, so that no row is read twice. Undefined: the row does not exist. */
   readonly #rows = new Map<string, FoundRow | undefined>()
   readonly #revisions = new Map<string, Change>()
   readonly #counts = new Map<string, Change>()
@@ -24,20 +24,20 @@ export class ReadSet {
     this.#cachedKinds = cachedKinds
   }
 
-  /** Call before each statement that reads. Returns false if a `read` must not send it, because it would see a second moment. */
+  /** Call before each statement that reads. Returns false if the plan does not allow it: mode `read` may see only one moment. */
   beginStatement(isCached: boolean): boolean {
-    // All statements of a snapshot see the same moment, also those for cached rows.
+    // All statements of a snapshot see the same moment, even the statements for cached rows.
     if (this.#mode === 'snapshot') this.#moments = 1
     else if (!isCached) this.#moments++
     return this.#mode !== 'read' || this.#moments <= 1
   }
 
-  /** The attempt has read rows. It may not have seen commits after that read. */
+  /** The attempt has read rows that are not cached. It may not have seen later commits. */
   get hasMoment(): boolean {
     return this.#moments > 0
   }
 
-  /** The rows that were read may never have existed at the same time. Only a comparison at the commit can show that they did. */
+  /** The attempt has read rows that may never have existed at the same time. The commit must therefore compare the rows. */
   get spansMoments(): boolean {
     return this.#moments > 1
   }
@@ -50,7 +50,7 @@ export class ReadSet {
     return this.#rows.get(nameOf(name))
   }
 
-  /** `row`: undefined if there is none with this id. */
+  /** `row`: undefined if no row has this id. */
   addRow(name: RowName, row: FoundRow | undefined): void {
     this.#rows.set(nameOf(name), row)
     if (!this.#isExempt(name)) this.requireRevision(name, row?.rev)
@@ -85,7 +85,7 @@ export class ReadSet {
     return this.#counts.get(nameOf(key))?.was
   }
 
-  /** Call when the row is changed. The change itself requires the revision, and the next read must show the change. */
+  /** Call when the unit changes the row: the change itself requires the revision, and the next read must show the change. */
   forget(name: RowName): void {
     this.#rows.delete(nameOf(name))
     this.#revisions.delete(nameOf(name))
@@ -99,7 +99,7 @@ export class ReadSet {
     return new Map([...this.#revisions, ...this.#counts])
   }
 
-  /** Removes and returns the numbers of rows, for one kind or for all. */
+  /** Removes and returns the numbers of rows for each key, of one kind or of all kinds. */
   takeCounts(kind?: number): Map<string, Change> {
     const taken = new Map([...this.#counts].filter(([, count]) => (kind ?? count.kind) === count.kind))
     for (const name of taken.keys()) this.#counts.delete(name)

@@ -9,9 +9,9 @@ import type { RowName } from './row-name.js'
 
 /** The state of the store. Each answer includes it. */
 export interface StoreState {
-  /** The counter of cached records: a commit that changes one of them raises it. */
+  /** The counter of cached records. Each commit that changes a cached record increases it. */
   changes: number
-  /** A change of the key slots, and a rekey, raise it. */
+  /** Each change of the key slots and each rekey increases it. */
   generation: number
   times: Times
 }
@@ -27,7 +27,7 @@ export const READ_STATE = {
   text: `select header, ${STATE} from coffer_state s where s.id = 1`,
 }
 
-/** ms since the epoch by the database's clock. */
+/** The database's clock, ms since the epoch. */
 export const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
 export function stateOf({ changes, generation, times }: StoreState): StoreState {
@@ -46,11 +46,11 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
   return found.filter(({ kind }) => kind !== null).map(rowOf)
 }
 
-/** Questions about a key: the number of its rows, and the newest of its rows. */
+/** Questions about a key: how many rows have it, and which of these rows is the newest. */
 export const COUNT = 1
 export const NEWEST = 2
 
-/** A row to read by its id, or with `asks` a question about a key. */
+/** Names a row to read by its id. With `asks`, it is a question about a key. */
 export type Lookup = RowName & { asks?: typeof COUNT | typeof NEWEST }
 
 const KEYED = `case when x.asks = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY}) end as keyed`
@@ -58,7 +58,7 @@ const NEWEST_ROW =
   `select n.* from (select seq from coffer_keys k where x.asks = ${NEWEST} and ${IS_KEY} order by seq desc limit 1) k cross join` +
   ' lateral (select * from coffer_rows r where r.tenant = x.tenant and r.kind = x.kind and r.seq = k.seq limit 1) n'
 
-/** Each row of the answer has the `number` of its name, from 1. */
+/** Each row of the answer has a `number`: the position of its name in `names`, from 1. */
 export function getStatement(names: readonly Lookup[]): Statement {
   const hasKeys = names.some(({ asks }) => asks !== undefined)
   const row = hasKeys
@@ -74,7 +74,7 @@ export function getStatement(names: readonly Lookup[]): Statement {
   }
 }
 
-/** Selects the state together with each row. Without rows, it selects the state alone, with nulls. */
+/** Selects the state together with each row. If no row matches, selects one row: the state, and nulls. */
 function withState(columns: string, rows: string, order?: string, on = 'true'): string {
   return `select ${STATE}, ${columns} from coffer_state s left join (${rows}) r on ${on} where s.id = 1${order === undefined ? '' : ` order by ${order}`}`
 }
@@ -84,7 +84,7 @@ export function findExpiredStatement(limit: number, until: number): Statement {
   return { name: 'expired', text: withState(`${ROW}, r.sealed`, expired), values: [until, limit] }
 }
 
-/** Returns keys of the query, one of which every row of the page has. Empty for a query that is not for a page. */
+/** Returns keys such that every match has at least one of them. Empty without such keys, or if the query is not for a page. */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
   const keyed = parts.map(keysOf).filter((keys) => keys.length > 0)
@@ -92,8 +92,10 @@ export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
 }
 
 /**
- * A page of rows, in one of two forms. By number: newest first, each row with the total (see {@link countMatches}). By `seq`: lower than `below`, newest first, or higher than `above`, oldest first, without a total. The answer also has the
- * number of rows for each key in `counted`.
+ * Selects a page of rows. Each row also has `counts`: the number of rows for each key in `counted`.
+ *
+ * - A page by number: newest first, each row with the total. {@link countMatches} counts it.
+ * - A page by `seq`: lower than `below`, newest first, or higher than `above`, oldest first. It has no total.
  */
 export function searchStatement(query: Query | SeekQuery, now: number, counted: Key[] = []): Statement {
   const { size, maxBytes } = query
@@ -131,9 +133,9 @@ type Order = 'asc' | 'desc'
 type Parameter = (value: unknown) => string
 
 /**
- * Selects the matching rows, as `from … where …`. Ids are looked up one by one. Without ids, an index is walked in the order of
- * `seq`: the index of keys if every match has one of certain keys, or else the index of the kind. If several parts of the
- * condition have keys, the part with the fewest rows is walked. `shape`: the number of keys in each part.
+ * Returns the matching rows, as `from … where …`. If the condition lists ids, the statement looks up each id. Otherwise it
+ * reads an index in the order of `seq`: the index of keys if a part of the condition consists of keys, or else the index of the
+ * kind. If several parts have keys, it reads the part with the fewest rows. `shape`: the number of keys in each part.
  */
 function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, order: Order) {
   const values: unknown[] = [tenant, kind, now]
@@ -185,9 +187,9 @@ function countMatches(
 }
 
 const WITH_KEY = 'tenant = $1 and kind = $2 and key ='
-/** The rows of a key are counted up to this number. */
+/** To find the key with the fewest rows, the rows of each key are counted up to this number. */
 const RARE = 1000
-/** A condition with more keys is compared with the keys in each row, because the index would need a look-up for each key. */
+/** With more keys than this, the statement compares the keys in each row, because the index needs a look-up for each key. */
 const MANY_KEYS = 32
 
 /** Counts the rows of a key up to {@link RARE}. */
@@ -195,7 +197,7 @@ function countRare(key: string): string {
   return `(select count(*) from (select 1 from coffer_keys where ${WITH_KEY} ${key} limit ${RARE}) k)`
 }
 
-/** Walks the keys of the part with the fewest rows. */
+/** Reads the index for the keys of the part with the fewest rows. */
 function walkRarest(parts: readonly string[][], order: Order): string {
   const counts = parts.map((keys, at) => `(${at}, ${keys.map(countRare).join(' + ')})`)
   const isOnly = parts.length === 1
@@ -211,13 +213,13 @@ function walkRarest(parts: readonly string[][], order: Order): string {
   return `(${choice} select distinct seq from (${walks.join(' union all ')}) k order by seq ${order})`
 }
 
-/** Uses a subquery for each row, because the planner could turn a join into a scan of the whole table of keys. */
+/** Uses a subquery for each row, because the planner could scan the whole table of keys for a join. */
 function hasKey(is: string, seq: string): string {
   const one = `select 1 from coffer_keys k where k.tenant = $1 and k.kind = $2 and k.key ${is} and k.seq = ${seq} limit 1`
   return `((${one}) is not null)`
 }
 
-/** Looks up the keys of a row in a JSON object, whose names are sorted. PostgreSQL would compare an array value by value. */
+/** Looks up the keys of a row in a JSON object, because its names are sorted. A search in an array would read every value. */
 function hasOneOf(keys: readonly Uint8Array[], parameter: Parameter): string {
   const names = Object.fromEntries(keys.map((key) => [Buffer.from(key).toString('hex'), 0]))
   const one = `select 1 from ${eachKey('r.keys', 2)} where ${parameter(JSON.stringify(names))}::jsonb ? encode(${keyAt('r.keys')}, 'hex') limit 1`
@@ -233,7 +235,7 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/** Returns keys, one of which every match has. Empty if the condition names none. */
+/** Returns keys such that every match has at least one of them. Empty if the condition has no such keys. */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []
@@ -256,15 +258,15 @@ function condition(where: Where, parameter: Parameter, seq: string): string {
   return `(${[none, ...parts.map((part) => condition(part, parameter, seq))].join(word)})`
 }
 
-/** Reads log entries of a tenant that are in no chain yet, in no order. The limit bounds the work of a list. */
+/** Reads log entries of a tenant that are in no chain yet, unordered. The limit bounds the work of a list. */
 export function readPendingStatement(tenant: number): Statement {
   const found = 'select * from coffer_waiting where tenant = $1 limit 10000'
   return { name: 'pending', text: withState('r.*', found), values: [tenant] }
 }
 
 /**
- * Reads pending log entries of a chain, oldest first, after the row `after` and before the time `below`. The page ends at `limit`
- * rows, or once its rows have `bytes`.
+ * Reads a page of the pending log entries of a chain, oldest first. It begins after the row `after`, and ends before the time
+ * `below`, at `limit` rows, or when its rows have `bytes`.
  */
 export function readChainStatement(
   chain: number,

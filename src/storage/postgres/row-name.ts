@@ -5,7 +5,7 @@ import type { Row } from '../engine.js'
 /** `id`: the id of a row, or one of the keys that it is found by. */
 export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'>
 
-/** Names of pending log entries, which are in a table of their own, have this instead of a kind. */
+/** Stands for the kind in the names of pending log entries, which have their own table. */
 export const PENDING = 'pending'
 
 export function nameOf({

@@ -58,7 +58,7 @@ export class Session {
     return (await sending).rows
   }
 
-  /** Makes the attempt one transaction from here on. `commit` and `then` are sent with its next statement. */
+  /** From now on, the attempt is one transaction. Its next statement also sends `commit` and `then`. */
   enqueue(commit: Commit, pending: readonly PendingEntries[] = [], then: readonly Statement[] = []): void {
     this.#transaction ??= new Transaction(this.#shared.pool, 'read committed')
     const state = this.#check.expected
@@ -82,7 +82,7 @@ export class Session {
     learn(this.#shared, { ...state, times, changes: state.changes + step })
   }
 
-  /** Ends an attempt that has nothing to commit. @throws Collision `stale` if cached records that it used are out of date */
+  /** Ends an attempt that has nothing to commit. @throws Collision `stale` if the attempt used outdated cached records */
   async endReading(): Promise<void> {
     if (this.#transaction?.hasBegun) await this.#transaction.commit()
     else if (this.#check.needsConfirmation) this.#accept((await this.#shared.pool.query(READ_STATE)).rows)
@@ -92,7 +92,7 @@ export class Session {
     await this.#transaction?.abandon()
   }
 
-  /** Checks preconditions, and then rolls back. @throws Collision if one is not met */
+  /** Checks preconditions, and then rolls back. @throws Collision if a precondition is not met */
   async abandonChecked(preconditions: Changes): Promise<void> {
     if (this.#transaction === undefined) return this.commit({ changes: preconditions })
     this.enqueue({ changes: preconditions })
@@ -109,7 +109,7 @@ export class Session {
   }
 }
 
-/** Ignores an older state, because answers may arrive in another order than the database gave them. */
+/** Ignores an older state, because answers may not arrive in the order in which the database sent them. */
 function learn(shared: Shared, state: StoreState): void {
   const { generation, changes } = shared.state
   if (state.generation === generation && state.changes >= changes) shared.state = state

@@ -1,12 +1,12 @@
 /**
- * The state of the store as an attempt knows it. Each answer includes the state. It shows whether the cached records that the
- * attempt has used are current. The state check only compares. The session sends the statements.
+ * The state of the store as an attempt knows it. Each answer of the database includes the state. The state shows whether the
+ * cached records that the attempt has used are current. This class only compares. The session sends the statements.
  */
 import type { StoreState } from './read-sql.js'
 import { ANY, type ExpectedState } from './write-sql.js'
 
 export class StateCheck {
-  /** The state in the last answer; before the first answer, as this process knew it. */
+  /** The state in the last answer. Before the first answer, it is the newest state that this process had seen. */
   #state: StoreState
   #usesCache = false
   #isConfirmed = false
@@ -19,7 +19,7 @@ export class StateCheck {
     return this.#state
   }
 
-  /** Returns the counter of the cached records. From here on it must stay the same, because the attempt may use them. */
+  /** Returns the counter of the cached records. From now on, a change of the counter is a collision. */
   useCache(): number {
     this.#usesCache = true
     return this.#state.changes
@@ -30,7 +30,7 @@ export class StateCheck {
     return { generation, changes: this.#usesCache ? changes : ANY }
   }
 
-  /** Takes the state in an answer. Returns false if the key slots, or cached records that the attempt uses, were changed. */
+  /** Takes over the state of an answer. Returns false if key slots have changed, or cached records that the attempt uses. */
   accept(state: StoreState): boolean {
     this.#isConfirmed = true
     const { generation, changes } = this.#state

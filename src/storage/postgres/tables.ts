@@ -1,4 +1,4 @@
-/** The tables of a vault in PostgreSQL. They hold sealed rows and keyed digests, as the files of a vault do. */
+/** The tables of a vault in PostgreSQL. Like the files of a vault, they hold only sealed rows and keyed digests. */
 import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import { checkHeader, type Header } from '../vault-file.js'
@@ -34,16 +34,19 @@ create table if not exists coffer_waiting (
 create index if not exists coffer_waiting_chain on coffer_waiting (chain, written, id);
 create table if not exists coffer_chains (id integer primary key, owner bytea not null, until bigint not null)`
 
-/** Waits until no other transaction uses the tables of rows, and excludes all others until this transaction ends. */
+/** Waits until no other transaction uses these tables, and keeps other transactions out until this transaction ends. */
 export const EXCLUDE_OTHERS = ['rows', 'waiting'].map((table) => ({
   text: `alter table coffer_${table} alter column tenant set not null`,
 }))
 
-/** Half of the numbers of a `rev`. The other half is for a copy in files, which continues from the highest `rev`. */
+/**
+ * The highest random `rev`. It uses half of the range of a `rev` (u48). If the vault is copied to files, the engine on disk
+ * assigns higher numbers, one by one, from the other half.
+ */
 export const HIGHEST_REV = 2 ** 47
 /**
- * The counter of cached records grows by random steps of at most this size. If a store loses its last commits, the next commits
- * therefore do not repeat the lost numbers. 2^53 numbers are enough for 10^10 steps.
+ * The counter of cached records grows by random steps of at most this size. If a store loses its last commits, for example when a
+ * standby takes over, later commits therefore do not repeat the lost numbers. 2^53 numbers are enough for 10^10 steps.
  */
 export const MAX_STEP = 2 ** 20
 
@@ -51,7 +54,7 @@ export function randomNumber(random: RandomSource, most: number): number {
   return 1 + (Buffer.from(random.bytes(6)).readUIntBE(0, 6) % most)
 }
 
-/** Retries, because two processes that create one table collide, in spite of `if not exists`. */
+/** Retries, because two processes that create the same table collide, in spite of `if not exists`. */
 export async function createTables(pool: ConnectionPool, left = 10): Promise<void> {
   try {
     await pool.query({ text: TABLES })
@@ -87,7 +90,7 @@ export async function requireNoVault(pool: ConnectionPool): Promise<void> {
   if (await isHeadless(pool)) throw headless()
 }
 
-/** Uses one statement, because another process could create a vault between two. */
+/** Uses one statement, because another process could create a vault between two statements. */
 async function isHeadless(pool: ConnectionPool): Promise<boolean> {
   const hasNone = 'not exists (select 1 from coffer_state)'
   const text = `select 1 from coffer_rows where ${hasNone} limit 1`

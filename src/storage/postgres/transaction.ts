@@ -7,7 +7,7 @@ export class Transaction {
   readonly #pool: ConnectionPool
   readonly #isolation: 'read committed' | 'repeatable read'
   #connection: Promise<Connection> | undefined
-  /** Statements whose results nobody needs. They are sent together with the next statement. */
+  /** Statements whose results are not needed. The next statement sends them too. */
   readonly #queued: Statement[] = []
 
   constructor(pool: ConnectionPool, isolation: 'read committed' | 'repeatable read') {
@@ -49,7 +49,7 @@ export class Transaction {
     }
   }
 
-  /** Rolls back, without sending the queued statements. Never fails, because the error that ended the unit is reported instead. */
+  /** Rolls back without sending the queued statements. Never fails, because the caller reports the error that ended the unit. */
   async abandon(): Promise<void> {
     this.#queued.length = 0
     await this.rollback().catch(() => undefined)

@@ -35,9 +35,9 @@ const EVERYTHING: Scope = { prefix: '' }
 export class Unit implements port.EngineWriter {
   readonly now: number
   clock: ClockState
-  /** The plan of this attempt. Also records work that the next attempt need not repeat. */
+  /** The plan of this attempt. It also records work that the next attempt need not repeat. */
   plan: Plan
-  /** Log entries of the unit. The commit of a change stores them. The entries of a read stay here for the engine. */
+  /** Log entries of the unit. The commit of a change stores them. After a read, the engine takes them from here. */
   readonly entries: port.LogEntry[] = []
   /** The unit changes the store, perhaps only by log entries. */
   hasWritten = false
@@ -51,7 +51,7 @@ export class Unit implements port.EngineWriter {
   #storesTime = false
   /** The times to store if a person has confirmed the clock. */
   #confirmedTimes: Times | undefined
-  /** Kept, because a handler may swallow the collision. */
+  /** The collision that ended the attempt. It is kept, because a handler may catch and drop the error. */
   #collision: Collision | undefined
   #isOver = false
 
@@ -117,7 +117,7 @@ export class Unit implements port.EngineWriter {
     return this.#isCached(kind) && !this.#writes.hasChanged(kind) ? this.#check.useCache() : undefined
   }
 
-  /** In a change, each row is read once. */
+  /** A unit with mode `change` reads each row at most once. */
   async #readRow(name: RowName): Promise<sql.FoundRow | undefined> {
     if (this.#reads.hasRow(name)) return this.#reads.rowOf(name)
     const [found] = await this.#read(name, { prefix: nameOf(name), kind: name.kind })
@@ -127,8 +127,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * In a change, the result becomes a precondition: the number of rows for each key shows whether rows were added or removed,
-   * and the revisions show whether rows of the page were changed. A query without a key has no precondition.
+   * With mode `change`, the result becomes a precondition. The number of rows for each key shows whether rows were added or
+   * removed. The revisions show whether rows of the page were changed. A query without a key has no precondition.
    */
   async #search(query: port.Query | port.SeekQuery): Promise<Answer[]> {
     const { kind, tenant } = query
@@ -137,14 +137,14 @@ export class Unit implements port.EngineWriter {
     if (keys.length > 0 && counts.every((count) => count === 0)) return [{ kind: null, total: 0 }]
     const statement = sql.searchStatement(query, this.now, keys)
     const found = await this.#read(statement, { prefix: prefixOf(query), kind })
-    // The page was read after the counts. If another unit committed in between, the two do not belong together.
+    // The page was read after the counts. If another unit committed in between, the page and the counts may not match.
     if (counts.some((count, at) => count !== found[0].counts[at])) throw this.#collide('conflict')
     if (keys.length > 0) this.#reads.addPage(sql.rowsOf(found))
     return found
   }
 
   async #countRows(key: RowName): Promise<number> {
-    // After changes of this unit, an earlier number may be wrong.
+    // A number from before a change of this unit may be wrong.
     const known = this.#writes.hasChanged(key.kind) ? undefined : this.#reads.countOf(key)
     const count: number = known ?? (await this.#readKey(key, sql.COUNT)).keyed
     this.#reads.addCount(key, count)
@@ -155,7 +155,7 @@ export class Unit implements port.EngineWriter {
     return (await this.#read({ ...key, asks }, { prefix: prefixOf(key), kind: key.kind }))[0]
   }
 
-  /** Every read goes through here. If the unit has changed rows of the scope, their changes are sent before it. */
+  /** Every read calls this method. If the unit has changed rows of the scope, it sends these changes before the read. */
   async #read(wanted: Statement | sql.Lookup, { prefix, kind }: Scope): Promise<Answer[]> {
     this.#refuseLate()
     if (this.#collision !== undefined) throw this.#collision
@@ -203,8 +203,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Deletes the rows that the tenant has now. After the commit nobody can add rows, because the tenant has no keys. The engine
-   * deletes rows that other units have added until then.
+   * Deletes the rows that the tenant has now. Other units may add rows until the commit, and the engine then deletes these rows
+   * too. After the commit nobody can add rows, because the tenant has no keys.
    */
   dropTenant(tenant: number): void {
     this.droppedTenant = tenant
@@ -226,7 +226,7 @@ export class Unit implements port.EngineWriter {
     if (!this.#isChange) throw this.#collide('writes')
     // One statement cannot change a row twice.
     if (this.#writes.hasUnsent(change)) this.#flush(change.kind)
-    // The first revision counts, if a page had the row before it was read by its id.
+    // If a page had the row before the unit read it by its id, the revision in the page counts.
     const was = this.#reads.revisionOf(change) ?? change.was
     this.#writes.add({ ...change, was })
     this.#reads.forget(change)
@@ -234,8 +234,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Sends the waiting changes of a kind (or of all kinds) with the next statement, and the counts that these changes may alter.
-   * Revisions wait for the commit, which locks their rows.
+   * Sends the waiting changes of a kind (or of all kinds) with the next statement. Also sends the counts that these changes may
+   * alter. The commit compares the revisions, because it locks the rows.
    */
   #flush(kind?: number, then?: readonly Statement[]): void {
     const changes = new Map([...this.#writes.take(kind), ...this.#reads.takeCounts(kind)])
@@ -271,14 +271,14 @@ export class Unit implements port.EngineWriter {
     return this.#confirmedTimes ?? advanceTimes(this.#shared.state.times, this.now)
   }
 
-  /** The commit adds this to the counter of cached records. Undefined: it changes none of them. */
+  /** The commit adds this number to the counter of cached records. Undefined: the unit changes no cached record. */
   #counterStep(): number | undefined {
     const { cachedKinds, random } = this.#shared
     const isChanged = [...cachedKinds].some((kind) => this.#writes.hasChanged(kind))
     return isChanged ? randomNumber(random, MAX_STEP) : undefined
   }
 
-  /** The log entries that the commit stores, sealed for each tenant. A read leaves its entries to the engine. */
+  /** The log entries that the commit stores, sealed for each tenant. The engine stores the entries of a read later. */
   async #sealEntries(): Promise<Logged[]> {
     const entries = this.#isChange || this.hasWritten ? this.entries.splice(0) : []
     const logs: Logged[] = []
@@ -291,8 +291,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Undoes what the attempt wrote, after `error`. Returns a collision if the unit must run again. `error` may be a collision.
-   * It may also come from rows that never existed at the same time, or from cached records that are out of date.
+   * Undoes what the attempt wrote, after `error`. Returns a collision if the unit must run again. There are two cases: `error` is
+   * a collision, or the unit failed because it saw rows that never existed at the same time, or outdated cached records.
    * @throws CofferError `unavailable` if the store does not answer
    */
   async fail(error: unknown): Promise<Collision | undefined> {
@@ -308,7 +308,7 @@ export class Unit implements port.EngineWriter {
     return this.#collision
   }
 
-  /** @throws Collision if the preconditions are not met, so that the error may come from an inconsistent read */
+  /** @throws Collision if the preconditions are not met, because an inconsistent read may have caused the error then */
   async #abandonIfCurrent(): Promise<void> {
     for (const change of this.#writes.unsentRows()) this.#reads.requireRevision(change, change.was)
     if (this.#reads.spansMoments) await this.#session.abandonChecked(this.#reads.preconditions)

@@ -1,4 +1,4 @@
-/** The changes of an attempt. The write set only records. The session sends the statements. */
+/** The changes of an attempt. This class only records. The session sends the statements. */
 import type { PendingEntries } from '../engine.js'
 import { nameOf, PENDING, type RowName } from './row-name.js'
 import { type Change, changePending, REMOVE } from './write-sql.js'
@@ -6,10 +6,10 @@ import { type Change, changePending, REMOVE } from './write-sql.js'
 export class WriteSet {
   /** Changes that no statement has sent yet, in their order, by the names of their rows. */
   readonly #unsent = new Map<string, Change>()
-  /** The kinds of all changed rows, also of changes that were sent. */
+  /** The kinds of all changed rows, even if the change was sent already. */
   readonly #kinds = new Set<number>()
 
-  /** Contract: no change of this row is unsent, because one statement changes a row once. */
+  /** Contract: this row has no unsent change, because one statement cannot change a row twice. */
   add(change: Change): void {
     this.#unsent.set(nameOf(change), change)
     this.#kinds.add(change.kind)
@@ -47,7 +47,7 @@ export class WriteSet {
     return this.#kinds.size > 0
   }
 
-  /** Removes and returns the unsent changes, of one kind or of all. */
+  /** Removes and returns the unsent changes, of one kind or of all kinds. */
   take(kind?: number): Map<string, Change> {
     const prefix = kind === undefined ? '' : `${kind}/`
     const taken = new Map([...this.#unsent].filter(([name]) => name.startsWith(prefix)))

@@ -8,7 +8,7 @@ import { NOTHING, STATE, type StoreState } from './read-sql.js'
 import { eachKey, keyAt } from './row-keys.js'
 import type { RowName } from './row-name.js'
 
-/** A commit of more rows gets the longer limit of time. */
+/** A commit of more rows than this gets the longer time limit. */
 const MAX_QUICK = 100
 
 export const INSERT = 1
@@ -22,10 +22,10 @@ export const CHECK = 6
 /** Asserts that the number of rows with this key is unchanged. */
 export const COUNT = 7
 
-/** One change of one row, or one precondition. `seq` is 0 for a new row. A row that is copied from another vault keeps its own. */
+/** A change of a row, or a precondition. `seq` is 0 for a new row, except for a row that is copied from another vault. */
 export interface Change extends Row {
   action: number
-  /** The revision of the row when it was read, 0 if it did not exist. For {@link COUNT}, the number of rows with the key. */
+  /** The revision of the row when the unit read it, 0 if it did not exist. For {@link COUNT}: the number of rows with the key. */
   was: number
   /** The position of its commit in the statement, from 1. */
   unit: number
@@ -43,7 +43,7 @@ export interface Commit {
   changes: Changes
   logs?: readonly Logged[]
   state?: ExpectedState
-  /** This is added to the counter of cached records. */
+  /** The commit adds this number to the counter of cached records. */
   step?: number | undefined
   times?: Times | undefined
 }
@@ -53,7 +53,7 @@ const ROW = [...NAME, 'seq', 'rev', 'created', ...CONTENT]
 const CHANGES = [...ROW, 'action', 'was', 'unit']
 export const ANY_STATE: ExpectedState = { changes: ANY, generation: ANY }
 
-/** Selects the keys in `keys` that are not in `others`. Skips the first key, the key of the kind, which is in no table. */
+/** Selects the keys in `keys` that are not in `others`. Skips the key of the kind, which the table of keys does not have. */
 function difference(keys: string, others: string): string {
   const key = keyAt(keys)
   return `select x.tenant, x.kind, ${key} as key, x.seq from altered x, ${eachKey(keys, 2)} where position(${key} in ${others}) = 0`
@@ -92,7 +92,7 @@ stated as (update coffer_state t set changes = t.changes + $2, times = coalesce(
   where t.id = 1 and $2::bigint is not null and (select accepted from checked))
 select ${STATE}, c.accepted, array(select unit from refused) as refused, 1 / (case when $1 and not c.accepted then 0 else 1 end) as passed from s, checked c`
 
-/** A commit locks the rows that it changes for update, and the rows that it only compares for share. */
+/** A commit locks the rows that it changes with `for update`, and the rows that it only compares with `for share`. */
 const LOCKS = [
   { name: 'lock', strength: 'for update of r', actions: [REPLACE, REMOVE] },
   { name: 'share', strength: 'for share of r', actions: [CHECK] },
@@ -100,10 +100,10 @@ const LOCKS = [
 const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 for update' }
 
 /**
- * Returns the statements of commits. The last statement writes everything or nothing. It returns the state, whether the
- * commits were `accepted`, and the positions of the commits that were `refused` for their rows. The statements before it
- * lock the rows that it compares. `isAborting`: a refusal divides by zero, which ends the transaction. Contract: a commit that
- * changes the state of the store is the only one.
+ * Returns the statements of commits. The first statements lock the rows that the last statement compares. The last statement
+ * writes everything or nothing. It returns the state, whether the commits were `accepted`, and the positions of the commits that
+ * were `refused` because of their rows. `isAborting`: a refusal divides by zero, which ends the transaction. Contract: a commit
+ * that changes the state of the store is the only commit.
  */
 export function writeStatements(
   commits: readonly Commit[],
@@ -122,7 +122,7 @@ export function writeStatements(
   const values = [isAborting, raised, times, counter, generation, ...toArrays(CHANGES, all)]
   const locks = LOCKS.map(({ name, strength, actions }) => {
     const rows = changes.filter(({ action, was }) => was > 0 && actions.includes(action))
-    // All commits lock in the same order, so that no two wait for each other.
+    // All commits lock rows in the same order, so that no two commits wait for each other.
     rows.sort((one, other) => Buffer.compare(one.id, other.id))
     const text = `select 1 from ${unnest(['id'], 1)}, coffer_rows r where ${IS_ROW} ${strength}`
     return rows.length === 0 ? [] : [{ name, text, values: toArrays(['id'], rows) }]
@@ -134,7 +134,7 @@ export function writeStatements(
 
 /**
  * A commit locks the state of the store if it changes the state. It also locks the state if it adds or changes a row of a kind
- * that it has searched. Otherwise two units could both find nothing and both add a row.
+ * that it has searched. Otherwise two units could both search for one value, find nothing, and both add a row with this value.
  */
 export function locksState({ step, times, changes }: Commit): boolean {
   if (step !== undefined || times !== undefined) return true
@@ -144,7 +144,6 @@ export function locksState({ step, times, changes }: Commit): boolean {
   return [...changes.values()].some(({ action, kind }) => action <= REPLACE && searched.has(kind))
 }
 
-/** `was`: {@link Change.was}. */
 export function createChange(action: number, name: RowName, was = 0, row: Partial<Row> = {}): Change {
   const { kind, tenant, id } = name
   const { seq = 0, rev = 0, created = 0, modified = 0, expires = 0, keys = NOTHING, sealed = NOTHING } = row
