@@ -18,9 +18,9 @@ export interface Row {
   /** u16 */
   tenant: number
   id: RowId
-  /** Assigned when the row is created and kept by updates. Higher than in all rows of earlier units. Gaps are possible. */
+  /** Assigned when the row is created, and kept when it is replaced. Higher than in all rows of earlier units, with gaps. */
   seq: number
-  /** Assigned to each version of a row. Unique among committed versions. Gaps are possible. */
+  /** Assigned to each version of a row. Unique among committed versions, with gaps. */
   rev: number
   /** Wall clock, ms since the epoch. Rows are ordered by `seq`, because the clock may go back. */
   created: number
@@ -28,14 +28,14 @@ export interface Row {
   modified: number
   /** ms since the epoch, 0 for never. Reads do not find the row once `expires <= now`. */
   expires: number
-  /** At most 255 keys of 8 bytes, one after another. All rows of the tenant and kind have the first key. */
+  /** At most 255 keys of 8 bytes, one after another. The first key is the key of the kind: all rows of its tenant have it. */
   keys: Uint8Array
   sealed: Uint8Array
   /** The length of the sealed record if it was not read. `sealed` is empty then. */
   unread?: number
 }
 
-/** The part of a row that depends on the root key. Contract: `sealed` is bound to the same `rev` as before. */
+/** The part of a row that depends on the root key. Contract: `sealed` is bound to the row's present `rev`. */
 export type Resealed = Pick<Row, 'id' | 'keys' | 'sealed'>
 
 export type Where =
@@ -53,7 +53,7 @@ export interface Query extends Page {
   /** The first key of every row of this tenant and kind. */
   all: Key
   where?: Where
-  /** When the page has this many sealed bytes, further large rows are left `unread`. */
+  /** When the page has this many sealed bytes, the engine may leave further large rows `unread`. */
   maxBytes?: number
 }
 
@@ -98,10 +98,10 @@ export interface PendingBatch {
 /** Seals the entries of a batch. The seal is bound to the batch's id. */
 export type SealEntries = (id: Uint8Array, entries: readonly LogEntry[]) => Uint8Array
 
-/** If the log entry of an answered read is not stored after this many ms, engines refuse further logged reads. */
+/** If the log entry of an answered read is not stored within this time (ms), engines refuse further logged reads. */
 export const MAX_PENDING_MS = 2_000
 
-/** `reason`: a sentence. */
+/** Contract: `reason` is a sentence. */
 export function logUnavailable(reason: string): CofferError {
   const message = `Reads are refused, because the log records of earlier reads cannot be stored. ${reason}`
   return new CofferError('unavailable', message.trimEnd(), { retryAfterSeconds: 1 })
@@ -110,8 +110,8 @@ export function logUnavailable(reason: string): CofferError {
 /** Puts log entries into sealed rows. The barrier implements it. */
 export interface LogSealer {
   /**
-   * Puts rows with these entries, in order. Entries of deleted tenants are left out. A shared engine passes a chain to which
-   * only it appends now, and the batches that held the entries.
+   * Puts rows with these entries, in order. Leaves out the entries of deleted tenants. A shared engine passes the chain that it
+   * has leased, and the batches from which the entries come.
    */
   seal(
     writer: EngineWriter,
@@ -122,8 +122,8 @@ export interface LogSealer {
   /** Returns a function that seals batches of a tenant's entries. Undefined if the tenant was deleted. */
   sealerOf(reader: EngineReader, tenant: number): Awaitable<SealEntries | undefined>
   /**
-   * Returns an empty list if a chain has taken the entries already. Undefined if they do not open, if the tenant was deleted,
-   * or if a chain cannot decide whether it has taken them.
+   * Returns an empty list if a chain has the entries already. Returns undefined if the entries do not open, if the tenant was
+   * deleted, or if a chain no longer records whether it has the entries.
    */
   openPending(
     reader: EngineReader,
@@ -132,18 +132,18 @@ export interface LogSealer {
   ): Awaitable<readonly LogEntry[] | undefined>
 }
 
-/** Kind of log rows. The engine need not overwrite a replaced log row soon, because another row keeps its entries. */
+/** Kind of log rows. The engine need not overwrite an old version of a log row soon, because other rows have its entries. */
 export const LOG_ROWS = 254
 
 /**
- * Kind of the rows that hold the keys of tenants, all of tenant 0. The engine on disk keeps a second copy of them, because without
- * its keys no row of a tenant can be read.
+ * Kind of the rows that hold the keys of tenants. They all belong to tenant 0. The engine on disk keeps a second copy of these
+ * rows, because no row of a tenant can be read without the tenant's keys.
  */
 export const KEY_ROWS = 1
 
 /**
- * Kinds of rows of a queue. The engine may answer before it overwrites a removed row of a queue, because a queue removes many
- * rows, and the data that is sent is in other rows. It overwrites a removed row as soon as a replaced row.
+ * Kinds of the rows of queues. An engine overwrites other removed rows before it answers. It may overwrite a removed row of a
+ * queue later, like a replaced row: a queue removes many rows, and these rows do not contain the data that is sent.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 
@@ -158,7 +158,7 @@ export interface EngineReader {
   seek(query: SeekQuery): Awaitable<Row[]>
   /** Returns at most `limit` expired rows that may be purged now, of any tenant and kind, in no order. */
   findExpired(limit: number): Awaitable<Row[]>
-  /** Committed entries that are in no chain yet, oldest first. Undefined takes the place of unreadable entries. */
+  /** Returns the committed entries that are in no chain yet, oldest first. Unreadable entries are undefined. */
   pendingEntries?(tenant: number): Awaitable<readonly (LogEntry | undefined)[]>
   /** {@link Engine.changeCounter} in the state that this unit reads. Undefined once the unit has uncommitted changes. */
   changeCounter?(kind: number): number | undefined
@@ -171,8 +171,8 @@ export interface EngineWriter extends EngineReader {
   /** Does nothing if the row does not exist. */
   remove(kind: number, tenant: number, id: RowId): Awaitable<void>
   /**
-   * The entry is sealed when this unit commits, or up to 50 ms later if the unit writes nothing else and nobody waits for the
-   * sync. A shared engine may first commit it as a {@link PendingBatch}.
+   * Appends a log entry, which is sealed when this unit commits. If the unit writes nothing else and nobody waits for the sync,
+   * the entry may be sealed up to 50 ms later. A shared engine may first commit it as a {@link PendingBatch}.
    */
   append(entry: LogEntry): void
   /** Removes all rows and logs of the tenant. */
@@ -182,8 +182,8 @@ export interface EngineWriter extends EngineReader {
 }
 
 /**
- * Units of work are serializable. A unit sees every unit that resolved before it was requested. If units collide, an engine
- * discards the attempt and calls `work` again. Therefore `work` changes only what its writer changes.
+ * Units of work are serializable. A unit sees every unit that had resolved when it was requested. If units collide, an engine
+ * discards the attempt and calls `work` again. Therefore `work` must have no other effects than the calls of its writer.
  */
 export interface Engine {
   read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T>
@@ -191,11 +191,11 @@ export interface Engine {
   write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability?: Durability): Promise<T>
   /** Contract: called once, before any unit of work appends a log entry. */
   attach(sealer: LogSealer): void
-  /** Changes with every committed change of the kind, by any process. Callers may cache rows while it stays the same. O(1). */
+  /** A counter that changes with every committed change of the kind, by any process. Cached rows are valid until then. O(1). */
   changeCounter?(kind: number): number
   /** The last known {@link EngineReader.changeCounter}. A unit that uses this value checks it before the unit ends. */
   cachedCounter?(kind: number): number | undefined
-  /** Resolves if a read and a write would succeed now. @throws CofferError with the reason if not */
+  /** Resolves if a read and a write would succeed now. @throws CofferError with the reason why they would fail */
   checkReady?(): Promise<void>
   readonly maintenance?: EngineMaintenance
   close(): Promise<void>
@@ -218,7 +218,8 @@ export interface VaultRows {
   /** Approximate. */
   count: number
   /**
-   * Each call returns the same rows. Rows of files have no keys. `skip` receives the kind of an unreadable row, if it is known.
+   * Each call returns the same rows. Rows from files have no keys. `skip` receives the kind of each unreadable row, or undefined
+   * if the kind is unknown.
    */
   rows(skip?: (kind: number | undefined) => void): AsyncIterable<Row>
 }
@@ -246,8 +247,8 @@ export interface EngineStatus {
 }
 
 /**
- * Checks the seal of a row and returns the problem, if any. `logs`: the number of log records in a row of a log. `isLost`: the row
- * cannot be read, and the caller of the verification reports why.
+ * Checks the seal of a row and returns the problem, if any. `logs`: the number of log records in a row of a log. `isLost`: the
+ * row cannot be read because its tenant's keys are lost. The caller reports that once for each tenant.
  */
 export type CheckRow = (row: Row) => { problem?: string; logs?: number; isLost?: boolean }
 

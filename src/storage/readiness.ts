@@ -1,8 +1,11 @@
-/** Checks whether an engine can answer a read and a write now: it tries a write, or uses the result of a recent write. */
+/**
+ * Checks whether an engine can answer a read and a write now. A check tries a write. It also fails for a while after a real write
+ * has failed, even if the tried write succeeds.
+ */
 
-/** A success is reused for this many ms, because anybody may request the check. */
+/** A successful check is reused for this many ms, because anybody may request checks. */
 const VALID_MS = 500
-/** A failed write counts for this many ms, unless a later one succeeds. */
+/** Checks fail for this many ms after a failed write, or until a later write succeeds. */
 const FAILED_MS = 5_000
 
 export class Readiness {
@@ -11,12 +14,12 @@ export class Readiness {
   #checkedAt = Number.NEGATIVE_INFINITY
   #failure: { error: unknown; at: number } | undefined
 
-  /** Contract: `probe` tries a write, and throws the error of a failed write. */
+  /** Contract: `probe` tries a write, and rejects with its error if the write fails. */
   constructor(probe: () => Promise<void>) {
     this.#probe = probe
   }
 
-  /** Records how a write ended. `error`: undefined if it succeeded. */
+  /** Records how a real write ended. `error`: undefined if the write succeeded. */
   recordWrite(error?: unknown): void {
     this.#failure = error === undefined ? undefined : { error, at: performance.now() }
   }

@@ -10,7 +10,7 @@ const FAILURES = {
 
 export type Attempt = keyof typeof FAILURES
 
-/** Does work on which no answer depends. `notice` receives a text about its failure. Returns whether the work was done. */
+/** Does work that no answer depends on. If the work fails, `notice` receives a text. Returns whether the work was done. */
 export async function attempt(notice: (text: string) => void, what: Attempt, work: () => unknown) {
   try {
     await work()

@@ -6,7 +6,7 @@ import { type Files, openPart } from '../files.js'
 export interface LsmOptions {
   files: Files
   directory: string
-  /** Contract: its MAC was verified. */
+  /** Contract: the header's MAC was verified. */
   header: Header
   keys: EngineKeys
   random: RandomSource
@@ -28,9 +28,9 @@ const MAX_RECORDS = 32_768
 export interface LsmContext extends LsmOptions {
   readonly open: OpenFiles
   readonly blocks: BoundedMap<number, Buffer>
-  /** A cache of small sealed records. It is separate, so that reading many records does not drop blocks of indexes. */
+  /** A cache of small sealed records. It is separate, so that reads of many records do not evict blocks of indexes. */
   readonly records: BoundedMap<number, Buffer>
-  /** The number of the next table, for its keys in the caches. */
+  /** The number of the next opened table. Keys in the caches contain the numbers of tables. */
   tables: number
 }
 
@@ -45,7 +45,7 @@ export function createContext(options: LsmOptions): LsmContext {
 /** The limit of open files. It is small, so that a vault with many tables works with a low limit of descriptors (`ulimit -n`). */
 const MAX_OPEN = 40
 
-/** The open descriptors of tables, by path. If there are too many, the one that was not used for the longest time is closed. */
+/** The open descriptors of tables, by path. If too many are open, the least recently used descriptor is closed. */
 class OpenFiles {
   readonly #files: Files
   readonly #open = new Map<string, number>()

@@ -1,6 +1,6 @@
 /**
- * Shows whether a time has passed since `start`. Uses a timer, because the wall clock may jump, and loading `performance` takes
- * a command 1 ms.
+ * Shows whether a time has passed since `start`. Uses a timer, because the wall clock may jump, and a command would need 1 ms to
+ * load `performance`.
  */
 export class Deadline {
   isOver = false

@@ -9,21 +9,21 @@
  *                                ▼
  *                              durable: readers see it, and waiting transactions are acknowledged
  *
- * A transaction that only reads is acknowledged at once, if its log entries can wait. Until they are durable they are
- * pending: readers of the log see them, and a crash would lose them.
+ * A transaction that only reads is acknowledged immediately, if its log entries can wait. Until these entries are durable, they
+ * are pending: readers of the log see them, and a crash would lose them.
  *
- * The fields that hold a transaction, by its state. In the other states they do not hold it.
+ * The table shows which fields contain the changes and log entries of a transaction, in each state of the transaction.
  *
  *   state               changes                      log entries                          acknowledged
  *   in the group        group.changes, #newChanges   group.entries; also group.pending    only if its entries can wait
- *                                                    if it was acknowledged
+ *                                                    after its acknowledgement
  *   in the log          #newChanges                  #unsyncedEntries                     yes
  *   durable             none: the tree shows them    none: the tree shows them            yes
- *   failed              none: they are lost          those that were acknowledged move    if it was not, it receives
- *                                                    to entries and pending of the group  the error
+ *   failed              none: they are lost          acknowledged entries move to         otherwise it receives the
+ *                                                    entries and pending of the group     error
  *
- * `group.waiting` holds the transactions of the group that are not acknowledged. `failure` is set from a failed write until the
- * next frame or sync. Meanwhile every transaction of a group waits. `#patience` runs while acknowledged entries are not durable.
+ * `group.waiting` contains the transactions of the group that are not acknowledged. After a failed write, `failure` is set until
+ * the next frame or sync. Meanwhile every transaction of a group waits. `#patience` runs while acknowledged entries are pending.
  */
 import { type LogEntry, type LogSealer, logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import { type Change, isRemoval } from '../rows/frame.js'
@@ -44,7 +44,7 @@ interface Waiter {
 class Group {
   readonly changes: Change[] = []
   readonly entries: LogEntry[] = []
-  /** The entries of transactions that were acknowledged before the commit. They are in `entries` too. */
+  /** The entries of transactions that were acknowledged before the commit. `entries` contains them too. */
   readonly pending: LogEntry[] = []
   readonly waiting: Waiter[] = []
   /** Whether the group needs a frame to store the time, even without changes. */
@@ -62,11 +62,11 @@ export class GroupCommit {
   readonly #recordWrite: (error?: unknown) => void
   #group = new Group()
   #unsyncedEntries: LogEntry[] = []
-  /** Changes that only writers see: the changes of the group, and changes in the log that are not synced. */
+  /** Changes that only writers see: the changes of the group, and unsynced changes in the log. */
   #newChanges = new Memtable()
   readonly #patience = new Deadline(MAX_PENDING_MS)
 
-  /** `recordWrite` receives the error of each write of changes, or undefined if it succeeded. */
+  /** `recordWrite` receives the error of each write of changes, or undefined if the write succeeded. */
   constructor(tree: LsmTree, now: () => number, recordWrite: (error?: unknown) => void) {
     this.#tree = tree
     this.#now = now
@@ -98,7 +98,7 @@ export class GroupCommit {
     if (!this.#tree.isUnsynced) this.#unsyncedEntries = []
   }
 
-  /** @throws CofferError `unavailable` if an entry was pending for too long */
+  /** @throws CofferError `unavailable` if an entry was pending for longer than {@link MAX_PENDING_MS} */
   refuseUnstored(): void {
     // After a failure, the next unit of work retries and reports the reason.
     if (this.failure !== undefined || !this.#hasPending) return
@@ -147,7 +147,7 @@ export class GroupCommit {
     for (const change of changes) group.changes.push(change)
   }
 
-  /** Commits and syncs everything that was enqueued. @throws the error that prevented it */
+  /** Commits and syncs everything that was enqueued. @throws the error of the commit or sync */
   async commitAll(): Promise<void> {
     this.#group.needsSync = true
     const failure = await this.commit()

@@ -1,7 +1,7 @@
 /**
- * The second copy of the rows that hold the keys of tenants: a sorted table with no other rows, which `state` lists apart from the
- * other tables. Reads and compactions do not use it. A flush that changes one of these rows writes a new table, and `state` adopts
- * it together with the flushed rows. The loss of any one table therefore does not lose the keys of a tenant.
+ * The second copy of the rows that hold the keys of tenants. The copy is a sorted table with no other rows. `state` lists it
+ * apart from the other tables, and reads and compactions do not use it. A flush that changes one of these rows writes a new copy,
+ * and `state` adopts the copy together with the flushed rows. The loss of a single table therefore never loses a tenant's keys.
  */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
@@ -15,13 +15,13 @@ import { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTable } from './sstable/reader.js'
 import { finish, writeRows } from './sstable/write-tables.js'
 
-/** Null: the vault has no such rows. Undefined: there is no copy yet, as in a vault of an older version. */
+/** Null: the vault has no rows that hold keys. Undefined: an older version wrote the vault, and there is no copy yet. */
 export type KeyCopies = SSTable | null | undefined
 
-/** The tenant of all rows that hold keys. */
+/** All rows that hold keys belong to this tenant. */
 const VAULT = 0
 
-/** Writes and syncs a table with these rows, unless there are none. */
+/** Writes and syncs a table with these rows. Returns null if there are no rows. */
 export function writeKeyCopies(context: LsmContext, rows: readonly Row[]): SSTable | null {
   const sorted = [...rows].sort((left, right) => left.seq - right.seq)
   return finish(writeRows(context, sorted))[0]?.sstable ?? null
@@ -34,14 +34,16 @@ export function nextKeyRows(copies: KeyCopies, flushed: Memtable, tables: readon
   return [...readPresent(copies, tables).filter(isKept), ...changed]
 }
 
-/** Reads the copy, so that damage to the other tables never reaches it. Without a readable copy, reads the other tables. */
+/**
+ * Reads the copy, so that damage in other tables does not get into the next copy. If it is unreadable, reads the other tables.
+ */
 function readPresent(copies: KeyCopies, tables: readonly LiveSSTable[]): Row[] {
   if (copies === null) return []
   const present = copies && unlessDamaged(() => readKeyCopies(copies))
   return present ?? findKeyRows(tables)
 }
 
-/** Undefined if the files are damaged. */
+/** Returns the result of `work`, or undefined if a file is damaged. */
 export function unlessDamaged<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -51,7 +53,7 @@ export function unlessDamaged<T>(work: () => T): T | undefined {
   }
 }
 
-/** Reads the files and not the cache, which may still have rows that were overwritten. @throws CofferError `vault_damaged` */
+/** Does not read the cache, which may have rows that were overwritten in the files. @throws CofferError `vault_damaged` */
 export function readKeyCopies(copies: SSTable): Row[] {
   return findIn(new LiveSSTable(copies))
 }
@@ -82,7 +84,7 @@ export function eraseHidden(copies: SSTable, memtable: Memtable): void {
   if (rows.length > 0) copies.erase(rows)
 }
 
-/** Whether the copy exists, as far as it is needed, and its structure is undamaged. Only the barrier can check its records. */
+/** Whether the copy exists, if the vault needs one, and its structure is undamaged. Only the barrier can check its records. */
 export function isWhole(copies: KeyCopies): boolean {
   if (!copies) return copies === null
   const readable = unlessDamaged(() => readKeyCopies(copies).length === copies.rows)

@@ -1,6 +1,6 @@
 /**
- * The manifest: the file `state` names the tables and logs of the vault. Each change of them writes a new `state`. Opening the
- * vault removes files that `state` does not name.
+ * The manifest: the file `state` names the tables and logs of the vault. Each change of this list writes a new `state`. When the
+ * vault is opened, files that `state` does not name are removed.
  */
 import { LowSync } from 'lowdb'
 import { CofferError, damaged } from '../../errors.js'
@@ -31,7 +31,7 @@ export const NEXT_STATE_FILE = 'state.next'
 const STATE_LIMIT = 16 * 1024 * 1024
 
 export interface Contents {
-  /** Digests of the headers that the vault accepts. There are two while the header is replaced. */
+  /** Digests of the headers that the vault accepts: two while the header is replaced, otherwise one. */
   headers: readonly string[]
   counters: Counters
   /** Oldest first. */
@@ -80,8 +80,8 @@ function openDocument(
 }
 
 /**
- * Writes `state`, or the next state. Calls `isRenaming` before the rename: if the rename fails, the disk may have either state.
- * @throws CofferError `storage_failed`
+ * Writes `state`, or the next state. Calls `isRenaming` before the rename. If the rename fails, the disk may have the old state
+ * or the new state. @throws CofferError `storage_failed`
  */
 export function writeContents(
   context: LsmOptions,
@@ -117,7 +117,7 @@ export function requireSegments({ files, directory }: Pick<LsmOptions, 'files' |
     throw damaged(`${path} is missing, the directory of the tables. Put it back from a copy of the vault`)
 }
 
-/** Completes a rekey that a crash ended after its new header was written. Returns false if no next state opens. */
+/** Completes a rekey that crashed after it had written the new header. Returns false if no next state opens. */
 export function adoptNextState(context: LsmOptions): boolean {
   const { files, directory, keys } = context
   const sealed = readWhole(files, `${directory}/${NEXT_STATE_FILE}`, STATE_LIMIT)
@@ -142,7 +142,7 @@ export class Manifest {
   readonly context: LsmContext
   contents: Contents
   #broken: CofferError | undefined
-  /** The number of {@link keepFiles} calls that are not released yet, and the removals that wait for them. */
+  /** The number of {@link keepFiles} calls that are not released yet. `#deferred`: the removals that wait for these calls. */
   #readers = 0
   #deferred: (() => void)[] = []
 
@@ -156,8 +156,8 @@ export class Manifest {
   }
 
   /**
-   * Adds flushed tables, marks the rows that the memtable replaced or removed as dead, and drops older logs. Returns dead
-   * tables.
+   * Adds flushed tables, marks the rows that the memtable replaced or removed as dead, and drops older logs. Returns the tables
+   * without live rows.
    */
   addFlushed(memtable: Memtable, written: readonly LiveSSTable[], counters: Counters, wal: WalRef) {
     const { wals, sstables } = this.contents
@@ -173,21 +173,21 @@ export class Manifest {
   }
 
   /**
-   * Writes the second copy of the rows that hold keys again if the flushed memtable changed one of them. First overwrites old
-   * versions in the present copy: until `state` changes, the log has these changes. If damage hides the rows, the present copy
-   * stays, because it may be all that is left of them.
+   * Writes a new copy of the rows that hold keys, if the flushed memtable changed one of these rows. First overwrites the old
+   * versions in the present copy, which is safe: until `state` changes, the log has the new versions. If the rows cannot be read
+   * because of damage, the present copy stays, because it may be all that is left of the rows.
    */
   #copyKeys(flushed: Memtable, older: readonly LiveSSTable[]): KeyCopies {
     const { keyCopies: present } = this.contents
     if (present !== undefined && !flushed.changes(KEY_ROWS)) return present
     const rows = unlessDamaged(() => nextKeyRows(present, flushed, older))
     if (present && rows === undefined) eraseHidden(present, flushed)
-    // An unreadable copy is replaced, and not overwritten.
+    // If the present copy is unreadable, its old versions cannot be overwritten. The new copy replaces it anyway.
     else if (present) unlessDamaged(() => eraseHidden(present, flushed))
     return rows === undefined ? present : writeKeyCopies(this.context, rows)
   }
 
-  /** Commits a change of `state` together with a copy of keys, and removes the file of the copy that is not used then. */
+  /** Commits a change of `state` together with a copy of keys, and then removes the file of the unused copy. */
   #commitCopies(changed: Partial<Contents>, keyCopies: KeyCopies): void {
     const { keyCopies: before } = this.contents
     try {
@@ -236,22 +236,22 @@ export class Manifest {
   }
 
   eraseRows(ids: readonly RowId[]): void {
-    // Only in the current tables: later tables may have new rows with these ids.
+    // Erases only in the current tables, because later tables may have new rows with these ids.
     const { sstables } = this
     this.#afterReaders(() => {
       for (const live of sstables) live.erase(ids)
     })
   }
 
-  /** Overwrites rows in the second copy of the rows that hold keys. */
+  /** Overwrites these rows in the second copy of the rows that hold keys. */
   eraseKeyRows(ids: readonly RowId[]): void {
     const { keyCopies } = this.contents
     if (keyCopies) new LiveSSTable(keyCopies).erase(ids)
   }
 
   /**
-   * Plans a compaction of at most `limit` bytes without `busy` tables. Its steps only write new files, so the vault may change
-   * meanwhile.
+   * Plans a compaction of at most `limit` bytes without `busy` tables. The steps of the plan only write new files, so the vault
+   * may change meanwhile.
    */
   planCompaction(limit = Number.POSITIVE_INFINITY, busy: ReadonlySet<string> = new Set()) {
     const free = this.sstables.filter(({ sstable }) => !busy.has(sstable.path))
@@ -259,7 +259,7 @@ export class Manifest {
     return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
 
-  /** Finds the tables with a damaged end, so that the next compaction writes them again. @throws CofferError `vault_damaged` */
+  /** Finds the tables with a damaged end, so that a compaction writes them again. @throws CofferError `vault_damaged` */
   checkEnds(): void {
     for (const { sstable } of this.sstables) sstable.checkEnd()
   }
@@ -272,7 +272,9 @@ export class Manifest {
     this.#commitCopies({}, writeKeyCopies(this.context, rows))
   }
 
-  /** Discards the new table if an input is gone. `removed`: rows that were removed, and may have been copied before. */
+  /**
+   * Discards the new table if an input no longer exists. `removed`: removed rows, which the compaction may have copied before.
+   */
   finishCompaction(
     inputs: readonly LiveSSTable[],
     { meta, maps }: Compacted,
@@ -305,8 +307,8 @@ export class Manifest {
   }
 
   /**
-   * Writes a new `state`. @throws CofferError `storage_failed`. If the old `state` certainly stays, as on a full disk, nothing has
-   * changed, and the caller may retry. Otherwise the manifest is broken.
+   * Writes a new `state`. @throws CofferError `storage_failed`. If the old `state` is certainly still there, for example because
+   * the disk is full, nothing has changed, and the caller may retry. Otherwise the manifest is broken.
    */
   commit(changed: Partial<Contents>): void {
     const contents = { ...this.contents, ...changed }

@@ -24,7 +24,7 @@ const NOBODY: ReadonlySet<number> = new Set()
 
 /** Items by key, ascending by `seq`. */
 class KeyIndex {
-  /** Most keys have one item. It is stored without an array. */
+  /** Most keys have a single item, which is stored without an array. */
   readonly #byKey = new Map<string, Item | Item[]>()
   #items = 0
   #stale = 0
@@ -70,17 +70,17 @@ function firstFrom(items: readonly Item[], seq: number): number {
 export class Memtable {
   /** Ids whose versions in older memtables and tables are dead, in the order of the changes. Only grows. */
   readonly shadowed: RowId[] = []
-  /** Tenants that were dropped: all their older rows are dead. */
+  /** Dropped tenants. All their rows in older memtables and tables are dead. */
   dropped: ReadonlySet<number> = NOBODY
   /** Whether rows in older memtables or tables must be overwritten soon. */
   isErasing = false
-  /** Whether the memtable had a version of a removed row that must be overwritten immediately. */
+  /** Whether a row was removed that the memtable had, and that must be overwritten immediately. */
   hasRemoved = false
   /** The number of keys in rows that were put. In logs, keys take most of the memory. */
   keyCount = 0
   readonly #entries = new Map<string, Entry>()
   readonly #kinds = new Set<number>()
-  /** Indexes by kind. Each is built at its first use, because most commands need none, and logs have many keys. */
+  /** Indexes by kind. Each index is built at its first use, because most commands need no index, and logs have many keys. */
   readonly #indexes = new Map<number, KeyIndex>()
 
   constructor(changes: readonly Change[] = []) {
@@ -116,7 +116,10 @@ export class Memtable {
     if (this.#indexes.get(item.row.kind)?.markStale()) this.#indexes.delete(item.row.kind)
   }
 
-  /** Records that older versions of the row are dead. A new row has none. */
+  /**
+   * Records that older versions of the row are dead. Returns false if there are none: the row is new, or its tenant was
+   * dropped.
+   */
   #shadow(row: Row, kind: Change['kind']): boolean {
     if (kind === INSERT || this.dropped.has(row.tenant)) return false
     this.shadowed.push(row.id)
@@ -141,7 +144,7 @@ export class Memtable {
     return this.#kinds.has(kind) || this.dropped.size > 0
   }
 
-  /** `text`: the id as text. Undefined: older memtables and tables decide. */
+  /** `text`: the id as text. Undefined: this memtable did not change the row, so look in older memtables and tables. */
   entry(text: string): Entry | undefined {
     return this.#entries.get(text)
   }
@@ -174,7 +177,7 @@ export class Memtable {
     return index
   }
 
-  /** Yields live matches, newest first, or oldest first with `above`. Every match has the key `all`. */
+  /** Yields live matches. The newest match comes first, but with `above` the oldest. Every match has the key `all`. */
   *search({ kind, tenant, all, where, below, above }: Omit<SeekQuery, 'size'>): Generator<Row> {
     if (!this.#kinds.has(kind)) return
     const index = this.#index(kind)
@@ -228,7 +231,7 @@ function createMatcher(where: Where | undefined): Matcher {
   return (row) => isWithin(row[where.range], where)
 }
 
-/** Uses a set of keys, because the access rules of a caller may have thousands of alternatives. */
+/** Looks up keys in a set, because the access rules of a caller may have thousands of alternatives. */
 function createAnyMatcher(alternatives: readonly Where[]): Matcher {
   const keys = new Set(alternatives.flatMap((each) => ('key' in each ? [toText(each.key)] : [])))
   const others = alternatives.filter((each) => !('key' in each)).map(createMatcher)

@@ -1,4 +1,4 @@
-/** Queries over memtables and sorted tables: newest first, with exact totals. Reads only the records of the page. */
+/** Queries over memtables and sorted tables, with exact totals. Only the records of the page are read. */
 import { asBuffer, lowerBound, toText } from '../bytes.js'
 import type { EngineReader, LogEntry, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
 import { type Change, DROP } from '../rows/frame.js'
@@ -13,7 +13,7 @@ import { search, seek } from './sstable/search.js'
 
 const KIND_COUNT = 256
 
-/** Counts the changes of each kind in this process. A cached read is valid while the count of its kind is unchanged. */
+/** Counts the changes of each kind in this process. A cached row is valid while the count of its kind is unchanged. */
 export class ChangeCounters {
   readonly #changeCounters = new Float64Array(KIND_COUNT)
 
@@ -33,9 +33,9 @@ export class ChangeCounters {
 }
 
 export interface View {
-  /** Newest first. Each memtable shadows rows of later ones in the list, and of tables. */
+  /** Newest first. Each memtable shadows rows of the memtables after it in this list, and rows of tables. */
   memtables: readonly Memtable[]
-  /** The number of memtables, from the first on, whose changes are not committed yet. */
+  /** The changes of this number of memtables, counted from the first, are not committed yet. */
   uncommitted: number
   sstables: readonly LiveSSTable[]
   pendingEntries: readonly LogEntry[]
@@ -58,7 +58,7 @@ export class Reader implements EngineReader {
   protected readonly below: View
   readonly #times: Times
 
-  /** `times`: as of the newest change. */
+  /** `times`: the times after the newest change. */
   constructor(below: View, times: Times, now: number) {
     this.below = below
     this.#times = times
@@ -183,7 +183,7 @@ function newestVersion({ memtables, sstables }: View, tenant: number, id: RowId)
 
 interface Match {
   seq: number
-  /** A large row of more than `most` sealed bytes is left unread. */
+  /** Returns the row. A large record of more than `most` sealed bytes is left unread. */
   read(most: number): Row
 }
 
@@ -215,7 +215,7 @@ function* descend(matches: Matches, first: number): Generator<Match> {
   for (let index = matches.count - skipped - 1; index >= 0; index--) yield matches.match(index)
 }
 
-/** Returns the `seq` of the match after the `skip` newest ones, with a binary search over the values of `seq`. */
+/** Skips the `skip` newest matches. Returns the `seq` of the next match, by a binary search over the values of `seq`. */
 function seqAfter(found: readonly Matches[], skip: number): number {
   let low = 0
   let high = Math.max(...found.map(({ most }) => most)) + 1
@@ -237,13 +237,13 @@ function rank({ count, match }: Matches, seq: number): number {
 const OLDEST_FIRST = Number.MAX_SAFE_INTEGER
 
 interface Cursor {
-  /** No remaining match has a higher rank, so a table is not read before its turn. */
+  /** No remaining match of this cursor has a higher rank. A table is therefore not read before its matches are needed. */
   most: number
   next?: Match | undefined
   matches: Iterator<Match>
 }
 
-/** Reads the matches with the highest rank first. Ranks are integers, different for each `seq`. */
+/** Reads the matches, the highest rank first. Ranks are integers, and each `seq` has a different rank. */
 function readInOrder(
   cursors: Cursor[],
   size: number,

@@ -1,4 +1,4 @@
-/** Creates or opens an LSM tree. Opening repairs the traces of a crash and removes unknown files. */
+/** Creates or opens an LSM tree. When a tree is opened, the traces of a crash are repaired and unknown files are removed. */
 import { damaged } from '../../errors.js'
 import { toBase64, toHex } from '../bytes.js'
 import { readWhole, removeQuietly } from '../files.js'
@@ -22,7 +22,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { LsmTree } from './tree.js'
 import { createWal, NO_TAG, openWal, readWal, WAL_LIMIT, type Wal, type WalContents, walPath } from './wal.js'
 
-/** Prefix of the names of copies of damaged logs. */
+/** The names of copies of damaged logs begin with this. */
 export const ASIDE = 'aside-'
 
 /** Writes an empty log, and the state of a vault with these tables. `name`: the file of the state. */
@@ -100,7 +100,10 @@ function openWals(options: LsmOptions, { wals }: Contents) {
   throw damaged('The vault names no write-ahead log')
 }
 
-/** Cuts off unreadable bytes, after a copy of the log: its head is not synced, so it cannot prove that the bytes are worthless. */
+/**
+ * Copies the log and then cuts off its unreadable end. The copy is necessary, because the head of the log is not synced: it
+ * cannot prove that no acknowledged change is in these bytes.
+ */
 function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalContents): void {
   const isCovered = acknowledged?.end === wal.position.end
   if (torn > 0) {

@@ -15,7 +15,7 @@ export class Transaction extends Reader implements EngineWriter {
   readonly changes: frame.Change[] = []
   readonly entries: LogEntry[] = []
   readonly #counters: Counters
-  /** The changes as a memtable. Created when the unit reads after a change, because most units write only at their end. */
+  /** The changes as a memtable. It is created only if the unit reads after a change, because most units write at their end. */
   own: Memtable | undefined
   #view: View | undefined
   #seq: number
@@ -61,7 +61,7 @@ export class Transaction extends Reader implements EngineWriter {
     else this.#take(frame.REPLACE, this.#rowOf(draft, seq, created))
   }
 
-  /** Lists the fields one by one, so that the many rows have one shape in V8. */
+  /** Lists the fields one by one, so that all rows have the same hidden class in V8. */
   #rowOf(draft: Draft, seq: number, created: number): Row {
     const { kind, tenant, id, modified, expires, keys } = draft
     const rev = this.#revision
@@ -115,7 +115,7 @@ export class Transaction extends Reader implements EngineWriter {
     this.own?.apply(change)
   }
 
-  /** Whether a memtable has a row with this id. The caller has searched the tables. */
+  /** Whether a memtable has a row with this id. Contract: the caller has searched the tables. */
   #isKnown(text: string, tenant: number): boolean {
     for (const memtable of this.view.memtables) {
       const entry = memtable.entry(text)

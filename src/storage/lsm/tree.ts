@@ -1,4 +1,4 @@
-/** The LSM tree: changes are appended to the log and kept in the memtable. A flush writes the memtable into sorted tables. */
+/** The LSM tree: each change is appended to the log and kept in the memtable. A flush writes the memtable as sorted tables. */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import { type EngineStatus, KEY_ROWS, type RowId } from '../engine.js'
@@ -13,7 +13,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Compacted, writeRows } from './sstable/write-tables.js'
 import { createWal, FRAME_LIMIT, removeWal, SEAL_BYTES, type Wal, type WalRef } from './wal.js'
 
-/** A memtable that is flushed in steps, between units of work. It does not change. */
+/** A memtable that is flushed in steps, between units of work. It does not change any more. */
 interface FrozenMemtable {
   memtable: Memtable
   counters: Counters
@@ -25,9 +25,9 @@ export class LsmTree {
   readonly context: LsmContext
   /** The synced rows of the current log. */
   memtable = new Memtable()
-  /** Changes that are written and not synced. */
+  /** Changes that were written to the log and are not synced yet. */
   pending: Change[] = []
-  /** Whether a frame is written and not synced. A frame that only stores the time has no changes. */
+  /** Whether the log has an unsynced frame. The frame may have no changes, if it only stores the time. */
   isUnsynced = false
   readonly changeCounters = new ChangeCounters()
   /** The counters after the last written change. */
@@ -111,7 +111,7 @@ export class LsmTree {
     try {
       this.#wal.acknowledge()
     } catch {
-      // The frames are synced, but the head on disk covers fewer of them.
+      // The frames are synced, but the head on disk does not cover all of them.
       this.context.notice(
         'The head of the write-ahead log could not be written. All changes are stored. Check the disk.',
       )
@@ -119,8 +119,8 @@ export class LsmTree {
   }
 
   /**
-   * Syncs without blocking the process. Resolves to a function that shows the synced changes to readers. It syncs again if more
-   * was written meanwhile. Contract: call it while nothing else runs.
+   * Syncs without blocking the process. Resolves to a function that shows the synced changes to readers. The function syncs again
+   * if something was written meanwhile. Contract: nothing else runs while the function is called.
    */
   async syncBeside(): Promise<() => void> {
     const wal = this.#wal
@@ -144,7 +144,7 @@ export class LsmTree {
     this.finishFlush()
   }
 
-  /** Begins a new log. {@link advanceFlush} and then {@link finishFlush} flush the memtable of the old one. */
+  /** Begins a new log. {@link advanceFlush} and then {@link finishFlush} flush the memtable of the old log. */
   freeze(): void {
     this.sync()
     const isEmpty = this.#wal.position.frames === 0
@@ -164,7 +164,7 @@ export class LsmTree {
       this.manifest.commit(describe(wal))
     } catch (error) {
       wal.close()
-      // If the manifest is broken, the `state` on disk may name its files.
+      // If the manifest is broken, the `state` on disk may name the files of the new log.
       if (this.manifest.isSound) removeWal(this.context, wal.id)
       throw error
     }
@@ -173,7 +173,7 @@ export class LsmTree {
   }
 
   /**
-   * Does one step. Returns true if no step is left. After a failed step, the flush starts over. @throws CofferError
+   * Does one step of a flush. Returns true if no step is left. After a failed step, the flush starts over. @throws CofferError
    * `storage_failed`
    */
   advanceFlush(): boolean {
@@ -211,8 +211,8 @@ export class LsmTree {
   }
 
   /**
-   * Overwrites removed rows before their removal is answered. Flushes if a memtable has had the rows. Contract: everything is
-   * synced.
+   * Overwrites removed rows. The engine answers their removal afterwards. If a memtable had one of the rows, flushes instead,
+   * because a flush overwrites too. Contract: everything is synced.
    */
   eraseRemoved(ids: readonly RowId[]): void {
     const isFrozen = (id: RowId) => this.#frozen?.memtable.entry(toText(id))?.item !== undefined
@@ -221,12 +221,12 @@ export class LsmTree {
       try {
         this.manifest.eraseRows(ids)
       } finally {
-        // Even if a damaged table made the first step fail.
+        // Happens even if the first step failed because of a damaged table.
         if (this.memtable.changes(KEY_ROWS)) this.manifest.eraseKeyRows(ids)
       }
   }
 
-  /** Prepares the repair of tables with a damaged end, which the next compaction does, and repairs the copy of keys. */
+  /** Repairs the copy of keys, and marks tables with a damaged end, so that a compaction writes them again. */
   repairTables(): void {
     this.flush()
     this.manifest.checkEnds()
@@ -254,8 +254,8 @@ export class LsmTree {
   }
 
   /**
-   * From now on, `state` accepts only the header with this digest. Begins a new log and removes the current one: otherwise an
-   * attacker could put back an older `state` with its older header, and use a removed key slot with the current log.
+   * From now on, `state` accepts only the header with this digest. Begins a new log and removes the current log. Otherwise an
+   * attacker could restore an older `state` and its older header, and open the current log with a removed key slot.
    */
   adoptHeader(digest: string): void {
     this.flush()

@@ -1,5 +1,5 @@
 /**
- * The write-ahead log. `journal-*` has its frames, and `head-*` records up to which frame they were acknowledged. Both files
+ * The write-ahead log. `journal-*` has its frames. `head-*` says up to which frame the changes were acknowledged. Both files
  * exist before `state` names the log.
  */
 import type { Cipher } from '../../crypto/ports.js'
@@ -61,7 +61,7 @@ function frameAt(bytes: Buffer, at: number): Buffer | undefined {
   return bytes.subarray(start, start + length)
 }
 
-/** Opens the frame at `position`. Undefined if it does not open. */
+/** Opens the frame at `position`. Undefined if no intact frame is there. */
 export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end, tag }: WalPosition) {
   const sealed = frameAt(bytes, end)
   const plain = sealed && cipher.open(sealed, associateFrame(id, frames, tag))
@@ -69,8 +69,8 @@ export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
 }
 
 /**
- * Finds the first intact frame after a broken one. The tag before it is in the bytes, and its number is limited by their
- * length.
+ * Finds the first intact frame after a broken frame. To open it, its number and the tag of the frame before it are needed. The
+ * tag is in the bytes before the frame. For the number, tries all that are possible for this many bytes.
  */
 function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
   for (let at = end + 16; at + MIN_FRAME <= bytes.length; at++) {
@@ -96,7 +96,7 @@ const HEAD_PLAIN = 28
 export interface WalRef {
   /** 16 bytes in hexadecimal. */
   id: string
-  /** The tag to which the first frame is chained, base64. */
+  /** The tag to which the first frame is chained, in base64. */
   previous: string
 }
 
@@ -168,7 +168,7 @@ export class Wal implements WalRef {
   }
 }
 
-/** The head has a fixed length and fits into a sector, so a crash leaves the old head or the new one. */
+/** The head has a fixed length and fits into a sector, so a crash leaves the old head or the new head. */
 function sealHead({ keys }: LsmOptions, id: Uint8Array, { frames, end, tag }: WalPosition): Uint8Array {
   const plain = Buffer.allocUnsafe(HEAD_PLAIN)
   plain.writeUIntLE(frames, 0, 6)
@@ -177,7 +177,7 @@ function sealHead({ keys }: LsmOptions, id: Uint8Array, { frames, end, tag }: Wa
   return keys.head.seal(plain, id)
 }
 
-/** Creates an empty log. Its files and their names are synced on return. */
+/** Creates an empty log, and syncs its files and their names. */
 export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
   const { files, directory, random } = context
   const bytes = random.bytes(16)
@@ -199,18 +199,18 @@ export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
 
 export interface WalContents {
   frames: Frame[]
-  /** The position after the last frame before the first gap. */
+  /** The position after the last frame that opens, before the first broken frame. */
   intact: WalPosition
   acknowledged: WalPosition | undefined
   /** The number of bytes after the intact frames. */
   torn: number
-  /** The damage of the log. Undefined for a torn tail, which a crash may leave. */
+  /** The damage of the log. A torn tail is no damage, because a crash may leave one. */
   problem: CofferError | undefined
 }
 
 /**
- * A broken last frame that was not acknowledged is a torn tail, and no damage. @throws CofferError `vault_damaged` without the
- * file
+ * A broken last frame that was not acknowledged is a torn tail, and no damage. @throws CofferError `vault_damaged` if the file is
+ * missing
  */
 export function readWal(context: LsmOptions, ref: WalRef): WalContents {
   const path = walPath(context, ref.id)
@@ -247,7 +247,7 @@ export function readWal(context: LsmOptions, ref: WalRef): WalContents {
 function readHead(context: LsmOptions, id: string): WalPosition | undefined {
   const path = headPath(context, id)
   const stat = context.files.stat(path)
-  // The caller still reads the log, whatever has the name of its head.
+  // If something else has the name of the head, the caller still reads the log.
   if (stat !== undefined && (stat.kind !== 'file' || stat.size > HEAD_PLAIN + SEAL_BYTES)) return undefined
   const sealed = readWhole(context.files, path, HEAD_PLAIN + SEAL_BYTES)
   const opened =

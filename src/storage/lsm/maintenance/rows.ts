@@ -72,13 +72,13 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
     }
     await copyAndVerify({ count, rows: resealed }, target, keys.chain, progress)
     createState(next, written, tree.counters, NEXT_STATE_FILE)
-    // From here on the vault has the new keys: if it is opened after a crash, it adopts the next state.
+    // From now on the vault has the new keys. If a crash follows, the next opening adopts the next state.
     writeHeader(present.files, present.directory, present.random, header)
     adoptNextState(next)
   } finally {
     for (const { sstable } of written) sstable.close()
     tree.close()
   }
-  // Opening removes the files that `state` does not name, so all files that the old keys open.
+  // Removes the files that `state` does not name. These are all files that the old keys open.
   openLsmTree(next).close()
 }

@@ -28,7 +28,7 @@ const WAL_PLACE = 'the write-ahead log'
 /** The files of a vault that may be damaged. Problems are added to `findings`. */
 export class DamagedVault {
   readonly sstables: readonly LiveSSTable[]
-  /** The number of changes that are in unreadable frames, before the last readable change. */
+  /** The number of changes in unreadable frames before the last readable change. */
   readonly lostChanges: number
   /** Undefined if `state` does not open. Then it is unknown which rows were replaced or removed. */
   readonly #contents: Contents | undefined
@@ -58,8 +58,8 @@ export class DamagedVault {
   }
 
   /**
-   * Yields each row that is not known to be dead. `skip` receives the error of an unreadable row, and its kind if that is
-   * known.
+   * Yields each row that is not known to be dead. For an unreadable row, `skip` receives the error, and the kind of the row if it
+   * is known.
    */
   *rows(
     skip: (place: string, error: CofferError, kind?: number) => void,
@@ -77,7 +77,7 @@ export class DamagedVault {
           const text = toText(entry.id)
           if (dropped.has(entry.tenant) || this.#memtable.hides(entry.tenant, text)) continue
           if (newest !== undefined && newest.get(text) !== entry.rev) continue
-          // Without `state`, the second copy of a row that holds keys is a row like others, and one of the two may be damaged.
+          // Without `state`, the two copies of a row that holds keys look like two rows. Yields both, because one may be damaged.
           if (entry.kind !== KEY_ROWS) newest?.delete(text)
           yield { place, row: sstable.row(number) }
         } catch (error) {
@@ -89,7 +89,7 @@ export class DamagedVault {
     for (const row of this.#memtable.live()) yield { place: WAL_PLACE, row: plainRow(row) }
   }
 
-  /** The second copy of the rows that hold keys. Null if the vault needs none, or is of an older version. */
+  /** The second copy of the rows that hold keys. Null if the vault needs no copy, or if an older version wrote the vault. */
   get keyCopies(): SSTable | null {
     return this.#contents?.keyCopies ?? null
   }
@@ -109,8 +109,8 @@ export class DamagedVault {
   }
 
   /**
-   * The rows, as for a copy of an intact vault. Rows that hold keys come twice, because one of the two may be damaged. There are
-   * no pending entries, because files have only entries that are in rows.
+   * The rows, as for a copy of an intact vault. Yields both copies of rows that hold keys, because one copy may be damaged. There
+   * are no pending entries, because all log entries in files are in rows.
    */
   get vaultRows(): VaultRows {
     const found = this
@@ -129,7 +129,7 @@ export class DamagedVault {
   }
 }
 
-/** Returns the newest revision of each row by id. Without `state`, tables may have older versions, and copies of a version. */
+/** Returns the newest revision of each row, by id. Used without `state`, when a row may be there several times. */
 function findNewest(sstables: readonly LiveSSTable[]): Map<string, number> {
   const newest = new Map<string, number>()
   for (const { sstable } of sstables)
@@ -150,7 +150,7 @@ function placeOf({ path }: SSTable): string {
 /** Adds an error as a finding. Throws errors that are not a CofferError. */
 function addFinding(findings: Finding[], place: string, error: unknown): void {
   if (!(error instanceof CofferError)) throw error
-  // Removes the advice at the end of the message, which is to run this check.
+  // Removes the end of the message, which advises to run this very check.
   const problem = error.message.replace(AFTER_DAMAGE, '').trim()
   const last = findings.at(-1)
   if (last?.place !== place || last.problem !== problem) findings.push({ place, problem })
@@ -175,7 +175,7 @@ function readChanges(context: LsmOptions, wals: readonly WalRef[], findings: Fin
   return changes
 }
 
-/** Finds all logs, if there is no `state`. `previous` is correct only for the first log of a vault. */
+/** Finds all logs, if there is no `state`. Their `previous` is correct only for the first log of a vault. */
 function findWals({ files, directory }: LsmOptions): WalRef[] {
   const ids = files.list(directory).flatMap((name) => /^journal-([0-9a-f]{32})$/.exec(name)?.[1] ?? [])
   return ids.map((id) => ({ id, previous: toBase64(NO_TAG) }))
@@ -205,7 +205,7 @@ function openUnlisted(context: LsmContext, id: string): LiveSSTable {
   return new LiveSSTable(sstable)
 }
 
-/** The event loop gets a turn after this number of blocks or rows, so that a server still accepts connections. */
+/** Other work may run after this number of blocks or rows, so that a server still accepts connections. */
 const STRIDE = 64
 
 const yieldToOthers = () => new Promise(setImmediate)
@@ -227,7 +227,7 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
   let count = 0
   const keyRows = new Set<string>()
   for (const { place, row } of vault.rows((place, error) => addFinding(findings, place, error))) {
-    // Without `state`, the second copy of a row that holds keys is found too. It is not counted again.
+    // Without `state`, the second copy of a row that holds keys is found too, but is not counted again.
     if (keyRows.has(toText(row.id))) checkKeyRow(check, place, row, findings)
     else recordRow(result, check, place, row)
     if (row.kind === KEY_ROWS) keyRows.add(toText(row.id))

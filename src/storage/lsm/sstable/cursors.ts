@@ -28,13 +28,13 @@ function isBefore(left: Entries, right: Entries): boolean {
   return left.low === right.low ? left.row < right.row : left.low < right.low
 }
 
-/** The value in a row map of a row that is not in the new table. */
+/** In a map from old to new row numbers, marks a row that is not in the new table. */
 export const GONE = 0xffffffff
 
 /** For fewer entries, a comparison sort is faster than a radix sort. */
 const FEW = 2_000
 
-/** Entries in typed arrays, so that an entry needs no object and causes no garbage. */
+/** Stores entries in typed arrays, so that an entry needs no object and causes no garbage. */
 class SortedEntries implements Entries {
   high = 0
   low = 0
@@ -63,7 +63,7 @@ class SortedEntries implements Entries {
     this.add(bytes.readUInt32BE(at), bytes.readUInt32BE(at + 4), row)
   }
 
-  /** A stable sort. Radix sort, 16 bits at a time from the lowest, takes linear time, but is slow for few entries. */
+  /** A stable sort. For many entries it is a radix sort (16 bits at a time, from the lowest), because that takes linear time. */
   sort(): this {
     const [high, low] = [this.#high, this.#low]
     this.#order = new Uint32Array(this.#count).map((_, index) => index)
@@ -113,7 +113,7 @@ export function sortEntries(index: Index, rows: readonly Row[]): Entries {
   return sorted.sort()
 }
 
-/** Reads the entries of one index of a table, block by block and without the cache. `map`: the new numbers of the rows. */
+/** Reads the entries of an index of a table, block by block and without the cache. `map`: the new numbers of the rows. */
 export class TableEntries implements Entries {
   high = 0
   low = 0
@@ -150,7 +150,7 @@ export class TableEntries implements Entries {
   }
 }
 
-/** Records are read in pieces of this size, or of the record's size if that is larger. */
+/** Records are read in pieces of this size. A larger record is a piece of its own. */
 const PIECE = 256 * 1024
 
 export class RowCursor {
@@ -202,7 +202,7 @@ export class RowCursor {
   }
 }
 
-/** Yields a cursor at each live row of the tables, by `seq`. The cursor is valid until the next step. */
+/** Yields a cursor at each live row of the tables, ascending by `seq`. A cursor is valid until the next step. */
 export function* walkRows(tables: readonly LiveSSTable[]): Generator<RowCursor, undefined> {
   const cursors = tables.map((live, input) => new RowCursor(live, input))
   for (;;) {
@@ -214,7 +214,7 @@ export function* walkRows(tables: readonly LiveSSTable[]): Generator<RowCursor, 
   }
 }
 
-/** The live rows of the tables, by `seq`. `count` includes dead rows. */
+/** The live rows of the tables, ascending by `seq`. `count` includes dead rows. */
 export function liveRowsOf(tables: readonly LiveSSTable[]) {
   const count = tables.reduce((sum, { sstable }) => sum + sstable.rows, 0)
   async function* rows(): AsyncGenerator<Row> {

@@ -1,7 +1,7 @@
 /**
- * The end of a sorted table: two equal copies of the sealed footer, so that damage to one copy does not lose the table. A copy
- * is length u32 | sealed footer | length u32. The two lengths show where a copy is, also if bytes were cut from the end of the
- * file or appended to it. Older tables end with one sealed footer | length u32.
+ * The end of a sorted table: two equal copies of the sealed footer, so that damage to one copy does not lose the table. Each copy
+ * is length u32 | sealed footer | length u32. By the two equal lengths, a search finds a copy even if bytes were cut from the end
+ * of the file or appended to it. Older tables end with one copy: sealed footer | length u32.
  */
 import { BLOCK_SEAL } from './format.js'
 
@@ -10,8 +10,8 @@ export const LENGTH_BYTES = 4
 export const SEARCHED_BYTES = 4 * 1024 * 1024
 
 /**
- * A search yields at most this many. In damaged bytes, two lengths match by chance about once in a million files. A file that was
- * made to match everywhere would otherwise keep the search busy for hours.
+ * A search yields at most this many candidates. In damaged bytes, two lengths match by chance about once in a million files.
+ * Without the limit, the search would take hours in a file that somebody made to match everywhere.
  */
 export const MAX_FOUND = 16
 
@@ -32,7 +32,9 @@ function encodeLength({ length }: Uint8Array): Buffer {
   return bytes
 }
 
-/** Finds at most {@link MAX_FOUND} possible footers in the last bytes of a file, the last one first. The caller has to open each. */
+/**
+ * Yields at most {@link MAX_FOUND} possible footers in the last bytes of a file, the last first. The caller tries to open them.
+ */
 export function* findCopies(tail: Buffer): Generator<Buffer> {
   let left = MAX_FOUND
   for (let end = tail.length - LENGTH_BYTES; left > 0 && end >= BLOCK_SEAL + LENGTH_BYTES; end--) {

@@ -75,7 +75,7 @@ export function sstablePath(directory: string, id: string): string {
   return `${directory}/segments/${id}`
 }
 
-/** The number of entries below the two words. Compares words, because calls of `compare` would take most of the time. */
+/** The number of entries below the two words. Compares words, because `Buffer.compare` would take most of the time. */
 export function countBelow(entries: Buffer, width: number, high: number, low: number): number {
   let from = 0
   let to = entries.length / width

@@ -40,7 +40,7 @@ export class LiveSSTable {
     return row === undefined || this.isDead(row) ? undefined : row
   }
 
-  /** The live rows that the memtable replaced or removed. Remembers them, so that each id is searched for once. */
+  /** The live rows that the memtable replaced or removed. Caches them, so that each id is looked up once. */
   hiddenBy(memtable: Memtable): readonly number[] {
     const known = this.#hidden.get(memtable) ?? { seen: 0, rows: [] }
     this.#hidden.set(memtable, known)
@@ -55,8 +55,8 @@ export class LiveSSTable {
   }
 
   /**
-   * Returns the table with the rows that the memtable replaced, removed or dropped marked as dead, and as due to be
-   * overwritten.
+   * Returns the table after a flush of the memtable. The rows that the memtable replaced, removed or dropped are dead, and due to
+   * be overwritten.
    */
   shadowedBy(memtable: Memtable): LiveSSTable {
     const { sstable, dead, due, dropped } = this

@@ -44,7 +44,7 @@ export class SSTable {
     return this.meta.rows
   }
 
-  /** @throws CofferError `vault_damaged` if it is not the footer that `state` lists */
+  /** @throws CofferError `vault_damaged` if the file has no footer with the tag that `state` lists */
   get footer(): format.Footer {
     this.#footer ??= this.#openFooter()
     return this.#footer
@@ -64,7 +64,7 @@ export class SSTable {
     return format.decodeFooter(this.#findFooter().plain)
   }
 
-  /** Returns the copy of the footer at the end, or else a copy that a search finds. */
+  /** Returns the copy of the footer at the end of the file, or else a copy that a search finds. */
   #findFooter(): { sealed: Buffer; plain: Uint8Array } {
     for (const sealed of this.#copies()) {
       const plain = this.#unseal(sealed)
@@ -86,7 +86,9 @@ export class SSTable {
     yield* findCopies(this.readExactly(size - searched, searched))
   }
 
-  /** Reads the copy that ends where the file ended when it was written. Undefined if there is no footer. */
+  /**
+   * Reads the last copy of the footer, whose place follows from the length of the file in `state`. Undefined if none is there.
+   */
   #readListed(): Buffer | undefined {
     const { bytes } = this.meta
     if (this.#context.files.size(this.#file) < bytes) return undefined
@@ -96,7 +98,7 @@ export class SSTable {
     return this.readExactly(end - length, length)
   }
 
-  /** Undefined if it is not the footer that `state` lists. */
+  /** Opens a footer. Undefined if its tag differs from the tag that `state` lists. */
   #unseal(sealed: Buffer): Uint8Array | undefined {
     const { tag } = this.meta
     if (tag !== undefined && toBase64(sealed.subarray(sealed.length - format.TAG_BYTES)) !== tag)
@@ -105,8 +107,8 @@ export class SSTable {
   }
 
   /**
-   * Compares the end of the file with what was written. Returns the damage, if any: the table still reads, but has no second
-   * copy of its footer. @throws CofferError `vault_damaged` if no copy opens
+   * Compares the end of the file with the two copies of the footer. Returns the damage, if any. The table is still readable with
+   * one copy. @throws CofferError `vault_damaged` if no copy opens
    */
   checkEnd(): string | undefined {
     const { sealed } = this.#findFooter()
@@ -133,7 +135,7 @@ export class SSTable {
 
   block(section: format.Section, number: number): Buffer {
     const { blocks } = this.#context
-    // The key has 24 bits for the number and 2 for the section, which leaves 27 for the table.
+    // Of the 53 bits of a key, 24 are for the number of the block, 2 for the section, and 27 for the table.
     const key = (this.#serial * 4 + section) * 2 ** 24 + number
     const known = blocks.get(key)
     if (known !== undefined) return known
@@ -171,8 +173,8 @@ export class SSTable {
   }
 
   /**
-   * Returns the row without keys. A record of more than `most` bytes is left unread, unless it is small enough for the cache.
-   * `read` replaces the read of the file, and then the cache is not used.
+   * Returns the row without keys. A record of more than `most` bytes is left unread, except if it is small enough for the cache.
+   * With `read`, the record comes from this function, and not from the cache or the file.
    */
   row(
     number: number,
@@ -208,7 +210,7 @@ export class SSTable {
     return this.block(index, format.blockOf(index, entry)).readUInt32LE(format.offsetOf(index, entry) + 8)
   }
 
-  /** Calls `visit` with the row of each of these entries of `KEYS`. Reads a block at a time. */
+  /** Calls `visit` with the row of each entry of `KEYS` in this range. Reads one block at a time. */
   eachPosted(from: number, to: number, visit: (row: number) => void): void {
     for (let entry = from; entry < to; ) {
       const block = this.block(format.KEYS, format.blockOf(format.KEYS, entry))
@@ -248,7 +250,7 @@ export class SSTable {
     return { start, count: end - start }
   }
 
-  /** The number of rows that have expired. They are the first entries of `EXPIRY`. */
+  /** The number of expired rows, which are the first entries of `EXPIRY`. */
   countExpired(now: number): number {
     return this.countBelow(format.EXPIRY, Math.floor((now + 1) / 2 ** 32), (now + 1) >>> 0)
   }

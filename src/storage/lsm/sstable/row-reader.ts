@@ -9,7 +9,9 @@ const MAX_PIECE = 64 * 1024
 /** Two rows count as neighbors if their numbers differ by at most this. Dead rows between them are not read. */
 const MAX_STEP = 4
 
-/** Contract: it is used within one synchronous call, because the rows that it has read may be overwritten later. */
+/**
+ * Contract: a reader is used within one synchronous call, because rows may be overwritten later, and it would return old bytes.
+ */
 export class RowReader {
   readonly #sstable: SSTable
   #last = Number.NaN

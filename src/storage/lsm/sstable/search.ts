@@ -1,4 +1,4 @@
-/** Finds the matches in one table, with its postings, the rarest first. `query.ts` orders and pages them. */
+/** Finds the matches in one table. Uses the posting with the fewest rows first. `query.ts` orders the matches and cuts pages. */
 import { lowerBound } from '../../bytes.js'
 import type { Query, SeekQuery, Where } from '../../engine.js'
 import { isWithin } from '../../time.js'
@@ -9,7 +9,7 @@ import type { SSTable } from './reader.js'
 
 type Wanted = Pick<Query, 'tenant' | 'all' | 'where'>
 
-/** If a posting has this many times more entries than there are rows, each row is searched for in it instead of reading it. */
+/** If a posting has this many times more entries than there are rows, each row is looked up in it by binary search. */
 const PROBE_FACTOR = 64
 const WINDOW = 128
 /** If at most this many rows can match by their keys, only these rows are examined. */
@@ -44,7 +44,7 @@ class Marks {
   }
 }
 
-/** Finds the live matches at time `now`. Returns their number, and a function from an index to a row; rows ascend. */
+/** Finds the live matches at time `now`. Returns their number, and a function from an index to a row. Rows ascend by index. */
 export function search(live: LiveSSTable, memtables: readonly Memtable[], query: Wanted, now: number) {
   const { sstable } = live
   if (!mayMatch(live, memtables, query.tenant)) return { count: 0, row: () => -1 }
@@ -52,7 +52,7 @@ export function search(live: LiveSSTable, memtables: readonly Memtable[], query:
   if ('key' in condition) {
     const { start, count } = sstable.posting(condition.key)
     const gone = [...live.dead, ...hiddenOrExpired(live, memtables, now)]
-    // Few dead rows are searched for in the posting, so that the posting is not read.
+    // If few rows are dead, looks them up in the posting, and does not read the whole posting.
     if (gone.length * PROBE_FACTOR <= count) {
       const places = placesOf(sstable, start, count, gone)
       const place = (index: number) => places.reduce((at, gap) => (gap <= at ? at + 1 : at), index)
@@ -68,8 +68,8 @@ export function search(live: LiveSSTable, memtables: readonly Memtable[], query:
 }
 
 /**
- * Yields the matches with a `seq` lower than `below`, newest first, or with a `seq` higher than `above`, oldest first. Reads
- * windows of rows from there on. Each window is larger than the one before.
+ * Yields the matches with a `seq` lower than `below`, newest first, or with a `seq` higher than `above`, oldest first. Examines
+ * the rows in windows, each larger than the previous window.
  */
 export function* seek(
   live: LiveSSTable,
@@ -98,7 +98,7 @@ export function* seek(
       yield* read(first, Math.min(sstable.rows, first + size))
 }
 
-/** The index of the first row from `row` on. */
+/** The index in `rows` of the first row from `row` on. */
 function firstAt(rows: Uint32Array, row: number): number {
   return lowerBound(rows.length, (index) => rows[index]! >= row)
 }
@@ -181,7 +181,7 @@ function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Arra
   if (rows.length === 0) return rows
   if ('range' in where) return evaluateRange(sstable, where, rows)
   if ('and' in where) {
-    // The rarest condition first, so that the costly ones read few rows.
+    // Evaluates the condition with the fewest matches first, so that the other conditions examine few rows.
     const parts = where.and.map((part) => ({ part, count: estimate(sstable, part) }))
     parts.sort((left, right) => left.count - right.count)
     return parts.reduce((found, { part }) => evaluate(sstable, part, found), rows)
@@ -231,7 +231,7 @@ function estimate(sstable: SSTable, where: Where): number {
 
 function evaluateRange(sstable: SSTable, range: Extract<Where, { range: unknown }>, rows: Uint32Array) {
   const { low, high } = sstable.footer.ranges[range.range]
-  // 0 means never, and no range contains it.
+  // No range contains 0, which means never.
   const isOutside = high < Math.max(1, range.from ?? 1) || low >= (range.below ?? Number.POSITIVE_INFINITY)
   if (isOutside) return rows.subarray(0, 0)
   if (isWithin(low, range) && isWithin(high, range)) return rows

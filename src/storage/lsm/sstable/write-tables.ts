@@ -8,7 +8,7 @@ import { LiveSSTable } from './live-sstable.js'
 import { SSTable, type SSTableMeta } from './reader.js'
 import { SSTableWriter } from './writer.js'
 
-/** Rows or entries between two yields, which take less than 1 ms. */
+/** The number of rows or entries between two yields. They take less than 1 ms. */
 const STRIDE = 256
 
 type Steps<T> = Generator<undefined, T>
@@ -17,7 +17,7 @@ export function finish<T>(steps: Steps<T>): T {
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
 }
 
-/** Writes a table, unless `addRows` adds no rows. Removes the unfinished file if it fails, or if the caller ends the generator. */
+/** Writes a table. Without rows, or if the work fails, or if the caller ends the generator, removes the unfinished file. */
 function* writeTable(
   context: LsmContext,
   addRows: (writer: SSTableWriter) => Steps<number>,
@@ -40,7 +40,10 @@ function* writeTable(
   }
 }
 
-/** Adds the next entries, the lowest first. Returns false at the end. No generator, because V8 compiles its loop several times. */
+/**
+ * Adds the next entries, the lowest first. Returns false at the end. Not a generator, because V8 would compile it several
+ * times.
+ */
 function addEntries(writer: SSTableWriter, lists: readonly Entries[]): boolean {
   for (let left = STRIDE; left > 0; left--) {
     const list = least(lists)
@@ -51,7 +54,7 @@ function addEntries(writer: SSTableWriter, lists: readonly Entries[]): boolean {
   return true
 }
 
-/** Writes rows as a table, unless there are none. Syncs its file and name. Contract: rows ascend by `seq` and have their keys. */
+/** Writes rows as a table, and syncs its file and name. No rows: no table. Contract: rows ascend by `seq` and have their keys. */
 export function* writeRows(context: LsmContext, rows: readonly Row[]): Steps<LiveSSTable[]> {
   function* addRows(writer: SSTableWriter): Steps<number> {
     for (let from = 0; from < rows.length; from += STRIDE) {
@@ -108,14 +111,14 @@ const MAX_ROWS = 262_144
 const MAX_BYTES = 256 * 1024 * 1024
 const TIERS = [1, 4, 16, 64, 256].map((mebibytes) => mebibytes * 1024 * 1024)
 const WIDTH = 4
-/** With more tables than this, the smallest ones are merged, whatever their tiers. */
+/** With more tables than this, the smallest tables are merged, whatever their tiers. */
 const MANY_TABLES = 32
 /** The number of tables that one compaction merges if there are too many. */
 const MANY_WIDTH = 16
 
 /**
- * Chooses tables of at most `limit` bytes: the smallest if there are too many, or four of one tier, or one with many dead rows
- * or a damaged end.
+ * Chooses the tables to compact, of at most `limit` bytes: the smallest tables if there are too many, or else four of one tier,
+ * or else a table with many dead rows or a damaged end.
  */
 export function chooseInputs(tables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
   const bySize = [...tables].sort((left, right) => left.sstable.meta.bytes - right.sstable.meta.bytes)
@@ -130,14 +133,14 @@ export function chooseInputs(tables: readonly LiveSSTable[], limit: number): Liv
     if (chosen.length === WIDTH) return chosen
   }
   const worn = tables.find(({ sstable, dead, droppedRows }) => {
-    // A dead row of a dropped tenant counts twice, so the compaction only comes earlier.
+    // Counts a dead row of a dropped tenant twice. This only makes the compaction begin earlier.
     const isWorn = sstable.hasDamagedEnd || (dead.length + droppedRows) * 4 >= sstable.rows
     return isWorn && sstable.meta.bytes <= limit
   })
   return worn === undefined ? undefined : [worn]
 }
 
-/** Takes at most `width` tables that fit into one table together, and skips others. */
+/** Takes at most `width` tables that together fit into one table, and skips tables that do not fit. */
 function takeFitting(tables: readonly LiveSSTable[], width: number, limit: number): LiveSSTable[] {
   const taken: LiveSSTable[] = []
   let bytes = 0
@@ -152,7 +155,9 @@ function takeFitting(tables: readonly LiveSSTable[], width: number, limit: numbe
   return taken
 }
 
-/** Opens a compacted table. Rows that died meanwhile are dead and due in it too. `current`: the inputs as they are now. */
+/**
+ * Opens a compacted table. Rows that died during the compaction are dead and due in it. `current`: the inputs as they are now.
+ */
 export function adoptCompacted(
   sstable: SSTable,
   maps: readonly Uint32Array[],

@@ -7,7 +7,7 @@ import * as format from './format.js'
 import type { SSTableMeta } from './reader.js'
 
 const BUFFER = 1024 * 1024
-/** Written bytes are synced in steps of this size, so that no sync takes long. */
+/** The writer syncs after this number of bytes, so that no sync takes long. */
 const SYNC_STEP = 4 * 1024 * 1024
 
 const emptyRange = () => ({ low: Number.POSITIVE_INFINITY, high: 0 })
