@@ -1,7 +1,7 @@
 /**
- * Backups: all rows of a vault in one file: magic 8 | header length u32 | header | frames. The header is not encrypted,
- * because its key slots open the rest. The frames have the format of a write-ahead log. Each frame is chained to the frame
- * before it, and the first one to the header. The first frame has the times and counts, and a frame without rows ends the file.
+ * Backups: all rows of a vault in one file: magic 8 | header length u32 | header | frames. The header is not encrypted, because
+ * its key slots open the rest. The frames have the format of a write-ahead log. Each frame is chained to the frame before it, and
+ * the first frame to the header. The first frame has the times and counts. A frame without rows ends the file.
  */
 import type { EngineKeys, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
@@ -32,12 +32,13 @@ interface BackupContent {
   header: Header
   rows: VaultRows
   progress: Progress
-  /** Throws to end the backup, which then leaves no file. Called again and again. */
+  /** Called repeatedly during the backup. May throw to end the backup, which then leaves no file. */
   check(): void
 }
 
 /**
- * Returns the length in bytes. The file gets its final name after it was read again. After a failure there is no file.
+ * Writes a backup, and returns its length in bytes. The file gets its final name after it was read again and compared. After a
+ * failure, no file is left.
  * @throws CofferError `conflict`, `storage_failed`
  */
 export async function writeBackup(
@@ -59,7 +60,6 @@ export async function writeBackup(
         const next = sealFrame(keys.wal, content, first.tag, position)
         file.append(next.bytes)
         position = next.position
-        // Gives the event loop a turn.
         await new Promise(setImmediate)
         check()
       }
@@ -153,7 +153,7 @@ function* readFrames(files: Files, keys: EngineKeys, path: string): Generator<Ui
   }
 }
 
-/** All frames are bound to a digest of the header, so they do not open with another header. */
+/** Every frame is bound to a digest of the header, so no frame opens with another header. */
 function beginFrames(keys: EngineKeys, text: Uint8Array): WalPosition {
   return { frames: 0, end: FIXED_BYTES + text.length, tag: keys.chain(text, 16) }
 }

@@ -5,7 +5,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Bytes as a key of a Map. The text has the length and order of the bytes. */
+/** Returns bytes as a text, for keys of maps. The text has the same length and order as the bytes. */
 export function toText(bytes: Uint8Array, start = 0, end = bytes.length): string {
   return asBuffer(bytes).toString('latin1', start, end)
 }
@@ -23,7 +23,7 @@ export function fromBase64(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, 'base64'))
 }
 
-/** Ascending numbers as text: the differences between neighbours, separated by commas. */
+/** Encodes ascending numbers as text: the differences between neighbors, separated by commas. */
 export function packRows(rows: readonly number[] | Uint32Array): string {
   return Array.from(rows, (row, index) => row - (rows[index - 1] ?? 0)).join()
 }

@@ -1,4 +1,4 @@
-/** Simplifies conditions before an engine runs them. Engines answer a condition with a single key from an index alone. */
+/** Simplifies conditions before an engine runs them. To find the matches of a single key, an engine reads only an index. */
 import type { Condition } from './store.js'
 
 /**

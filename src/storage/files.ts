@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { CofferError, codeOf, damaged } from '../errors.js'
 
-/** Describes a path. A link is described itself, not its target. */
+/** Describes what a path names. For a symbolic link, describes the link and not its target. */
 export interface FileStat {
   kind: 'file' | 'directory' | 'link' | 'other'
   mode: number
@@ -11,7 +11,7 @@ export interface FileStat {
 
 export type Opening = 'read' | 'write'
 
-/** All methods but `syncDataBeside` are synchronous. Every failure is a CofferError `storage_failed` that says what to do. */
+/** Only `syncDataBeside` is asynchronous. Every failure is a CofferError `storage_failed` that says what to do. */
 export interface Files {
   /** The user id of this process. Undefined on Windows, which has none. */
   readonly user: number | undefined
@@ -21,8 +21,8 @@ export interface Files {
   create(path: string): number
   close(file: number): void
   /**
-   * Reads into `target` from `position` on. Returns the number of bytes, which is lower than requested only at the end of the
-   * file.
+   * Reads into `target` from `position` on. Returns the number of bytes read, which is less than the length of `target` only at
+   * the end of the file.
    */
   read(file: number, target: Uint8Array, position: number): number
   write(file: number, bytes: Uint8Array, position: number): void
@@ -86,15 +86,15 @@ const KINDS: Record<Exclude<FileStat['kind'], 'file'>, string> = {
   other: 'a pipe, a socket or a device',
 }
 
-/** Undefined if `path` names a file or nothing. */
+/** Returns what `path` names, or undefined if it is a file or does not exist. */
 export function describeOtherKind(files: Files, path: string): string | undefined {
   const kind = files.stat(path)?.kind ?? 'file'
   return kind === 'file' ? undefined : KINDS[kind]
 }
 
 /**
- * Opens a file of a vault. Undefined if there is none. @throws CofferError `vault_damaged` if a directory, a link or the like
- * has its name, `storage_failed`
+ * Opens a file of a vault. Undefined if it does not exist. @throws CofferError `vault_damaged` if the path names a directory, a
+ * link or the like, `storage_failed`
  */
 export function openPart(files: Files, path: string, opening: Opening): number | undefined {
   try {
@@ -107,8 +107,8 @@ export function openPart(files: Files, path: string, opening: Opening): number |
 }
 
 /**
- * Undefined if there is no file. @throws CofferError `vault_damaged` if it is no file, or larger than `limit` bytes; it is not
- * read then
+ * Reads a file of at most `limit` bytes. Undefined if it does not exist. @throws CofferError `vault_damaged`, before the read, if
+ * the file is larger, or if the path names something else
  */
 export function readWhole(files: Files, path: string, limit: number): Uint8Array | undefined {
   const file = openPart(files, path, 'read')
@@ -128,6 +128,6 @@ export function removeQuietly(files: Files, path: string): void {
   try {
     files.remove(path)
   } catch {
-    // The file is removed later.
+    // The next opening removes the file.
   }
 }

@@ -1,4 +1,4 @@
-/** A lock file: one process at a time may open the files of a vault. If two processes find its holder dead, only one breaks it. */
+/** The lock file of a vault: only the process that holds the lock may open the vault's files. */
 import type * as ChildProcess from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -12,9 +12,9 @@ import { noVault } from './vault-file.js'
 
 export interface ProcessIdentity {
   pid: number
-  /** When the running process with this number started, in any fixed format. Undefined if there is none. */
+  /** When the running process with this number started, in any fixed format. Undefined if no such process runs. */
   startOf(pid: number): string | undefined
-  /** The boot of the machine, and after a `/` the PID namespace. Empty if the system does not report it. */
+  /** The id of the machine's boot, and after a `/` the PID namespace. Empty if the system does not report the boot. */
   boot: string
   host: string
 }
@@ -42,23 +42,23 @@ export interface LockOptions {
   /** Shows a text to the operator. */
   notice(text: string): void
   wait(ms: number): Promise<void>
-  /** The longest wait for one holder. If another process gets the lock, the wait begins again. */
+  /** The longest wait for one holder. If another process acquires the lock, the wait begins again. */
   timeoutMs: number
   isServer?: boolean
-  /** Throws to end the wait at once, for example because this living holder is a server. */
+  /** May throw to end the wait immediately, for example because the holder is a running server. */
   checkHolder?(holder: LockHolder): void
-  /** Whether this holder, whose process is in another container of this machine, has ended for certain. */
+  /** Whether it is certain that this holder has ended. Called for a process in another container of this machine. */
   hasEnded?(holder: LockHolder): Promise<boolean>
 }
 
 export interface Lock {
   holder: LockHolder
-  /** Idempotent. A lock that cannot be removed causes a warning and no error, because the work under the lock is done. */
+  /** Idempotent. If the lock file cannot be removed, prints a warning and does not fail, because the work is done. */
   release(): void
 }
 
 const LOCK = 'lock'
-/** Endings after the name of the lock: a private file, which is linked to the lock's name, and a claim to break a lock. */
+/** Endings after the lock's name: a private file, to which the lock's name is then linked, and a claim to break a lock. */
 const PRIVATE = '.p-'
 const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
@@ -105,8 +105,8 @@ function describeKeptLock(path: string, { message }: CofferError): string {
 }
 
 /**
- * A vault is not even read without its lock: another mount of the same disk may be writable, and a process there may write. @throws
- * CofferError `storage_failed`
+ * Fails in a read-only directory, although a command may only want to read: the same disk may also be mounted writable, and a
+ * process there may write. @throws CofferError `storage_failed`
  */
 function createLockFile(
   { files, directory, name = LOCK }: LockOptions,
@@ -126,7 +126,7 @@ function createLockFile(
   }
 }
 
-/** Undefined if the directory is writable as far as known. */
+/** Explains an error code. Undefined if it does not say that the directory is not writable. */
 function describeUnwritable(code: string, directory: string): string | undefined {
   const word = quoteWord(directory)
   if (code === 'EROFS')
@@ -171,15 +171,16 @@ async function tryToAcquire(options: LockOptions, own: string): Promise<boolean>
   if (holder === undefined) return files.link(own, path)
   const state = stateOf(holder, identity)
   if (state === 'alive') return false
-  // Through a network file system, the socket of a living server on another machine looks abandoned.
+  // Does not ask about other machines: on a network file system, the socket of their running server looks abandoned.
   const mayAsk = state === 'unknown' && isOfSameBoot(holder, identity)
   if (state === 'unknown' && !(mayAsk && (await options.hasEnded?.(holder)))) return false
   return breakLock(options, own, path, holder.nonce) && files.link(own, path)
 }
 
 /**
- * Only the process with a claim on the nonce may remove the lock of a dead process. Without claims, the slower of two processes
- * could remove the new lock of the faster one. A claim is a lock too, and is broken in the same way.
+ * Removes the lock of a dead process. Only the process with a claim on the lock's nonce may remove it. Without claims, the
+ * slower of two processes could remove the new lock of the faster process. A claim is a lock too, and is broken in the same
+ * way.
  */
 function breakLock(options: LockOptions, own: string, path: string, nonce: string): boolean {
   const { files, directory, name = LOCK, identity } = options
@@ -200,12 +201,12 @@ function stateOf(holder: LockHolder, identity: ProcessIdentity): 'alive' | 'dead
   const isHere = isOfSameBoot(holder, identity)
   if (!isHere && holder.host !== identity.host) return 'unknown'
   if (!isHere && holder.boot !== identity.boot) return 'dead'
-  // A process of another container of this machine, which may have our host name: its number means nothing here.
+  // The holder is in another container of this machine, perhaps with our host name. Its process number means nothing here.
   if (holder.boot !== identity.boot) return 'unknown'
   return identity.startOf(holder.pid) === holder.started ? 'alive' : 'dead'
 }
 
-/** Whether both are of one boot of one machine, whatever their PID namespaces are. */
+/** Whether both processes belong to the same boot of the same machine, in any PID namespaces. */
 function isOfSameBoot(holder: LockHolder, identity: ProcessIdentity): boolean {
   const [boot] = identity.boot.split('/')
   return boot !== '' && String(holder.boot).split('/')[0] === boot
@@ -230,7 +231,7 @@ function readLock(files: Files, path: string): LockHolder | undefined {
     const holder = JSON.parse(text) as Partial<LockHolder>
     if (typeof holder.nonce === 'string' && typeof holder.pid === 'number') return holder as LockHolder
   } catch {
-    // The text is checked below.
+    // The text is not a lock. The code below decides why.
   }
   // A power cut may leave only the beginning of the text, or zeros.
   const left = text.replace(/\0+$/, '').slice(0, BEGINNING.length)
@@ -251,7 +252,7 @@ function sweep({ files, directory, name = LOCK, identity }: LockOptions): void {
     const path = `${directory}/${each}`
     const holder = readLock(files, path)
     if (holder === undefined) continue
-    // A running process may still be writing an unreadable file. The file's name has the number of that process.
+    // An unreadable file may be unfinished. Its name has the number of the process that writes it.
     const writer = Number(each.slice((name + PRIVATE).length).split('-')[0])
     const isUnderWay = holder.nonce === UNREADABLE && identity.startOf(writer) !== undefined
     if (!isUnderWay && stateOf(holder, identity) === 'dead') files.remove(path)
@@ -292,7 +293,7 @@ function lockUnavailable(options: LockOptions, waitedMs: number): CofferError {
   )
 }
 
-/** A number alone does not identify the holder of a lock: a new process may get the number of a dead one. */
+/** A process number alone does not identify the holder of a lock, because a new process may get the number of a dead process. */
 export function readProcessIdentity(pid: number): ProcessIdentity {
   return { pid, startOf, boot: readBoot(), host: hostname() }
 }
@@ -315,7 +316,10 @@ function readText(path: string): string | undefined {
   }
 }
 
-/** proc(5): field 3 is the state, field 22 the start in ticks since boot. A zombie (Z, X) counts as dead. */
+/**
+ * See proc(5): field 3 is the state, field 22 the start in ticks since boot. A zombie (Z) and a dead process (X) count as
+ * ended.
+ */
 function startOf(pid: number): string | undefined {
   const stat = readText(`/proc/${pid}/stat`)
   if (stat === undefined) return readText('/proc/self/stat') === undefined ? startByPs(pid) : undefined
@@ -325,7 +329,7 @@ function startOf(pid: number): string | undefined {
 
 /** Used on systems without /proc. POSIX defines these options of ps(1). */
 function startByPs(pid: number): string | undefined {
-  // Loaded late: loading it takes 5 ms, and most systems have /proc.
+  // Loaded only when needed, because loading takes 5 ms and most systems have /proc.
   const { execFileSync } = createRequire(import.meta.url)('node:child_process') as typeof ChildProcess
   try {
     const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore']

@@ -16,7 +16,7 @@ function attemptUnless<T, U>(code: string, otherwise: U, action: string, path: s
   }
 }
 
-/** Returns false if the system reports `code`. */
+/** Returns false if `work` fails with `code`. */
 function isDoneUnless(code: string, action: string, path: string, work: () => unknown): boolean {
   return attemptUnless(code, false, action, path, () => {
     work()
@@ -25,7 +25,7 @@ function isDoneUnless(code: string, action: string, path: string, work: () => un
 }
 
 const FLAGS: Record<Opening, number> = { read: fs.constants.O_RDONLY, write: fs.constants.O_RDWR }
-/** With O_NONBLOCK, opening a pipe in the place of a file does not wait for a writer. */
+/** O_NONBLOCK: if a pipe has the name of the file, opening it does not wait for a writer. */
 const PLAIN = fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK
 const NEW = fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL
 
@@ -55,7 +55,7 @@ export function nodeFiles(): Files {
         // The umask may have removed bits of 0600.
         attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
       } catch (error) {
-        // A file system without modes refuses this. No empty file is left there.
+        // A file system without modes refuses the mode. Removes the empty file.
         fs.closeSync(file)
         fs.rmSync(path, { force: true })
         throw error
@@ -118,10 +118,10 @@ function kindOf(stats: fs.Stats): FileStat['kind'] {
 }
 
 async function syncDataBeside(path: string): Promise<void> {
-  // Loaded late: loading it takes a command more than 1 ms.
+  // Loaded only when needed, because loading takes more than 1 ms.
   const { open } = await import('node:fs/promises')
   try {
-    // A second descriptor: the system reports an error to each descriptor, so `syncData` still fails too.
+    // Uses a second descriptor. The system reports a write error to each descriptor, so a later `syncData` fails too.
     const file = await open(path, FLAGS.write | PLAIN)
     await file.datasync().finally(() => file.close())
   } catch (error) {

@@ -22,7 +22,7 @@ export interface Page {
 }
 
 export type Search = Page & { where?: Condition }
-/** With `above`, the oldest matches come first. Without it, the newest do. */
+/** With `above`, the oldest match comes first. Otherwise the newest match comes first. */
 export type SeekSearch = {
   size: number
   below?: number | undefined
@@ -33,40 +33,40 @@ export type Found<K extends Kind> = { records: RecordOf[K][]; total: number }
 type Located<K extends Kind> = { locations: RecordLocation<K>[]; total: number }
 
 export interface ClockState {
-  /** This unit is the first that sees a jump of the clock. */
+  /** This unit is the first unit that sees a jump of the clock. */
   isJump: boolean
-  /** Records that expired until this time may be purged. ms since the epoch; 0: none may. */
+  /** Records that expired until this time may be purged. ms since the epoch. 0: no record may be purged. */
   purgeBefore: number
 }
 
 /**
- * `now`: the write resolves after the sync. `soon`: it resolves when the change is appended, and the sync follows, at the
- * latest on `close`.
+ * `now`: the write resolves after the sync. `soon`: the write resolves when the change is appended. The sync follows later, at
+ * the latest on `close`.
  */
 export type Durability = 'now' | 'soon'
 
 export interface LogCheck {
   count: number
   /**
-   * The position of the first record that does not follow from the record before it, from 1. If the end is missing: `count` +
-   * 1.
+   * The position, from 1, of the first record that does not follow from the record before it. If the end of the log is missing:
+   * `count` + 1.
    */
   brokenAt?: number
 }
 
 export interface StoreReader {
-  /** The wall clock when this unit of work began, ms since the epoch. It may be earlier than the clock of an earlier unit. */
+  /** The wall clock when this unit of work began, ms since the epoch. It may be earlier than in a previous unit. */
   readonly now: number
   /**
-   * The clock by which the codes of cards expire, ms since the epoch: the wall clock. In a vault whose state was restored, it
-   * continues from the time when the state was saved.
+   * The time by which the codes of cards expire, ms since the epoch. It is the wall clock, except in an ephemeral vault after a
+   * restore: there it continues from the time when the restored state was saved.
    */
   readonly codeTime: number
   /** After a jump of the clock, expired records are not purged. */
   readonly clock: ClockState
-  /** Undefined if the record does not exist or has expired. Returns a promise only if it must wait. */
+  /** Undefined if the record does not exist or has expired. Returns a promise only if the engine must wait. */
   get<K extends Kind>(kind: K, tenant: number, id: string): Awaitable<RecordOf[K] | undefined>
-  /** Whether a record has this id, even one that has expired and is not purged. */
+  /** Whether a record has this id, even a record that has expired and is not purged. */
   isUsed(kind: Kind, tenant: number, id: string): Promise<boolean>
   /** Newest first. `total` is the exact number of matches. */
   find<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Found<K>>
@@ -76,25 +76,27 @@ export interface StoreReader {
    * Returns the newest matches below a `seq`, or the oldest above it. The cost depends on `size`, not on the number of matches.
    */
   seek<K extends Kind>(kind: K, tenant: number, query: SeekSearch): Promise<RecordLocation<K>[]>
-  /** Seals a `seq` as an opaque text. {@link openCursor} accepts it only for the same tenant and `about`. */
+  /** Seals a `seq` as an opaque text. {@link openCursor} accepts the text only for the same tenant and `about`. */
   sealCursor(tenant: number, about: string, seq: number): Promise<string>
-  /** Undefined unless the text is a cursor of this tenant and `about`. Every refusal takes the same time. */
+  /** Returns the `seq` of a cursor. Undefined for any text that was not sealed for this tenant and `about`. */
   openCursor(tenant: number, about: string, cursor: string): Promise<number | undefined>
-  /** Opens a location from this unit of work or an earlier one. Undefined if the record was removed. */
+  /** Opens the record at a location from this or an earlier unit of work. Undefined if the record was removed. */
   open<K extends Kind>(location: RecordLocation<K>): Promise<RecordOf[K] | undefined>
   /** Returns at most `limit` expired records that may be purged now, of all tenants, in no order. */
   findExpired(limit: number): Promise<Expired[]>
-  /** {@link Store.changeCounter} in the state that this unit reads. Undefined once the unit has changed records of these kinds. */
+  /**
+   * {@link Store.changeCounter} in the state that this unit reads. Undefined once the unit has changed records of these kinds.
+   */
   changeCounter(kinds: readonly Kind[]): number | undefined
 }
 
-/** The location of a record. It also holds the sealed record, unless that is large. */
+/** The location of a record. It also contains the sealed record, if the record is not large. */
 export interface RecordLocation<K extends Kind = Kind> {
   readonly kind: K
   readonly tenant: number
-  /** The stored size. The record as it is shown is not larger. */
+  /** The stored size. The shown form of the record is not larger. */
   readonly bytes: number
-  /** Grows with every record that is created. */
+  /** A later record has a higher `seq`. */
   readonly seq: number
 }
 
@@ -105,9 +107,9 @@ export interface PutOptions {
   search?: readonly string[]
   /** ms since the epoch. */
   expires?: number
-  /** No record has the id: it was just drawn at random, or this unit of work has looked (`isUsed`). It is not checked again. */
+  /** The caller knows that no record has the id, so the id is not checked: it was drawn at random, or `isUsed` was called. */
   fresh?: boolean
-  /** The record keeps its time of modification, because no caller made this change. */
+  /** The record keeps its time of modification. For a change that no caller requested. */
   keepsModified?: boolean
 }
 
@@ -115,13 +117,13 @@ export interface StoreWriter extends StoreReader {
   /** @throws CofferError `conflict` if a live record has this id */
   insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /**
-   * The options replace the earlier ones: without `search` the search values are removed, without `expires` the expiry is.
+   * The options replace the earlier options: without `search`, the search values are removed, and without `expires`, the expiry.
    * @throws CofferError `not_found` if no live record has this id
    */
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` if no live record has this id */
   remove(kind: Kind, tenant: number, id: string): Promise<void>
-  /** Purges an expired record, if the clock allows it, so that its id is free. Returns the purged record. */
+  /** Purges an expired record, so that its id becomes free. Returns the record, or undefined if it may not be purged now. */
   purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
   /** Removes the tenant's record, which holds its keys, and all its rows and logs. */
   removeTenant(tenant: number): Promise<void>
@@ -136,22 +138,22 @@ export interface StoreWriter extends StoreReader {
 }
 
 /**
- * Each unit commits everything or nothing. If units collide, an engine calls `work` again. Therefore `work` changes only the
- * store: it returns its other results, and the caller uses them after `read` or `write`. It may draw random values.
+ * Each unit commits everything or nothing. If units collide, an engine calls `work` again. Therefore `work` must change nothing
+ * but the store. It returns its other results, and the caller uses them after `read` or `write`. It may draw random values.
  */
 export interface Store {
   read<T>(work: (reader: StoreReader) => Awaitable<T>): Promise<T>
-  /** Resolves once the result is as durable as `durability` says. If `work` throws, nothing changes. */
+  /** Resolves when the changes are as durable as `durability` says. If `work` throws, nothing changes. */
   write<T>(work: (writer: StoreWriter) => Awaitable<T>, durability?: Durability): Promise<T>
-  /** Changes with every committed change of these kinds. O(1), local. Undefined: nothing may be cached. */
+  /** A counter that changes with every committed change of these kinds. O(1), local. Undefined: do not cache these kinds. */
   changeCounter(kinds: readonly Kind[]): number | undefined
-  /** The last known counter of a shared store. It may be old. A unit that ends with the same counter shows that it is current. */
+  /** The last known counter of a shared store. It may be outdated. If a unit ends with the same counter, it was current. */
   cachedCounter(kinds: readonly Kind[]): number | undefined
   /** Whether other processes may use the store at the same time. */
   readonly isShared: boolean
   /** Checks that each record of a tenant's log follows from the record before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>
-  /** Resolves if a read and a write would succeed now. @throws CofferError with the reason if not */
+  /** Resolves if a read and a write would succeed now. @throws CofferError with the reason why they would fail */
   checkReady(): Promise<void>
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * Records which batches of pending log entries a chain has taken, so that no entry is appended to a log twice. A shared engine
- * names each batch (`batchKey`), and the barrier stores the names in the head of the chain.
+ * Records which batches of pending log entries are already in a chain, so that no entry is appended to a log twice. A shared
+ * engine names each batch (`batchKey`), and the barrier stores the names in the head of the chain.
  */
 import type { TakenBatches } from '../domain/records/log-record.js'
 
@@ -8,7 +8,7 @@ import type { TakenBatches } from '../domain/records/log-record.js'
 const SERVER_BYTES = 5
 const NUMBER_BYTES = 5
 const TIME_BYTES = 6
-/** A head keeps the servers with the newest batches. The batches of a dropped server were taken long ago. */
+/** A head keeps only the servers with the newest batches. All batches of older servers have been in the chain for long. */
 const MAX_SERVERS = 256
 /** The most ranges of numbers that a head keeps for each server. */
 const MAX_RANGES = 64
@@ -33,7 +33,7 @@ function parseBatchKey(id: Uint8Array) {
   }
 }
 
-/** Whether one of the chains has taken the batch. Undefined if a chain has dropped the ranges that are needed to decide this. */
+/** Whether the batch is in one of the chains. Undefined if a chain has dropped the ranges that are needed to decide this. */
 export function isTaken(chains: readonly TakenBatches[], id: Uint8Array): boolean | undefined {
   const { server, number, at } = parseBatchKey(id)
   const has = ({ by }: TakenBatches) =>

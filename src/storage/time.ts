@@ -1,6 +1,6 @@
 /**
- * Rows expire by the wall clock, but are ordered by `seq`. The engine stores times to detect a jump of the clock, because a
- * jump must not purge records.
+ * Detects jumps of the wall clock, by which rows expire. After a jump, no record may be purged for some time, because the clock
+ * may be wrong. The engine stores the times that are needed for this.
  */
 import { formatDate } from '../domain/dates.js'
 import type { ClockState } from './store.js'
@@ -9,9 +9,9 @@ import type { ClockState } from './store.js'
 export interface Times {
   /** The latest time of any change. */
   time: number
-  /** The time of the last change. */
+  /** The time of the last change. It is earlier than `time` if the clock has gone back. */
   last: number
-  /** When the current jump of the clock was first seen. 0: there is none, or it is settled. */
+  /** When the current jump of the clock was first seen. 0: the clock has not jumped, or the jump is settled. */
   since: number
   /** During the jump, records that expired until this time may still be purged. */
   until: number
@@ -27,16 +27,16 @@ export function createCounters(): Counters {
   return { seq: 1, rev: 1, time: 0, last: 0, since: 0, until: 0 }
 }
 
-/** A longer time without changes looks like a clock that was set forward, so it counts as a jump. */
+/** A longer time without changes counts as a jump, because it cannot be distinguished from a clock that was set forward. */
 const SILENCE_MS = 24 * 60 * 60 * 1000
 /** A jump is settled after this time. From then on, the new time is trusted. */
 const SETTLING_MS = 60 * 60 * 1000
-/** Smaller deviations are normal: a step back of the clock, or a newest record that is dated ahead of the clock. */
+/** The clock may go back by less than this, and the newest record may be dated ahead of the clock by less than this. */
 const TOLERANCE_MS = 5 * 60 * 1000
 
 export function advanceTimes({ time, last, since, until }: Times, now: number): Times {
   const newest = Math.max(time, now)
-  // If the clock never went back, records that had expired at `last` have surely expired.
+  // If the clock never went back, records that had expired at `last` have certainly expired.
   if (last > 0 && now - last > SILENCE_MS)
     return { time: newest, last: now, since: now, until: time === last ? last : 0 }
   if (now < last - TOLERANCE_MS) return { time: newest, last: now, since: now, until: 0 }
@@ -49,7 +49,7 @@ export function clockStatus(times: Times, now: number): ClockState {
   return { isJump: since !== 0 && since !== times.since, purgeBefore: since === 0 ? now : until }
 }
 
-/** Returns a notice if the newest record, of `time`, is dated ahead of the clock. */
+/** Returns a notice if `time`, the time of the newest record, is ahead of the clock. */
 export function describeAhead(time: number, now: number): string | undefined {
   if (time <= now + TOLERANCE_MS) return undefined
   const minutes = Math.round((time - now) / 60_000)
@@ -63,7 +63,7 @@ export function describeAhead(time: number, now: number): string | undefined {
   )
 }
 
-/** 0 (never) is in no range. */
+/** No range contains 0, which means never. */
 export function isWithin(time: number, range: { from?: number; below?: number }): boolean {
   return time !== 0 && time >= (range.from ?? 0) && time < (range.below ?? Number.POSITIVE_INFINITY)
 }

@@ -11,20 +11,20 @@ export const FORMAT = 1
 
 const HEADER_FILE = 'vault.json'
 /**
- * Marks a vault whose creation has not ended. The end of the creation renames this file to `vault.json`, so a directory always
- * has one of the two. A creation that finds the mark starts over.
+ * Marks a vault whose creation has not ended. The last step of the creation renames this file to `vault.json`, so a directory
+ * always has one of the two files. A creation that finds this file starts over.
  */
 const DRAFT_FILE = 'being-created'
 export const STATE_FILE = 'state'
-/** The names of a vault's files, without its header. */
+/** Matches the names of a vault's files, except its header. */
 const REMAINS = /^(?:state|state\.next|(?:journal|head|aside)-.*)$/
 const HEADER_LIMIT = 64 * 1024
 
 const EXPOSED = 0o077
 
 /**
- * Refuses links, and files that other users own or may read. @throws CofferError `vault_missing`, `vault_exposed`,
- * `vault_damaged`
+ * Refuses a vault with links, or with files that other users own or may read. @throws CofferError `vault_missing`,
+ * `vault_exposed`, `vault_damaged`
  */
 export function checkExposure(files: Files, directory: string): void {
   requireHeader(files, directory)
@@ -83,7 +83,7 @@ function requireHeader(files: Files, directory: string): void {
 }
 
 /**
- * `begun`: a creation was interrupted or is in progress. `headless`: a vault without its header, whose key slots open its keys.
+ * `begun`: a creation was interrupted or is in progress. `headless`: the vault's header is missing, so no key opens the vault.
  */
 export function examineDirectory(files: Files, directory: string): 'vault' | 'begun' | 'headless' | 'none' {
   if (files.stat(directory) === undefined) return 'none'
@@ -123,7 +123,7 @@ export function prepareDirectory(files: Files, directory: string): void {
 }
 
 /**
- * Begins the creation of a vault, which {@link completeVault} ends. Removes the files of an interrupted creation. Contract: the
+ * Begins the creation of a vault. {@link completeVault} ends it. Removes the files of an interrupted creation. Contract: the
  * caller has the lock. @throws CofferError like {@link prepareDirectory}
  */
 export function beginVault(files: Files, directory: string): void {
@@ -164,7 +164,7 @@ export function abandonVault(files: Files, directory: string): void {
   }
 }
 
-/** Removes the files of an incomplete vault, without the mark of its creation. */
+/** Removes the files of an incomplete vault, except {@link DRAFT_FILE}. */
 function removeBegun(files: Files, directory: string): void {
   const segments = `${directory}/segments`
   if (files.stat(segments)?.kind === 'directory')
@@ -173,7 +173,7 @@ function removeBegun(files: Files, directory: string): void {
     if (REMAINS.test(name) || isUnfinished(name)) files.remove(`${directory}/${name}`)
 }
 
-/** Whether a file is temporary. A crash may leave temporary files. */
+/** Whether the name is the name of a temporary file, which a crash may leave. */
 export function isUnfinished(name: string): boolean {
   return /^(?:vault\.json|state|state\.next|aside-[0-9a-f-]+)\.tmp-/.test(name)
 }
@@ -191,7 +191,7 @@ export function writeHeader(files: Files, directory: string, random: RandomSourc
   replaceWhole(files, directory, HEADER_FILE, Buffer.from(headerText(header)), toHex(random.bytes(10)))
 }
 
-/** The text of `vault.json`. `state` contains its digest. Equal headers have equal texts. */
+/** The text of `vault.json`. Equal headers have equal texts, because `state` contains a digest of the text. */
 export function headerText(header: Header): string {
   return `${JSON.stringify(header, undefined, 2)}\n`
 }

@@ -11,7 +11,7 @@ export interface RowTarget {
   read(): AsyncIterable<Row>
 }
 
-/** A checksum of rows in any order. It omits their `keys`, because files have keys only in their indexes. */
+/** A checksum of rows in any order. It omits the rows' `keys`, because rows read from files do not have them. */
 export class RowChecksum {
   readonly #mac: Mac
   count = 0
@@ -36,7 +36,7 @@ export class RowChecksum {
 /** `total` is approximate. */
 export type Progress = (done: number, total: number) => void
 
-/** Copies rows, and reads them again to compare them. @throws CofferError `storage_failed` if they differ */
+/** Copies rows, then reads the copy and compares checksums. @throws CofferError `storage_failed` if they differ */
 export async function copyAndVerify(
   source: Pick<VaultRows, 'count' | 'rows'>,
   target: RowTarget,
@@ -59,7 +59,7 @@ export async function copyAndVerify(
   throw new CofferError('storage_failed', 'The copied rows differ from the rows that were sent. Try again.')
 }
 
-/** Groups rows into batches, in order. A batch ends at this number of rows, or of bytes of sealed records. */
+/** Groups rows into batches, in order. A batch ends when it has this number of rows, or of bytes of sealed records. */
 export async function* inBatches(
   rows: AsyncIterable<Row>,
   most: { rows: number; bytes: number },

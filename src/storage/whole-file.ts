@@ -1,6 +1,6 @@
 /**
- * Files that get their name only when they are complete: a crash, a kill or a full disk never leaves a partial file with that
- * name.
+ * Writes files that get their name only when they are complete. A crash, a kill or a full disk therefore never leaves a partial
+ * file with the final name.
  */
 import { basename, dirname, join } from 'node:path'
 import { CofferError, codeOf, conflict } from '../errors.js'
@@ -53,9 +53,7 @@ export class WholeFile {
     syncName(this.#files, dirname(this.#target))
   }
 
-  /**
-   * Gives the file its final name and replaces any file of that name. Calls `isRenaming` first: until then nothing has changed.
-   */
+  /** Gives the file its final name and replaces any file of that name. Calls `isRenaming` immediately before the rename. */
   replace(isRenaming: () => void = () => {}): void {
     try {
       this.sync()
@@ -82,7 +80,7 @@ export class WholeFile {
     if (file !== undefined) this.#files.close(file)
   }
 
-  /** Makes a hard link, which fails if the name is taken. Without hard links, checks that the name is free and renames. */
+  /** Creates a hard link, which fails if the name exists. Without hard links, checks that the name is free and then renames. */
   #giveName(): boolean {
     try {
       const isNew = this.#files.link(this.path, this.#target)
@@ -133,7 +131,7 @@ function fill(files: Files, target: string, bytes: Uint8Array, nonce: string): W
   }
 }
 
-/** Call before long work that needs the name. @throws CofferError `conflict` if the file exists */
+/** Call before long work whose result gets this name. @throws CofferError `conflict` if the file exists */
 export function refuseIfThere(files: Files, target: string): void {
   if (files.stat(target) !== undefined) throw refuseExisting(target)
 }
@@ -142,7 +140,7 @@ function refuseExisting(target: string): CofferError {
   return conflict(`${target} exists already. Give another file.`)
 }
 
-/** Syncs a new name in a directory of the user, if the system permits it. */
+/** Syncs the names in a directory, if the system permits it. */
 function syncName(files: Files, directory: string): void {
   try {
     files.syncDirectory(directory)

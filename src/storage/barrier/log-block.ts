@@ -10,7 +10,7 @@ import type { Condition } from '../store.js'
 /** The size of a packed record without its texts. */
 const ITEM_BYTES = 51
 
-/** A log record. `shape` has the attributes that many records have in common. */
+/** A log record in memory. Many records share one `shape`, which has the attributes that are equal in all of them. */
 export interface LogLine {
   /** ms since the epoch. */
   readonly time: number
@@ -23,7 +23,7 @@ export interface LogLine {
 
 type SealedEntry = LogEntry & LogLine
 
-/** `at`: its `created_at`, ms since the epoch. */
+/** `at`: the record's `created_at`, ms since the epoch. */
 export function createEntry(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): SealedEntry {
   const { tenant_id, actor_type = null, actor_id = null, entity_type, operation, message } = record
   const { transform = null, entity_id, trace_id } = record
@@ -40,7 +40,7 @@ function unpackUuid(packed: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** Approximate bytes in a row. */
+/** The approximate size of the record in a row, in bytes. */
 export function sizeOf({ entity_id, trace_id }: Pick<LogRecord, 'entity_id' | 'trace_id'>): number {
   return ITEM_BYTES + entity_id.length + trace_id.length
 }
@@ -92,7 +92,7 @@ export function toRecord({ time, shape, entity_id, trace_id, id: packed }: LogLi
 
 export interface LogFilter {
   matches(line: LogLine): boolean
-  /** Every match has this entity, one of these types, and a time not before `from`. */
+  /** Every match has this entity and one of these types. No match is older than `from`. */
   entity?: string
   types?: readonly string[]
   from?: number
@@ -106,7 +106,7 @@ type Part = { field: string; value: string } | { range: string; from?: number; b
 const TOKENS = ['token', 'card', 'bank']
 const groupOf = (type: string) => (TOKENS.includes(type) ? 'token' : type)
 
-/** The values of a line in the fields that a query may name. `class` is the type, but `token` also includes cards and banks. */
+/** The fields that a query may name. `class` is the type, except that cards and banks also have the class `token`. */
 const VALUES: Readonly<Record<string, (line: LogLine) => string | null>> = {
   entity: ({ entity_id }) => entity_id,
   type: ({ shape }) => shape[3],
@@ -174,7 +174,7 @@ export function openEntries(
   return lines.map((line) => ({ ...line, tenant, bytes: sizeOf(line) }))
 }
 
-/** Its length differs from the associated data of records, so neither opens in the place of the other. */
+/** Its length differs from the associated data of records, so a seal of entries never opens as a record, or the reverse. */
 function associate(keys: RecordKeys, id: Uint8Array): Uint8Array {
   return keys.index.digest(`["waiting","${Buffer.from(id).toString('hex')}"]`)
 }

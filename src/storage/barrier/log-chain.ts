@@ -1,6 +1,6 @@
 /**
- * A chain of log records. Full blocks never change. The head holds the records after them. Each record has a value: a keyed
- * digest of the record and of the value before it.
+ * A chain of log records. Full blocks never change. The head contains the records after the last full block. Each record has a
+ * value: a keyed digest of the record and of the previous record's value.
  */
 import type { BoundedMap } from '../../bounded-map.js'
 import type { RecordKeys } from '../../crypto/ports.js'
@@ -21,13 +21,13 @@ import { takeBatches } from '../taken-batches.js'
 import { addLine, countTypes, type LogFilter, type LogLine, latestOf, unpack } from './log-block.js'
 import * as sealing from './sealing.js'
 
-/** The only chain of an engine that one process uses. */
+/** An engine that only one process uses has only this chain. */
 export const FIRST_CHAIN = 1
 const VALUE_BYTES = 16
-/** The event loop gets a turn after this number of blocks. */
+/** Other requests may run after this number of blocks. */
 const OPENED_AT_ONCE = 16
 
-/** The newest heads, by tenant and chain. A head is never changed, because readers may still use it. */
+/** The newest heads, by tenant and chain. Code never changes a cached head, because readers may still use it. */
 export type HeadCache = BoundedMap<string, { nonce: Uint8Array; head: LogHeadRecord }>
 
 export interface LogContext {
@@ -69,7 +69,9 @@ export class LogChain {
     return (await this.#findHead()) !== undefined
   }
 
-  /** `batches`: the ids of the pending batches that held the entries. Contract: if this fails, the unit must not commit. */
+  /**
+   * `batches`: the ids of the pending batches from which the entries come. Contract: after a failure, the unit must not commit.
+   */
   async append(
     writer: EngineWriter,
     entries: readonly LogEntry[],
@@ -111,8 +113,8 @@ export class LogChain {
   }
 
   /**
-   * Yields portions, the newest portion first. In a portion, the oldest record is first. Contract: with `skip`, the filter
-   * matches all.
+   * Yields matches in portions. The newest portion comes first, but in a portion the oldest record comes first. Contract:
+   * `skip` is used only with a filter that matches all records.
    */
   async *find(filter: LogFilter, skip = 0): AsyncGenerator<LogLine[]> {
     const { tail, blocks, gone } = await this.load()
@@ -131,7 +133,7 @@ export class LogChain {
     }
   }
 
-  /** Yields the blocks before `end`, newest first. @throws CofferError `vault_damaged` if one is missing */
+  /** Yields the blocks before `end`, newest first. @throws CofferError `vault_damaged` if a block is missing */
   async *#eachBlock(end: number): AsyncGenerator<LogBlockRecord> {
     const { gone } = await this.load()
     for (let next = end; next > gone; next -= OPENED_AT_ONCE)
@@ -141,7 +143,7 @@ export class LogChain {
       }
   }
 
-  /** Finds the blocks that may have matches with the index, newest first. */
+  /** Looks up in the index the blocks that may have matches. Yields the newest block first. */
   async *#matchingBlocks(filter: LogFilter): AsyncGenerator<LogBlockRecord> {
     const query = {
       kind: LOG_ROWS,
@@ -158,7 +160,7 @@ export class LogChain {
     } while (below !== undefined)
   }
 
-  /** `rows`: the number of rows of the chain. */
+  /** Checks every record. `rows`: the number of rows of the chain. */
   async verify(): Promise<LogCheck & { rows: number }> {
     // Reads no cached head, because the stored rows must be checked.
     const row = await this.#findHead()
@@ -212,7 +214,7 @@ export class LogChain {
     return rows.get(LOG_ROWS, tenant, this.#rowId('head'))
   }
 
-  /** Reads the blocks from `first` to before `end`. Undefined takes the place of a block that is missing or does not open. */
+  /** Reads the blocks from `first` up to, but without, `end`. A block that is missing or does not open is undefined. */
   async #readBlocks(first: number, end: number): Promise<(LogBlockRecord | undefined)[]> {
     if (this.#batches++ > 0) await new Promise(setImmediate)
     const numbers = Array.from({ length: end - first }, (_, index) => first + index)
@@ -232,7 +234,7 @@ export class LogChain {
     return { id: this.#idOf('head'), blocks: 0, gone: 0, start: '', value: '', proof: '', types: {}, tail }
   }
 
-  /** A rekey of the vault keeps the key of these digests. */
+  /** A rekey of the vault does not change the key of these digests. */
   #digest(parts: readonly unknown[]): string {
     return toBase64(this.#log.keys.logChain(Buffer.from(JSON.stringify(parts)), VALUE_BYTES))
   }
@@ -241,12 +243,12 @@ export class LogChain {
     return this.#digest(['log', value, time, shape, entity_id, trace_id, id])
   }
 
-  /** Proves that the chain ends where the head says. */
+  /** Returns the digest that proves that the chain ends where the head says. */
   #proofOf({ blocks, gone, start, value }: LogHeadRecord): string {
     return this.#digest(['head', blocks, gone, start, value])
   }
 
-  /** Also caches the head. If the unit does not commit, no later head has the same nonce, so the cached head is never used. */
+  /** Also caches the head. If the unit does not commit, the cached head is never used, because no later head has its nonce. */
   async #putHead(writer: EngineWriter, head: LogHeadRecord): Promise<void> {
     const next = { ...head, proof: this.#proofOf(head) }
     await this.#put(writer, next, this.#row, 0, (sealed) => this.#remember(next, sealed))

@@ -7,10 +7,10 @@ import { type LogFilter, type LogLine, toFilter, toRecord } from './log-block.js
 import { countOf, FIRST_CHAIN, LogChain, type LogContext } from './log-chain.js'
 import { digestAll } from './sealing.js'
 
-/** A page after the end of every log, for a query that needs only the total. */
+/** The number of a page that no log has. Used for a query that needs only the total. */
 const BEYOND = 2 ** 31
 
-/** The records of one source, in portions. The newest portion is first; in a portion, the oldest record is first. */
+/** Records in portions. The newest portion comes first, but in a portion the oldest record comes first. */
 type Source = AsyncGenerator<LogLine[]>
 
 export class Log {
@@ -36,7 +36,7 @@ export class Log {
     return count
   }
 
-  /** The batches that each chain has taken. Skips a chain whose head is damaged, because {@link verify} reports that. */
+  /** The batches that are in each chain. Skips a chain whose head is damaged, because {@link verify} reports the damage. */
   async readTaken(): Promise<TakenBatches[]> {
     const heads = await Promise.all(this.#chains.map((chain) => chain.load().catch(ignoreDamage)))
     return heads.flatMap((head) => head?.taken ?? [])
@@ -53,7 +53,7 @@ export class Log {
     const passed = isOnly ? skip : 0
     const newest = pending.slice(0, Math.max(0, pending.length - passed))
     const sources = this.#chains.map((chain) => chain.find(filter, Math.max(0, passed - pending.length)))
-    // In an engine of one process, pending entries follow the chain, whatever the clock says.
+    // In an engine that one process uses, pending entries are newer than the chain, even if the clock went back.
     const all = this.#isListed ? [concat(newest), ...sources] : [concat(newest, sources[0])]
     return mergePage(all, { skip: skip - passed, size, total })
   }
@@ -76,7 +76,7 @@ export class Log {
     return isWhole && total === expected ? { count: count + lines.length } : { count, brokenAt: count + 1 }
   }
 
-  /** The number of matches from the counts in the heads of the chains. Undefined if only the records show the number. */
+  /** The number of matches, from the counts in the heads of the chains. Undefined if the records must be counted one by one. */
   async #countMatches({ isAll, isByType, types = [] }: LogFilter, pending: number) {
     if (!isAll && !isByType) return undefined
     let total = pending
@@ -88,7 +88,7 @@ export class Log {
     return total
   }
 
-  /** Entries that are in no chain yet, oldest first. `isWhole`: all of them are readable. */
+  /** Entries that are in no chain yet, oldest first. `isWhole`: all entries are readable. */
   async #readPending(): Promise<{ lines: LogLine[]; isWhole: boolean }> {
     const { rows, tenant } = this.#context
     const entries = (await rows.pendingEntries?.(tenant)) ?? []
@@ -102,7 +102,7 @@ async function* concat(newest: LogLine[], rest?: Source): Source {
   if (rest !== undefined) yield* rest
 }
 
-/** `lines`: read and not yet taken, the newest last. `low`: at most the time of every line taken before. */
+/** `lines`: lines that were read and not yet taken, the newest last. `low`: the earliest time of the lines taken so far. */
 interface Stream {
   readonly source: Source
   lines: LogLine[]
@@ -119,12 +119,12 @@ async function hasLine(stream: Stream): Promise<boolean> {
   return true
 }
 
-/** A line counts as no newer than the lines taken before, so a clock that went back does not change the order within a source. */
+/** The time by which the next line is merged. It never rises, so a clock that went back does not change the order of a source. */
 function nextTime({ lines, low }: Stream): number {
   return Math.min(low, lines.at(-1)!.time)
 }
 
-/** Merges sources by time. Without `total`, reads all of them to the end to count. */
+/** Merges sources by time. Without `total`, reads all sources to the end to count the matches. */
 async function mergePage(
   sources: readonly Source[],
   { skip, size, total }: { skip: number; size: number; total: number | undefined },

@@ -1,10 +1,10 @@
-/** Caches opened records of small kinds that every request reads. They are valid until a record of their kind changes. */
+/** Caches opened records of the small kinds that every request reads. They are valid until a record of their kind changes. */
 import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
 
 /** Kinds that grow without limit, such as tokens and logs, are never cached. */
 const CACHED: ReadonlySet<Kind> = new Set(['tenant', 'settings', 'application', 'api_key', 'containers'])
-/** Numbers of the cached kinds, for an engine that counts only their changes. */
+/** The numbers of the cached kinds, for an engine that counts only changes of these kinds. */
 export const CACHED_KINDS: ReadonlySet<number> = new Set([...CACHED].map((kind) => KINDS[kind]))
 const MAX_RECORDS = 4096
 
@@ -27,7 +27,7 @@ export class RecordCache {
     return known?.counter === counter ? known.records.get(`${tenant}/${id}`) : undefined
   }
 
-  /** Freezes the record. Contract: it was read under this change counter, and does not expire. */
+  /** Freezes and caches a record. Contract: the record was read while the counter had this value, and does not expire. */
   put(kind: Kind, tenant: number, id: string, counter: number, record: RecordOf[Kind]): void {
     let known = this.#kinds.get(kind)
     if (known?.counter !== counter || known.records.size >= MAX_RECORDS) {
@@ -45,7 +45,7 @@ export class RecordCache {
     return keys
   }
 
-  /** Call when a record of the kind is removed: its keys must not stay in memory. */
+  /** Call when a record of the kind is removed, because the keys in the record must not stay in memory. */
   forget(kind: Kind): void {
     this.#kinds.delete(kind)
   }
@@ -55,7 +55,7 @@ export class RecordCache {
   }
 }
 
-/** Changes with every change of these kinds. Undefined if one of the kinds has no counter. */
+/** Returns a number that changes with every change of these kinds. Undefined if one of the kinds has no counter. */
 export function sumCounters(
   kinds: readonly Kind[],
   counterOf: (kind: number) => number | undefined,
@@ -69,7 +69,7 @@ export function sumCounters(
   return sum
 }
 
-/** Also freezes all members, because several callers share the record. */
+/** Freezes a value and all its members, because several callers share the record. */
 function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   for (const member of Object.values(value)) freeze(member)

@@ -1,4 +1,4 @@
-/** Reseals rows with new keys: opens each record, and seals and digests it again. The engine reads and writes the rows. */
+/** Reseals rows with new keys: opens each record, seals it again and computes its digests again. The engine stores the rows. */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { AFTER_LOST_KEYS, describeLostTenant, LostTenants } from '../../domain/records/lost-tenants.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
@@ -11,11 +11,11 @@ export interface ResealOptions {
   next: VaultKeys
   /** The keys of every tenant, as the tenant's record holds them. */
   tenants: ReadonlyMap<number, TenantKeyBytes>
-  /** Returns the new keys of a tenant, equal at every call. Default: the keys stay. */
+  /** Returns the new keys of a tenant. Every call must return the same keys. Default: the keys stay. */
   renew?(tenant: number, present: TenantKeyBytes): TenantKeyBytes
   /** Renders the search index values again, because only their digests are stored. */
   renderSearch(token: RecordOf['token']): Promise<string[]>
-  /** The caller writes the logs again into the first chain, so this drops the lists of chains. */
+  /** The caller writes all logs again, into the first chain. Therefore the lists of chains are removed. */
   logsAnew?: boolean
 }
 
@@ -61,15 +61,15 @@ export async function readTenantKeys(
   return tenants
 }
 
-/** Undefined if the row is not a tenant's record, or does not open. */
+/** Opens a tenant's record. Undefined if the row is not a tenant's record, or does not open. */
 function openTenant(keys: VaultKeys, row: Row): RecordOf['tenant'] | undefined {
   const record = row.kind === KINDS.tenant ? openIfWhole(keys.vault, row) : undefined
   return record as RecordOf['tenant'] | undefined
 }
 
 /**
- * Verifies the seal of each row. Calls `verify` twice: tenants' records hold the keys of other rows, and may come after them.
- * Reports one finding for each tenant whose keys are lost.
+ * Verifies the seal of each row. Calls `verify` twice, because tenants' records contain the keys of other rows and may come after
+ * these rows. Reports one finding for each tenant whose keys are lost.
  */
 export async function verifySeals(
   keys: VaultKeys,

@@ -1,6 +1,5 @@
 /**
- * The reading half of a unit of work: finds sealed rows by digests and opens them as records. `sealed-writer.ts` adds the
- * writes.
+ * The reads of a unit of work: finds sealed rows by digests and opens them as records. `sealed-writer.ts` adds the writes.
  */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
@@ -15,22 +14,22 @@ import type { HeadCache } from './log-chain.js'
 import { type RecordCache, sumCounters } from './record-cache.js'
 import * as sealing from './sealing.js'
 
-/** A page of locations holds records up to this many sealed bytes. Further large records are read when they are opened. */
+/** A page of locations contains sealed records up to this many bytes in total. Further large records are read when opened. */
 const HELD_BYTES = 1024 * 1024
-/** The event loop gets a turn after this many sealed bytes are opened, which takes a few milliseconds. */
+/** Other requests may run after this many sealed bytes were opened, which takes a few milliseconds. */
 const OPENED_AT_ONCE = 256 * 1024
 
 export interface SharedState {
   keys: VaultKeys
   cache: RecordCache
   heads: HeadCache
-  /** Sealed bytes that were opened since the event loop last had a turn. */
+  /** The sealed bytes that were opened since other requests could last run. */
   opened: number
-  /** {@link StoreReader.codeTime} is this many ms behind the wall clock. */
+  /** Returns how far {@link StoreReader.codeTime} is behind the wall clock, ms. */
   codeLag(): number
 }
 
-/** A location of a log record holds the record, because its whole block was opened to find it. */
+/** The location of a log record contains the opened record, because the whole block was opened to find it. */
 type SealedLocation<K extends Kind> = RecordLocation<K> & ({ row: Row } | { record: RecordOf[K] })
 
 export class SealedReader<Rows extends EngineReader = EngineReader> implements StoreReader {
@@ -70,7 +69,7 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
   /** Undefined if the tenant was deleted. */
   async findKeys(tenant: number): Promise<RecordKeys | undefined> {
     const { keys, cache } = this.shared
-    // Tenant 0 has the records of tenants, which hold the tenants' keys.
+    // The records of tenants, which contain the keys of tenants, belong to tenant 0 and are sealed with the vault's keys.
     if (tenant === 0) return keys.vault
     const record = await this.get('tenant', 0, String(tenant))
     return record && cache.keysOf(record, (opened) => keys.openTenant(opened.keys))
@@ -182,7 +181,7 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
     return new Promise(setImmediate).then(() => this.#openNow(keys, row) as RecordOf[K])
   }
 
-  /** Hides the code of a card once its time has passed, because the code may not be erased yet. */
+  /** Leaves out an expired code of a card, because the sweep may not have erased it yet. */
   #openNow(keys: RecordKeys, row: Row): RecordOf[Kind] {
     const record = sealing.openRecord(keys, row)
     const isToken = row.kind === KINDS.token || row.kind === KINDS.token_intent

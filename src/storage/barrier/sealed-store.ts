@@ -1,4 +1,4 @@
-/** The barrier between records and sealed rows. It does not know where the engine stores the rows. */
+/** The barrier between records and sealed rows. It does not know where the engine stores rows. */
 import { BoundedMap } from '../../bounded-map.js'
 import type { VaultKeys } from '../../crypto/ports.js'
 import type { TakenBatches } from '../../domain/records/log-record.js'
@@ -18,7 +18,7 @@ export function createSealedStore(engine: Engine, keys: VaultKeys, codeLag = () 
   const shared: SharedState = { keys, cache: new RecordCache(), heads, opened: 0, codeLag }
   const readerOf = (rows: EngineReader) => new SealedReader(rows, shared)
   const writerOf = (rows: EngineWriter) => new SealedWriter(rows, shared)
-  /** The batches that chains have taken, read once for each unit of work and tenant. */
+  /** The batches that are in chains, read once for each unit of work and tenant. */
   const taken = new WeakMap<EngineReader, Map<number, Promise<TakenBatches[]>>>()
   const readTaken = (rows: EngineReader, tenant: number) => {
     const known = taken.get(rows) ?? new Map<number, Promise<TakenBatches[]>>()

@@ -1,4 +1,4 @@
-/** The writing half of a unit of work: seals records into rows. */
+/** The writes of a unit of work: seals records into rows. */
 import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records/records.js'
 import { base58 } from '../../domain/text/base58.js'
 import { CofferError, conflict } from '../../errors.js'
@@ -17,7 +17,7 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
     const keys = this.cachedKeys(tenant) ?? (await this.keysOf(tenant))
     const id = sealing.digestId(keys, kind, tenant, sealing.idOf(record))
     if (!options.fresh) await this.#ensureFree(kind, tenant, id)
-    // No `await` if there is nothing to wait for: each `await` creates a promise, which slows bulk inserts.
+    // Avoids `await` if the engine has already finished, because a promise for each row slows bulk inserts.
     const putting = this.rows.put(sealing.createDraft(keys, { kind, tenant, id, record }, options))
     if (putting !== undefined) await putting
   }
@@ -34,7 +34,7 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
     const digest = sealing.digestId(await this.keysOf(tenant), kind, tenant, id)
     await this.#requireRow(kind, tenant, digest)
     await this.rows.remove(KINDS[kind], tenant, digest)
-    // Called before the commit. If the commit fails, the record is opened again at the next read.
+    // This runs before the commit. If the commit fails, the next read opens the record again.
     this.shared.cache.forget(kind)
   }
 
@@ -74,8 +74,8 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
   }
 
   /**
-   * Appends entries to a chain of the tenant's log (default: the first). Adds the chain to the tenant's list of chains, if
-   * the caller names a chain or the tenant has a list. Does nothing if the tenant was deleted.
+   * Appends entries to a chain of the tenant's log (default: the first). If the caller names a chain, or if the tenant has a list
+   * of chains, the chain is added to the list. Does nothing if the tenant was deleted.
    */
   async putLog(
     tenant: number,

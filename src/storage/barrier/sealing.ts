@@ -1,4 +1,4 @@
-/** Turns records into sealed rows with keyed digests, by which rows are found. Does not depend on engines or units of work. */
+/** Seals records into rows and computes the keyed digests that find them. Does not depend on engines or units of work. */
 import type { RecordKeys } from '../../crypto/ports.js'
 import {
   type IndexField,
@@ -31,7 +31,7 @@ export function sealRecord(keys: RecordKeys, { id, rev }: Pick<Row, 'id' | 'rev'
   return sealed
 }
 
-/** All keys of a record's row. `search`: the rendered values of its search indexes. */
+/** All keys of a record's row. `search`: the rendered values of the record's search indexes. */
 export function keysOfRecord<K extends Kind>(
   keys: RecordKeys,
   kind: K,
@@ -41,7 +41,7 @@ export function keysOfRecord<K extends Kind>(
   const lookups = indexFieldsOf(kind, record)
   for (const value of new Set(search.map((text) => text.toLowerCase()))) lookups.push(searchField(value))
   const sharing = sharingOf(kind, record)
-  // A copy, because a view would keep its whole pool in memory.
+  // Copies the bytes, because a view would keep Node's whole buffer pool in memory.
   const shared = () =>
     Uint8Array.from(packKeys(keys, kind, digestAll(keys, kind), sharedFieldsOf(record as RecordOf['token'])))
   const first =
@@ -52,7 +52,7 @@ export function keysOfRecord<K extends Kind>(
 }
 
 export function idOf(record: RecordOf[Kind]): string {
-  // Rows have a tenant's number, so its record is found by the number. Its UUID is one of the keys.
+  // Rows contain the number of their tenant, so the number finds the tenant's record. The tenant's UUID is one of the keys.
   if ('number' in record) return String(record.number)
   return 'id' in record ? record.id : ''
 }
@@ -64,7 +64,7 @@ export function openRecord(keys: RecordKeys, row: SealedVersion): RecordOf[Kind]
   return record
 }
 
-/** Undefined if the row was sealed with another key, or under another id or version. */
+/** Opens a record. Undefined if the row was sealed with another key, or for another id or version. */
 export function openIfWhole(keys: RecordKeys, row: SealedVersion): RecordOf[Kind] | undefined {
   const plain = keys.data.open(row.sealed, associate(row.id, row.rev))
   if (plain === undefined) return undefined
@@ -75,7 +75,7 @@ export function openIfWhole(keys: RecordKeys, row: SealedVersion): RecordOf[Kind
   return record
 }
 
-/** Binds a seal to the row's id (which includes kind and tenant) and version, so that neither can be exchanged. */
+/** Binds a seal to the row's id (which includes kind and tenant) and version, so that nobody can exchange sealed rows. */
 function associate(id: Uint8Array, revision: number): Uint8Array {
   const bytes = Buffer.allocUnsafe(ID_BYTES + REVISION_BYTES)
   bytes.set(id)
@@ -100,12 +100,12 @@ export function openCursor(keys: RecordKeys, about: string, cursor: string): num
   return plain === undefined ? undefined : asBuffer(plain).readUIntLE(0, CURSOR_BYTES)
 }
 
-/** Its length differs from the associated data of records, so neither opens in the place of the other. */
+/** Its length differs from the associated data of records, so a cursor never opens as a record, or the reverse. */
 function associateCursor(keys: RecordKeys, about: string): Uint8Array {
   return keys.index.digest(`["cursor",${JSON.stringify(about)}]`)
 }
 
-/** The row id of a record. All digests are computed over JSON, which separates the parts whatever they contain. */
+/** The row id of a record. All digests are computed over JSON, so no two lists of parts have the same text. */
 export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
   return keys.index.digest(`["id",${KINDS[kind]},${tenant},${JSON.stringify(id)}]`)
 }
@@ -118,17 +118,17 @@ export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
   return keys.index.recall(`["all",${KINDS[kind]}]`).subarray(0, KEY_BYTES)
 }
 
-/** Digests of these fields are cached, because many records, or the rules of callers, have the same few values. */
+/** The digests of these fields are cached, because many records and the rules of callers have the same few values. */
 const SHARED: ReadonlySet<string> = new Set(['application', 'container', 'ancestor', 'containers', 'month'])
 
-/** The key of a look-up is the beginning of its digest. */
+/** Returns a key: the beginning of the digest of a field and its value. */
 function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: IndexField): Uint8Array {
   if (SHARED.has(field))
     return keys.index.recall(`["key",${KINDS[kind]},"${field}",${JSON.stringify(value)}]`)
   return keys.index.digest(`["key",${KINDS[kind]},${JSON.stringify(field)},${JSON.stringify(value)}]`)
 }
 
-/** Returns `first`, followed by the key of each look-up. Contract: no key is there twice. */
+/** Returns `first`, followed by the key of each field. Contract: no two keys are equal. */
 function packKeys(
   keys: RecordKeys,
   kind: Kind,

@@ -1,4 +1,4 @@
-/** Flushes and compactions. In a server they run in small slices between units of work, and take effect while no unit runs. */
+/** Flushes and compactions. A server runs them in small slices between units of work. Results take effect while no unit runs. */
 import type { Awaitable, VaultRows } from '../engine.js'
 import { type Attempt, attempt } from '../lsm/attempt.js'
 import type { Size } from '../lsm/context.js'
@@ -9,12 +9,12 @@ import type { LsmTree } from '../lsm/tree.js'
 
 /** The length of a slice. After it, units of work may run. */
 const SLICE_MS = 5
-/** With more than `MANY_TABLES` tables, a slice may take this share of the time that units of work took. */
+/** With more than `MANY_TABLES` tables, a slice may be longer: this share of the time that units of work took before it. */
 const SHARE = 1 / 8
 const MANY_TABLES = 32
 /** From this number of tables on, tables are merged before the next unit of work. */
 const MAX_TABLES = 64
-/** A failed compaction is retried after this time. */
+/** A failed compaction is not retried before this time has passed. */
 const RETRY_MS = 30_000
 
 /** Flushes every log that is not empty. */
@@ -31,7 +31,7 @@ export class BackgroundJobs {
   #flushing: Promise<void> | undefined
   #compacting: Promise<void> | undefined
   readonly #busy = new Set<string>()
-  /** The failures that were reported, until the work is done. */
+  /** Work whose failure was reported, and that has not succeeded since. */
   readonly #reported = new Set<Attempt>()
   #seen = 0
   #failedMs = 0
@@ -60,7 +60,7 @@ export class BackgroundJobs {
     return isDone
   }
 
-  /** Reports a failure once until the work is done, because it is tried after each unit of work while a disk is full. */
+  /** Reports only the first failure until the work succeeds: if a disk is full, the work is retried after each unit of work. */
   #try(what: Attempt, work: () => unknown): Promise<boolean> {
     const report = (text: string) => {
       if (!this.#reported.has(what)) this.#tree.context.notice(text)
@@ -73,14 +73,14 @@ export class BackgroundJobs {
   async flushIfLarger(size: Size): Promise<void> {
     if (!this.#tree.isLargerThan(size)) return
     const isBeside = this.#isConcurrent && !this.#isClosing && this.#flushing === undefined
-    // If the previous flush still runs, this one waits for it.
+    // Flushes at once. If the previous flush still runs, completes it first.
     if (!isBeside) await this.#attempt('flushed', () => this.#tree.flush())
-    // A freeze is only the beginning of a flush.
+    // Only begins the flush. The rest runs in the background.
     else if (await this.#try('flushed', () => this.#tree.freeze())) this.#flushing = this.#flushInBackground()
   }
 
   /**
-   * Flushes a log of any size, also after a failed flush, and overwrites removed rows in tables. Contract: nothing else runs
+   * Flushes a log of any size, even after a failed flush, and overwrites removed rows in tables. Contract: nothing else runs
    * meanwhile.
    */
   async flushAndErase(): Promise<void> {
@@ -142,7 +142,7 @@ export class BackgroundJobs {
     return this.#compacting
   }
 
-  /** Does one compaction in slices. Returns false if none was due or the vault closes. */
+  /** Does one compaction in slices. Returns false if no compaction was due, or if the vault closes. */
   async #compactBeside(): Promise<boolean> {
     let plan: CompactionPlan | undefined
     await this.#runExclusive(() => {

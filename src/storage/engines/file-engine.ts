@@ -1,4 +1,4 @@
-/** The engine on disk: it runs units of work one by one over an LSM tree. It also has the operations on a whole vault. */
+/** The engine on disk: runs units of work one by one over an LSM tree. It also implements the operations on a whole vault. */
 import type { Awaitable } from '../../domain/awaitable.js'
 import * as port from '../engine.js'
 import { attempt } from '../lsm/attempt.js'
@@ -30,7 +30,7 @@ const MEBIBYTE = 1024 * 1024
 const FLUSH_AT: Size = { bytes: 16 * MEBIBYTE, rows: 32_768, keys: 393_216 }
 /** A command leaves at most this log to the next command, which must read all of it (20 ms for each MiB). */
 const LEFT_AT_MOST: Size = { bytes: MEBIBYTE / 16, rows: 48 }
-/** The most bytes of the one compaction when a command ends. */
+/** When a command ends, it does at most one compaction, of at most this many bytes. */
 const CLOSING_COMPACTION = 64 * MEBIBYTE
 /** A change with durability `soon` is synced within this time. */
 const SYNC_AFTER_MS = { server: 25, command: port.MAX_PENDING_MS / 2 }
@@ -43,7 +43,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   readonly #groupCommit: GroupCommit
   readonly #background: BackgroundJobs
   readonly #tasks: TaskQueue
-  /** The probe writes a frame without changes. The frame stores the time. */
+  /** The check of readiness writes a frame without changes, which only stores the time. */
   readonly #readiness = new Readiness(() => this.write((writer) => writer.storeTime()))
   readonly #timers = new Map<string, NodeJS.Timeout>()
   #isSyncing = false
@@ -66,7 +66,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
       pass: () => this.#syncSoon(),
       end: () => this.#endRound(),
     })
-    // A command before may have left bytes, and perhaps no request comes.
+    // An earlier command may have left rows to overwrite, and perhaps no request comes that would start this.
     this.#eraseLater()
   }
 
@@ -151,7 +151,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     return this.#runExclusive(() => this.#tree.replaceHeader(header))
   }
 
-  /** Resolves when everything is synced, and flushed if the log is large. */
+  /** Resolves when everything is synced. A large log is flushed too. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -164,7 +164,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     const isCommand = this.#options.role === 'command'
     try {
       await this.#groupCommit.commitAll()
-      // A command before this one may have failed to overwrite a removed row, so the flush retries that.
+      // The memtable has a removed row if its overwriting failed before. Then the flush retries that.
       const mayLeave = isCommand && !this.#tree.memtable.hasRemoved
       await this.#background.flushIfLarger(mayLeave ? LEFT_AT_MOST : ANYTHING)
       const compact = () => this.#background.compactNow(CLOSING_COMPACTION)
@@ -199,8 +199,8 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * A flush overwrites replaced and removed rows. A small log would be flushed too late, so a timer flushes it until it
-   * succeeds.
+   * Starts a timer that flushes the log, because a flush overwrites replaced and removed rows. A small log would be flushed too
+   * late because of its size. After a failure, the timer starts again.
    */
   #eraseLater(): void {
     if (this.#closing !== undefined || !this.#tree.owesErasure) return
@@ -210,12 +210,12 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Schedules a sync. A command usually closes first, and then syncs. A long command must sync earlier, or its reads are
-   * refused.
+   * Schedules a sync. A short command ends before that, and syncs when it closes. A long command must sync earlier, because
+   * otherwise its reads are refused.
    */
   #syncSoon(): void {
     const { isUnsynced, failure } = this.#groupCommit
-    // After a failed write, the next unit of work or `close` retries it.
+    // After a failed write, schedules nothing, because the next unit of work or `close` retries the write.
     if (isUnsynced && failure === undefined && !this.#isSyncing)
       this.#later('synced', SYNC_AFTER_MS[this.#options.role], () => this.#syncBeside())
   }
@@ -233,7 +233,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     } finally {
       this.#isSyncing = false
     }
-    // Otherwise only the commit of a round flushes the log, and reads never wait for one.
+    // Flushes here too, because no flush follows a round that has only reads with log entries.
     if (this.#closing === undefined && this.#tree.isLargerThan(this.#flushAt))
       await this.#runExclusive(() => this.#background.flushIfLarger(this.#flushAt))
     this.#syncSoon()

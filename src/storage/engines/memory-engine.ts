@@ -1,4 +1,4 @@
-/** The engine of an ephemeral vault. All rows are in memtables, and are gone when the engine closes. */
+/** The engine of an ephemeral vault. All rows are in memtables, and are lost when the engine closes. */
 import type { Clock } from '../../crypto/ports.js'
 import { toText } from '../bytes.js'
 import type { Awaitable, Engine, EngineReader, EngineWriter, LogEntry, LogSealer, Row } from '../engine.js'
@@ -12,7 +12,7 @@ import { TaskQueue } from './task-queue.js'
 /** This number of layers is merged into one before another layer is added. */
 const MAX_LAYERS = 8
 
-/** The number of log entries that are sealed together, because each addition to a chain seals the head of the chain again. */
+/** This number of log entries is sealed together, because each addition to a chain seals the head of the chain again. */
 const SEALED_AT_ONCE = 32
 
 /** A snapshot of all rows. Several engines may share the rows, because no engine changes them. */
@@ -27,7 +27,7 @@ export class MemoryEngine implements Engine {
   readonly #clock: Clock
   readonly #tasks = new TaskQueue()
   readonly #changeCounters = new ChangeCounters()
-  /** Newest first. All but the first belong to saved states, and do not change. */
+  /** Newest first. Only the first layer changes. The others may belong to saved states. */
   #layers: readonly Memtable[]
   #counters: Counters
   #sealer: LogSealer | undefined
@@ -78,7 +78,7 @@ export class MemoryEngine implements Engine {
         this.#changeCounters.note(change)
         const { kind, row } = change
         if (kind === DROP) pending = pending.filter(({ tenant }) => tenant !== row.tenant)
-        // Copies, because a view would keep its whole pool in memory.
+        // Copies the bytes, because a view would keep Node's whole buffer pool in memory.
         const [keys, sealed] = [new Uint8Array(row.keys), new Uint8Array(row.sealed)]
         this.#layers[0]!.apply({ kind, row: { ...row, keys, sealed } })
       }
@@ -108,7 +108,7 @@ export class MemoryEngine implements Engine {
     })
   }
 
-  /** Changes {@link changeCounter}. `seq` and `rev` never go back. Calls `also` before any later unit of work. */
+  /** Restores a state. `seq` and `rev` never go back, and {@link changeCounter} changes. Calls `also` before later units run. */
   restore({ layers, counters }: MemoryState, also?: () => void): Promise<void> {
     return this.#tasks.run(() => {
       const { seq, rev } = this.#counters

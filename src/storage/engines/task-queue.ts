@@ -15,13 +15,13 @@ interface Rounds {
   pass(): void
 }
 
-/** The event loop gets a turn after this time. */
+/** After this time, other events of the event loop are handled. */
 const SLICE_MS = 10
 
 export class TaskQueue {
   readonly #rounds: Rounds | undefined
   readonly #tasks: Task[] = []
-  /** When this slice began. By the wall clock, because loading `performance` takes a command 1 ms. */
+  /** When this slice began, by the wall clock, because a command would need 1 ms to load `performance`. */
   #beganMs = 0
   #running: Promise<void> | undefined
   #isClosed = false
@@ -71,7 +71,7 @@ export class TaskQueue {
     this.#running = undefined
   }
 
-  /** Runs the tasks that wait now. Later tasks must not delay the sync of these, so it stops at the end of a slice too. */
+  /** Runs the tasks that wait now, for at most a slice. Tasks that come meanwhile wait, because they would delay the sync. */
   async #runWaiting(): Promise<void> {
     for (let left = this.#tasks.length; left > 0; left--) {
       const { run, refuse } = this.#tasks.shift()!

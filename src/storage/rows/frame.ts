@@ -18,13 +18,13 @@ export interface Change {
   row: Row
 }
 
-/** Whether the change removes a row that must be overwritten before the answer. */
+/** Whether the change removes a row that the engine must overwrite before it answers. */
 export function isRemoval({ kind, row }: Change): boolean {
   return kind === REMOVE && !QUEUE_ROWS.has(row.kind)
 }
 
 export interface Frame {
-  /** Revision of the first change. In a frame without changes, which only stores the time: the next revision. */
+  /** The revision of the first change. A frame without changes, which only stores the time, has the next revision. */
   rev: number
   /** ms since the epoch. */
   time: number
@@ -56,7 +56,7 @@ const lengthOf = ({ keys, sealed }: Row) => CHANGE_HEAD + keys.length + sealed.l
 /** `next`: the `rev` of a frame without changes. */
 export function encodeFrame(changes: readonly Change[], time: number, next = 0): Uint8Array {
   const length = changes.reduce((sum, { row }) => sum + lengthOf(row), FRAME_HEAD)
-  // Not from a pool: decoded rows keep the bytes for a long time, and would keep the whole pool.
+  // Does not use Node's buffer pool, because decoded rows keep the bytes for long, and would keep the whole pool.
   const bytes = Buffer.allocUnsafeSlow(length)
   bytes.writeUIntLE(changes[0]?.row.rev ?? next, 0, 6)
   bytes.writeUIntLE(time, 6, 6)

@@ -10,7 +10,7 @@ export type RowHead = Omit<Row, 'keys' | 'sealed' | 'unread'>
 export const HEAD_BYTES = 49
 export const NOTHING = new Uint8Array(0)
 
-/** Decodes fields when they are read, because one buffer for many rows takes a fraction of the memory of their fields. */
+/** Decodes a field each time it is read, because a buffer of many rows takes a fraction of the memory of decoded fields. */
 export class RowView implements RowHead {
   protected readonly bytes: Buffer
   protected readonly at: number
@@ -65,7 +65,7 @@ export function writeHead(bytes: Buffer, at: number, row: RowHead): void {
   bytes.writeUInt16LE(row.tenant, at + 47)
 }
 
-/** A plain row without keys. Tables also return rows without keys, because they have keys only in their index. */
+/** Returns a plain row without keys. Tables have keys only in their index, so all engines on disk return rows without keys. */
 export function bareRow(head: RowHead, sealed: Uint8Array): Row {
   const { kind, tenant, id, seq, rev, created, modified, expires } = head
   return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed }
