@@ -1,4 +1,4 @@
-/** Mail by SMTP. Mails that wait together are sent over one connection. */
+/** Sends mail by SMTP. All waiting mails are sent over one connection. */
 import { formatDate } from '../domain/dates.js'
 import { wrapLetter } from '../domain/invitation/letter.js'
 import type { MailRecord } from '../domain/records/records.js'
@@ -13,7 +13,7 @@ const LONGEST_DELAY_MS = 3_600_000
 /** A mail without a link is retried for as long as a link is valid. */
 const TRIED_MS = 72 * 60 * 60 * 1000
 
-/** The SMTP library is loaded with the first mail. */
+/** Loads the SMTP library, so call this only for a mail. */
 async function openMailer(settings: { url: string; ca: string | undefined }): Promise<Mailer> {
   return (await import('./smtp.js')).openSmtp(settings)
 }
@@ -71,8 +71,8 @@ function leave(mail: MailRecord): MailRecord | undefined {
 }
 
 /**
- * The record after another attempt; undefined leaves the record. Only a sent mail changes a record that no
- * longer waits.
+ * Returns the record after another attempt, or undefined if the attempt does not change it. If the record does not wait any
+ * more, only a sent mail changes it.
  */
 function afterAttempt(mail: MailRecord, delivery: Delivery, server: string, now: number) {
   const attempts = mail.attempts + 1
@@ -92,7 +92,7 @@ function messageOf(mail: MailRecord, { from, publicUrl }: Pick<MailSettings, 'fr
   const letter = letterOf(mail, publicUrl)
   const { subject, text } = letter
   const date = Date.parse(mail.created_at)
-  // The Message-ID (RFC 5322, 3.6.4), equal at every attempt.
+  // The Message-ID (RFC 5322, 3.6.4). All attempts at a mail have the same one.
   const id = `<${mail.id}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`
   return { id, from, to: mail.to, subject, text, html: wrapLetter(letter), date }
 }

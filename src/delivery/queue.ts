@@ -1,6 +1,6 @@
 /**
- * Sends mail and events after their commit. The record of each holds the state of its delivery, so the queue
- * survives a restart.
+ * Sends mail and events after their commit. Each record contains the state of its delivery, so the queue continues after a
+ * restart. A lane is the queue for one destination, for example a webhook.
  */
 import { formatDate, minuteOf } from '../domain/dates.js'
 import type { RecordOf, TenantRecord } from '../domain/records/records.js'
@@ -14,14 +14,14 @@ import {
   type StoreWriter,
 } from '../storage/store.js'
 
-/** ms that a stopping server waits for attempts in progress. */
+/** A stopping server waits this long for attempts in progress, ms. */
 const STOP_MS = 2_000
 const RESUMED_MS = 30_000
 const MINUTE_MS = 60_000
-/** After a longer time between two calls of `resume`, all waiting records are read. */
+/** If two calls of `resume` are further apart than this, the second call reads all waiting records. */
 const LONGEST_SPAN_MS = 10 * MINUTE_MS
 const AT_ONCE = 100
-/** Batches whose ids a lane remembers. Further batches are found in the store. */
+/** A lane remembers the ids of at most this many batches. It finds further batches in the store. */
 const MAX_BATCHES = 1000
 const WAITING: Condition = { field: 'state', value: 'waiting' }
 
@@ -31,13 +31,12 @@ type Queued = RecordOf[Kind]
 
 export interface Outcome<K extends Kind> {
   /**
-   * Returns the record to be stored; undefined leaves it. `enqueue` adds deliveries, which are sent after the
-   * commit.
+   * Returns the record to store, or undefined if nothing changes. `enqueue` adds deliveries, which are sent after the commit.
    */
   change(record: RecordOf[K], writer: StoreWriter, enqueue: Enqueue): Promise<RecordOf[K] | undefined>
-  /** The outcome applies to every due record of the lane, and changes each. */
+  /** The outcome applies to every due record of the lane. `change` is called for each of them. */
   isOfLane?: boolean
-  /** The destination may not be called now. From now on, the queue tries only one record of the lane every 30 s. */
+  /** The destination must not be called now. The queue then tries only one record of the lane every 30 s. */
   closes?: boolean
   /** The destination works, so the waiting records of the lane may be tried now. */
   opens?: boolean
@@ -48,7 +47,7 @@ export interface Outcome<K extends Kind> {
 export interface Taken<K extends Kind> {
   records: RecordOf[K][]
   left: string[]
-  /** When more records can be taken: `now`, `later` (in 30 s), or `none` if the store shows no others. */
+  /** When more records can be taken: `now`, `later` (in 30 s), or `none` if the store has no more. */
   more: 'now' | 'later' | 'none'
   closes?: boolean
   notice?: string
@@ -69,15 +68,15 @@ export interface Channel<K extends Kind> {
 }
 
 export interface BatchChannel<K extends Kind> {
-  /** Records enqueued in a lane before the first call of `bound`. */
+  /** After this many records were enqueued in a lane, `bound` is called for the first time. */
   readonly boundAfter: number
   lanesOf(tenant: TenantRecord): string[]
   whereLane(lane: string): Condition
-  /** Takes at most `most` records out of batches: of `ids`, or of the oldest batches if there are no ids. */
+  /** Takes at most `most` records out of batches: the batches with these `ids`, or the oldest batches if `ids` is empty. */
   take(lane: Lane, from: { ids: readonly string[]; most: number }): Promise<Taken<K>>
   /**
-   * Drops waiting records beyond the limit. `next`: records enqueued before the next call. `notice`: for the
-   * operator.
+   * Drops waiting records beyond the limit. `next`: after this many further records, the queue calls `bound` again. `notice`: a
+   * text for the operator.
    */
   bound(lane: Lane): Promise<{ next: number; notice?: string | undefined }>
   tidy(tenant: number): Promise<void>
@@ -97,13 +96,13 @@ class LaneState {
   /** The store may have batches that `batches` lacks. */
   isBehind = false
   isTaking = false
-  /** Free places that are reserved while records are taken out of batches. */
+  /** While records are taken out of batches, this many of the lane's `atOnce` places are reserved for them. */
   reserved = 0
-  /** No batch is taken until the lane is woken, or an outcome opens it. */
+  /** The queue takes no batch until `resume` or a timer wakes the lane, or until an outcome opens it. */
   isHeld = false
   hasTimer = false
   isClosed = false
-  /** Records that may be enqueued in batches before `bound` is called. */
+  /** This many records may still be enqueued in batches before `bound` is called. */
   spare: number
 
   constructor(lane: Lane, channel: AnyChannel) {
@@ -129,7 +128,7 @@ class LaneState {
   close(): void {
     this.isClosed = true
     for (const id of this.due.splice(0)) this.known.delete(id)
-    // The batches are found in the store again when the lane is opened.
+    // When the lane is opened, it finds the batches in the store again.
     this.batches = []
     this.isBehind = true
   }
@@ -144,14 +143,14 @@ export class DeliveryQueue implements DeliveryPort {
   readonly #running = new Set<Promise<void>>()
   /** The due date of each record that has a timer, so that no record gets two timers for one time. */
   readonly #timers = new Map<string, string>()
-  /** Absent in a command, which tries each record once. */
+  /** Only a server has a listener. A command, which has none, tries each record once. */
   #listener: Listener | undefined
   #faults: unknown[] = []
   #isClosed = false
-  /** The last search for due records: it covered records due by `until`, in this generation of the data. */
+  /** The last search for due records. It found the records that were due by `until`, in this generation of the data. */
   #seen: { until: number; generation: number } | undefined
 
-  /** `channels` may read the public URL of this queue. `generation` changes when all data is replaced. */
+  /** `channels` receives this queue, whose public URL a channel may read. `generation` changes when all data is replaced. */
   constructor(store: Store, channels: (queue: DeliveryQueue) => AnyChannel[], generation = () => 0) {
     this.#store = store
     const byKind = channels(this).map((channel) => [channel.kind, channel])
@@ -159,11 +158,11 @@ export class DeliveryQueue implements DeliveryPort {
     this.#generation = generation
   }
 
-  /** A command first attempts what earlier commands left. */
+  /** In a command, also attempts the waiting records that earlier commands left. */
   enqueue(waiting: readonly Waiting[]): void {
     if (this.#listener !== undefined) this.#add(waiting)
     else {
-      // The event of a read may not be synced yet. Until then it can only be found by its id.
+      // The event of a read may not be synced yet. A search does not find it before, so its batch is added by id.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }
@@ -176,8 +175,7 @@ export class DeliveryQueue implements DeliveryPort {
   }
 
   /**
-   * Begins to send everything that is due. A server calls it at its start with a listener, and then every 30
-   * s.
+   * Begins to send everything that is due. A server calls this function with a listener when it starts, and then every 30 s.
    */
   async resume(listener = this.#listener): Promise<void> {
     this.#listener = listener
@@ -186,7 +184,7 @@ export class DeliveryQueue implements DeliveryPort {
     const until = now + RESUMED_MS
     const seen = this.#seen?.generation === generation ? this.#seen.until : undefined
     const isKnown = seen !== undefined && seen <= until && until - seen <= LONGEST_SPAN_MS
-    // Since the last look, another server may have written records that were due by then.
+    // The search begins before `seen`, because another server may have written records since that were due before `seen`.
     const where = isKnown ? dueWithin(seen - RESUMED_MS - MINUTE_MS, until) : WAITING
     for await (const tenant of eachRecord(this.#store, 'tenant', 0)) {
       await this.#findAll(tenant, where)
@@ -211,8 +209,8 @@ export class DeliveryQueue implements DeliveryPort {
   }
 
   /**
-   * Finishes attempts in progress. A command first attempts everything that was enqueued. A
-   * server leaves waiting records to its next start.
+   * Finishes attempts in progress. A command first attempts everything that was enqueued. In a server, waiting records stay in
+   * the store until its next start.
    */
   async close(): Promise<void> {
     const finish = () => this.settle().catch(() => undefined)
@@ -258,7 +256,7 @@ export class DeliveryQueue implements DeliveryPort {
     else this.#start(state)
   }
 
-  /** Uses a timer, because nobody calls `resume` regularly in a vault without a server. */
+  /** Uses a timer, because a vault without a server has no regular calls of `resume`. */
   #wakeLater(state: LaneState): void {
     if (this.#listener === undefined || state.hasTimer) return
     state.hasTimer = true
@@ -272,7 +270,7 @@ export class DeliveryQueue implements DeliveryPort {
   #bound(state: LaneState): void {
     const { batches } = state.channel
     if (batches === undefined) return
-    // `bound` is not called again while it counts.
+    // Resets the number now, so that `bound` is not called again while it is running.
     state.spare = batches.boundAfter
     const work = async () => {
       const { next, notice } = await batches.bound(state.lane)
@@ -362,7 +360,7 @@ export class DeliveryQueue implements DeliveryPort {
 
   #track(work: Promise<void>): void {
     const fail = (error: unknown) => {
-      // The record stays due, so the next `resume` reads it again.
+      // The record is still due. The next `resume` must read all waiting records to find it again.
       this.#seen = undefined
       if (this.#listener !== undefined) this.#listener.fault(error)
       else this.#faults.push(error)
@@ -378,7 +376,7 @@ export class DeliveryQueue implements DeliveryPort {
       const { records, more, closes } = await this.#takeFrom(state, state.reserved)
       state.reserved = 0
       for (const record of records) this.#run(state, record.id, async () => record)
-      // A command checks the limit here, because no server does.
+      // Only a server checks the limit in `resume`, so a command checks it here.
       if ((more === 'later' || closes) && this.#listener === undefined) this.#bound(state)
     }
     const end = () => {
@@ -410,7 +408,7 @@ export class DeliveryQueue implements DeliveryPort {
     return taken
   }
 
-  /** Tries one record of a closed lane. If its destination may be called again, the lane is opened. */
+  /** Tries one record of a closed lane. Opens the lane if its destination may be called again, or if no record waits. */
   #probe(state: LaneState): void {
     if (state.isTaking || state.running > 0) return
     state.isTaking = true
@@ -456,7 +454,7 @@ export class DeliveryQueue implements DeliveryPort {
       this.#wakeLater(state)
     }
     const tried = ids.map((id) => ({ ...lane, id }))
-    // A crash between the answer and this write leads to a second attempt with the same id.
+    // After a crash between the answer of the destination and this write, the record is sent again with the same id.
     for (let from = 0; from < tried.length; from += AT_ONCE)
       await this.#change(tried.slice(from, from + AT_ONCE), async (found, writer, enqueue) =>
         found.id === record.id || isDue(found, writer.now) ? change(found, writer, enqueue) : undefined,
@@ -467,13 +465,13 @@ export class DeliveryQueue implements DeliveryPort {
   }
 
   /**
-   * The record if it is due. In a shared store it is leased, so other servers do not take it before the lease
-   * expires.
+   * Returns the record if it is due. In a shared store, also leases the record, so that other servers do not take it before the
+   * lease expires.
    */
   async #claim(waiting: WaitingRecord, { leaseMs }: AnyChannel): Promise<Queued | undefined> {
     const { kind, tenant, id } = waiting
     if (!this.#store.isShared)
-      // In a vault on disk only `write` sees unsynced records. The event that a read operation emits may be unsynced.
+      // Uses `write`, because in a vault on disk a `read` does not see unsynced records, such as the event of a read operation.
       return this.#store.write(async (reader) => {
         const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
         const record = isThere ? await reader.get(kind, tenant, id) : undefined
@@ -487,7 +485,7 @@ export class DeliveryQueue implements DeliveryPort {
     return leased
   }
 
-  /** Stores the result of `change` for each record; undefined leaves it. Deleted records are skipped. */
+  /** Calls `change` for each record, and stores its result if there is one. Skips deleted records. */
   async #change(waiting: readonly WaitingRecord[], change: Outcome<Kind>['change']): Promise<void> {
     const { stored, more, now } = await this.#store.write(async (writer) => {
       const stored: [WaitingRecord, Queued][] = []
@@ -508,8 +506,8 @@ export class DeliveryQueue implements DeliveryPort {
   }
 
   /**
-   * Attempts the record when it is due, if a timer can wait for that; otherwise a later {@link resume}
-   * attempts it.
+   * Starts a timer that attempts the record when it is due. A command starts no timer, so a later {@link resume} of a server
+   * attempts the record.
    */
   #schedule(waiting: WaitingRecord, record: Queued, now: number): void {
     const dueMs = Date.parse(record.due_at ?? '') - now
@@ -528,7 +526,7 @@ export class DeliveryQueue implements DeliveryPort {
 
 const nameOf = ({ kind, tenant, lane }: Lane) => [kind, tenant, lane].join('/')
 
-/** The condition compares minutes, so it matches every record that is due in one of them. */
+/** Matches the records that are due in any minute of this period, because the index of due dates has only minutes. */
 function dueWithin(from: number, until: number): Condition {
   const or: Condition[] = []
   for (let ms = Math.floor(from / MINUTE_MS) * MINUTE_MS; ms <= until; ms += MINUTE_MS)

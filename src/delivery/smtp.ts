@@ -7,15 +7,15 @@ const CONNECT_MS = 10_000
 const SILENCE_MS = 30_000
 const MAX_PER_CONNECTION = 100
 
-/** `id` is the Message-ID, equal at every attempt; `date` is ms since the epoch. */
+/** `id`: the Message-ID, equal at every attempt. `date`: ms since the epoch. */
 export type Message = Record<'id' | 'to' | 'subject' | 'text' | 'html', string> & {
   from: Sender
   date: number
 }
 
 /**
- * `refused` is final; `postponed` concerns this mail only; `unreachable` concerns every mail to the server.
- * The reason contains no address.
+ * `refused`: this mail will never be accepted. `postponed`: this mail may be accepted later. `unreachable`: no mail can be sent
+ * now. The reason contains no address.
  */
 export type Delivery =
   | { outcome: 'sent' }
@@ -36,23 +36,22 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
     tls: {
       minVersion: 'TLSv1.2',
-      // A server on this machine may lack TLS or have its own certificate, which is checked only if `ca` is
-      // set.
+      // A server on this machine may have no TLS, or a self-signed certificate, which is checked only if `ca` is set.
       rejectUnauthorized: tls !== 'offered' || ca !== undefined,
       ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
     },
     connectionTimeout: CONNECT_MS,
     greetingTimeout: CONNECT_MS,
     socketTimeout: SILENCE_MS,
-    // Our messages never refer to files or URLs.
+    // No mail of Coffer refers to files or URLs.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
   return {
     server: `${host}:${port}`,
-    /** Never rejects: a failure is a delivery. */
+    /** Never rejects, because a failure is an outcome too. */
     send: async ({ id, to, from, date, ...content }: Message): Promise<Delivery> => {
-      // nodemailer removes brackets from an address, which would change the address.
+      // nodemailer removes < and > from an address, and would send the mail to another address.
       if (/[<>]/.test(to)) return { outcome: 'refused', reason: 'the address holds a < or >.' }
       try {
         await transport.sendMail({
@@ -61,8 +60,7 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
           date: new Date(date),
           from,
           to: { name: '', address: to },
-          // With an envelope nodemailer does not parse the address again; quoted addresses would be
-          // ambiguous.
+          // With an envelope, nodemailer does not parse the address again. It could misread quoted addresses.
           envelope: { from: from.address, to: [to] },
           // RFC 3834: suppresses automatic replies.
           headers: { 'Auto-Submitted': 'auto-generated' },
@@ -76,7 +74,7 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
   }
 }
 
-/** nodemailer's codes of errors that affect all mails. */
+/** nodemailer's codes of errors that affect every mail. */
 const UNREACHABLE = 'EDNS ECONNECTION ESOCKET ETIMEDOUT ETLS EAUTH ENOAUTH EPROTOCOL'.split(' ')
 
 function explain(error: unknown): Delivery {

@@ -1,6 +1,6 @@
 /**
- * Sends signed events to webhooks through the outbound sender of proxies: only to hosts of --allow-net, and
- * never to this server.
+ * Sends signed events to webhooks. It uses the sender that proxies use, so it sends only to hosts of --allow-net, and never to
+ * this server.
  */
 import type { Signer } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
@@ -31,12 +31,12 @@ const MAX_ANSWER_BYTES = 64 * 1024
 const MAX_ANSWER_CHARACTERS = 2000
 /** A webhook is failing after this many failed attempts in a row. */
 const FAILING_AFTER = 100
-/** While a webhook is failing, one new event is tried after this pause. The queue asks every 30 s. */
+/** While a webhook is failing, only one event is tried in this time, ms. The queue asks for events every 30 s. */
 const FAILING_PAUSE_MS = 20_000
-/** Events enqueued for a webhook before its waiting events are counted again. */
+/** After at least this many new events of a webhook, its waiting events are counted again. */
 const COUNTED_EVERY = MAX_WAITING / 10
 const BATCHES = 16
-/** The operator gets a notice about dropped events of a webhook at most once in this time. */
+/** The operator gets a notice about dropped events of a webhook at most once in this time, ms. */
 const NOTICE_EVERY_MS = 10 * 60_000
 
 export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'> {
@@ -47,13 +47,13 @@ export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'>
 
 type Attempt = Pick<DeliveryRecord, 'status' | 'answer' | 'failure'> & { isRefused?: boolean }
 
-/** Per webhook, in this process. Times are ms since the epoch. */
+/** What this process knows about a webhook. Times are ms since the epoch. */
 interface Experience {
-  /** Failed attempts since the last success, and the time of the first of them. */
+  /** The number of failed attempts since the last success. `failingSince`: the time of the first failed attempt. */
   failures: number
   failingSince: number
   hasRefusalNotice: boolean
-  /** Dropped events since the last notice about them, and the time of that notice. */
+  /** The number of dropped events since the last notice about dropped events. `droppedNoticeAt`: the time of that notice. */
   dropped: number
   droppedNoticeAt: number
 }
@@ -132,7 +132,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     experience.failures++
     const since = formatDate(experience.failingSince)
     const isNews = experience.failures >= FAILING_AFTER && webhook.destination?.state !== 'failing'
-    // Attempts that were in progress at the same time do not report the failure again.
+    // Starts to count again, so that other attempts in progress do not report the failure too.
     if (isNews) experience.failures = 0
     const notice = () =>
       `Webhook "${webhook.name}": ${FAILING_AFTER} attempts in a row failed. ${failure} Until an attempt succeeds, ` +
@@ -144,7 +144,7 @@ export class WebhookChannel implements Channel<'delivery'> {
         const pauseMs = pauseAfter(attempted.attempts)
         if (pauseMs !== undefined) return { ...attempted, due_at: formatDate(writer.now + pauseMs) }
         const mail = await disableWebhook({ store: writer, createUuid }, hook.tenant, hook.id)
-        // Enqueuing the lane drops the events that wait for the disabled webhook.
+        // The enqueued lane makes the queue drop the events that wait for the disabled webhook.
         enqueue([...mail, { kind: 'delivery', tenant: hook.tenant, lane: hook.id }])
         return { ...attempted, state: 'failed' }
       },
@@ -152,7 +152,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     }
   }
 
-  /** A refused address counts as no attempt, so the delivery does not change. */
+  /** A request that Coffer refuses to send, because of its address, is no attempt. Therefore the delivery does not change. */
   #refused(hook: Hook, webhook: WebhookRecord, failure: string, now: number): Outcome<'delivery'> {
     const notice = this.#noticeOfRefusal(hook, webhook, failure)
     return {
@@ -165,7 +165,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     }
   }
 
-  /** The operator gets this notice once. It can be sent again after a request to the address. Undefined: it was sent already. */
+  /** Returns the notice for the operator, or undefined if it was shown. A request to the address allows another notice. */
   #noticeOfRefusal(hook: Hook, { name }: WebhookRecord, failure: string): string | undefined {
     const experience = this.#know(hook)
     if (experience.hasRefusalNotice) return undefined
@@ -200,7 +200,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     return { records: taken, left, more: isHeld ? 'later' : mayHaveMore ? 'now' : 'none' }
   }
 
-  /** Runs in a unit of work. While the webhook is failing, it takes one event after each pause. */
+  /** Takes events, in a unit of work. From a failing webhook, takes only one event after each pause. */
   async #takeOf(store: StoreWriter, hook: Hook, ids: readonly string[], most: number) {
     const leaseMs = this.#options.store.isShared ? this.leaseMs : 0
     const { destination, status } = (await store.get('webhook', hook.tenant, hook.id)) ?? {}
@@ -216,7 +216,7 @@ export class WebhookChannel implements Channel<'delivery'> {
   async #bound(hook: Hook): Promise<{ next: number; notice?: string | undefined }> {
     const { store, createUuid } = this.#options
     const { dropped, spare } = await dropExcess(store, hook, createUuid)
-    // Uses half of the spare, because other servers of a shared store may use the rest.
+    // Counts again after half of the spare events, because other servers of a shared store may add events too.
     const next = Math.max(COUNTED_EVERY, spare / 2)
     return { next, notice: dropped === 0 ? undefined : await this.#noticeOfDrop(hook, dropped) }
   }
