@@ -1,6 +1,6 @@
 /**
- * Key slots. Each holds the vault's root key, sealed with a passphrase (through scrypt, RFC 7914) or with a key file. The digest
- * in the header proves that only a holder of the root key changed the slots.
+ * Key slots. Each slot contains the vault's root key, sealed with a passphrase (through scrypt, RFC 7914) or with a key file. The
+ * digest in the header proves that the slots were written with the root key.
  */
 import { type ScryptOptions, scrypt } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -21,11 +21,11 @@ export type ScryptCost = Record<'n' | 'r' | 'p', number>
 /** 128 MiB, and about 250 ms on a laptop of 2026. */
 const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
 
-// Bounds for headers. With a lower cost, a passphrase is easy to guess. With a higher one, a forged vault exhausts memory.
+// Bounds for headers. With a lower cost, a passphrase is easy to guess. With a higher cost, a forged vault exhausts memory.
 const MIN_N = 2 ** 14
 const MAX_MEMORY_BYTES = 256 * 1024 * 1024
 const MAX_P = 4
-// A wrong passphrase is tried on every slot, and each slot may have the highest cost.
+// Few slots, because a wrong passphrase is tried on every slot, and each slot may have the highest cost.
 const MAX_SLOTS = 16
 const SALT_BYTES = 16
 const MAC_BYTES = 32
@@ -109,7 +109,7 @@ function digestHeader({ format, vault, created, cipher, slots }: Omit<Header, 'm
   return mac(Buffer.from(text), MAC_BYTES)
 }
 
-/** Whether the header was sealed with the root key from which `mac` is derived. */
+/** Whether the header's digest was computed with `mac`. */
 export function isSealedHeader(header: Header, mac: Mac): boolean {
   return isEqualDigest(fromBase64(header.mac), digestHeader(header, mac))
 }
@@ -148,7 +148,7 @@ function isBoundedCost(kdf: Slot['kdf'] | null): boolean {
   const { n, r, p } = kdf
   if (![n, r, p].every((value) => Number.isSafeInteger(value) && value > 0)) return false
   if (n < MIN_N || (n & (n - 1)) !== 0) return false
-  // RFC 7914, section 2: n must be less than 2^(16·r). Within these bounds, only r = 1 can break that.
+  // RFC 7914, section 2: n must be less than 2^(16·r). Within these bounds, n can be too large only if r = 1.
   if (r === 1 && n >= 2 ** 16) return false
   return 128 * n * r <= MAX_MEMORY_BYTES && p <= MAX_P
 }
@@ -165,7 +165,7 @@ function slotText({ id, kind, created, kdf }: BareSlot): Uint8Array {
 }
 
 async function deriveSlotKey(primitives: Primitives, { kdf }: BareSlot, secret: Secret) {
-  // Uses the vault id in the key file. If the id in a header was changed, the vault is then reported as damaged.
+  // Uses the vault id in the key file. If somebody changed the id in the header, Coffer then reports damage.
   if (secret.kind === 'key-file')
     return deriveKey(primitives, secret.file.key, `key-file/${secret.file.vault}`)
   const { n, r, p, salt } = kdf!

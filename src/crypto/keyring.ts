@@ -5,7 +5,7 @@ import type { EngineKeys, RandomSource, RecordKeys, TenantKeys } from './ports.j
 import type { Primitives } from './primitives.js'
 import { createCipher, createMac, createTextMac, deriveKey, KEY_BYTES } from './primitives.js'
 
-/** The most cached digests of each tenant. A digest takes about 150 bytes; the keys that tokens share take up to 5 KiB. */
+/** The most cached digests of each tenant. A digest takes about 150 bytes. A list of keys that tokens share takes up to 5 KiB. */
 const CACHED_DIGESTS = 8192
 const FINGERPRINT_BYTES = 32
 
@@ -38,7 +38,7 @@ export function createKeyring(primitives: Primitives, random: RandomSource, root
     } satisfies EngineKeys,
     /** Authenticates the vault's header (`isSealedHeader`). */
     header: createMac(primitives, derive('header')),
-    /** Proves to another process that this one has the vault's key (`ipc/vault-socket.ts`). */
+    /** Proves to another process that this process has the vault's key (`ipc/vault-socket.ts`). */
     socketProof: createMac(primitives, derive('handover')),
     vault: openKeys(derive('vault/data'), derive('vault/index'), derive('vault/fingerprint')),
     generateTenant: (): TenantKeys => ({ data: newKey(), index: newKey(), fingerprint: newKey() }),

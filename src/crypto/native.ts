@@ -1,6 +1,6 @@
 /**
- * Primitives from `node:crypto`, with keyed BLAKE2b from noble. They are ready in 2 ms, for commands, which end before libsodium
- * has started. Node has no XChaCha20, but it is ChaCha20-Poly1305 with a key from HChaCha20.
+ * Primitives from `node:crypto`, with keyed BLAKE2b from noble. Commands use them, because they are ready in 2 ms, and a command
+ * ends before libsodium has started. Node has no XChaCha20, so this file derives a key with HChaCha20 and uses ChaCha20-Poly1305.
  */
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
 import { blake2b } from '@noble/hashes/blake2.js'
@@ -18,7 +18,7 @@ export const nativePrimitives: Primitives = {
     cipher.setAAD(associated, { plaintextLength: plain.length })
     const sealed = new Uint8Array(SEAL_BYTES + plain.length)
     sealed.set(nonce)
-    // A stream cipher returns all output in `update`.
+    // `final` returns no bytes, because a stream cipher returns all output in `update`.
     sealed.set(cipher.update(plain), NONCE_BYTES)
     cipher.final()
     sealed.set(cipher.getAuthTag(), NONCE_BYTES + plain.length)
@@ -59,8 +59,8 @@ function deriveInner(nonce: Uint8Array, key: Uint8Array): { key: Uint8Array; non
 }
 
 /**
- * Derives HChaCha20 from a block of ChaCha20. ChaCha20 adds its first state at the end, so 8 of the 16 words are subtracted
- * again.
+ * Computes HChaCha20 from a block of ChaCha20. ChaCha20 adds its first state at the end, and HChaCha20 does not. Therefore the
+ * first state is subtracted from the 8 of 16 words that HChaCha20 returns.
  */
 function deriveHChaCha(nonce: Buffer, key: Uint8Array): Uint8Array {
   const block = createCipheriv('chacha20', key, nonce).update(BLOCK)

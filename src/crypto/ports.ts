@@ -14,25 +14,25 @@ export interface EngineKeys {
   head: Cipher
   state: Cipher
   sstable: Cipher
-  /** For digests of headers, also of backups. */
+  /** For digests of headers of vaults and backups. */
   chain: Mac
 }
 
 /** A keyed digest of text (UTF-8) with a fixed key: 16 bytes. Contract: callers do not change the result. */
 export interface TextMac {
   digest(text: string): Uint8Array
-  /** Caches the digest, or the result of `make`. For few texts such as names, never for values. */
+  /** Returns a cached digest, or a cached result of `make`. Only for texts such as names, never for values. */
   recall(text: string, make?: (text: string) => Uint8Array): Uint8Array
 }
 
 export interface RecordKeys {
   data: Cipher
   index: TextMac
-  /** Chains log records. It uses the fingerprint key, because a rekey keeps that key. */
+  /** For the chains of log records. It uses the fingerprint key, because a rekey does not change this key. */
   logChain: Mac
   /** Keyed BLAKE2b-256 of text. */
   fingerprint(text: string): Uint8Array
-  /** Only in a fork: the new ids of tenants, by the ids in older records. */
+  /** Only in a fork: the new ids of tenants, by their ids in the original. */
   renamed?: ReadonlyMap<string, string>
 }
 

@@ -9,7 +9,7 @@ export const TAG_BYTES = 16
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
 const TEXT_DIGEST_BYTES = 16
 
-/** `native` starts at once. `sodium` takes longer to start, but each call is faster. */
+/** `native` starts immediately. `sodium` takes longer to start, but each call is faster. */
 export interface Primitives {
   /** XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): nonce 24 | ciphertext | tag 16. `nonce` 24 bytes, `key` 32. */
   seal(plain: Uint8Array, associated: Uint8Array, nonce: Uint8Array, key: Uint8Array): Uint8Array
@@ -18,14 +18,14 @@ export interface Primitives {
   /** Keyed BLAKE2b (RFC 7693): `length` and `key` 16 to 64 bytes. */
   blake2b(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
   /**
-   * One block of HKDF-Expand with SHA-256 (RFC 5869). `length`: 16 to 32 bytes. The key has 32. The info is the message and then
-   * the length as one byte, so that digests of different lengths have nothing in common.
+   * One block of HKDF-Expand with SHA-256 (RFC 5869). `length`: 16 to 32 bytes. The key has 32 bytes. The info is the message and
+   * then the length as one byte, so that a short digest is not the beginning of a longer digest.
    */
   digest(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
   wipe(bytes: Uint8Array): void
 }
 
-/** Uses `first` until `later` resolves, and then its result. If `later` rejects, `first` stays in use. */
+/** Uses `first` until `later` resolves, and then the result of `later`. If `later` rejects, `first` stays in use. */
 export function upgradeCrypto(first: Primitives, later: Promise<Primitives>): Primitives {
   const current = { ...first }
   later.then(
@@ -35,7 +35,7 @@ export function upgradeCrypto(first: Primitives, later: Promise<Primitives>): Pr
   return current
 }
 
-/** A random nonce of 192 bits is safe for any number of messages. */
+/** Draws nonces at random, which is safe for any number of messages, because a nonce has 192 bits. */
 export function createCipher(primitives: Primitives, random: RandomSource, key: Uint8Array): Cipher {
   return {
     seal: (plain, associated) => primitives.seal(plain, associated, random.bytes(NONCE_BYTES), key),

@@ -1,6 +1,6 @@
 /**
- * The only source of random bytes. It draws 4 KiB at a time, because libsodium draws 4 bytes per call, and sealing was 15 times
- * slower.
+ * The only source of random bytes. It draws 4 KiB at a time. With libsodium's source, which draws 4 bytes per call, sealing was
+ * 15 times slower.
  */
 import { randomFillSync } from 'node:crypto'
 import type { RandomSource } from './ports.js'
@@ -11,7 +11,7 @@ const LARGEST_POOLED = 64
 /** Contract: uses the cryptographic generator of the system. */
 type Fill = (target: Uint8Array) => void
 
-/** Erases bytes from the pool when it returns them. */
+/** When bytes are returned, they are erased from the pool. */
 export function createRandom(fill: Fill = randomFillSync): RandomSource {
   const pool = new Uint8Array(POOL_BYTES)
   let used = POOL_BYTES

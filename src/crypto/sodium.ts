@@ -3,11 +3,11 @@ import { nativePrimitives } from './native.js'
 import { KEY_BYTES, NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 /**
- * libsodium without its wrappers, which allocate and copy each argument. Without them, a small seal allocates only its result.
- * Numbers are addresses in the memory of libsodium. A length of 64 bits is two words.
+ * The functions of libsodium, called without the wrappers, which would allocate and copy each argument. A small seal allocates
+ * only its result. Numbers are addresses in the memory of libsodium. A length of 64 bits is two words.
  */
 interface Sodium {
-  /** A new array after the memory has grown. */
+  /** Read this each time, because it is a new array after the memory has grown. */
   readonly HEAPU8: Uint8Array
   _malloc(length: number): number
   _crypto_kdf_hkdf_sha256_statebytes(): number
@@ -18,10 +18,10 @@ interface Sodium {
   _crypto_aead_xchacha20poly1305_ietf_decrypt(...words: number[]): number
 }
 
-/** For larger messages, Node's cipher is faster: it costs more per call, but a quarter per byte. */
+/** For larger messages, Node's cipher is faster: a call costs more, but each byte costs a quarter. */
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
-/** For larger messages, Node's SHA-256 is faster, including its garbage. */
+/** For larger messages, Node's SHA-256 is faster, even with the cost of its garbage. */
 const LARGEST_EXPANDED = 1024
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64
@@ -29,8 +29,8 @@ const LARGEST_STATE = 512
 const LARGEST_SMALL = LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES
 
 /**
- * Resolves when the WASM module can be called synchronously, 20 ms after a cold start. Small messages are processed in reserved
- * memory, which has no secret between two calls. Node processes large messages.
+ * Resolves when libsodium (WebAssembly) can be called synchronously, 20 ms after a cold start. Small messages are processed in
+ * reserved memory, from which every secret is erased after the call. Node processes large messages.
  */
 export async function loadSodium(): Promise<Primitives> {
   const { default: wrappers } = await import('libsodium-wrappers')
@@ -44,7 +44,7 @@ export async function loadSodium(): Promise<Primitives> {
   const keyAt = sodium._malloc(LARGEST_SMALL + LARGEST_SEALED + LARGEST_STATE)
   const digestAt = keyAt + LARGEST_KEY
   const associatedAt = digestAt + LARGEST_DIGEST
-  /** The place of a sealed message: its nonce, and then the message, which is sealed in place. */
+  /** The address of a sealed message: first its nonce, then the message, which is sealed in place. */
   const nonceAt = associatedAt + LARGEST_ASSOCIATED
   const messageAt = nonceAt + NONCE_BYTES
   const stateAt = messageAt + LARGEST_SEALED + TAG_BYTES
@@ -85,7 +85,7 @@ export async function loadSodium(): Promise<Primitives> {
       heap.fill(0, messageAt, messageAt + body)
       return plain
     },
-    // A single block of HKDF-Expand is an HMAC. HKDF-Extract is also an HMAC, and libsodium exposes its state.
+    // One block of HKDF-Expand is an HMAC. Uses libsodium's HKDF-Extract, which is an HMAC too, because its state can be cached.
     digest(length, message, key) {
       if (message.length > LARGEST_EXPANDED) return nativePrimitives.digest(length, message, key)
       const heap = sodium.HEAPU8
@@ -97,7 +97,8 @@ export async function loadSodium(): Promise<Primitives> {
       sodium._crypto_kdf_hkdf_sha256_extract_final(stateAt, digestAt)
       heap.fill(0, stateAt, stateAt + stateBytes)
       heap.fill(0, messageAt, messageAt + message.length)
-      // Not from a pool, because a cached digest would keep the whole pool. A view of another array than a Buffer's costs 0.3 µs.
+      // Does not use Node's buffer pool, because a cached digest would keep the whole pool in memory. Still returns a Buffer,
+      // because a view of any other array costs 0.3 µs.
       const result = copyOut(heap, digestAt, digestAt + length, Buffer.allocUnsafeSlow)
       heap.fill(0, digestAt, digestAt + LARGEST_DIGEST)
       return result
@@ -111,7 +112,7 @@ export async function loadSodium(): Promise<Primitives> {
   }
 }
 
-/** Copies into Node's pool: above 64 bytes, a separate buffer costs 1 µs, and 1 µs more when it is collected. */
+/** Copies into Node's buffer pool. Above 64 bytes, a separate buffer would cost 1 µs, and 1 µs more when it is collected. */
 function copyOut(heap: Uint8Array, from: number, to: number, allocate = Buffer.allocUnsafe): Uint8Array {
   const copy = allocate(to - from)
   copy.set(heap.subarray(from, to))
