@@ -1,4 +1,4 @@
-/** The composition root. It builds everything that operations use, from an engine and keys. `open.ts` provides these. */
+/** The composition root: builds everything that operations use, from an engine and keys. `open.ts` provides both. */
 import type { Keyring } from '../crypto/keyring.js'
 import { computeHmac } from '../crypto/native.js'
 import type { ClientEncryption, Mac, RandomSource } from '../crypto/ports.js'
@@ -59,9 +59,9 @@ export interface App extends Host, Vault {
   readonly header: Header | undefined
   /** Returns the owner of the vault as a caller, in the tenant with this name or id (default: the oldest). */
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
-  /** `nameOrId`: default: the oldest tenant. */
+  /** Default: the oldest tenant. */
   tenant(nameOrId?: string): Promise<TenantRecord>
-  /** Adds to earlier options. No effect after a reactor has run. `confinement`: of child processes. Default: found by a probe. */
+  /** Adds to earlier options. Has no effect after a reactor has run. `confinement`: of children. Default: a probe finds it. */
   configureReactors(options: RuntimeOptions): void
   runtimeOptions(): RuntimeOptions
   /** Lets the control plane control the vault from now on. */
@@ -78,14 +78,14 @@ interface AppParts {
   engine: Engine
   keyring: Keyring
   random: RandomSource
-  /** For backups. Default: the disk. */
+  /** Backups are written to these files. Default: the disk. */
   files?: Files
   header: Header | undefined
   primitives: Primitives
   lock?: Lock
-  /** If this vault is a fork: the original, which has the same server. */
+  /** If this vault is a fork: the original vault, which has the same server. */
   base?: App | undefined
-  /** The clock of card codes is this many ms behind the wall clock. Default: 0. */
+  /** Returns how far the clock of card codes is behind the wall clock, ms. Default: 0. */
   codeLag?(): number
 }
 
@@ -158,7 +158,8 @@ export function createApp(parts: AppParts): App {
       const began = Date.now()
       const isOver = () => Math.abs(Date.now() - began) > ms
       const swept = await sweepExpired(app, SWEPT_AT_ONCE, isOver)
-      // A sweep that reached its limit may leave expired tokens. They return if the clock was wrong, and then need their sets.
+      // Not after a sweep that reached its limit, because it may leave expired tokens. A search does not find them, so their sets
+      // look unused. But if the clock was wrong, the tokens become valid again and need their sets.
       if (swept < SWEPT_AT_ONCE) await containerSets.reclaim(isOver)
       return swept
     },
@@ -282,7 +283,7 @@ async function answerRequest<Name extends string>(
   return outcome as Outcome<ResultOf<Name>>
 }
 
-/** The owner in the given tenant, or else in the oldest one, or else in no tenant. */
+/** Returns the owner as a caller in the chosen tenant, or else in the oldest tenant, or else without a tenant. */
 async function findVaultOwner(app: App, { reveal, tenant: chosen }: Parameters<App['owner']>[0]) {
   for (const tenant of new Set([chosen, undefined])) {
     try {
@@ -305,7 +306,7 @@ async function findExplained(
   return { application, tenant: (await app.tenant(as.tenant)).number }
 }
 
-/** Imported at its first use, because most commands evaluate no expression. */
+/** Loads the module when it is needed, because most commands evaluate no expression. */
 export async function loadExpressions(random: RandomSource): Promise<Expressions> {
   const { Expressions } = await import('../domain/expression/expression.js')
   return new Expressions(random, computeHmac)
@@ -323,7 +324,7 @@ export async function openReactors(options: ReactorOptions): Promise<ReactorRunt
   return runtime.reactors({})
 }
 
-/** Creates the vault's own records too, in the same unit of work. */
+/** Creates the first tenant and the vault's own records, in one unit of work. */
 export async function createFirstTenant(
   { store, random, createUuid, generateTenantKeys }: App,
   name: string,
@@ -336,7 +337,8 @@ export async function createFirstTenant(
 }
 
 /**
- * Finds the confinement of reactors, and limits the core dumps of `host`. One child does both, because starting a child blocks.
+ * Finds the confinement of reactors, and limits the core dumps of `host`. One child process does both, because the start of a
+ * child blocks this process.
  */
 export async function harden(host?: CoreOwner, modulesDirectory?: string): Promise<Found> {
   return (await import('../reactor/confinement.js')).confineThisNode(modulesDirectory, host)

@@ -35,8 +35,8 @@ interface Copied extends Source {
 }
 
 /**
- * Creates a vault at `target`. It exists once the copied rows were compared with the source. With `damage`, copies all rows that
- * open, and counts the others. @throws CofferError `conflict`
+ * Creates a vault at `target`. It exists as soon as the copied rows were compared with the source. With `damage`, copies all rows
+ * that open, and counts the other rows. @throws CofferError `conflict`
  */
 export function copyVault(
   source: VaultLocation,
@@ -139,7 +139,7 @@ async function appendPending(
   })
 }
 
-/** Computes the keys of rows from files, because files have keys only in their indexes. */
+/** Computes the keys of rows that come from files, because files have keys only in their indexes. */
 function withKeys(found: VaultRows, reseal: ReturnType<typeof createReseal>): VaultRows {
   async function* rows() {
     for await (const row of found.rows())

@@ -7,14 +7,14 @@ import { nodeFiles } from '../storage/node-files.js'
 
 const TIMEOUT_MS = 10_000
 
-/** Effects that are not given default to the real ones. */
+/** The address of a vault, and effects. By default, the effects are real: the disk, the clock and so on. */
 export interface VaultLocation {
   /** A directory, or an address with a scheme ({@link kindOfAddress}). */
   directory: string
   pid: number
   /** Shows a message, for example that a torn frame was removed. */
   notice(text: string): void
-  /** A server also answers other processes while it has the vault open. */
+  /** While a server has the vault open, it also answers commands of other processes. */
   role?: 'command' | 'server'
   /** The password of a store. The address contains no password. */
   storePassword?: () => Promise<string | undefined>
@@ -35,7 +35,7 @@ export function completeEffects(location: VaultLocation): Effects {
 
 type PlaceKind = 'directory' | 'memory' | 'store'
 
-/** By the scheme of the address. A directory has no scheme. */
+/** The kinds of addresses, by scheme. A directory has no scheme. */
 const PLACE_KINDS: Readonly<Record<string, PlaceKind>> = {
   '': 'directory',
   'memory:': 'memory',

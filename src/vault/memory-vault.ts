@@ -35,12 +35,14 @@ export class MemoryVault {
     return { ...(await engine.save()), codeTime: clock() - this.#codeLag }
   }
 
-  /** The clock of card codes continues from the time of the saved state, so a state is the same whenever it is restored. */
+  /**
+   * The clock of card codes continues from the time of the saved state. Therefore all restores of a state give the same result.
+   */
   async restore(state: MemoryState): Promise<void> {
-    // Begins before the restore, because the engine runs later requests after it.
+    // Called before the restore, because later requests, which the engine runs after the restore, belong to the new generation.
     this.app.beginGeneration()
     // The clock changes together with the data. If it changed earlier, expired codes of the current data would be visible again.
-    // If it changed later, a unit of work could find the codes of the state expired.
+    // If it changed later, a unit of work could see codes of the restored state as expired.
     await this.#parts.engine.restore(state, () => this.#resumeCodes(state))
   }
 
@@ -48,7 +50,7 @@ export class MemoryVault {
     this.#codeLag = this.#parts.clock() - codeTime
   }
 
-  /** Creates a vault with the data of `state`. Its tenants, API keys and links are new. `keys`: by the ids of applications. */
+  /** Creates a vault with the data of `state`, but new tenant ids, API keys and links. `keys`: by the ids of applications. */
   async fork(state: MemoryState, clock: Clock) {
     const renamed = new Map<string, string>()
     const engine = this.#parts.engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
@@ -60,7 +62,7 @@ export class MemoryVault {
   }
 }
 
-/** Returns a keyring that several vaults may share. Records that it opens have the new ids of tenants. */
+/** Returns a keyring that several vaults may share. Records that are opened with it have the new ids of tenants. */
 function withRenames(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyring {
   const rename = <K extends RecordKeys>(keys: K): K => ({ ...keys, renamed })
   return {

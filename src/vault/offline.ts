@@ -25,7 +25,7 @@ import {
 } from './unlock.js'
 import type { Vault } from './vault.js'
 
-/** Undefined if no process has the vault open. Reads only the lock. */
+/** Returns the process that has the vault open, or undefined. Reads only the lock. */
 export function readHolder(location: VaultLocation): Holder | undefined {
   requireDirectory(location)
   const { files, directory, pid } = completeEffects(location)
@@ -66,7 +66,7 @@ export async function changeKeySlots(
     // Asks before it takes the lock, because a person may take long to answer.
     const kept = await choose(describeSlots(header), slot.id)
     const slots = parseSlots(header.slots).filter(({ id }) => kept.includes(id))
-    // Checked first, so that no useless key file is saved.
+    // Checks the count before it saves a key file, which would be useless after an error.
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
     if (slots.length === 0 && added === undefined)
       throw conflict(

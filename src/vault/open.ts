@@ -1,4 +1,4 @@
-/** Creates and opens vaults by address. Chooses storage, lock, keys and engine for {@link createApp}. */
+/** Creates and opens vaults by address. Prepares storage, lock, keys and engine for {@link createApp}. */
 import { checkNewPassphrase, type Secret } from '../crypto/key-slot.js'
 import { createKeyring } from '../crypto/keyring.js'
 import type { Clock } from '../crypto/ports.js'
@@ -39,16 +39,16 @@ export { parseStoreAddress } from '../storage/postgres/address.js'
 export { isStore, requireDirectory, resolveDirectory, type VaultLocation } from './location.js'
 export { type ChooseOpener, describeLocked, type LockedVault, type NewOpener, type Opener } from './unlock.js'
 
-/** How long a command tries to reach a server that refuses connections. */
+/** A command tries this long to reach a server that refuses connections, ms. */
 const MAX_SERVER_MS = 2000
-/** The shortest time in which a server must accept a connection, even if the command's timeout is shorter. */
+/** A server always has this time to accept a connection, ms, even if the command's timeout is shorter. */
 const MIN_ACCEPT_MS = 1000
 const SERVER_PAUSE_MS = 200
 
-/** Imported at its first use, because most vaults are directories. */
+/** Loads the module when it is needed, because most vaults are directories. */
 const loadStore = () => import('./store-vault.js')
 
-/** A vault at `memory:` is lost when it closes. @throws CofferError `conflict` if there is a vault, `usage` */
+/** A vault at `memory:` is lost when it closes. @throws CofferError `conflict` if the address has a vault already, `usage` */
 export async function createVault(location: VaultLocation, tenantName: string, opener: NewOpener) {
   const kind = kindOfAddress(location.directory)
   const effects = completeEffects(location)
@@ -63,7 +63,7 @@ export interface EphemeralOptions {
   role?: Effects['role']
 }
 
-/** Creates a vault in memory with one tenant. The default role starts fastest. */
+/** Creates a vault in memory with one tenant. With the default role, it starts fastest. */
 export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVault> {
   const { tenantName, clock = Date.now, role = 'command' } = options
   const random = createRandom()
@@ -95,7 +95,7 @@ export async function readHeaderAt(location: VaultLocation): Promise<Header> {
   return readHeader(location.files ?? nodeFiles(), location.directory)
 }
 
-/** Whether the directory has a vault or files of one. */
+/** Whether the directory has a vault, or some files of a vault. */
 export function hasTraces(directory: string): boolean {
   return examineDirectory(nodeFiles(), directory) !== 'none'
 }
@@ -106,8 +106,8 @@ export async function identifyVault(location: VaultLocation): Promise<string> {
 }
 
 /**
- * Waits for the lock. @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`,
- * `vault_unsupported`, `vault_damaged`, `unavailable` if another process keeps the lock, `usage`
+ * Waits for the lock. @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`, `vault_unsupported`, `vault_damaged`,
+ * `unavailable` if another process keeps the lock, `usage`
  */
 export async function openVault(location: VaultLocation, choose: ChooseOpener): Promise<App> {
   const kind = kindOfAddress(location.directory)
@@ -115,7 +115,7 @@ export async function openVault(location: VaultLocation, choose: ChooseOpener): 
     throw new CofferError('vault_missing', 'A vault in memory is lost when it is closed.')
   const effects = completeEffects(location)
   if (kind === 'store') return (await loadStore()).openInStore(effects, choose)
-  // Asks before it takes the lock, so that other processes do not wait for a person.
+  // Asks for the secret before it acquires the lock, so that other processes do not wait for a person.
   const header = await readHeader(effects.files, effects.directory)
   if (effects.role === 'server') refuseBesideServer(effects)
   const secret = await askSecret(choose, header)
@@ -123,14 +123,14 @@ export async function openVault(location: VaultLocation, choose: ChooseOpener): 
 }
 
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
-  // Reads the header with the lock, because the previous holder may have changed it.
+  // Reads the header again under the lock, because the previous holder may have changed it.
   const unlocked = await unlock(effects, secret)
   const { header, keyring } = unlocked
   const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
   return listening(effects, unlocked, createApp({ ...effects, ...unlocked, engine, lock }))
 }
 
-/** If this process is a server, lets it answer commands of other processes while the vault is open. */
+/** If this process is a server, makes it answer commands of other processes until the vault is closed. */
 async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'>, app: App): Promise<App> {
   if (effects.role !== 'server') return app
   try {
@@ -146,8 +146,7 @@ async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'
 }
 
 /**
- * Reaches a vault for one command: through the server that has it open, or by opening it. @throws CofferError like {@link
- * openVault}
+ * Connects to the server that has the vault open. If there is none, opens the vault. @throws CofferError like {@link openVault}
  */
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
   const effects = completeEffects(location)
@@ -168,7 +167,7 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
   }
 }
 
-/** Undefined if no server listens. @throws CofferError `unavailable` if the server does not answer */
+/** Connects to the server of the vault. Undefined if none listens. @throws CofferError `unavailable` if it does not answer */
 async function connectWith(effects: Effects, secret: Secret): Promise<VaultSocketClient | undefined> {
   const { keyring } = await unlock(effects, secret)
   const limitMs = Math.max(MIN_ACCEPT_MS, effects.timeoutMs)
@@ -197,7 +196,7 @@ function describeSilence({ files, directory, pid }: Effects, waitedMs: number): 
 /** Thrown to end the wait for the lock, because the command can send its request to the server that has the lock. */
 class ServerFound extends CofferError {}
 
-/** Continues to wait for a server that has the lock but does not listen yet. */
+/** Ends the wait for the lock when the server that holds it listens. A starting server may hold the lock before it listens. */
 function leaveToServer(effects: Effects) {
   return ({ isServer, pid }: LockHolder) => {
     if (isServer && hasVaultSocket(effects))

@@ -1,4 +1,4 @@
-/** Copies the readable rows of a damaged vault, and repairs the records that refer to lost ones. */
+/** Copies the readable rows of a damaged vault, and repairs the records that refer to lost records. */
 import type { RandomSource } from '../crypto/ports.js'
 import { KEY_BYTES } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
@@ -32,7 +32,7 @@ export class ReadableRows {
     this.#damage = damage
   }
 
-  /** Yields the rows with their keys. Rows of logs are collected instead, for `mend`. */
+  /** Yields the rows with their keys. Does not yield rows of logs, but collects them for `mend`. */
   async *rows(): AsyncGenerator<Row> {
     const reseal = createReseal({ ...this.#options, logsAnew: true })
     const skip = (kind: number | undefined) =>
@@ -49,7 +49,7 @@ export class ReadableRows {
       try {
         const { kind, tenant, seq, rev, created, modified, expires } = row
         if (kind === KINDS.log_block) this.#collectLog(row)
-        // Copied field by field, because a row of the write-ahead log has getters.
+        // Copies the fields one by one, because a row of the write-ahead log has getters.
         else {
           const resealed = { kind, tenant, seq, rev, created, modified, expires, ...(await reseal(row)) }
           tenants.note(row, true)
@@ -91,7 +91,7 @@ export class ReadableRows {
     }
   }
 
-  /** Creates missing settings with a new secrets key. All API keys become invalid then. */
+  /** Creates missing settings with a new secrets key, which makes all API keys invalid. */
   async #mendSettings(writer: StoreWriter, tenants: readonly TenantRecord[]): Promise<void> {
     if ((await writer.get('settings', 0, 'vault')) !== undefined) return
     const secrets_key = toBase64(this.#random.bytes(KEY_BYTES))
@@ -112,7 +112,7 @@ export class ReadableRows {
     })
   }
 
-  /** Writes the log, oldest record first, and then a record of the copy. */
+  /** Writes the log, oldest record first, and then a log record about the copy. */
   async #writeLog(store: Store, tenant: TenantRecord): Promise<void> {
     const { id, number } = tenant
     const lines = (this.#logs.get(number) ?? []).sort((one, other) => one.time - other.time)
@@ -134,7 +134,7 @@ function isLost({ tenant }: Row, tenants: ResealOptions['tenants']): boolean {
   return tenant !== 0 && !tenants.has(tenant)
 }
 
-/** @throws CofferError `vault_damaged` if no tenant can be read, and damage is the cause */
+/** @throws CofferError `vault_damaged` if no tenant can be read because of damage */
 export async function requireTenants(
   found: VaultRows,
   tenants: ResealOptions['tenants'],
@@ -150,22 +150,22 @@ export async function requireTenants(
     if (isLost(row, tenants)) lost.count(row.tenant)
     if (isLost(row, tenants) || row.kind === KINDS.tenant) noteDamage()
   }
-  // The owner may have deleted every tenant.
+  // Without damage, the owner has deleted every tenant.
   if (!isDamaged) return
   const nothing = 'No tenant of the vault can be read, so nothing was copied.'
   throw new CofferError('vault_damaged', `${nothing} ${describeLostTenants(lost.list())}`)
 }
 
-/** The rows of tenants, by id. A vault has two copies of each row, and one readable copy is enough. */
+/** Remembers which tenants' rows were readable. A vault has two copies of each row, and one readable copy is enough. */
 class TenantRows {
   readonly #isReadable = new Map<string, boolean>()
 
-  /** Whether a readable copy of the row came before. */
+  /** Whether a readable copy of this tenant's row came before. */
   has({ kind, id }: Row): boolean {
     return kind === KINDS.tenant && this.#isReadable.get(toText(id)) === true
   }
 
-  /** Returns false if it is not the row of a tenant. */
+  /** Returns false if the row is not the row of a tenant. */
   note({ kind, id }: Row, isReadable: boolean): boolean {
     if (kind === KINDS.tenant) this.#isReadable.set(toText(id), isReadable)
     return kind === KINDS.tenant
@@ -176,7 +176,7 @@ class TenantRows {
   }
 }
 
-/** Adds missing container sets. Callers who may read only some containers find tokens by these sets. */
+/** Adds missing container sets. Callers who may read only some containers need these sets to find tokens. */
 async function mendContainers(store: Store, tenant: number): Promise<void> {
   const sets = new Map<string, string[]>()
   for await (const { containers } of eachRecord(store, 'token', tenant))

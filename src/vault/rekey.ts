@@ -14,8 +14,9 @@ import { completeEffects, type Effects, isStore, type VaultLocation } from './lo
 import { askSecret, type ChooseOpener, runUnlocked, type Unlocked, unlock } from './unlock.js'
 
 /**
- * Replaces the keys of a vault. Fingerprint keys stay, because callers store fingerprints. The secret of the used slot still opens
- * the vault. After a crash, the vault opens with old or new keys. Servers of a store answer 503. @throws CofferError `conflict`
+ * Replaces the keys of a vault. Fingerprint keys stay, because callers store fingerprints. The secret that was used for the rekey
+ * still opens the vault. After a crash, the vault has either its old keys or its new keys. Servers of a store answer 503.
+ * @throws CofferError `conflict`
  */
 export async function rekey(location: VaultLocation, choose: ChooseOpener, progress: Progress) {
   const effects = completeEffects(location)
@@ -72,7 +73,7 @@ async function planRekey(effects: Effects, { header: before, keyring, primitives
       const renderSearch = createSearchRenderer(effects)
       return createReseal({ present: keyring, next, tenants, renew, renderSearch })
     },
-    /** Keeps entries that do not open, so that `vault verify` still reports them. */
+    /** Returns entries that do not open unchanged, so that `vault verify` still reports them. */
     resealPending: (pending: PendingEntries): PendingEntries => {
       const { id, tenant, sealed } = pending
       const keys = tenants.get(tenant)

@@ -5,7 +5,7 @@ import { readSettings } from '../operations/tenant/tenant-create.js'
 import { readAll } from '../storage/store.js'
 import type { App } from './app.js'
 
-/** A new application has `key`. An application that existed before has `name`. */
+/** `key`: only of a new application. `name`: only of an application that existed before. */
 export interface SampleApplication {
   id: string
   key?: string
@@ -52,7 +52,7 @@ function grantsOf(type: ApplicationType): object {
   return { rules: [{ priority: 1, container: '/', transform: 'reveal', permissions }] }
 }
 
-/** Lets sessions exceed the grants of their authorizer, unless the setting was changed before. */
+/** Allows sessions to exceed the grants of their authorizer. Does nothing if somebody has changed this setting before. */
 export async function beginBeyondAuthorizer({ store }: App): Promise<void> {
   await store.write(async (writer) => {
     const settings = await readSettings(writer)
@@ -61,7 +61,7 @@ export async function beginBeyondAuthorizer({ store }: App): Promise<void> {
   })
 }
 
-/** Applications of the first tenant by name, of other tenants by `tenant/name`, and samples by type. */
+/** The keys are names for applications of the first tenant, `tenant/name` for other tenants, and types for samples. */
 type SeededApplications = Record<string, SampleApplication & { key: string }>
 
 /**

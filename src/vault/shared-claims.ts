@@ -1,15 +1,15 @@
-/** Claims of a shared store: records with a lease. The owner of a claim renews its lease. If the owner dies, the lease expires. */
+/** Claims in a shared store: records with a lease, which the owner renews. If the owner dies, the lease expires. */
 import type { AnswerRecord } from '../domain/records/answer-record.js'
 import type { Host } from '../framework/host.js'
 import { type Claim, type Claims, createClaims } from '../framework/ports/background.js'
 import type { StoreReader } from '../storage/store.js'
 
-/** Longer than the difference between the clocks of servers, and longer than the pauses of a busy server. */
+/** Longer than the difference between the clocks of servers, and longer than the time for which a busy server does not renew. */
 export const LEASE_MS = 15_000
 const RENEWALS_IN_A_LEASE = 3
 /** The record of an abandoned claim expires after this time. */
 const GONE_MS = 24 * 60 * 60 * 1000
-/** 102 Processing: there is no answer yet. */
+/** The status of an answer record without an answer yet: 102 Processing. */
 const STATUS = 102
 
 export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'createUuid'>): Claims {
@@ -25,7 +25,7 @@ export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'cr
     const claim = ({ isRenewal }: { isRenewal: boolean }) =>
       store.write(async (writer) => {
         const { id, record, isHeld } = await find(writer, tenant, name)
-        // A lost claim is not renewed, even if nobody has it now.
+        // A claim that was lost is not renewed, even if no other process has it now.
         if (isRenewal ? record?.claim?.by !== by : isHeld) return false
         const until = writer.now + LEASE_MS
         const next: AnswerRecord = { id, status: STATUS, subjects: [], claim: { by, until } }
@@ -36,7 +36,7 @@ export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'cr
       })
     if (!(await claim({ isRenewal: false }))) return undefined
     let renewal: Promise<unknown> = Promise.resolve()
-    // If a renewal fails, the next one may succeed. Otherwise the lease expires.
+    // If a renewal fails, the next renewal may succeed. Otherwise the lease expires.
     const timer = setInterval(() => {
       renewal = claim({ isRenewal: true }).catch(() => false)
     }, LEASE_MS / RENEWALS_IN_A_LEASE).unref()

@@ -28,13 +28,13 @@ export { readStored } from '../storage/postgres/tables.js'
 export async function createInStore(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
   return usingPool(effects, async (pool) => {
     await createTables(pool)
-    // Checked before a key file is saved.
+    // Checks this before a key file is saved.
     await requireNoVault(pool)
     const unlocked = await createHeader(effects, opener)
     const { header, keyring } = unlocked
     const memory = new MemoryEngine(effects.clock)
     await createFirstTenant(createApp({ ...effects, ...unlocked, engine: memory }), tenantName)
-    // Turns its log entries into rows.
+    // Turns the pending log entries of the vault in memory into rows.
     await memory.save()
     async function* rows() {
       yield* memory.rows()
@@ -53,7 +53,7 @@ export function openInStore(effects: Effects, choose: ChooseOpener): Promise<App
   )
 }
 
-/** Calls `work`, which must close the engine. The engine closes the pool. @throws CofferError like {@link openInStore} */
+/** Contract: `work` closes the engine, which closes the pool. @throws CofferError like {@link openInStore} */
 export function usingStore<T>(
   effects: Effects,
   choose: ChooseOpener,

@@ -43,7 +43,7 @@ export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; 
 const VAULT_ID_BYTES = 16
 /** A server loads libsodium after this pause, because loading it blocks the process for 25 ms. */
 const SODIUM_AFTER_MS = 500
-/** The maximum time between the lock of a starting server and its socket. */
+/** A starting server listens at the latest this long after it acquired the lock, ms. */
 const LONGEST_START_MS = 60_000
 /** Facts about a vault that are readable without a key. */
 export interface LockedVault {
@@ -99,7 +99,7 @@ export async function toNewSecret(opener: NewOpener, vault: string, random: Rand
   return { kind: 'key-file', file }
 }
 
-/** Opens a header with the primitives of the role. Default: reads the header from the directory. */
+/** Opens a header with a secret. By default, reads the header from the directory. */
 export async function unlock(
   { random, files, directory, role }: Pick<Effects, 'random' | 'files' | 'directory' | 'role'>,
   secret: Secret,
@@ -125,14 +125,16 @@ export async function choosePrimitives(role: 'command' | 'server'): Promise<Prim
   return role === 'command' ? nativePrimitives : loadSodium()
 }
 
-/** For a server that must answer at once: it uses native primitives until libsodium is loaded, after a pause. */
+/** For a server that must answer immediately: it uses native primitives, and loads libsodium after a pause. */
 export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
   if (role === 'command') return nativePrimitives
   const pause = new Promise((resolve) => setTimeout(resolve, SODIUM_AFTER_MS).unref())
   return upgradeCrypto(nativePrimitives, pause.then(loadSodium))
 }
 
-/** Contract: the result of `work` releases the lock. @throws CofferError `unavailable`; at once if a server has the vault open */
+/**
+ * Contract: the result of `work` releases the lock. @throws CofferError `unavailable`, without a wait if a server has the lock
+ */
 export async function withLock<T>(
   effects: Effects & { name?: string },
   work: (lock: Lock) => Promise<T>,
@@ -154,7 +156,7 @@ export async function withLock<T>(
   }
 }
 
-/** Whether a server in another container of this machine was killed. A server that has just started may not listen yet. */
+/** Whether a server in another container of this machine was killed. Returns false for a server that may still be starting. */
 async function hasServerEnded(effects: Effects & { name?: string }, holder: LockHolder): Promise<boolean> {
   const mayBegin = effects.clock() - holder.since < LONGEST_START_MS
   if (!holder.isServer || mayBegin || effects.name !== undefined) return false
@@ -162,19 +164,19 @@ async function hasServerEnded(effects: Effects & { name?: string }, holder: Lock
   return isSocketAbandoned(effects)
 }
 
-/** Takes a lock beside a file, so that one process at a time uses the file. @throws CofferError `unavailable` */
+/** Acquires a lock beside a file, so that one process at a time uses the file. @throws CofferError `unavailable` */
 export function lockFile(path: string, pid: number, notice: (text: string) => void): Promise<Lock> {
   const effects = completeEffects({ directory: dirname(path), pid, notice, timeoutMs: 0 })
   return withLock({ ...effects, name: `${basename(path)}.lock` }, async (lock) => lock)
 }
 
 /**
- * Calls `work`, which creates a vault, with the lock of its directory. If `work` fails, the files are removed.
+ * Acquires the lock of a directory, and calls `work`, which creates a vault there. If `work` fails, the files are removed.
  * @throws CofferError `conflict` if there is a vault, `vault_damaged` if there is a vault without its header
  */
 export async function withNewDirectory<T>(effects: Effects, work: (lock: Lock) => Promise<T>): Promise<T> {
   const { files, directory } = effects
-  // Also checked before the wait for the lock, because a server may have the lock.
+  // Checks the directory before the wait for the lock too, because a server may hold the lock for long.
   prepareDirectory(files, directory)
   return withLock(effects, async (lock) => {
     try {
@@ -201,7 +203,7 @@ function refuseServer({ pid, host, since, isServer }: LockHolder): void {
   throw new CofferError('unavailable', `${who}, and commands reach it there. ${end}`)
 }
 
-/** Asks for the secret before it takes the lock. @throws CofferError `unavailable`; at once if a server has the vault open */
+/** Asks for the secret before it acquires the lock. @throws CofferError `unavailable`, without a wait if a server has the lock */
 export async function runUnlocked<T>(
   effects: Effects,
   choose: ChooseOpener,

@@ -1,4 +1,4 @@
-/** The vault of a command: this process has opened it, or a server has it open and answers over a socket. */
+/** The vault of a command. Either this process has opened the vault, or a server has it open and answers over a socket. */
 import { fromSent, type SentError, toSent } from '../errors.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { PerformOptions } from '../framework/perform.js'
@@ -13,20 +13,20 @@ export interface OperationRequest<Name extends string = string> {
   /** Explains the operation instead of doing it, for the application with this id, or else for the caller. */
   explain?: { application?: string | undefined }
   idempotencyKey?: PerformOptions['idempotencyKey']
-  /** Turns on no-reveal mode. A setting of the vault may also turn it on. */
+  /** Turns on no-reveal mode. A setting of the vault may turn it on too. */
   noReveal?: boolean
 }
 
 export interface Vault {
   /** Input and result are JSON. @throws the CofferErrors of the operation */
   ask<Name extends string>(asked: OperationRequest<Name>): Promise<Outcome<ResultOf<Name>>>
-  /** Absent if a server has the vault open, because the server has its own options. */
+  /** Undefined if a server has the vault open, because the server has its own options. */
   configureReactors?(options: ReactorOptions): void
-  /** Purges up to some thousands of expired tokens, for about `ms` if given. Resolves to their number. */
+  /** Purges some thousands of expired tokens at most, for about `ms` if given. Resolves to the number of purged tokens. */
   sweep(ms?: number): Promise<number>
   /**
-   * Resolves when no reactor run is in progress. Absent if a server has the vault open, because it continues without its
-   * callers.
+   * Resolves when no reactor run is in progress. Undefined if a server has the vault open, because the server continues its runs
+   * after the command has ended.
    */
   settle?(): Promise<void>
   close(): Promise<void>
