@@ -1,6 +1,5 @@
 /**
- * The configuration of a command. Flags take precedence over environment variables, and variables over
- * defaults.
+ * The configuration of a command. Flags take precedence over environment variables, and environment variables over defaults.
  */
 import { omitUndefined } from './domain/omit-undefined.js'
 import { usage } from './errors.js'
@@ -22,8 +21,7 @@ const NOT_STDIN: { readonly [Setting in Name]?: string } = {
 }
 
 /**
- * `flags`: by commander's names. @throws CofferError `usage` that names the flag or variable with an invalid
- * value
+ * `flags`: by commander's names of the flags. @throws CofferError `usage`, which names the flag or variable with an invalid value
  */
 export function readConfig(flags: Readonly<Record<string, unknown>>, env: Environment) {
   const text = (name: Name): string | undefined => {
@@ -31,7 +29,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     const flag = flags[name]
     const value = typeof flag === 'string' ? flag : env[variable] || undefined
     const given = typeof flag === 'string' ? word : variable
-    // Only certificates are read from standard input.
+    // Of all files, only certificates may be read from standard input.
     if (value === '-' && name !== 'ca' && /<(?:file|directory)>$/.test(SETTINGS[name].flag))
       throw usage(`${given} cannot be -, which stands for standard input. ${NOT_STDIN[name] ?? GIVE_NAME}`)
     if (value === undefined || choices === undefined || choices.includes(value)) return value
@@ -49,7 +47,6 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
   const seconds = number('timeout', /^[1-9]\d{0,3}$/, 'seconds, from 1 to 9999')
   const fields = splitList(text('fields'))
   if (fields?.length === 0) throw usage('--fields names no field.')
-  // A flag takes precedence over a variable.
   const byFlag = TARGETS.filter((name) => typeof flags[name] === 'string')
   const [target, other] = byFlag.length > 0 ? byFlag : TARGETS.filter((name) => text(name) !== undefined)
   if (other !== undefined) throw usage(`Both --${target} and --${other} are given. Give one of them.`)
@@ -59,7 +56,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     storePasswordFd: descriptor('storePasswordFd'),
     passphraseFd: descriptor('passphraseFd'),
     timeoutMs: seconds && seconds * 1000,
-    // The key itself. The flag says that the key is the first line of standard input.
+    // The variable contains the key itself. The flag only says that the key is on standard input.
     apiKey: env[SETTINGS.apiKeyStdin.variable] || undefined,
     output: text('output') as Format | undefined,
     fields,

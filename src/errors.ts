@@ -41,34 +41,31 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/**
- * The detail of an error that reactor code throws without a status, and the title of an error that it throws with a map of
- * errors.
- */
+/** The detail of an error if the code of a reactor failed and chose no status itself. The code's message is in `errors`. */
 const RUNTIME_ERROR = 'Reactor Runtime Error'
+/** The title of an error of a reactor with `errors`, except for a 502 whose code chose no status itself. */
 const WITH_ERRORS = 'One or more validation errors occurred.'
 
 export const AFTER_DAMAGE =
   'Run `coffer vault verify`. Then restore a backup, or copy what can be read into a new vault: ' +
   '`coffer vault copy --skip-damaged --to NEW`.'
 
-/** Messages by the path of the property as the caller wrote it (`data.number`, `rules[0].container`). */
+/** Messages, by the path of the property in the caller's input, such as `data.number` or `rules[0].container`. */
 export type PropertyErrors = Record<string, string[]>
 
 export interface ErrorDetails {
   errors?: PropertyErrors
   cause?: unknown
-  /** Overrides the table's status: 400 to 599, set by the code of a reactor. */
+  /** The status that the code of a reactor chose, 400 to 599. It overrides the table's status. */
   status?: number
-  /** Overrides the table's exit code with the exit code of a program that was run. */
+  /** The exit code of a program that was run. It overrides the table's exit code. */
   exit?: number
   retryAfterSeconds?: number
   traceId?: string
-  /** Replaces `message`, which names a path on the disk, for callers with a key. */
+  /** Callers with an API key see this text instead of `message`, which names a path on the disk. */
   toCallers?: string
   /**
-   * The message and paths may contain data, because code or a template made them. Only the caller may see
-   * them.
+   * Only the caller may see the message and the paths. They may contain data, because code or a template made them.
    */
   mayTellData?: boolean
 }
@@ -99,8 +96,8 @@ export class CofferError extends Error {
 }
 
 /**
- * Marks an error whose text may contain data, because code or a template made it ({@link ErrorDetails.mayTellData}). Other errors are
- * unchanged.
+ * Marks an error whose text may contain data, because code or a template made it ({@link ErrorDetails.mayTellData}). Other
+ * errors are unchanged.
  */
 export function markAsTelling(error: unknown): unknown {
   if (!(error instanceof CofferError)) return error
@@ -136,7 +133,7 @@ export function noRevealError(what: string): CofferError {
   return new CofferError('forbidden', `No-reveal mode refuses ${what}. See what turned it on: coffer doctor`)
 }
 
-/** `what` says which damage was found, without a full stop. */
+/** `what` says which damage was found. It ends without a full stop. */
 export function damaged(what: string): CofferError {
   const toCallers = 'The vault is damaged. Its owner finds out more with: coffer vault verify'
   return new CofferError('vault_damaged', `${what}. ${AFTER_DAMAGE}`, { toCallers })
@@ -147,7 +144,7 @@ export function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : ''
 }
 
-/** An error as it is stored or sent to another process, without its cause. */
+/** The form in which an error is stored or sent to another process. It omits the cause. */
 export interface SentError {
   code: ErrorCode
   message: string
@@ -156,7 +153,7 @@ export interface SentError {
   mayTellData?: boolean
 }
 
-/** An unexpected error is sent without its message. */
+/** Omits the message of an unexpected error, because the message may contain data. */
 export function toSent(error: unknown): SentError {
   const known =
     error instanceof CofferError ? error : new CofferError('internal', 'Something went wrong on our side.')
@@ -169,7 +166,7 @@ export function fromSent({ code, message, ...details }: SentError): CofferError 
   return new CofferError(code, message, details)
 }
 
-/** A problem document (RFC 7807). `instance` is the trace id, by which the owner finds the log record. */
+/** A problem document (RFC 7807). `instance` is the trace id, with which the owner can find the log record. */
 export interface Problem {
   type: string
   title: string
@@ -202,7 +199,7 @@ function titleOf(code: ErrorCode, known: CofferError | undefined): string {
 
 export type FailureStatus = 500 | 502
 
-/** `status`: of code that gave no status of its own. It depends on the image of the code. */
+/** The error if code failed and chose no status itself. `status`: depends on the reactor's image. */
 export function codeFailed(message: string, status?: FailureStatus): CofferError {
   return new CofferError('reactor_failed', RUNTIME_ERROR, {
     errors: { error: [message] },

@@ -3,7 +3,7 @@ export type Format = (typeof FORMATS)[number]
 export const ROW_FORMATS = ['ndjson', 'json', 'csv'] as const satisfies readonly Format[]
 
 export interface Setting {
-  /** In commander's syntax: `--vault <directory>`. */
+  /** In the syntax of commander, for example `--vault <directory>`. */
   flag: string
   description: string
   word: string

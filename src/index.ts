@@ -1,5 +1,5 @@
 /**
- * The library: a vault in the caller's process, and its HTTP server, to embed in tests. A handler answers a
+ * The library: opens a vault in the caller's process, and starts its HTTP server, for example in tests. A handler answers a
  * `Request` with a `Response` and needs no port.
  */
 export type { Client } from './client/typed-client.js'

@@ -1,7 +1,7 @@
 /**
  * Fixtures for vitest (`coffer/vitest`): one server for the whole run, and a fork of it for each test file.
- * The first run of a reactor can take longer than the 5 s that vitest gives a test: run it in `beforeAll`, or
- * raise `testTimeout`.
+ * The first run of a reactor can take longer than the 5 s that vitest gives a test. Run the reactor in `beforeAll`, or increase
+ * `testTimeout`.
  */
 import { relative } from 'node:path'
 import { expect, inject, type TestAPI, test as vitestTest } from 'vitest'
@@ -24,8 +24,8 @@ declare module 'vitest' {
 }
 
 /**
- * The default export of a file in vitest's `globalSetup`: starts a server before the run, and stops it after
- * the run. `ca`: the issuer of the certificate of `tls`; by default the certificate itself.
+ * For the default export of a file in vitest's `globalSetup`. Starts a server before the run, and stops the server after the run.
+ * `ca`: the issuer of the certificate in `tls`. Default: the certificate itself.
  */
 export function serveCoffer<S extends Seed>({
   ca,
@@ -40,8 +40,8 @@ export function serveCoffer<S extends Seed>({
 }
 
 /**
- * vitest's `test` with `coffer`: a fork for this file, named like its path. `createTest<typeof seed>()` knows
- * the names of the seed's keys.
+ * vitest's `test` with the fixture `coffer`: a fork for this test file, named after the file's path. `createTest<typeof seed>()`
+ * knows the names of the seed's keys.
  */
 export function createTest<S extends Seed = Record<never, never>>(): TestAPI<{
   coffer: RemoteFork<KeyNames<S>>

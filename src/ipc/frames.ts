@@ -1,4 +1,4 @@
-/** Frames: a length (big-endian u32), then JSON without line breaks. If there is a body, a line break and the body follow. */
+/** Frames: a length (big-endian u32), then JSON without line breaks. A line break and a body may follow. */
 import { Buffer } from 'node:buffer'
 
 const PREFIX_BYTES = 4
@@ -26,7 +26,7 @@ export class FrameReader {
     this.#bytes += chunk.length
   }
 
-  /** Returns the next frame. Undefined while it is incomplete. Empty, which is not JSON, if it is too long. */
+  /** Returns the next frame. Undefined while it is incomplete. Empty (which is never JSON) if the frame is too long. */
   next(maxBytes: number): Buffer | undefined {
     if (this.#bytes < PREFIX_BYTES) return undefined
     if (this.#chunks[0]!.length < PREFIX_BYTES) this.#join()

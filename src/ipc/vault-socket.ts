@@ -1,6 +1,6 @@
 /**
- * The socket by which commands reach the server that has a vault open. With TLS and a shared key (PSK, RFC 5489), each side first
- * proves that it has the same secret of the vault.
+ * The socket that connects commands to the server that has a vault open. With TLS and a shared key (PSK, RFC 5489), each side
+ * proves to the other that it has the vault's secret.
  */
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
@@ -21,7 +21,7 @@ const HANDSHAKE_LIMIT_MS = 5000
 const PROBE_MS = 5000
 /** Enough for a list of 100 tokens of 1 MiB, with their masks. */
 const MESSAGE_LIMIT_BYTES = 256 * 1024 * 1024
-/** Both sides offer only one suite, which needs the shared key. TLS 1.3 would add others. */
+/** Both sides offer a single cipher suite, which needs the shared key. TLS 1.3 would add other suites. */
 const TLS = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
   minVersion: 'TLSv1.2',
@@ -36,11 +36,11 @@ export interface VaultSocketOptions {
 }
 
 export interface ConnectOptions extends VaultSocketOptions {
-  /** If the server does not accept a connection within this time, it counts as silent. */
+  /** A server that does not accept a connection within this time counts as silent. */
   limitMs: number
   /** Returns the error for a server that does not answer, because it is stopped or hangs. */
   describeSilence(): CofferError
-  /** While a command waits for an answer, it checks at this interval whether the server still accepts connections. */
+  /** While a command waits for an answer, it checks at this interval (ms) whether the server still accepts connections. */
   probeMs?: number
 }
 
@@ -52,7 +52,7 @@ export async function serveVaultSocket(
   answer: (message: unknown) => Promise<unknown>,
 ) {
   const path = `${directory}/${SOCKET}`
-  // The caller has the vault's lock, so an existing socket was left by a dead process.
+  // The caller has the vault's lock. An existing socket therefore belongs to a dead process.
   files.remove(path)
   const { identity, psk } = deriveKey(proof, directory)
   const pskCallback = (_: TLSSocket, given: string) => (given === identity ? psk : null)
@@ -72,7 +72,7 @@ export async function serveVaultSocket(
   const { createServer } = await import('node:tls')
   const options = { ...TLS, pskCallback, handshakeTimeout: HANDSHAKE_LIMIT_MS }
   const server = createServer(options, (socket) => void serve(socket).catch(() => socket.destroy()))
-  // A connection that cannot be accepted, for example with too many open files, is lost. The vault stays open.
+  // If a connection cannot be accepted, for example because too many files are open, it is dropped and the vault stays open.
   server.on('error', () => {})
   await withShortPath(directory, async (address) => {
     server.listen(address)
@@ -93,13 +93,13 @@ export async function serveVaultSocket(
   }
 }
 
-/** Whether a server may be listening. Unlike connecting, this needs no keys. */
+/** Whether a server may be listening. This check needs no keys, but a connection does. */
 export function hasVaultSocket(vault: Pick<VaultSocketOptions, 'files' | 'directory'>): boolean {
   return vault.files.stat(`${vault.directory}/${SOCKET}`) !== undefined
 }
 
 /**
- * Whether a killed server left the socket. A server that stops removes its socket first. The answer is also right for a
+ * Whether the socket belongs to a killed server. A server that stops normally removes its socket. The answer is also right for a
  * server in another container.
  */
 export async function isSocketAbandoned(
@@ -127,7 +127,7 @@ export async function isSocketAbandoned(
  */
 export async function connectToVault(options: ConnectOptions) {
   if (!hasVaultSocket(options)) return undefined
-  // Derived now, because the caller wipes its keys after the connection.
+  // Derives the key now, because the caller wipes its keys after the connection.
   const key = deriveKey(options.proof, options.directory)
   const open = () => openSocket(options, key)
   const socket = await open()
@@ -157,7 +157,7 @@ export async function connectToVault(options: ConnectOptions) {
   }
 }
 
-/** Undefined if the server refuses the connection. @throws the error of `describeSilence` */
+/** Opens a connection. Undefined if the server refuses it. @throws the error of `describeSilence` */
 async function openSocket(
   { directory, limitMs, describeSilence }: ConnectOptions,
   key: ReturnType<typeof deriveKey>,
@@ -180,7 +180,7 @@ async function openSocket(
   })
 }
 
-/** Rejects if the server accepts no connection in time. Otherwise never settles, because an answer may take long. */
+/** Rejects if the server does not accept a connection in time. Otherwise never settles, because an answer may take any time. */
 async function awaitSilence(
   open: () => Promise<TLSSocket | undefined>,
   probeMs: number,
@@ -191,7 +191,7 @@ async function awaitSilence(
       const timer = setTimeout(resolve, probeMs)
       signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
     })
-    // If the server refuses, it is closing, and still answers the request.
+    // A server that refuses is closing. It still answers the pending request.
     const probe = await open()
     probe?.destroy()
   }
@@ -218,7 +218,7 @@ async function* readMessages(socket: TLSSocket): AsyncGenerator<unknown, void> {
   }
 }
 
-/** Includes the directory, because a copy of a vault has the same secrets, and may have a link to the original's socket. */
+/** Depends on the directory, because a copy of a vault has the same secrets, and may have a link to the original's socket. */
 function deriveKey(mac: Mac, directory: string): { identity: string; psk: Uint8Array } {
   const derive = (purpose: string, bytes: number) =>
     mac(Buffer.from(`coffer/1/${purpose}/${realpathSync(directory)}`), bytes)
@@ -226,7 +226,7 @@ function deriveKey(mac: Mac, directory: string): { identity: string; psk: Uint8A
   return { identity, psk: derive('psk', KEY_BYTES) }
 }
 
-/** Calls `use` with a short enough path of the socket. If the directory's path is long, the path leads through a symbolic link. */
+/** Calls `use` with a short path of the socket. If the directory's path is too long, the short path contains a symbolic link. */
 async function withShortPath<T>(directory: string, use: (address: string) => Promise<T>): Promise<T> {
   const path = `${directory}/${SOCKET}`
   if (Buffer.byteLength(path) <= LONGEST_PATH_BYTES) return use(path)

@@ -1,4 +1,4 @@
-/** Clients of a server's interface, and of its control plane. */
+/** Clients of a server's API, and of its control plane. */
 import { randomUUID } from 'node:crypto'
 import { createHttpClient, type Fetch, type HttpClientOptions } from '../client/http-client.js'
 import { pause } from '../client/pause.js'
@@ -21,16 +21,16 @@ export interface ForkOptions {
 }
 
 /**
- * The control plane of a vault. Calls for state and clock reject with `not_found` unless the vault is in memory.
- * `requests.list` and `webhooks` wait until `count` records match. After `timeout` (default 2 s) they resolve to the records
- * that match by then.
+ * The control plane of a vault. If the vault is not in memory, calls for state and clock reject with `not_found`.
+ * `requests.list` and `webhooks` wait until `count` records match. After `timeout` (default 2 s) they resolve to the records that
+ * match at that time.
  */
 export type Control<Fork, Key extends string | undefined = string | undefined> = Controls & {
-  /** The key of `/_coffer/` on the server; undefined if requests cannot reach it. */
+  /** The key for `/_coffer/` on the server. Undefined if requests cannot reach the control plane. */
   readonly key: Key
   /**
-   * Creates a tenant with the data that the vault began with, and with its own keys, log, clock and faults. Each
-   * parallel test worker can have one. The vault's server accepts the keys of its forks too. `stop` deletes the fork.
+   * Creates a fork: a tenant with the data that the vault began with, and with its own keys, log, clock and faults. Each parallel
+   * test worker can have a fork. The vault's server accepts the keys of forks too. `stop` deletes the fork.
    */
   fork(options?: ForkOptions): Promise<Fork>
 }
@@ -41,7 +41,7 @@ export interface RemoteFork<Names extends string = string> extends AsyncDisposab
   readonly tenant: ResultOf<'control fork create'>['tenant']
   readonly keys: Readonly<Record<Names, string>>
   readonly control: Controls
-  /** A client of the application with this key. It repeats no request unless `retries` says how often. */
+  /** Returns a client for the application with this key. By default it does not retry. `retries`: the number of retries. */
   as(key: string, options?: Pick<ClientOptions, 'retries'>): Client
   /** Deletes the fork. */
   stop(): Promise<void>
@@ -55,8 +55,8 @@ export interface ClientOptions
 }
 
 /**
- * A client of any server that has this interface: `client.tokens.create({ type: 'token', data: 'text' })`. A method
- * resolves to the answer, or rejects with the CofferError of the server. It tries again if the server is busy.
+ * Returns a client of any server with this API: `client.tokens.create({ type: 'token', data: 'text' })`. A method resolves to the
+ * answer, or rejects with the CofferError of the server. If the server is busy, the client retries.
  * @throws CofferError `usage`
  */
 export function createClient(options: ClientOptions): Client {
@@ -65,7 +65,7 @@ export function createClient(options: ClientOptions): Client {
 }
 
 /**
- * The control plane of a server in another process, such as `coffer serve --ephemeral`. `key` is the control key.
+ * Returns the control plane of a server in another process, such as `coffer serve --ephemeral`. `key` is the control key.
  * @throws CofferError `usage`
  */
 export function createControl<Names extends string = string>(

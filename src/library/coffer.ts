@@ -1,4 +1,4 @@
-/** A vault in the caller's process, as the library opens it. */
+/** The vault that the library opens in the caller's process. */
 import type { Client } from '../client/typed-client.js'
 import { createVaultAnswerer } from '../control/answerer.js'
 import type { ControlState } from '../control/control-state.js'
@@ -15,13 +15,13 @@ import { type ClientOptions, type Control, clientOver, createControls, type Fork
 const ORIGIN = 'http://localhost'
 
 export interface HandlerOptions {
-  /** The start of header names: `svc` (the default) gives `SVC-API-KEY`. */
+  /** Header names begin with this: `svc` (the default) gives `SVC-API-KEY`. */
   prefix?: string
-  /** The largest request body; default 1 MiB. */
+  /** The largest request body. Default: 1 MiB. */
   bodyLimitBytes?: number
-  /** Whether web pages of other origins may read answers (CORS); default true. */
+  /** Whether web pages of other origins may read answers (CORS). Default: true. */
   cors?: boolean
-  /** The requests of one application that are allowed in a period. Further requests are answered 429. */
+  /** The number of requests that one application may send in a period. Further requests are answered with 429. */
   rate?: Rate
 }
 
@@ -34,18 +34,18 @@ export interface Tenant {
 /** The caller: the owner of the vault, in the tenant of this name or id (default: the first), or an application. */
 export interface AskOptions {
   tenant?: string
-  /** Whether the owner sees data in plaintext; default false. */
+  /** Whether the owner sees data in plaintext. Default: false. */
   reveal?: boolean
   /** The API key of the application. */
   key?: string
 }
 
-/** A vault in memory. Requests reach its control plane once it is served. */
+/** A vault in memory. HTTP requests reach its control plane after `startServer`. */
 export interface TestVault<Names extends string = string> extends Coffer<Names> {
   readonly control: Control<Coffer<Names>, string>
 }
 
-/** A vault and its HTTP server. A fork has no control key of its own: the control key of the server reaches it. */
+/** A vault and its HTTP server. A fork has no control key of its own, because the control key of the server controls it too. */
 export interface CofferServer<
   Names extends string = string,
   Key extends string | undefined = string | undefined,
@@ -69,9 +69,9 @@ export interface Opened {
 export class Coffer<Names extends string = string> {
   /** The first tenant. */
   readonly tenant: Readonly<Tenant>
-  /** The API keys that were created on opening, by the names of their applications. */
+  /** The API keys that were created when the vault was opened, by the names of their applications. */
   readonly keys: Readonly<Record<Names, string>>
-  /** Restores states, sets the clock, makes requests fail, and lists them. */
+  /** The control plane: restores states, sets the clock, makes requests fail, and lists requests. */
   readonly control: Control<Coffer<Names>>
   /** The address of the vault's server, if there is one. */
   readonly url: string | undefined
@@ -107,7 +107,7 @@ export class Coffer<Names extends string = string> {
     return new Coffer({ ...shared, control, keys }, tenant, () => base.deleteFork(id))
   }
 
-  /** Answers a request without a socket. A path such as `/tokens` is enough. */
+  /** Answers a request without a socket. `input` may be a path such as `/tokens`. */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     this.#handle ??= createHandler(this)
     return this.#handle(new Request(typeof input === 'string' ? new URL(input, ORIGIN) : input, init))
@@ -125,9 +125,9 @@ export class Coffer<Names extends string = string> {
   }
 
   /**
-   * A client of the application with this key, without a socket: `vault.as(key).tokens.create({ … })`. It repeats no
-   * request unless `retries` says how often, so a test sees each refusal.
-   * @throws CofferError `usage` for a key that no header can carry
+   * Returns a client for the application with this key: `vault.as(key).tokens.create({ … })`. It uses no socket. By default it
+   * does not retry, so that a test sees each refusal. `retries`: the number of retries.
+   * @throws CofferError `usage` for a key that no header can contain
    */
   as(key: string, { retries = 0 }: Pick<ClientOptions, 'retries'> = {}): Client {
     const { prefix } = this.#opened.options
@@ -146,7 +146,7 @@ export class Coffer<Names extends string = string> {
   }
 }
 
-/** The HTTP API of `vault` as a function. It checks no host names and does not limit the requests in progress. */
+/** Returns the HTTP API of `vault` as a function. It checks no host names and does not limit the requests in progress. */
 export function createHandler(vault: Coffer, given: HandlerOptions = {}): Handler {
   const { control, controlKey: key, options } = Coffer.partsOf(vault)
   const chosen = { ...options, ...given }

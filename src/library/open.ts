@@ -11,10 +11,10 @@ import { Coffer, type CofferServer, type HandlerOptions, type TestVault } from '
 
 type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
 
-/** The contents of a vault; see `coffer seed apply --help`. Declare a seed `as const` to keep the names of its applications. */
+/** The contents of a vault. See `coffer seed apply --help`. Declare a seed `as const` to keep the names of its applications. */
 export type Seed = DeepReadonly<SeedInput>
 
-/** The names of the keys of a vault with this seed, if the seed's type contains them. */
+/** The names of the API keys of a vault with this seed, if the seed's type contains these names. */
 export type KeyNames<S> = S extends { readonly applications: readonly { readonly name: infer Name }[] }
   ? Name & string
   : 'applications' extends keyof S
@@ -25,16 +25,16 @@ export type KeyNames<S> = S extends { readonly applications: readonly { readonly
 type Access = Pick<ReactorOptions, 'allowNet' | 'modulesDirectory'>
 
 export interface TestVaultOptions<S extends Seed = Seed> extends HandlerOptions, Access {
-  /** The contents of the vault; see `coffer seed apply --help`. */
+  /** The contents of the vault. See `coffer seed apply --help`. */
   seed?: S
-  /** ms since the epoch; default: the system's clock. */
+  /** Returns the time, ms since the epoch. Default: the system's clock. */
   clock?(): number
 }
 
 export interface ServerOptions<S extends Seed = Seed>
   extends TestVaultOptions<S>,
     Pick<SocketOptions, 'port' | 'addresses' | 'allowHosts' | 'tls'> {
-  /** Serves this vault instead of a new one in memory; `stop` then leaves it open. */
+  /** The vault to serve. `stop` then does not close it. Default: a new vault in memory. */
   vault?: Coffer
 }
 
@@ -55,7 +55,7 @@ function refuseOthers(given: object, known: readonly string[]): void {
 }
 
 /**
- * A vault in memory with the contents of `seed`. If the seed lists no applications, the vault has one application of each
+ * Opens a vault in memory with the contents of `seed`. If the seed lists no applications, the vault has one application of each
  * type, named after the type.
  * @throws CofferError `validation` with the place of every error in the seed
  */
@@ -73,7 +73,7 @@ export async function openTestVault<const S extends Seed = Record<never, never>>
   return vault as TestVault<KeyNames<S>>
 }
 
-/** @throws CofferError `vault_missing`, `vault_locked`, and other errors of opening a vault */
+/** Opens a vault on disk. @throws CofferError `vault_missing`, `vault_locked` and others */
 export async function openVault(options: VaultOptions): Promise<Coffer> {
   refuseOthers(options, [...VAULT_OPTIONS, 'directory', 'notice', 'keyFile', 'passphrase'])
   const { directory, notice = console.warn, ...others } = options
@@ -95,7 +95,7 @@ async function open(
 ): Promise<Coffer> {
   const { app } = control
   app.configureReactors(omitUndefined({ allowNet, modulesDirectory, prefix: options.prefix }))
-  // Deliveries that are due send requests to the hosts that these options allow, so they start after the options are known.
+  // Starts due deliveries only now, because they need the options, which say to which hosts requests may be sent.
   await app.deliveries.resume({ notice: () => undefined, fault: () => undefined })
   return new Coffer({ control, controlKey, keys, options }, await app.tenant())
 }
