@@ -14,11 +14,11 @@ type Place = { tenant?: string; fork?: string }
 /** `number` counts all requests since the server started. */
 export type Seen = RequestRecord & { number: number }
 
-/** The name of the session secret in local storage. Tabs share it, and pages of other ports cannot read it. */
+/** The name of the session secret in local storage. All tabs share the secret. Pages of other ports cannot read it. */
 const KEPT_SECRET = 'coffer-page-secret'
 
 async function send(path: string, body?: object): Promise<unknown> {
-  // Read each time, because another tab may have signed in.
+  // Reads the secret for each request, because another tab may have signed in.
   const secret = localStorage.getItem(KEPT_SECRET)
   const headers = {
     'content-type': 'application/json',
@@ -48,7 +48,7 @@ function createServer(place: Place) {
       ask({ operation, input }) as Promise<ResultOf<Name>>,
     readNews: (after: number, version: string | undefined) => ask({ after, version }) as Promise<News>,
     dryRun: (access: object) => ask({ access }) as Promise<Access[]>,
-    /** The grants of `application` decide. If it is absent, the grants of `key` decide. */
+    /** The request has the grants of `application`, or else of `key`. */
     sendRequest: (request: object) => ask({ request }) as Promise<RequestRecord>,
   }
 }
@@ -106,7 +106,7 @@ export function useNews(session: PageSession) {
       clearInterval(timer)
     }
   }, [server])
-  // If the round increases, all components read their data again.
+  // When the round increases, all components read their data again.
   const ask: typeof server.read = (operation, input) =>
     server.read(operation, input).finally(() => setRound((now) => now + 1))
   return { ...server, ...known, ask, round, session, place, setPlace }
@@ -121,8 +121,8 @@ export const RouteProvider = RouteContext.Provider
 export const useRoute = () => useContext(RouteContext)
 
 /**
- * Returns a function that gives the name of an application or member. If it was deleted, gives a text such as `deleted
- * application ab12…`.
+ * Returns a function that finds the name of an application or member. If the application was deleted, it returns a text such as
+ * `deleted application ab12…`.
  */
 export function useNameOf(): (id?: string, type?: string) => string {
   const { facts } = useLive()
@@ -135,7 +135,7 @@ export interface Asked<T> {
   error?: string
 }
 
-/** The answer of the operation. It is read again when the input, the vault, the tenant or the stored data changes. */
+/** Asks an operation, and asks again when the input, the vault, the tenant or the stored data changes. */
 export function useAsked<Name extends OperationName>(operation: Name, input: object = {}) {
   const { read, news, round } = useLive()
   const [state, setState] = useState<Asked<ResultOf<Name>>>({})
@@ -168,7 +168,7 @@ export function useAction() {
   return { act, error }
 }
 
-/** Listens to an event of the window. Each call of `hear` sees the current state. */
+/** Listens to an event of the window. `hear` always sees the current state of the component. */
 export function useEvent(name: string, hear: (event: never) => void): void {
   useLayoutEffect(() => {
     addEventListener(name, hear as (event: Event) => void)

@@ -57,7 +57,7 @@ function Edit({ of: application }: { of: Partial<Application> }) {
       send={async (fields) => save(fields)}
     >
       <TextArea label="Grants (JSON)" name="json" rows={16} text={formatJson(grants)} />
-      <p class="dim small">The rule with the lowest priority decides. Create keys in a terminal.</p>
+      <p class="dim small">The rule with the lowest priority number decides. Create keys in a terminal.</p>
     </EditDialog>
   )
 }
@@ -161,7 +161,7 @@ function Keys({ application: { id, name, keys } }: { application: Application })
         ]}
       />
       <p class="dim small">
-        Keys never come to this page. Make one in a terminal:{' '}
+        This page never shows keys. Create a key in a terminal:{' '}
         <code>coffer app key create {JSON.stringify(name)}</code>
       </p>
     </div>

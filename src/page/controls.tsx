@@ -16,7 +16,7 @@ export function Controls() {
       kind="page"
       filters={
         <span class="dim small">
-          What you change here is the same for your tests: <code>/_coffer/</code>, <code>coffer control</code>
+          Your tests can change these settings too: <code>/_coffer/</code>, <code>coffer control</code>
         </span>
       }
     >
@@ -27,7 +27,7 @@ export function Controls() {
           ) : (
             <Empty
               title="This vault has no clock and no snapshots"
-              text="It is stored on disk. A clock or a reset would damage it. Serve a vault in memory:"
+              text="This vault is on disk, and a changed clock or a reset could destroy its data. Serve a vault in memory:"
               command="coffer serve --ephemeral"
             />
           )}
@@ -149,7 +149,7 @@ function State() {
   const reset = (
     <Confirm
       title="Reset the vault?"
-      text={`${counts}, the faults and the time of the clock go. Snapshots stay.`}
+      text={`This removes ${counts}, the faults and the time of the clock. Snapshots stay.`}
       verb="Reset"
       act={() => ask('control reset')}
     />
@@ -179,7 +179,7 @@ function State() {
       <hr />
       <div class="row">
         <Button class="danger" text="Reset …" act={() => show(reset)} />
-        <span class="dim">Back to the state in which the vault began.</span>
+        <span class="dim">Restores the state with which the vault began.</span>
       </div>
     </Card>
   )

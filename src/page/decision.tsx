@@ -24,7 +24,7 @@ function group<T>(all: readonly T[], split: (each: T) => [key: string, value: st
   return groups
 }
 
-/** `may create and read tokens, and read reactors and logs` */
+/** For example `may create and read tokens, and read reactors and logs`. */
 export function describePermissions(permissions: readonly string[]): string {
   const verbsOf = group(permissions, (each) => {
     const [verb = '', ...noun] = each.split(':').toReversed()

@@ -53,7 +53,7 @@ export function describeFault({ kind, ...rule }: FaultRule): string {
   return `${what[kind]}${whose}${conditions.join('')}, ${how}`
 }
 
-/** The field for the value of each kind of fault. If the field is empty, its placeholder is sent. */
+/** By the kind of fault: the form field for its value. If the field is empty, the form sends its placeholder. */
 export const OWN_FIELDS: Record<string, FieldProps & { name: string; placeholder: string }> = {
   status: { name: 'status', label: 'Status', type: 'number', min: 400, max: 599, placeholder: '503' },
   delay: { name: 'delay_ms', label: 'Delay in ms', type: 'number', min: 1, placeholder: '1000' },

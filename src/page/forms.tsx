@@ -13,7 +13,7 @@ export const Failure = ({ text }: { text: string | undefined }) =>
   )
 
 const ActContext = createContext<(work: () => unknown) => unknown>((work) => work())
-/** Provides the function that performs the actions of buttons and shows their errors. */
+/** Provides a function that performs the action of a button and shows its error. */
 export const ActProvider = ActContext.Provider
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & {
@@ -22,7 +22,7 @@ type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & {
   act(): unknown
 }
 
-/** `of`: text after `text` that only screen readers read. */
+/** Only screen readers read `of`, after `text`. */
 export function Button({ text, of, act, ...rest }: ButtonProps) {
   const perform = useContext(ActContext)
   return (
@@ -85,7 +85,7 @@ export function Field({ label, grows, change, ...input }: FieldProps) {
 
 type TextAreaProps = { label: string; name?: string; text: string; rows: number; change?(text: string): void }
 
-/** With `change`, `text` is the current text, otherwise the initial text. */
+/** `text`: with `change`, the current text. Otherwise the initial text. */
 export function TextArea({ label, text, change, ...rest }: TextAreaProps) {
   const value = change === undefined ? { defaultValue: text } : { value: text }
   const input = (event: { currentTarget: HTMLTextAreaElement }) => change?.(event.currentTarget.value)
@@ -106,7 +106,7 @@ export const Check = ({ label, isOn, turn }: CheckProps) => (
   </label>
 )
 
-/** Values, or the words that are shown, by value. */
+/** A list of values. Or the words to show, by value. */
 export type Choices = Record<string, string> | readonly string[]
 export const wordsOf = (of: Choices): Record<string, string> =>
   Array.isArray(of) ? Object.fromEntries(of.map((each) => [each, each])) : (of as Record<string, string>)
@@ -139,7 +139,7 @@ export function Choose({ label, name, of, value, choose, isShown = false }: Choo
 const DialogContext = createContext<(dialog?: ComponentChildren) => void>(() => undefined)
 export const DialogProvider = DialogContext.Provider
 /**
- * Returns a function that shows a dialog over the page. If it is called without a dialog, it closes the current dialog.
+ * Returns a function that shows a dialog over the page. A call without a dialog closes the current dialog.
  */
 export const useDialog = () => useContext(DialogContext)
 

@@ -22,7 +22,7 @@ function isField(target: EventTarget | null): target is HTMLElement {
   )
 }
 
-/** Single keys have an effect only outside of fields and dialogs. Escape works even if shortcuts are turned off. */
+/** Keys work only outside of fields and dialogs. Escape works even if keys without Ctrl or Alt are turned off. */
 export function useKeys(keys: Record<string, () => unknown>) {
   useEvent('keydown', (event: KeyboardEvent) => {
     const { key, target, ctrlKey, metaKey, altKey } = event
@@ -81,7 +81,7 @@ export function Header({ about, children }: { about: Partial<PageSession>; child
   )
 }
 
-/** Chips show unusual states that a person could forget, such as a frozen clock. */
+/** Shows unusual states that a person could forget, such as a frozen clock. */
 export function Chips() {
   const { clock, faults = 0 } = useLive().news ?? {}
   const states = {

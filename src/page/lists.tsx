@@ -13,7 +13,7 @@ import { Code, formatSpan, formatTime, Json, Time } from './text.js'
 
 const LOG_SIZE = 1000
 const ENTITIES = ['token', 'application', 'reactor', 'proxy', 'invitation', 'tenant']
-/** The screen for each type of entity in the log. */
+/** By type of entity in the log: the screen that shows the entity. */
 const SCREENS: Record<string, string> = {
   token: 'tokens',
   card: 'tokens',
@@ -24,7 +24,7 @@ const SCREENS: Record<string, string> = {
 
 const NONE = {
   title: 'Nothing is logged yet',
-  text: 'Each change of the vault, and each read of a token, is a record here. Reads of this page are not.',
+  text: 'Coffer logs each change of the vault and each read of a token here, but not the reads of this page.',
   command: 'coffer log tail',
 }
 
@@ -146,7 +146,7 @@ function Letter({ of: mail }: { of: OutboxMail }) {
           </div>
         )}
         {!mail.link && mail.webhook === undefined && (
-          <p class="dim">The link is not kept: the mail was sent, or the link has expired.</p>
+          <p class="dim">The link is no longer stored, because the mail was sent or the link has expired.</p>
         )}
       </div>
     </Detail>

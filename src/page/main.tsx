@@ -29,7 +29,7 @@ const SCREENS = {
 const NAMES = Object.keys(SCREENS) as (keyof typeof SCREENS)[]
 
 const KEYS: Record<string, string> = {
-  'j k': 'Next row, row before',
+  'j k': 'Next row, previous row',
   Enter: 'Open the row; its address is a permalink',
   Esc: 'Close the detail or the dialog, leave the field',
   '/': 'Find',
@@ -62,7 +62,7 @@ function Page({ session }: { session: PageSession }) {
     Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
     ...Object.fromEntries(NAMES.map((name, at) => [at + 1, () => names.includes(name) && go(linkTo(name))])),
   })
-  // A layout effect closes the old dialog before a key of the new screen can open another one.
+  // A layout effect runs before the next key. It closes the old dialog, because a key of the new screen may open another dialog.
   useLayoutEffect(() => {
     document.title = `${titleOf(screen)} · Coffer`
     show(undefined)
@@ -97,7 +97,7 @@ function Keys({ areOn, turn }: { areOn: boolean; turn(isOn: boolean): void }) {
   return (
     <Dialog title="Keyboard keys">
       <Facts of={KEYS} />
-      <Check label="Keys without Ctrl or Alt act" isOn={isOn} turn={(to) => [setOn(to), turn(to)]} />
+      <Check label="Use keys without Ctrl or Alt" isOn={isOn} turn={(to) => [setOn(to), turn(to)]} />
       <form>
         <button type="reset" class="primary">
           Close
@@ -156,8 +156,8 @@ function App({ session, fault }: { session?: PageSession | undefined; fault?: st
 }
 
 async function start(): Promise<void> {
-  // If the tab of the page opens a sign-in link, only the hash of the address changes, and the browser does not reload
-  // the page.
+  // If a sign-in link is opened in the tab of the page, only the hash of the address changes, and the browser does not reload the
+  // page itself.
   addEventListener('hashchange', () => location.hash.startsWith('#login=') && location.reload())
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
   // Removes the secret of the link from the address, so that it is not stored in the history and in bookmarks.

@@ -33,8 +33,8 @@ export function Facts({ of }: { of: Record<string, ComponentChildren> }) {
 }
 
 /**
- * Heading, classes, and a function that renders the content of a cell. A cell of the class `link` contains the link of
- * the row.
+ * Heading, CSS classes, and a function that renders the content of a cell. A cell with the class `link` contains the link of the
+ * row.
  */
 export type Column<R> = [head: string, kind: string, cell: (row: R, at: number) => ComponentChildren]
 
@@ -59,7 +59,7 @@ export const Cells = <R,>({ columns, row, at, link }: CellsProps<R>) =>
     </td>
   ))
 
-/** A button in a row. `of`: text after `text` that only screen readers read. */
+/** A button in a row. Only screen readers read `of`, after `text`. */
 type Action = [text: string, of: string, act: () => unknown, kind?: string]
 
 interface TableProps<R> {

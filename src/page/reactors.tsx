@@ -121,7 +121,8 @@ function Runs({ of: { id, name } }: { of: Reactor }) {
       <div class="row">
         <Button text="Show what the last run printed" act={show} />
         <span class="dim small">
-          Output that tells data is withheld. All of it: <code>coffer reactor logs {name} -n 1</code>
+          Output that may contain data is not shown. Show all output:{' '}
+          <code>coffer reactor logs {name} -n 1</code>
         </span>
       </div>
       {printed && <Code label={`Printed at ${printed.created_at.slice(11, 23)} UTC`} text={text} />}

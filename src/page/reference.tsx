@@ -1,6 +1,6 @@
 /**
- * The reference, made from the OpenAPI document: the operations of each noun, with their input, their answers and a
- * form to try them.
+ * The API reference, rendered from the OpenAPI document. It shows the operations of each noun, with their input, their answers
+ * and a form to try them.
  */
 import { createContext } from 'preact'
 import { useContext, useEffect, useRef, useState } from 'preact/hooks'
@@ -47,7 +47,7 @@ const DocumentContext = createContext<Document | undefined>(undefined)
 export const DocumentProvider = DocumentContext.Provider
 
 type Operation = Described & { method: string; path: string; id: string }
-/** A section that is part of the HTML of the server, not of the OpenAPI document. */
+/** A section that comes from the HTML of the server, and not from the OpenAPI document. */
 type Guided = { id: string; path?: undefined }
 
 function listOperations(document: Document | undefined): Operation[] {
@@ -68,7 +68,7 @@ const bodyOf = ({ requestBody }: Described) => {
     : { type: type === '*/*' ? 'application/json' : type, schema, example }
 }
 
-/** The media type and an example of the body of an operation, such as `token create`. */
+/** Returns the media type and an example of the body of an operation such as `token create`. */
 export function useOperation(name: string | undefined) {
   const document = useContext(DocumentContext)
   const found = listOperations(document).find(({ operationId }) => operationId === name?.replaceAll(' ', '-'))

@@ -26,7 +26,7 @@ const isFailed = ({ status }: Seen) => status === 0 || status >= 400
 const queryOf = ({ query = [] }: Seen) =>
   query.length === 0 ? '' : `?${query.map((name) => `${name}=…`).join('&')}`
 
-/** Short ids for the address: the beginning of the trace id. If a client repeats a trace id, a number follows. */
+/** Short ids for the address: the beginning of the trace id. If a client repeats a trace id, a number is added. */
 function useIds(requests: readonly Seen[]): Map<Seen, string> {
   return useMemo(() => {
     const taken = new Set<string>()
@@ -103,7 +103,7 @@ export function Requests() {
       {!chosen && id !== undefined && live.requests && (
         <Empty title="This request is not kept any more">
           <p>
-            The last 1,000 requests are kept. Its trace id began with <code>{id}</code>.
+            Coffer keeps the last 1,000 requests. The trace id of this request began with <code>{id}</code>.
           </p>
           <a href={linkTo('requests')}>All requests</a>
         </Empty>

@@ -20,7 +20,7 @@ export const linkToRequest = (traceId: string) => linkTo('requests', traceId.sli
 
 export const titleOf = (screen: string) => screen[0]!.toUpperCase() + screen.slice(1)
 
-/** `isMove`: replaces the address in the history, so that moving through rows with keys adds no entries. */
+/** `isMove`: replaces the current entry of the history, so that moves from row to row add no entries. */
 export function go(href: string, isMove = false): void {
   if (!isMove) location.hash = href
   else {

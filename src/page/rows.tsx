@@ -16,9 +16,9 @@ const STEP = 10
 
 type Box = RefObject<HTMLDivElement | null>
 
-/** Keys move to the next or previous row. `reveal` draws a row that is not in view. */
+/** Makes keys move to the next or previous row. `reveal` draws a row that is not in view. */
 function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at: number) => void): void {
-  /** The link of the row to which a key has moved. Used until that row is chosen. */
+  /** The link of the row to which a key has moved, until that row is chosen. */
   const moved = useRef<string>(undefined)
   const current = chosen && linkOf(chosen)
   const move = (by: number) => {
@@ -41,12 +41,12 @@ function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at
   })
 }
 
-/** The element that scrolls. In a narrow window, this is the document instead of the list. */
+/** Returns the element that scrolls: the list, or in a narrow window the document. */
 function scrollerOf(list: HTMLElement): Element {
   return list.scrollHeight > list.clientHeight ? list : document.scrollingElement!
 }
 
-/** The rows to draw: the rows in view, and EXTRA rows on each side. `atTop` is called when the first row is in view. */
+/** Returns the rows to draw: the rows in view, and EXTRA rows on each side. Calls `atTop` when the first row is in view. */
 function useView(list: Box, isEmpty: boolean, atTop: () => void) {
   const height = useRef(30)
   const [view, setView] = useState({ first: 0, count: 60 })
@@ -146,8 +146,8 @@ export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
 }
 
 /**
- * The cell spans no columns, because columns that are hidden in a narrow window would still take their share of the
- * width.
+ * Fills the space of rows that are not drawn. Its cell spans no columns, because a narrow window hides some columns, and a
+ * spanned hidden column would still take its share of the width.
  */
 function Spacer({ height }: { height: number }) {
   if (height <= 0) return null
@@ -191,8 +191,8 @@ export function Items<R>({ children, groupOf, empty, ...given }: ItemsProps<R>) 
 }
 
 /**
- * The row that the address names. If the address names no row, the first wanted row. That row stays chosen when other
- * rows appear above it.
+ * Returns the row that the address names. If the address names no row, returns the first wanted row, which stays chosen when
+ * other rows appear above it.
  */
 export function useChosen<R>(
   rows: readonly R[],

@@ -1,4 +1,4 @@
-/** Requests as sample code that reads the API key from the environment, and sample data for forms. */
+/** Formats requests as sample code that reads the API key from the environment, and generates sample data for forms. */
 export interface Call {
   method: string
   path: string
@@ -66,7 +66,7 @@ export const SAMPLES: Record<string, unknown> = {
 const isHidden = (value: unknown) => typeof value === 'string' && /^\(.+\)$/.test(value)
 
 /**
- * Completes a recorded body: data that was not recorded is replaced with data of the example, or with synthetic data.
+ * Completes a recorded body. Data is not recorded, so data of the example or made-up data replaces it.
  */
 export function refill(kept: unknown, example: unknown): unknown {
   if (typeof kept !== 'object' || kept === null || Array.isArray(kept))

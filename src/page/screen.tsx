@@ -48,7 +48,7 @@ export function Screen({ find, filters, actions, error, kind = 'split', children
 interface FilterProps {
   name: string
   label?: string
-  /** The text of the choice that turns the filter off. */
+  /** The text of the choice without a filter. */
   any: string
   of: Choices
 }
@@ -112,7 +112,7 @@ export const Item = ({ name, tag, about }: ItemProps) => (
 )
 
 interface ItemsOf<R> extends Bar {
-  /** The noun for a row, in the message that no row fits the search. */
+  /** The noun for a row. Used in the message that no row matches the search. */
   thing: string
   asked: Asked<{ data: readonly R[] }>
   textOf(row: R): string

@@ -1,6 +1,6 @@
 /**
- * A form that sends a request with the grants of an application. The server performs the request, and its answer
- * contains no data.
+ * A form that sends a request with the grants of an application. The server performs the request, and removes data from the
+ * answer.
  */
 import { useEffect, useState } from 'preact/hooks'
 import type { RequestRecord } from '../framework/ports/control.js'
@@ -102,6 +102,8 @@ function Answer({ record: { status, ms, trace_id, answer } }: { record: RequestR
 export const ComposeDialog = ({ draft }: { draft: Draft }) => (
   <Dialog title="Edit and send">
     <Composer draft={draft} isOpen />
-    <p class="dim small">Data is not kept, so the body begins with sample data of the same type.</p>
+    <p class="dim small">
+      Recorded requests contain no data. The body has sample data of the same type instead.
+    </p>
   </Dialog>
 )

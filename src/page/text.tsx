@@ -70,7 +70,7 @@ export function formatSpan(ms: number): string {
 /** For example `2026-11-23 06:41:07`. A length of 23 includes milliseconds. */
 export const formatTime = (date: string, length = 19) => date.slice(0, length).replace('T', ' ')
 
-/** A date, and the time since then by the vault's clock. `by`: the id of the actor. */
+/** Shows a date, and the time since then by the vault's clock. `by`: the id of the actor. */
 export function Time({ of, by }: { of: string | undefined; by?: string | undefined }) {
   const { news } = useLive()
   const nameOf = useNameOf()

@@ -48,7 +48,7 @@ export function Tokens() {
   const { result, error } = useTokens(route)
   const { id, filters } = route
   const listed = useChosen(result?.data ?? [], (token) => token.id, id)
-  // The token of a permalink may be on another page of the list.
+  // Also asks for the token that the address names, because it may be on another page of the list.
   const named = useAsked('token list', { id: [id ?? '-'], size: 1 }).result?.data[0]
   const chosen = listed ?? (id === named?.id ? named : undefined)
   const now = news?.now ?? 0
@@ -227,7 +227,7 @@ function Readers({ id, containers }: { id: string; containers: string }) {
   )
 }
 
-/** Parses JSON. Any other text is used as the value itself. */
+/** Parses JSON. If the text is not JSON, returns the text itself. */
 function parseLoosely(text: string): unknown {
   try {
     return JSON.parse(text)

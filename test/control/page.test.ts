@@ -171,7 +171,7 @@ t.test(
     await show(page, 'requests/00000000', 'Requests')
     await page.getByText('This request is not kept any more').waitFor()
     await page.keyboard.press('?')
-    await page.getByRole('dialog').getByText('Next row, row before').waitFor()
+    await page.getByRole('dialog').getByText('Next row, previous row').waitFor()
     await checkPage(t, page, 'keys')
     await page.keyboard.press('Escape')
 
