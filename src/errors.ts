@@ -43,7 +43,7 @@ export type ErrorCode = keyof typeof ERRORS
 
 /** The detail of an error if the code of a reactor failed and chose no status itself. The code's message is in `errors`. */
 const RUNTIME_ERROR = 'Reactor Runtime Error'
-/** The title of an error of a reactor with `errors`, except for a 502 whose code chose no status itself. */
+/** The title of a reactor's error with `errors`. A 502 with the detail {@link RUNTIME_ERROR} keeps the title of its status. */
 const WITH_ERRORS = 'One or more validation errors occurred.'
 
 export const AFTER_DAMAGE =

@@ -56,7 +56,7 @@ export interface Taken<K extends Kind> {
 export interface Channel<K extends Kind> {
   readonly kind: K
   readonly atOnce: number
-  /** Longer than one attempt can take. */
+  /** The lease of a record, ms. It is longer than any attempt. */
   readonly leaseMs: number
   laneOf(record: RecordOf[K]): string
   putOptions?(record: RecordOf[K]): PutOptions

@@ -31,8 +31,9 @@ export interface Tenant {
   owner_id: string
 }
 
-/** The caller: the owner of the vault, in the tenant of this name or id (default: the first), or an application. */
+/** The caller is the owner of the vault. With `key`, the caller is an application. */
 export interface AskOptions {
+  /** The name or id of the owner's tenant. Default: the first tenant. */
   tenant?: string
   /** Whether the owner sees data in plaintext. Default: false. */
   reveal?: boolean

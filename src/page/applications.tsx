@@ -41,7 +41,7 @@ export function Applications() {
   )
 }
 
-/** `of`: an application to edit, or the initial values of a new one. */
+/** `of`: an application to edit, or the initial values of a new application. */
 function Edit({ of: application }: { of: Partial<Application> }) {
   const { ask } = useLive()
   const { id, name, type } = application

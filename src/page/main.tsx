@@ -156,8 +156,8 @@ function App({ session, fault }: { session?: PageSession | undefined; fault?: st
 }
 
 async function start(): Promise<void> {
-  // If a sign-in link is opened in the tab of the page, only the hash of the address changes, and the browser does not reload the
-  // page itself.
+  // If a sign-in link is opened in the tab of the page, only the hash of the address changes. The browser then does not reload
+  // the page, so this does it.
   addEventListener('hashchange', () => location.hash.startsWith('#login=') && location.reload())
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
   // Removes the secret of the link from the address, so that it is not stored in the history and in bookmarks.

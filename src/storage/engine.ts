@@ -1,4 +1,4 @@
-/** The port of storage engines. `barrier/` implements the port above it (`store.ts`) with this one. */
+/** The port of storage engines. `barrier/` uses this port to implement the port above it (`store.ts`). */
 import type { Awaitable } from '../domain/awaitable.js'
 import { CofferError } from '../errors.js'
 import type { ClockState, Durability, Page, RangeField } from './store.js'
@@ -9,7 +9,7 @@ export type { Awaitable }
 
 /** 16 bytes: a keyed digest of kind, tenant and id. */
 export type RowId = Uint8Array
-/** 8 bytes: a keyed digest of one value by which a row is found. */
+/** 8 bytes: a keyed digest of a value by which the row is found. */
 export type Key = Uint8Array
 
 export interface Row {
@@ -166,7 +166,7 @@ export interface EngineReader {
 
 /** Writes take effect in order. An error of a write may be thrown by a later call, or by the unit itself. */
 export interface EngineWriter extends EngineReader {
-  /** A new row (without `seq`) must not exist, not even expired. Any other draft replaces the row that the unit has read. */
+  /** A draft without `seq` is a new row: no row may have its id, not even an expired row. Other drafts replace a row. */
   put(draft: Draft): Awaitable<void>
   /** Does nothing if the row does not exist. */
   remove(kind: number, tenant: number, id: RowId): Awaitable<void>
@@ -234,7 +234,7 @@ export interface EngineMaintenance {
   readonly header: Header
   /** Calls `work` with a snapshot of all rows. Units of work run meanwhile. */
   withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T>
-  /** Replaces the header. From then on, the vault does not open with the old one. */
+  /** Replaces the header. From then on, the vault does not open with the old header. */
   replaceHeader(header: Header): Promise<void>
 }
 

@@ -39,7 +39,6 @@ export interface LockOptions {
   identity: ProcessIdentity
   random: RandomSource
   clock: Clock
-  /** Shows a text to the operator. */
   notice(text: string): void
   wait(ms: number): Promise<void>
   /** The longest wait for one holder. If another process acquires the lock, the wait begins again. */
@@ -64,7 +63,7 @@ const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 20
-/** The nonce of an unreadable lock. Only a power cut leaves one, because a lock file is complete before it gets its name. */
+/** The nonce of an unreadable lock. Only a power cut leaves an unreadable lock, because the file gets its name when complete. */
 const UNREADABLE = 'unreadable'
 const BEGINNING = '{"pid":'
 
@@ -126,7 +125,7 @@ function createLockFile(
   }
 }
 
-/** Explains an error code. Undefined if it does not say that the directory is not writable. */
+/** Says why the directory is not writable, and what to do. Undefined if the error code has another cause. */
 function describeUnwritable(code: string, directory: string): string | undefined {
   const word = quoteWord(directory)
   if (code === 'EROFS')
@@ -221,7 +220,7 @@ function writeHolder(files: Files, path: string, holder: LockHolder): void {
   }
 }
 
-/** Undefined if there is no lock. @throws CofferError `conflict` if the file is not a lock */
+/** @throws CofferError `conflict` if the file is not a lock */
 function readLock(files: Files, path: string): LockHolder | undefined {
   if (describeOtherKind(files, path) !== undefined) throw foreign(path)
   const bytes = readWhole(files, path, LOCK_LIMIT)

@@ -1,6 +1,6 @@
 /**
- * Detects jumps of the wall clock, by which rows expire. After a jump, no record may be purged for some time, because the clock
- * may be wrong. The engine stores the times that are needed for this.
+ * Detects jumps of the wall clock, by which rows expire. For an hour after a jump, no record may be purged, because the clock may
+ * be wrong. The engine stores the times that are needed for this.
  */
 import { formatDate } from '../domain/dates.js'
 import type { ClockState } from './store.js'

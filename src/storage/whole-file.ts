@@ -107,7 +107,7 @@ export function writeOver(files: Files, target: string, bytes: Uint8Array, nonce
   syncName(files, dirname(target))
 }
 
-/** Replaces a file of a vault durably. Calls `isRenaming` before the rename: after a failed rename, the old file may be gone. */
+/** Replaces a file of a vault durably. Calls `isRenaming` before the rename. If the rename fails, the old file may be lost. */
 export function replaceWhole(
   files: Files,
   directory: string,

@@ -64,7 +64,6 @@ export interface App extends Host, Vault {
   /** Adds to earlier options. Has no effect after a reactor has run. `confinement`: of children. Default: a probe finds it. */
   configureReactors(options: RuntimeOptions): void
   runtimeOptions(): RuntimeOptions
-  /** Lets the control plane control the vault from now on. */
   attachControl(control: ControlPlane): void
   /** Call when all data is replaced. Work that began earlier fails at its next read or write. */
   beginGeneration(): void

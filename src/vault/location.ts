@@ -65,7 +65,7 @@ export function requireDirectory({ directory }: VaultLocation): void {
   throw new CofferError('unprocessable', 'This needs a vault in a directory, and this one is in a store.')
 }
 
-/** Resolves a directory relative to `cwd`. @throws CofferError `usage` if the address is not a directory */
+/** @throws CofferError `usage` if the address is not a directory */
 export function resolveDirectory(cwd: string, address: string): string {
   const kind = kindOfAddress(address)
   if (kind === 'directory') return resolve(cwd, address)

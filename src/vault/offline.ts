@@ -63,7 +63,7 @@ export async function changeKeySlots(
   const { root, slot } = await openSlot(context, header, parseOpener(opener))
   let vault: Vault | undefined
   try {
-    // Asks before it takes the lock, because a person may take long to answer.
+    // Asks before it acquires the lock, because a person may need long to answer.
     const kept = await choose(describeSlots(header), slot.id)
     const slots = parseSlots(header.slots).filter(({ id }) => kept.includes(id))
     // Checks the count before it saves a key file, which would be useless after an error.

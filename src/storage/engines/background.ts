@@ -103,7 +103,7 @@ export class BackgroundJobs {
   async keepFewTables(): Promise<void> {
     if (this.#tables >= MAX_TABLES && this.#mayCompact())
       await this.#attemptCompaction(() => {
-        // The loop ends early if no two free tables fit into one.
+        // The loop ends early if no two free tables fit into one table.
         while (this.#tables >= MAX_TABLES && this.compactNow());
       })
     else if (this.#tables > this.#seen) this.#compactSoon()

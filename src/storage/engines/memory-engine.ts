@@ -9,7 +9,7 @@ import { DROP, INSERT } from '../rows/frame.js'
 import { type Counters, createCounters } from '../time.js'
 import { TaskQueue } from './task-queue.js'
 
-/** This number of layers is merged into one before another layer is added. */
+/** If there are this many layers, they are merged into one layer before the next layer is added. */
 const MAX_LAYERS = 8
 
 /** This number of log entries is sealed together, because each addition to a chain seals the head of the chain again. */

@@ -1,14 +1,13 @@
 import { CofferError } from '../../errors.js'
 
-/** The beginnings of the notices of failures. */
-const FAILURES = {
+const NOTICE_STARTS = {
   compacted: "The vault's files could not be compacted now",
   erased: 'Deleted data could not be overwritten now, so it is still on the disk, encrypted',
   flushed: "The vault's files could not be flushed now",
   synced: "The vault's files could not be synced now",
 } as const
 
-export type Attempt = keyof typeof FAILURES
+export type Attempt = keyof typeof NOTICE_STARTS
 
 /** Does work that no answer depends on. If the work fails, `notice` receives a text. Returns whether the work was done. */
 export async function attempt(notice: (text: string) => void, what: Attempt, work: () => unknown) {
@@ -17,7 +16,7 @@ export async function attempt(notice: (text: string) => void, what: Attempt, wor
     return true
   } catch (error) {
     const reason = error instanceof CofferError ? error.message : 'The reason is unknown.'
-    notice(`${FAILURES[what]}. Coffer will try again. ${reason}`)
+    notice(`${NOTICE_STARTS[what]}. Coffer will try again. ${reason}`)
     return false
   }
 }

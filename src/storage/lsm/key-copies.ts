@@ -43,7 +43,6 @@ function readPresent(copies: KeyCopies, tables: readonly LiveSSTable[]): Row[] {
   return present ?? findKeyRows(tables)
 }
 
-/** Returns the result of `work`, or undefined if a file is damaged. */
 export function unlessDamaged<T>(work: () => T): T | undefined {
   try {
     return work()

@@ -318,7 +318,7 @@ export class Manifest {
         isCertain = false
       })
     } catch (error) {
-      // Only the next opening of the vault shows whether the disk has the old state or the new one.
+      // Only the next opening of the vault shows whether the disk has the old state or the new state.
       if (!isCertain) this.break(error)
       throw error
     }

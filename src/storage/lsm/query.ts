@@ -211,7 +211,7 @@ function matchOf({ sstable }: LiveSSTable, reader: RowReader, row: number): Matc
 }
 
 function* descend(matches: Matches, first: number): Generator<Match> {
-  const skipped = first < matches.most ? rank(matches, first + 1) : 0
+  const skipped = first < matches.most ? countFrom(matches, first + 1) : 0
   for (let index = matches.count - skipped - 1; index >= 0; index--) yield matches.match(index)
 }
 
@@ -221,15 +221,14 @@ function seqAfter(found: readonly Matches[], skip: number): number {
   let high = Math.max(...found.map(({ most }) => most)) + 1
   while (low + 1 < high) {
     const middle = Math.floor((low + high) / 2)
-    const newer = found.reduce((sum, matches) => sum + rank(matches, middle), 0)
+    const newer = found.reduce((sum, matches) => sum + countFrom(matches, middle), 0)
     if (newer > skip) low = middle
     else high = middle
   }
   return low
 }
 
-/** The number of matches with this `seq` or a higher one. */
-function rank({ count, match }: Matches, seq: number): number {
+function countFrom({ count, match }: Matches, seq: number): number {
   return count - lowerBound(count, (index) => match(index).seq >= seq)
 }
 

@@ -81,7 +81,7 @@ function checkPresence({ files, directory }: LsmOptions, { sstables }: Contents)
     if (!present.has(sstable.meta.id)) throw damaged(`${sstable.path} is missing`)
 }
 
-/** Opens the logs that `state` names. Only the last one may end with an incomplete frame. */
+/** Opens the logs that `state` names. Only the last log may end with an incomplete frame. */
 function openWals(options: LsmOptions, { wals }: Contents) {
   const frames: Frame[] = []
   for (const [index, ref] of wals.entries()) {

@@ -33,7 +33,7 @@ export class LsmTree {
   /** The counters after the last written change. */
   counters: Counters
   readonly manifest: Manifest
-  /** The current log. Each flush begins a new one. */
+  /** The current log. Each flush begins a new log. */
   #wal: Wal
   #frozen: FrozenMemtable | undefined
 

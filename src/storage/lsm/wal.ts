@@ -204,7 +204,7 @@ export interface WalContents {
   acknowledged: WalPosition | undefined
   /** The number of bytes after the intact frames. */
   torn: number
-  /** The damage of the log. A torn tail is no damage, because a crash may leave one. */
+  /** The damage of the log. A torn tail is not damage, because a crash may leave a torn tail. */
   problem: CofferError | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Commits several units of work with one statement. If the store refuses some of them, because rows that they have read or the
- * state of the store have changed, the other units commit again without them.
+ * Commits several units of work with one statement. If the store refuses some units, because their rows or the state of the store
+ * have changed, the other units commit again.
  */
 import type { PendingLogs } from './logs.js'
 import { COMMIT, type ConnectionPool } from './pool.js'

@@ -19,8 +19,7 @@ export class PendingBatches {
   #open = new Map<number, Batch>()
   /** All unstored batches, of reads and of commits in progress, oldest first. */
   readonly #unstored = new Set<Batch>()
-  /** The number of the last batch, by tenant. */
-  readonly #numbers = new Map<number, number>()
+  readonly #lastNumberOfTenant = new Map<number, number>()
   #newest = 0
 
   constructor(owner: Uint8Array, clock: Clock) {
@@ -76,8 +75,8 @@ export class PendingBatches {
   }
 
   #create(tenant: number): Batch {
-    const number = (this.#numbers.get(tenant) ?? 0) + 1
-    this.#numbers.set(tenant, number)
+    const number = (this.#lastNumberOfTenant.get(tenant) ?? 0) + 1
+    this.#lastNumberOfTenant.set(tenant, number)
     const written = this.nextMoment()
     const id = batchKey(this.#owner, number, Math.floor(written / 1000))
     const batch = { id, tenant, written, entries: [] }

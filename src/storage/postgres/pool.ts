@@ -100,7 +100,7 @@ export class Connection extends pg.Client {
   constructor(config?: ClientConfig) {
     // A spread does not copy the password, because the pool makes it non-enumerable.
     super({ ...config, password: config?.password, connectionTimeoutMillis: TIMEOUT_MS } as ClientConfig)
-    // Reads `PGPASSFILE` here. If `pg` read it, it would print a warning that a later version will not.
+    // Reads `PGPASSFILE` itself, because `pg` warns that its next version will not read this file.
     const given = this as { password?: unknown }
     given.password ??= (asked: Asked) =>
       new Promise((resolve, reject) =>

@@ -84,7 +84,7 @@ export function findExpiredStatement(limit: number, until: number): Statement {
   return { name: 'expired', text: withState(`${ROW}, r.sealed`, expired), values: [until, limit] }
 }
 
-/** Returns keys such that every match has at least one of them. Empty without such keys, or if the query is not for a page. */
+/** Every match has at least one of the returned keys. Returns none if there are no such keys, or for a query without a page. */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
   const keyed = parts.map(keysOf).filter((keys) => keys.length > 0)
@@ -235,7 +235,7 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/** Returns keys such that every match has at least one of them. Empty if the condition has no such keys. */
+/** Every match has at least one of the returned keys. Returns none if the condition has no such keys. */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []

@@ -49,8 +49,8 @@ export interface RekeyOptions {
 }
 
 /**
- * Reseals all rows. Afterwards nothing in the vault opens with the old keys. If the process is killed, the vault opens with the
- * old keys or with the new ones. Contract: the caller has the lock, and no engine is open.
+ * Reseals all rows. Afterwards nothing in the vault opens with the old keys. If the process is killed, the vault has either the
+ * old keys or the new keys. Contract: the caller has the lock, and no engine is open.
  */
 export async function rekeyVault({ present, header, keys, prepare, progress }: RekeyOptions): Promise<void> {
   const next = { ...present, header, keys }

@@ -46,7 +46,7 @@ export interface Footer {
   tenants: Map<number, number>
   /** By section: the first 8 bytes of each block of an index. */
   fences: Buffer[]
-  /** The number of copies of the footer. Undefined for a table of an older version, which has one. */
+  /** The number of copies of the footer. Undefined if an older version wrote the table, with only one copy. */
   copies?: 2
 }
 

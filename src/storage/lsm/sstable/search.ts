@@ -86,8 +86,8 @@ export function* seek(
   const rare = rareCandidates(sstable, condition)
   if (rare !== undefined) {
     const found = matchesOf(live, memtables, condition, rare, now)
-    if (above === undefined) yield* found.subarray(0, firstAt(found, firstFrom(below))).reverse()
-    else yield* found.subarray(firstAt(found, firstFrom(above + 1)))
+    if (above === undefined) yield* found.subarray(0, indexOfFirstFrom(found, firstFrom(below))).reverse()
+    else yield* found.subarray(indexOfFirstFrom(found, firstFrom(above + 1)))
     return
   }
   if (above === undefined)
@@ -98,8 +98,7 @@ export function* seek(
       yield* read(first, Math.min(sstable.rows, first + size))
 }
 
-/** The index in `rows` of the first row from `row` on. */
-function firstAt(rows: Uint32Array, row: number): number {
+function indexOfFirstFrom(rows: Uint32Array, row: number): number {
   return lowerBound(rows.length, (index) => rows[index]! >= row)
 }
 
@@ -204,8 +203,8 @@ function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Arra
 function mark(sstable: SSTable, where: Where, rows: Uint32Array, marks: Marks): void {
   if ('key' in where) {
     const { start, count } = sstable.posting(where.key)
-    const from = marks.first === 0 ? 0 : indexIn(sstable, start, count, marks.first)
-    const to = marks.below === sstable.rows ? count : indexIn(sstable, start, count, marks.below)
+    const from = marks.first === 0 ? 0 : postingIndexFrom(sstable, start, count, marks.first)
+    const to = marks.below === sstable.rows ? count : postingIndexFrom(sstable, start, count, marks.below)
     sstable.eachPosted(start + from, start + to, (row) => marks.add(row))
   } else if ('ids' in where) for (const id of where.ids) marks.add(sstable.find(id) ?? -1)
   else for (const row of evaluate(sstable, where, rows)) marks.add(row)
@@ -213,12 +212,11 @@ function mark(sstable: SSTable, where: Where, rows: Uint32Array, marks: Marks): 
 
 /** The index of the row in a posting, or -1. */
 function placeIn(sstable: SSTable, start: number, count: number, row: number): number {
-  const at = indexIn(sstable, start, count, row)
+  const at = postingIndexFrom(sstable, start, count, row)
   return at < count && sstable.rowAt(KEYS, start + at) === row ? at : -1
 }
 
-/** The index of the first row from `row` on in a posting. */
-function indexIn(sstable: SSTable, start: number, count: number, row: number): number {
+function postingIndexFrom(sstable: SSTable, start: number, count: number, row: number): number {
   return lowerBound(count, (index) => sstable.rowAt(KEYS, start + index) >= row)
 }
 
