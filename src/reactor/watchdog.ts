@@ -14,32 +14,19 @@ export type StartWatch = (
  */
 const ROWS = 64
 /** The columns of a row, as 32-bit integers. `state` is a number of `STATE`, plus 4 for each earlier watch of the row. */
-const COLUMN = { state: 0, pid: 1, wrapperPid: 2, maxKiB: 3, peakKiB: 4 } as const
-const COLUMNS = 5
+const COLUMN = { state: 0, pid: 1, wrapperPid: 2, timeMs: 3, maxKiB: 4, peakKiB: 5 } as const
+const COLUMNS = 6
 const STATE = { free: 0, running: 1, time: 2, memory: 3 } as const
 /** The words before the rows, as 32-bit integers. `signal` changes with each watch. `still`: no word changes here. */
 const WORD = { signal: 0, asleep: 1, still: 2 } as const
 const WORDS = 4
-
-/** `deadlines` has the end of each watch, in ms of the clock that all threads of the process share. */
-interface Table {
-  words: Int32Array
-  deadlines: Float64Array
-}
-
-function createTable(): Table {
-  return {
-    words: new Int32Array(new SharedArrayBuffer(4 * (WORDS + ROWS * COLUMNS))),
-    deadlines: new Float64Array(new SharedArrayBuffer(8 * ROWS)),
-  }
-}
 
 /** Numbers that the program of the thread needs. It cannot use anything that is defined outside of its function. */
 const LAYOUT = { ROWS, COLUMN, COLUMNS, STATE, WORD, WORDS }
 
 export class Watchdog {
   readonly #platform: string
-  readonly #table = createTable()
+  readonly #words = new Int32Array(new SharedArrayBuffer(4 * (WORDS + ROWS * COLUMNS)))
   readonly #freeRows = Array.from({ length: ROWS }, (_, row) => row)
   #thread: Worker | undefined
 
@@ -54,7 +41,7 @@ export class Watchdog {
       eval: true,
       env: {},
       execArgv: [],
-      workerData: { platform: this.#platform, table: this.#table, layout: LAYOUT },
+      workerData: { platform: this.#platform, words: this.#words, layout: LAYOUT },
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     })
     // If the thread has ended, the next watch starts a new one. All watches are in the table, so it watches them too.
@@ -70,12 +57,12 @@ export class Watchdog {
     if (pid === undefined || wrapperPid === undefined) throw new Error('The child is not ready')
     const row = this.#freeRows.pop()
     if (row === undefined) throw new Error(`More than ${ROWS} children are watched`)
-    const { words, deadlines } = this.#table
+    const words = this.#words
     const first = WORDS + row * COLUMNS
     const running = words[first]! + STATE.running
-    deadlines[row] = Number(process.hrtime.bigint()) / 1e6 + timeMs
     words[first + COLUMN.pid] = pid
     words[first + COLUMN.wrapperPid] = wrapperPid
+    words[first + COLUMN.timeMs] = timeMs
     words[first + COLUMN.maxKiB] = Math.min(1024 * maxMiB, 2 ** 31 - 1)
     words[first + COLUMN.peakKiB] = 0
     Atomics.store(words, first + COLUMN.state, running)
@@ -101,15 +88,18 @@ export class Watchdog {
 function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMeter): void {
   const { readFileSync } = load('node:fs') as typeof import('node:fs')
   const { execFileSync } = load('node:child_process') as typeof import('node:child_process')
-  const { hrtime, kill } = load('node:process') as typeof import('node:process')
+  const { kill } = load('node:process') as typeof import('node:process')
   const { workerData } = load('node:worker_threads') as typeof import('node:worker_threads')
-  const { words, deadlines } = workerData.table as Table
+  const words = workerData.words as Int32Array
   const { ROWS, COLUMN, COLUMNS, STATE, WORD, WORDS } = workerData.layout as typeof LAYOUT
   const read = createMeter(workerData.platform, { readFileSync, execFileSync })
   const TICK_MS = 20
   // Measuring the memory takes microseconds on Linux, and starts a process on other platforms.
   const memoryEveryMs = workerData.platform === 'linux' ? 0 : 250
   const measuredAt = new Float64Array(ROWS)
+  /** The state and the deadline of each row when it was last seen running. */
+  const seen = new Int32Array(ROWS)
+  const deadlines = new Float64Array(ROWS)
 
   for (;;) {
     const signal = Atomics.load(words, WORD.signal)
@@ -138,7 +128,10 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
     const first = WORDS + row * COLUMNS
     const state = Atomics.load(words, first + COLUMN.state)
     if ((state & 3) !== STATE.running) return undefined
-    const now = Number(hrtime.bigint()) / 1e6
+    const now = performance.now()
+    // The time of a watch begins when this thread first sees it, which is at most one tick late.
+    if (seen[row] !== state) deadlines[row] = now + words[first + COLUMN.timeMs]!
+    seen[row] = state
     const leftMs = deadlines[row]! - now
     let residentKiB = 0
     if (now - measuredAt[row]! >= memoryEveryMs) {
