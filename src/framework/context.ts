@@ -5,7 +5,7 @@ import type { Expressions } from '../domain/expression/expression.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { TenantRecord } from '../domain/records/records.js'
 import type { SettingName, SettingValue } from '../domain/settings.js'
-import type { WebhookEvent } from '../domain/webhook/events.js'
+import type { TriggeredEvent, WebhookEvent } from '../domain/webhook/events.js'
 import type { Durability, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
 import type { UnitContainerSets } from './container-sets.js'
@@ -51,6 +51,8 @@ export interface Audit {
   ): void
   /** Sends an event that the recorded entries do not cause. */
   emit(event: WebhookEvent): void
+  /** Sends an event that did not happen. */
+  trigger(event: TriggeredEvent): void
 }
 
 /** The tools of a handler within one unit of work. The engine may run the unit again. */
@@ -88,7 +90,7 @@ export interface AuditEntry {
   readonly as?: LogEntry | undefined
   readonly transform?: Transform | undefined
   readonly about?: object | undefined
-  readonly event?: WebhookEvent
+  readonly event?: WebhookEvent | TriggeredEvent
   readonly actor: Caller['actor']
 }
 

@@ -6,7 +6,13 @@ import type { Awaitable } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'
 import type { Kind, LogRecord, TenantRecord } from '../domain/records/records.js'
 import { formBatches, type SubscribedEvent } from '../domain/webhook/event-batch.js'
-import { describeEvent, type EventType, eventOf, isComplete } from '../domain/webhook/events.js'
+import {
+  describeEvent,
+  type EventType,
+  eventOf,
+  isComplete,
+  type TriggeredEvent,
+} from '../domain/webhook/events.js'
 import type { StoreReader } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
 import type { AuditEntry, Context } from './context.js'
@@ -56,17 +62,23 @@ async function storeEvents(
   const events: SubscribedEvent[] = []
   const actors = new Map<Actor, { at: number; named: object }>()
   const subscribers = new Map<EventType, string[]>()
-  for (const entry of entries) {
+  const describe = async (entry: Entry): Promise<TriggeredEvent | undefined> => {
+    if (isTriggered(entry.event)) return entry.event
     const type = typeOf(entry)
-    if (type === undefined) continue
+    if (type === undefined) return undefined
     const webhooks = subscribers.get(type) ?? subscribersOf(subscriptions, type)
     subscribers.set(type, webhooks)
-    if (webhooks.length === 0) continue
+    if (webhooks.length === 0) return undefined
+    const about = await findSubject(store, number, entry, type)
+    return { type, webhooks, data: describeEvent({ ...entry.event, type, about }) }
+  }
+  for (const entry of entries) {
+    const { type, webhooks = [], data } = (await describe(entry)) ?? {}
+    if (type === undefined || data === undefined) continue
     const known = actors.get(entry.actor)
     const actor = known ?? { at: actors.size, named: await nameActor(store, number, entry.actor) }
     actors.set(entry.actor, actor)
-    const about = await findSubject(store, number, entry, type)
-    const event = { type, actor: actor.at, data: describeEvent({ ...entry.event, type, about }) }
+    const event = { type, actor: actor.at, data }
     events.push({ event, webhooks, characters: JSON.stringify(event).length })
   }
   const named = [...actors.values()].map((actor) => actor.named)
@@ -88,8 +100,12 @@ function subscribersOf(subscriptions: NonNullable<TenantRecord['webhooks']>, typ
   return Object.keys(subscriptions).filter((id) => subscriptions[id]!.includes(type))
 }
 
+function isTriggered(event: Entry['event']): event is TriggeredEvent {
+  return event !== undefined && 'data' in event
+}
+
 function typeOf({ type: entity, as, event }: Entry): EventType | undefined {
-  if (event !== undefined) return event.type
+  if (event !== undefined && !isTriggered(event)) return event.type
   return as === undefined || as.derivesNoEvent ? undefined : eventOf(entity, as.operation)
 }
 
@@ -99,7 +115,7 @@ async function findSubject(
   { type: entity, id, about, event }: Entry,
   type: EventType,
 ): Promise<object> {
-  if (event !== undefined) return event.about
+  if (event !== undefined && !isTriggered(event)) return event.about
   if (about !== undefined && isComplete(type, about)) return about
   const kind = entity === 'card' || entity === 'bank' ? 'token' : (entity as Kind)
   return (await store.get(kind, tenant, id)) ?? { id }

@@ -4,7 +4,7 @@ import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { Kind } from '../domain/records/records.js'
 import type { SettingName } from '../domain/settings.js'
-import type { WebhookEvent } from '../domain/webhook/events.js'
+import type { TriggeredEvent, WebhookEvent } from '../domain/webhook/events.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Condition, Durability, StoreReader, StoreWriter } from '../storage/store.js'
 import { authorizeNow, requireOwner } from './caller/authorize.js'
@@ -197,6 +197,14 @@ class UnitContext implements Context {
   }
 
   emit(event: WebhookEvent): void {
+    this.#emit(event)
+  }
+
+  trigger(event: TriggeredEvent): void {
+    this.#emit(event)
+  }
+
+  #emit(event: WebhookEvent | TriggeredEvent): void {
     this.#recorded.push({ type: 'webhook', id: '', event, actor: this.caller.actor })
   }
 

@@ -73,6 +73,13 @@ export interface WebhookEvent {
   more?: Record<string, object> | undefined
 }
 
+/** An event that somebody triggered. It goes to these webhooks, whether they subscribe to it or not. */
+export interface TriggeredEvent {
+  type: string
+  data: Record<string, object>
+  webhooks: readonly string[]
+}
+
 const ATTRIBUTES = new Map(
   Object.entries(EVENTS).map(([type, attributes]) => {
     const named = attributes.split(' ').map((attribute) => attribute.split('='))

@@ -13,6 +13,7 @@ import { closedInput, type Infer, nameOf } from '../../framework/schema.js'
 import { readOutbox } from '../invite/noun.js'
 import { countReveals, REVEALS, revealsInput, revealsOutput } from '../log/noun.js'
 import { deliveryFilters, deliveryOutput, listDeliveries } from '../webhook/delivery.js'
+import { checkTrigger, triggerEvent, triggerInput, triggerOutput } from '../webhook/trigger.js'
 
 const LONGEST_WAIT_MS = 60_000
 const MAX_DELIVERIES = 100
@@ -242,6 +243,18 @@ export const noun = {
         await session.control().waitUntil(isEnough, timeoutMs)
         return found
       },
+    }),
+    detached({
+      ...on('trigger', 'POST /webhooks/trigger'),
+      ...{ summary: triggerEvent.summary, input: triggerInput, output: triggerOutput },
+      cli: { positionals: ['event'] },
+      examples: [
+        'coffer webhook create --name 3ds --address https://example.com/3ds --event 3ds.session.created --quiet && ' +
+          'coffer control trigger 3ds.session.created --set session.device=app',
+      ],
+      check: checkTrigger,
+      run: async (session, input) =>
+        (await performControlled(session, triggerEvent, input)) as Infer<typeof triggerOutput>,
     }),
     detached({
       ...on('reveals', 'GET /reveals', '--token card-1'),

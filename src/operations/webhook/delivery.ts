@@ -1,6 +1,6 @@
 /** Lists deliveries to webhooks, both sent and waiting. Only the owner of the vault may use this. */
 import type { DeliveryRecord, WebhookRecord } from '../../domain/records/records.js'
-import { payloadOf, SENT_EVENT_TYPES } from '../../domain/webhook/events.js'
+import { EVENT_TYPES, payloadOf } from '../../domain/webhook/events.js'
 import { conflict } from '../../errors.js'
 import type { Context, Session } from '../../framework/context.js'
 import { owner } from '../../framework/declaration.js'
@@ -46,7 +46,7 @@ export const deliveryFilters = {
   id: { ...webhookId, description: 'The id or name of a webhook, or the id of a delivery.' },
   event: {
     type: 'string',
-    ...onlyOf(SENT_EVENT_TYPES),
+    ...onlyOf(EVENT_TYPES),
     description: 'Only events of this type, such as token.created.',
   },
   state: {

@@ -15,6 +15,7 @@ import { removeAll } from '../../framework/unit.js'
 import { manage } from '../manage.js'
 import { listDeliveries, resendDelivery, webhookId } from './delivery.js'
 import { subscribe } from './subscription.js'
+import { triggerEvent } from './trigger.js'
 import { refusalOf } from './waiting.js'
 
 const MAX_WEBHOOKS = 5
@@ -241,5 +242,6 @@ export const noun = {
     listEventTypes,
     listDeliveries,
     resendDelivery,
+    triggerEvent,
   ],
 }

@@ -1,0 +1,118 @@
+/** Made-up events, so that a receiver can be tested with an event that did not happen. */
+import { isObject } from '../json/json.js'
+import { describeEvent, type EventType, SENT_EVENT_TYPES } from './events.js'
+
+const MAX_PATH_PARTS = 8
+const PATH_PART = /^[a-z0-9_]{1,50}$/i
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+interface Tools {
+  createUuid(): string
+  /** ms since the epoch. */
+  now: number
+}
+
+/** One value for each attribute that an event of this server can have, under the name that its record has. */
+function sampleRecord({ createUuid, now }: Tools): Record<string, unknown> {
+  const actor = createUuid()
+  const date = new Date(now).toISOString()
+  return {
+    id: createUuid(),
+    name: 'sample',
+    type: 'card',
+    metadata: {},
+    containers: ['/pci/high/'],
+    fingerprint: 'CC2XvyoohnqecEq4r3FtXv6MdCx4TbaW1UUTdCCN5MNL',
+    fingerprint_expression: '{{ data.number }}',
+    search_indexes: [],
+    expires_at: new Date(now + DAY_MS).toISOString(),
+    created_by: actor,
+    created_at: date,
+    modified_by: actor,
+    modified_at: date,
+    property_name: 'cvc',
+    permissions: ['token:read'],
+    rules: [],
+    application_id: createUuid(),
+    destination_url: 'https://example.com/payments',
+    require_auth: true,
+    response: { status: 200, elapsed_ms: 120 },
+    elapsed_ms: 120,
+    error: 'The code threw an error.',
+    issued_to_application: { id: createUuid(), name: 'sample' },
+    email: 'ada@example.com',
+    role: 'ADMIN',
+    user_id: createUuid(),
+  }
+}
+
+/** The type of the sample of an event. Other events have the type `card`. */
+const TYPES: Readonly<Record<string, string>> = {
+  application: 'private',
+  proxy: 'configured',
+}
+
+/** The further objects of events that have more than one. */
+function furtherObjects(type: string, { createUuid }: Tools): Record<string, object> {
+  if (type === 'token-intent.converted') return { token: { id: createUuid(), type: 'card' } }
+  if (type === 'proxy.invoked')
+    return {
+      destination: {
+        request: { method: 'POST', url: 'https://example.com/payments' },
+        response: { status: 200, elapsed_ms: 100 },
+      },
+    }
+  if (/^reactor\.(invoked|completed|failed)$/.test(type)) return { request: { invocation_type: 'sync' } }
+  return {}
+}
+
+/** The object of an event that this server never sends by itself. The service documents only the name of the object. */
+function sampleOfSilent(type: string, tools: Tools): Record<string, object> {
+  const { id, name, created_by, created_at } = sampleRecord(tools)
+  if (type === 'tenant.created') return { tenant: { id, name, created_by, created_at } }
+  if (type === 'tenant.deleted') return { tenant: { id } }
+  if (type === 'http.request')
+    return { request: { method: 'POST', url: 'https://example.com/tokens' }, response: { status: 201 } }
+  const created = { id, created_by, created_at }
+  if (type.startsWith('3ds.')) return { session: { ...created, type: 'customer', device: 'browser' } }
+  if (type.startsWith('account-updater.')) return { job: { ...created, status: type.split('.').at(-1) } }
+  if (type.startsWith('google-pay.')) return { google_pay: created }
+  const object = type.slice(0, type.lastIndexOf('.')).replaceAll(/[.-]/g, '_')
+  return { [object]: created }
+}
+
+/** The `data` of a made-up event, without its actor. `type`: one of the known types. */
+export function sampleEvent(type: string, tools: Tools): Record<string, object> {
+  if (!SENT_EVENT_TYPES.includes(type)) return sampleOfSilent(type, tools)
+  const record = sampleRecord(tools)
+  const about = { ...record, type: TYPES[type.split('.')[0]!] ?? record.type }
+  return describeEvent({ type: type as EventType, about, more: furtherObjects(type, tools) })
+}
+
+/**
+ * Returns `data` with other values. `set`: values by path, such as `token.type`. An object on the way is made if it is missing.
+ * Undefined if a path is no path, or leads through a value that is no object.
+ */
+export function setValues(
+  data: Record<string, object>,
+  set: Readonly<Record<string, unknown>>,
+): Record<string, object> | { wrongPath: string } {
+  const changed = structuredClone(data)
+  for (const [path, value] of Object.entries(set)) {
+    const parts = path.split('.')
+    const last = parts.pop()!
+    const isPath = parts.length > 0 && parts.length < MAX_PATH_PARTS
+    if (!isPath || ![...parts, last].every((part) => PATH_PART.test(part) && part !== '__proto__'))
+      return { wrongPath: path }
+    let at: Record<string, unknown> = changed
+    for (const part of parts) {
+      if (!Object.hasOwn(at, part)) at[part] = {}
+      const next = at[part]
+      if (!isObject(next)) return { wrongPath: path }
+      at = next
+    }
+    at[last] = value
+  }
+  return changed
+}
