@@ -95,6 +95,7 @@ export function findConfigDirectory(env: Environment): string {
   const base = env.XDG_CONFIG_HOME
   if (base?.startsWith('/')) return `${base}/coffer`
   const home = env.HOME ?? env.USERPROFILE
-  if (home === undefined || home === '') throw usage('HOME is not set, so there is no place for key files.')
+  if (home === undefined || home === '')
+    throw usage('HOME is not set, so Coffer does not know where key files are. Set HOME.')
   return `${home}/.config/coffer`
 }

@@ -204,7 +204,7 @@ export function formatKeyFile({ vault, key }: FileKey): string {
 export function refuseKeyFile(what: string): CofferError {
   return locked(
     `${what} is not a key file. A key file is one line of text that starts with ${MARK}. \`coffer init\` creates one. To ` +
-      'add another one to a vault: coffer vault keys add --new-key-file FILE',
+      'add a key file to a vault: coffer vault keys add --new-key-file FILE',
   )
 }
 

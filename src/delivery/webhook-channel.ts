@@ -31,7 +31,7 @@ const MAX_ANSWER_BYTES = 64 * 1024
 const MAX_ANSWER_CHARACTERS = 2000
 /** A webhook is failing after this many failed attempts in a row. */
 const FAILING_AFTER = 100
-/** While a webhook is failing, only one event is tried in this time, ms. The queue asks for events every 30 s. */
+/** While a webhook is failing, the pause between two events, ms. The queue asks for events every 30 s. */
 const FAILING_PAUSE_MS = 20_000
 /** After at least this many new events of a webhook, its waiting events are counted again. */
 const COUNTED_EVERY = MAX_WAITING / 10
@@ -216,7 +216,7 @@ export class WebhookChannel implements Channel<'delivery'> {
   async #bound(hook: Hook): Promise<{ next: number; notice?: string | undefined }> {
     const { store, createUuid } = this.#options
     const { dropped, spare } = await dropExcess(store, hook, createUuid)
-    // Counts again after half of the spare events, because other servers of a shared store may add events too.
+    // `spare` more events may wait. Counts again after half of them, because other servers of a shared store add events too.
     const next = Math.max(COUNTED_EVERY, spare / 2)
     return { next, notice: dropped === 0 ? undefined : await this.#noticeOfDrop(hook, dropped) }
   }
@@ -231,7 +231,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     Object.assign(experience, { dropped: 0, droppedNoticeAt: now })
     return (
       `Webhook "${webhook.name}": more than ${MAX_WAITING} events wait for it, so the oldest ${dropped} were dropped. ` +
-      `They are not sent. See: coffer webhook get ${hook.id}`
+      `They will not be sent. See: coffer webhook get ${hook.id}`
     )
   }
 

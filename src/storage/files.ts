@@ -47,8 +47,8 @@ export interface Files {
 }
 
 const REASONS: Record<string, string> = {
-  EACCES: 'permission denied. Check who owns it and its mode.',
-  EPERM: 'permission denied. Check who owns it and its mode.',
+  EACCES: 'permission denied. Check the owner and the mode.',
+  EPERM: 'permission denied. Check the owner and the mode.',
   EROFS: 'the file system is read-only. Mount it writable.',
   ENOSPC: 'no space is left on the disk (see df -h), or no inode (see df -i). Free some and try again.',
   EFBIG: 'a file would exceed the size limit of this process. Raise it (ulimit -f) and start again.',
@@ -56,12 +56,12 @@ const REASONS: Record<string, string> = {
   EIO: 'the disk reports an error. Check the disk, then run `coffer vault verify`.',
   ELOOP: 'it is a symbolic link, which a vault never follows. Remove the link.',
   EMFILE: 'too many files are open. Raise the limit (ulimit -n).',
-  ENFILE: 'too many files are open on this system.',
+  ENFILE: 'too many files are open on this system. Close some programs and try again.',
   ENOENT: 'a directory of the path does not exist. Create it first.',
   EEXIST: 'it exists already. Choose another name.',
   ENOTDIR: 'a part of the path is not a directory. Choose another path.',
   EISDIR: 'it is a directory. Name a file.',
-  ENAMETOOLONG: 'the path is too long. Choose a shorter one.',
+  ENAMETOOLONG: 'the path is too long. Choose a shorter path.',
 }
 
 /** Returns a CofferError `storage_failed` for an error of node:fs. */

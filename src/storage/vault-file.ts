@@ -214,7 +214,7 @@ export function checkHeader(value: unknown, path: string): Header {
   if (typeof format === 'number' && Number.isInteger(format) && format > FORMAT)
     throw new CofferError(
       'vault_unsupported',
-      `${path} has format ${format}, and this program knows ${FORMAT}. Use a newer coffer.`,
+      `${path} has format ${format}, and this version of Coffer reads format ${FORMAT}. Use a newer version.`,
     )
   const texts = [vault, created, cipher, mac]
   const isWhole = format === FORMAT && texts.every((text) => typeof text === 'string') && Array.isArray(slots)

@@ -62,7 +62,10 @@ export function isStore(address: string): boolean {
 /** @throws CofferError `unprocessable` if the vault is not in a directory */
 export function requireDirectory({ directory }: VaultLocation): void {
   if (!isStore(directory)) return
-  throw new CofferError('unprocessable', 'This needs a vault in a directory, and this one is in a store.')
+  throw new CofferError(
+    'unprocessable',
+    'This command needs a vault in a directory, but this vault is in a store.',
+  )
 }
 
 /** @throws CofferError `usage` if the address is not a directory */

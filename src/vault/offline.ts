@@ -70,7 +70,7 @@ export async function changeKeySlots(
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
     if (slots.length === 0 && added === undefined)
       throw conflict(
-        'The last key slot cannot be removed, because nothing else opens the vault. Add another one: coffer vault keys add',
+        'The last key slot cannot be removed, because nothing else opens the vault. Add another key slot first: coffer vault keys add',
       )
     vault = await reachVault(effects, async () => opener)
     if (added !== undefined) {

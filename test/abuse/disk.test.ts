@@ -89,7 +89,7 @@ t.test(
     const vault = join(home.place, '.coffer')
     home.env.COFFER_VAULT = vault
     const journal = readdirSync(vault).find((name) => name.startsWith('journal-'))!
-    const denied = 'permission denied. Check who owns it and its mode.'
+    const denied = 'permission denied. Check the owner and the mode.'
     for (const [path, mode, back, message] of [
       [vault, 0o500, 0o700, `run \`chmod u+rwx ${vault}\``],
       [vault, 0o000, 0o700, denied],

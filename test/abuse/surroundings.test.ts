@@ -57,7 +57,7 @@ t.test(
     const given = isRoot ? [vault, header, state].map((path) => [path, give, 6, others] as const) : []
     for (const [path, spoil, code, message, flag] of [
       ...[vault, header, state].map((path) => [path, link, 6, /is not a plain|symbolic link/] as const),
-      [join(vault, journal.replace('journal', 'head')), link, 7, /is no file/],
+      [join(vault, journal.replace('journal', 'head')), link, 7, /is not a file/],
       [join(vault, journal), link, 7, /symbolic link/],
       [key, link, 2, /symbolic link/],
       [key, expose(0o604), 6, /is open to others/, '--key-file'],

@@ -274,7 +274,10 @@ testVault('impossible settings are refused, and the error names their source', a
     [{ COFFER_OUTPUT: 'xml' }, 'COFFER_OUTPUT must be one of table, json, ndjson, id, csv, value.'],
     [{ COFFER_COLOR: 'pink' }, 'COFFER_COLOR must be one of auto, always, never.'],
     [{ COFFER_PASSPHRASE_FD: 'x' }, '--passphrase-fd takes the number of an open descriptor.'],
-    [{ HOME: '', XDG_CONFIG_HOME: '' }, 'HOME is not set, so there is no place for key files.'],
+    [
+      { HOME: '', XDG_CONFIG_HOME: '' },
+      'HOME is not set, so Coffer does not know where key files are. Set HOME.',
+    ],
   ] as const) {
     const { code, stderr } = await home.run('token list', { env })
     t.same([code, stderr], [2, `error: ${message}\n`])

@@ -102,7 +102,7 @@ t.test('options that do not apply to a store are refused', async (t) => {
     ['profile set other store-password-fd 3', 2, /./],
     [`${to} ${typed}`, 2, /to-password-file/],
     [`${to} other --to-password-file pw`, 2, /--to is a directory/],
-    [`${to} postgres://x@127.0.0.1:1/y?sslmode=require`, 9, /does not check whose server/],
+    [`${to} postgres://x@127.0.0.1:1/y?sslmode=require`, 9, /does not check the server's certificate/],
     [`${to} mysql://x/y`, 2, /not supported/],
     [`${to} postgres://x@127.0.0.1:1/y`, 9, /./],
     ['init --store postgres://bob:topsecret@127.0.0.1:1/vault', 9, /./],

@@ -213,7 +213,7 @@ t.test('a file of the wrong kind in the place of a vault file is refused without
   execFileSync('mkfifo', ['-m', '600', head])
   t.match(await bench.run('token list'), {
     code: 7,
-    stderr: /head-\w+ is missing, is no file or does not open/,
+    stderr: /head-\w+ is missing, is not a file or does not open/,
   })
   const other = await createBench(t)
   renameSync(join(other.vault, 'segments'), join(other.place, 'elsewhere'))
@@ -239,7 +239,7 @@ t.test('a directory or a link in place of a file of the vault is damage', async 
       else symlinkSync(moved, path)
       const isHead = part === 'head-'
       const problem = isHead
-        ? /head-\w+ .* is no file/
+        ? /head-\w+ .* is not a file/
         : kind === 'link'
           ? /a symbolic link/
           : /is a directory/

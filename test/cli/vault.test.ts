@@ -256,7 +256,7 @@ t.test('every reason why a vault cannot be opened has a message and an exit code
     writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
   const aKeyFileIs =
     /the key file \(.*\.key\) is not a key file\. A key file is one line of text that starts with coffer-key-1\. `coffer init` creates one/
-  const isNewer = 'has format 3, and this program knows 1. Use a newer coffer.'
+  const isNewer = 'has format 3, and this version of Coffer reads format 1. Use a newer version.'
   for (const [message, code, spoil] of [
     ['Give its path with --key-file FILE.', 6, (key) => renameSync(key, `${key}.bak`)],
     [/This key file is for vault [\da-f]{32}, not for/, 6, (key) => edit(key, /[\da-f]{32}/, 'a'.repeat(32))],

@@ -47,7 +47,7 @@ export function openLsmTree(options: LsmOptions): LsmTree {
   const digest = digestHeader(options)
   if (!contents.headers.includes(digest))
     throw damaged(
-      `${options.directory}/vault.json is not the newest header of this vault. Put the newest one back`,
+      `${options.directory}/vault.json is not the newest header of this vault. Put the newest header back`,
     )
   checkPresence(options, contents)
   const { wal, frames } = openWals(options, contents)
@@ -95,7 +95,7 @@ function openWals(options: LsmOptions, { wals }: Contents) {
       return { wal, frames }
     }
     if (found.torn > 0 || toBase64(found.intact.tag) !== next.previous)
-      throw damaged('An older write-ahead log ends before the next one begins')
+      throw damaged('An older write-ahead log ends before the next log begins')
   }
   throw damaged('The vault names no write-ahead log')
 }

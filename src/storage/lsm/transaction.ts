@@ -54,7 +54,7 @@ export class Transaction extends Reader implements EngineWriter {
     const { seq, created } = draft
     if (seq === undefined) {
       if (this.#isKnown(toText(draft.id), draft.tenant))
-        throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
+        throw new CofferError('internal', 'A row was put as new, but a row with its id exists.')
       this.#take(frame.INSERT, this.#rowOf(draft, this.#seq++, this.now))
     } else if (created === undefined)
       throw new CofferError('internal', 'A row was replaced without its time of creation.')

@@ -69,8 +69,8 @@ export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
 }
 
 /**
- * Finds the first intact frame after a broken frame. To open it, its number and the tag of the frame before it are needed. The
- * tag is in the bytes before the frame. For the number, tries all that are possible for this many bytes.
+ * Finds the first intact frame after a broken frame. A frame opens only with its number and the tag of the frame before it. The
+ * tag is in the bytes before the frame. The number is unknown, so this tries every number that is possible.
  */
 function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
   for (let at = end + 16; at + MIN_FRAME <= bytes.length; at++) {
@@ -236,11 +236,12 @@ export function readWal(context: LsmOptions, ref: WalRef): WalContents {
   let problem: CofferError | undefined
   if (acknowledged === undefined)
     problem = damaged(
-      `${headPath(context, ref.id)} is missing, is no file or does not open, so it is unknown whether changes at the end of the ` +
+      `${headPath(context, ref.id)} is missing, is not a file or does not open, so it is unknown whether changes at the end of the ` +
         'write-ahead log are missing',
     )
   else if (!hasAcknowledged) problem = damaged(`${path} has a broken frame that was acknowledged`)
-  else if (frames.length > intact.frames) problem = damaged(`${path} has a broken frame before a whole one`)
+  else if (frames.length > intact.frames)
+    problem = damaged(`${path} has a broken frame before an intact frame`)
   return { frames, intact, acknowledged, torn: bytes.length - intact.end, problem }
 }
 

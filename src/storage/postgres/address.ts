@@ -84,7 +84,7 @@ function chooseTls(host: string, mode: string): { ssl: ClientConfig['ssl']; warn
   const warn = (what: string) => `The connection to the store (sslmode=${mode}) ${what}.`
   if (mode === 'disable') return { ssl: false, warning: warn('is not encrypted, so others can read it') }
   if (mode === 'require')
-    return { ssl: { rejectUnauthorized: false }, warning: warn('does not check whose server it is') }
+    return { ssl: { rejectUnauthorized: false }, warning: warn("does not check the server's certificate") }
   const ssl = { checkServerIdentity: () => undefined }
   return { ssl, warning: warn("does not check the server's name") }
 }

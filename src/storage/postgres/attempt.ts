@@ -57,7 +57,7 @@ const MAX_TAKEN = 5
 /** `taken`: the number of consecutive attempts that ended with that reason. @throws CofferError if the unit must not run again */
 export function checkRetry(taken: number, passedMs: number, dropsTenant: boolean): void {
   if (taken > MAX_TAKEN)
-    throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
+    throw new CofferError('internal', 'A row was put as new, but a row with its id exists.')
   if (passedMs <= (dropsTenant ? MAX_DROP_MS : MAX_MS)) return
   const message = 'Too many changes of the same records at once. Try again.'
   throw new CofferError('unavailable', message, { retryAfterSeconds: 1 })

@@ -26,7 +26,7 @@ export const TIMEOUT_MS = 1_700
 const LONG_TIMEOUT_MS = 30_000
 const WHOLE_STORE_TIMEOUT_MS = 12 * 60 * 60_000
 
-/** Without these steps, the planner reads an index in its order, whatever the statistics of the tables say. */
+/** The planner avoids these steps. Therefore it reads an index in order, whatever the statistics of the tables say. */
 const AVOIDED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'hashagg', 'sort']
 const SETTINGS = [
   ...AVOIDED.map((name) => `enable_${name}=off`),
@@ -48,7 +48,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   '28': 'The store refused the user or the password',
   '3D': 'The store has no such database',
   '3F': 'The store has no such schema',
-  '42': 'The store refused a statement: its user lacks a privilege, or it is not PostgreSQL',
+  '42': 'The store refused a statement: the user lacks a privilege, or the database is not PostgreSQL',
 }
 /** SQLSTATE classes of a database that is unreachable, starting, stopping, full, overloaded or read-only. */
 const AWAY = /^(08|25|53|55|57|58|XX)/
@@ -100,7 +100,7 @@ export class Connection extends pg.Client {
   constructor(config?: ClientConfig) {
     // A spread does not copy the password, because the pool makes it non-enumerable.
     super({ ...config, password: config?.password, connectionTimeoutMillis: TIMEOUT_MS } as ClientConfig)
-    // Reads `PGPASSFILE` itself, because `pg` warns that its next version will not read this file.
+    // Coffer reads `PGPASSFILE` itself, because `pg` warns that its next version will not read this file.
     const given = this as { password?: unknown }
     given.password ??= (asked: Asked) =>
       new Promise((resolve, reject) =>
