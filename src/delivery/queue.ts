@@ -162,7 +162,7 @@ export class DeliveryQueue implements DeliveryPort {
   enqueue(waiting: readonly Waiting[]): void {
     if (this.#listener !== undefined) this.#add(waiting)
     else {
-      // The event of a read may not be synced yet. A search does not find it before, so its batch is added by id.
+      // The event of a read may not be synced yet, and a search does not find unsynced records. So its batch is added by id.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }
@@ -184,7 +184,7 @@ export class DeliveryQueue implements DeliveryPort {
     const until = now + RESUMED_MS
     const seen = this.#seen?.generation === generation ? this.#seen.until : undefined
     const isKnown = seen !== undefined && seen <= until && until - seen <= LONGEST_SPAN_MS
-    // The search begins before `seen`, because another server may have written records since that were due before `seen`.
+    // Begins the search before `seen`: since the last search, another server may have written records that were due then.
     const where = isKnown ? dueWithin(seen - RESUMED_MS - MINUTE_MS, until) : WAITING
     for await (const tenant of eachRecord(this.#store, 'tenant', 0)) {
       await this.#findAll(tenant, where)

@@ -122,7 +122,7 @@ export async function isSocketAbandoned(
 }
 
 /**
- * Connects to the server of this vault. Undefined if no server listens, or if it does not have the vault's key.
+ * Connects to the server of this vault. Undefined if no server listens, or if the server does not have the vault's key.
  * @throws the error of `describeSilence`
  */
 export async function connectToVault(options: ConnectOptions) {

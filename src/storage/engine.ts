@@ -58,8 +58,8 @@ export interface Query extends Page {
 }
 
 /**
- * Finds the newest matches with a `seq` lower than `below`, newest first, or the oldest matches with a `seq` higher than
- * `above`, oldest first. The cost depends on `size`, not on the number of matches. Contract: at most one of the two is given.
+ * With `below`: the newest matches with a lower `seq`, newest first. With `above`: the oldest matches with a higher `seq`, oldest
+ * first. Contract: not both are given. The cost depends on `size`, and not on the number of matches.
  */
 export interface SeekQuery extends Omit<Query, 'page'> {
   below?: number | undefined
@@ -142,8 +142,8 @@ export const LOG_ROWS = 254
 export const KEY_ROWS = 1
 
 /**
- * Kinds of the rows of queues. An engine overwrites other removed rows before it answers. It may overwrite a removed row of a
- * queue later, like a replaced row: a queue removes many rows, and these rows do not contain the data that is sent.
+ * Kinds of the rows of queues. The engine on disk overwrites removed rows before it answers, but removed rows of queues later,
+ * together with replaced rows. A queue removes many rows, and they do not contain the data that is sent.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 

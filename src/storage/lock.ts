@@ -57,8 +57,9 @@ export interface Lock {
 }
 
 const LOCK = 'lock'
-/** Endings after the lock's name: a private file, to which the lock's name is then linked, and a claim to break a lock. */
+/** In the name of a process's own file. To acquire the lock, the process links this file to the lock's name. */
 const PRIVATE = '.p-'
+/** In the name of a claim to break a lock. The nonce of the lock follows. */
 const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
@@ -104,8 +105,8 @@ function describeKeptLock(path: string, { message }: CofferError): string {
 }
 
 /**
- * Fails in a read-only directory, although a command may only want to read: the same disk may also be mounted writable, and a
- * process there may write. @throws CofferError `storage_failed`
+ * Fails in a read-only directory, even for a command that only reads. The same disk may be mounted as writable elsewhere, and a
+ * process there may change the vault. @throws CofferError `storage_failed`
  */
 function createLockFile(
   { files, directory, name = LOCK }: LockOptions,
@@ -170,7 +171,7 @@ async function tryToAcquire(options: LockOptions, own: string): Promise<boolean>
   if (holder === undefined) return files.link(own, path)
   const state = stateOf(holder, identity)
   if (state === 'alive') return false
-  // Does not ask about other machines: on a network file system, the socket of their running server looks abandoned.
+  // Asks only about a holder on this machine. On a network file system, the socket of another machine's server looks abandoned.
   const mayAsk = state === 'unknown' && isOfSameBoot(holder, identity)
   if (state === 'unknown' && !(mayAsk && (await options.hasEnded?.(holder)))) return false
   return breakLock(options, own, path, holder.nonce) && files.link(own, path)

@@ -58,8 +58,8 @@ export interface StoreReader {
   /** The wall clock when this unit of work began, ms since the epoch. It may be earlier than in a previous unit. */
   readonly now: number
   /**
-   * The time by which the codes of cards expire, ms since the epoch. It is the wall clock, except in an ephemeral vault after a
-   * restore: there it continues from the time when the restored state was saved.
+   * The time by which the codes of cards expire, ms since the epoch. It is the wall clock. In an ephemeral vault, a restore sets
+   * this time back to the time when the restored state was saved.
    */
   readonly codeTime: number
   /** After a jump of the clock, expired records are not purged. */
@@ -107,7 +107,7 @@ export interface PutOptions {
   search?: readonly string[]
   /** ms since the epoch. */
   expires?: number
-  /** The caller knows that no record has the id, so the id is not checked: it was drawn at random, or `isUsed` was called. */
+  /** The caller drew the id at random or has called `isUsed`. It knows that no record has the id, so the id is not checked. */
   fresh?: boolean
   /** The record keeps its time of modification. For a change that no caller requested. */
   keepsModified?: boolean
@@ -117,7 +117,8 @@ export interface StoreWriter extends StoreReader {
   /** @throws CofferError `conflict` if a live record has this id */
   insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /**
-   * The options replace the earlier options: without `search`, the search values are removed, and without `expires`, the expiry.
+   * The options replace the earlier options. Without `search`, the search values are removed. Without `expires`, the expiry is
+   * removed.
    * @throws CofferError `not_found` if no live record has this id
    */
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>

@@ -31,7 +31,7 @@ export function createCounters(): Counters {
 const SILENCE_MS = 24 * 60 * 60 * 1000
 /** A jump is settled after this time. From then on, the new time is trusted. */
 const SETTLING_MS = 60 * 60 * 1000
-/** The clock may go back by less than this, and the newest record may be dated ahead of the clock by less than this. */
+/** If the clock goes back by at most this time, or is at most this far behind the newest record, that is normal. */
 const TOLERANCE_MS = 5 * 60 * 1000
 
 export function advanceTimes({ time, last, since, until }: Times, now: number): Times {

@@ -157,8 +157,8 @@ export function createApp(parts: AppParts): App {
       const began = Date.now()
       const isOver = () => Math.abs(Date.now() - began) > ms
       const swept = await sweepExpired(app, SWEPT_AT_ONCE, isOver)
-      // Not after a sweep that reached its limit, because it may leave expired tokens. A search does not find them, so their sets
-      // look unused. But if the clock was wrong, the tokens become valid again and need their sets.
+      // A sweep that reached its limit may leave expired tokens. No search finds them, so their sets would look unused and be
+      // removed. But if the clock was wrong, the tokens become valid again and need their sets.
       if (swept < SWEPT_AT_ONCE) await containerSets.reclaim(isOver)
       return swept
     },

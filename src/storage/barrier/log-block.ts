@@ -174,7 +174,7 @@ export function openEntries(
   return lines.map((line) => ({ ...line, tenant, bytes: sizeOf(line) }))
 }
 
-/** Its length differs from the associated data of records, so a seal of entries never opens as a record, or the reverse. */
+/** Its length differs from the associated data of records. Therefore sealed entries never open as a record, or the reverse. */
 function associate(keys: RecordKeys, id: Uint8Array): Uint8Array {
   return keys.index.digest(`["waiting","${Buffer.from(id).toString('hex')}"]`)
 }

@@ -113,8 +113,8 @@ export class LogChain {
   }
 
   /**
-   * Yields matches in portions. The newest portion comes first, but in a portion the oldest record comes first. Contract:
-   * `skip` is used only with a filter that matches all records.
+   * Yields matches in portions, the newest portion first. In each portion the oldest record comes first. Contract: `skip` is used
+   * only with a filter that matches all records.
    */
   async *find(filter: LogFilter, skip = 0): AsyncGenerator<LogLine[]> {
     const { tail, blocks, gone } = await this.load()

@@ -10,7 +10,7 @@ import { digestAll } from './sealing.js'
 /** The number of a page that no log has. Used for a query that needs only the total. */
 const BEYOND = 2 ** 31
 
-/** Records in portions. The newest portion comes first, but in a portion the oldest record comes first. */
+/** Records in portions, the newest portion first. In each portion the oldest record comes first. */
 type Source = AsyncGenerator<LogLine[]>
 
 export class Log {

@@ -105,7 +105,7 @@ function associateCursor(keys: RecordKeys, about: string): Uint8Array {
   return keys.index.digest(`["cursor",${JSON.stringify(about)}]`)
 }
 
-/** The row id of a record. All digests are computed over JSON, so no two lists of parts have the same text. */
+/** The row id of a record. Digests are computed over JSON, because two different lists of parts never have equal JSON. */
 export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
   return keys.index.digest(`["id",${KINDS[kind]},${tenant},${JSON.stringify(id)}]`)
 }

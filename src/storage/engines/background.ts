@@ -9,7 +9,7 @@ import type { LsmTree } from '../lsm/tree.js'
 
 /** The length of a slice. After it, units of work may run. */
 const SLICE_MS = 5
-/** With more than `MANY_TABLES` tables, a slice may be longer: this share of the time that units of work took before it. */
+/** With more than `MANY_TABLES` tables, a slice may take longer: this share of the time that units of work took before it. */
 const SHARE = 1 / 8
 const MANY_TABLES = 32
 /** From this number of tables on, tables are merged before the next unit of work. */
@@ -60,7 +60,7 @@ export class BackgroundJobs {
     return isDone
   }
 
-  /** Reports only the first failure until the work succeeds: if a disk is full, the work is retried after each unit of work. */
+  /** Reports only the first failure until the work succeeds, because on a full disk it fails again after each unit of work. */
   #try(what: Attempt, work: () => unknown): Promise<boolean> {
     const report = (text: string) => {
       if (!this.#reported.has(what)) this.#tree.context.notice(text)

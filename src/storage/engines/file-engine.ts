@@ -66,7 +66,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
       pass: () => this.#syncSoon(),
       end: () => this.#endRound(),
     })
-    // An earlier command may have left rows to overwrite, and perhaps no request comes that would start this.
+    // An earlier command may have left rows to overwrite. Starts the timer now, because there may be no request that starts it.
     this.#eraseLater()
   }
 

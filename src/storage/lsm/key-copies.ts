@@ -83,7 +83,7 @@ export function eraseHidden(copies: SSTable, memtable: Memtable): void {
   if (rows.length > 0) copies.erase(rows)
 }
 
-/** Whether the copy exists, if the vault needs one, and its structure is undamaged. Only the barrier can check its records. */
+/** Whether the vault needs no copy, or has an undamaged copy. Only the barrier can check the records in the copy. */
 export function isWhole(copies: KeyCopies): boolean {
   if (!copies) return copies === null
   const readable = unlessDamaged(() => readKeyCopies(copies).length === copies.rows)

@@ -68,13 +68,13 @@ function firstFrom(items: readonly Item[], seq: number): number {
 }
 
 export class Memtable {
-  /** Ids whose versions in older memtables and tables are dead, in the order of the changes. Only grows. */
+  /** The ids of rows whose versions in older memtables and tables are dead, in the order of the changes. Only grows. */
   readonly shadowed: RowId[] = []
   /** Dropped tenants. All their rows in older memtables and tables are dead. */
   dropped: ReadonlySet<number> = NOBODY
   /** Whether rows in older memtables or tables must be overwritten soon. */
   isErasing = false
-  /** Whether a row was removed that the memtable had, and that must be overwritten immediately. */
+  /** Whether the memtable has lost a row by a removal, and the row must be overwritten immediately. */
   hasRemoved = false
   /** The number of keys in rows that were put. In logs, keys take most of the memory. */
   keyCount = 0

@@ -211,8 +211,8 @@ export class LsmTree {
   }
 
   /**
-   * Overwrites removed rows. The engine answers their removal afterwards. If a memtable had one of the rows, flushes instead,
-   * because a flush overwrites too. Contract: everything is synced.
+   * Overwrites removed rows, before the engine answers the removal. If a memtable had one of the rows, flushes, because a flush
+   * also overwrites. Contract: everything is synced.
    */
   eraseRemoved(ids: readonly RowId[]): void {
     const isFrozen = (id: RowId) => this.#frozen?.memtable.entry(toText(id))?.item !== undefined

@@ -29,7 +29,7 @@ const MAX_RAISED = 1000
 
 /** Contract: only the engine closes `pool`. */
 interface PostgresOptions extends Pick<Shared, 'pool' | 'clock' | 'random' | 'cachedKinds'> {
-  /** The header in the store. `refusal` returns why this process cannot use a store with the given header, if it cannot. */
+  /** The header in the store. If this process cannot use a store with the given header, `refusal` returns the reason. */
   owner?: { header: Header; refusal(header: Header): string | undefined }
   notice?(text: string): void
 }

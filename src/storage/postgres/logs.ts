@@ -152,7 +152,7 @@ export class PendingLogs {
     for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
   }
 
-  /** Moves rows of this server that are older than its oldest unstored batch, because a chain is in the order of time. */
+  /** Moves rows of this server. Rows after the oldest unstored batch must wait, because a chain is in the order of time. */
   async #chainOwn(): Promise<void> {
     await this.send()
     if (!this.#hasRows) return

@@ -37,7 +37,7 @@ export class ReadSet {
     return this.#moments > 0
   }
 
-  /** The attempt has read rows that may never have existed at the same time. The commit must therefore compare the rows. */
+  /** The attempt has read rows at different moments. They may never have existed together, so the commit must compare them. */
   get spansMoments(): boolean {
     return this.#moments > 1
   }
@@ -85,7 +85,7 @@ export class ReadSet {
     return this.#counts.get(nameOf(key))?.was
   }
 
-  /** Call when the unit changes the row: the change itself requires the revision, and the next read must show the change. */
+  /** Call when the unit changes the row. The change then requires the revision, and the next read must show the change. */
   forget(name: RowName): void {
     this.#rows.delete(nameOf(name))
     this.#revisions.delete(nameOf(name))

@@ -133,9 +133,14 @@ type Order = 'asc' | 'desc'
 type Parameter = (value: unknown) => string
 
 /**
- * Returns the matching rows, as `from … where …`. If the condition lists ids, the statement looks up each id. Otherwise it
- * reads an index in the order of `seq`: the index of keys if a part of the condition consists of keys, or else the index of the
- * kind. If several parts have keys, it reads the part with the fewest rows. `shape`: the number of keys in each part.
+ * Returns the matching rows, as `from … where …`. There are three cases:
+ *
+ * - The condition lists ids. The statement looks up each id.
+ * - Parts of the condition consist of keys. The statement reads the index of keys, in the order of `seq`, for the part with the
+ *   fewest rows.
+ * - Otherwise it reads the index of the kind, in the order of `seq`.
+ *
+ * `shape`: the number of keys in each part.
  */
 function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, order: Order) {
   const values: unknown[] = [tenant, kind, now]
@@ -219,7 +224,7 @@ function hasKey(is: string, seq: string): string {
   return `((${one}) is not null)`
 }
 
-/** Looks up the keys of a row in a JSON object, because its names are sorted. A search in an array would read every value. */
+/** Looks up the keys of a row in a JSON object, because PostgreSQL sorts its names. A search in an array reads every value. */
 function hasOneOf(keys: readonly Uint8Array[], parameter: Parameter): string {
   const names = Object.fromEntries(keys.map((key) => [Buffer.from(key).toString('hex'), 0]))
   const one = `select 1 from ${eachKey('r.keys', 2)} where ${parameter(JSON.stringify(names))}::jsonb ? encode(${keyAt('r.keys')}, 'hex') limit 1`
@@ -265,8 +270,8 @@ export function readPendingStatement(tenant: number): Statement {
 }
 
 /**
- * Reads a page of the pending log entries of a chain, oldest first. It begins after the row `after`, and ends before the time
- * `below`, at `limit` rows, or when its rows have `bytes`.
+ * Reads a page of the pending log entries of a chain, oldest first. The page begins after the row `after`. It ends before the
+ * time `below`, after `limit` rows, or when its rows have `bytes`.
  */
 export function readChainStatement(
   chain: number,

@@ -2,7 +2,7 @@
 import { toText } from '../bytes.js'
 import type { Row } from '../engine.js'
 
-/** `id`: the id of a row, or one of the keys that it is found by. */
+/** `id`: the id of a row, or a key of the row. */
 export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'>
 
 /** Stands for the kind in the names of pending log entries, which have their own table. */

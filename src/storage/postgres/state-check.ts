@@ -30,7 +30,7 @@ export class StateCheck {
     return { generation, changes: this.#usesCache ? changes : ANY }
   }
 
-  /** Takes over the state of an answer. Returns false if key slots have changed, or cached records that the attempt uses. */
+  /** Stores the state of an answer. Returns false if key slots or cached records have changed that the attempt uses. */
   accept(state: StoreState): boolean {
     this.#isConfirmed = true
     const { generation, changes } = this.#state

@@ -45,8 +45,9 @@ export const EXCLUDE_OTHERS = ['rows', 'waiting'].map((table) => ({
  */
 export const HIGHEST_REV = 2 ** 47
 /**
- * The counter of cached records grows by random steps of at most this size. If a store loses its last commits, for example when a
- * standby takes over, later commits therefore do not repeat the lost numbers. 2^53 numbers are enough for 10^10 steps.
+ * The counter of cached records grows by random steps of at most this size. A store may lose its last commits, for example when a
+ * standby takes over. Because of the random steps, later commits do not repeat the lost numbers. 2^53 numbers are enough for
+ * 10^10 steps.
  */
 export const MAX_STEP = 2 ** 20
 

@@ -226,7 +226,7 @@ export class Unit implements port.EngineWriter {
     if (!this.#isChange) throw this.#collide('writes')
     // One statement cannot change a row twice.
     if (this.#writes.hasUnsent(change)) this.#flush(change.kind)
-    // If a page had the row before the unit read it by its id, the revision in the page counts.
+    // If the unit saw the row in a page before it read the row by its id, the revision in the page counts.
     const was = this.#reads.revisionOf(change) ?? change.was
     this.#writes.add({ ...change, was })
     this.#reads.forget(change)
@@ -291,9 +291,9 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Undoes what the attempt wrote, after `error`. Returns a collision if the unit must run again. There are two cases: `error` is
-   * a collision, or the unit failed because it saw rows that never existed at the same time, or outdated cached records.
-   * @throws CofferError `unavailable` if the store does not answer
+   * Undoes what the attempt wrote before `error`. Returns a collision if the unit must run again. That is the case if `error`
+   * is a collision. It is also the case if the unit saw outdated cached records, or rows that never existed at the same time,
+   * because `error` may then be wrong. @throws CofferError `unavailable` if the store does not answer
    */
   async fail(error: unknown): Promise<Collision | undefined> {
     this.#isOver = true

@@ -63,7 +63,7 @@ class SortedEntries implements Entries {
     this.add(bytes.readUInt32BE(at), bytes.readUInt32BE(at + 4), row)
   }
 
-  /** A stable sort. For many entries it is a radix sort (16 bits at a time, from the lowest), because that takes linear time. */
+  /** A stable sort. Sorts many entries by radix (16 bits at a time, from the lowest), because this takes linear time. */
   sort(): this {
     const [high, low] = [this.#high, this.#low]
     this.#order = new Uint32Array(this.#count).map((_, index) => index)

@@ -11,7 +11,7 @@ export const SEARCHED_BYTES = 4 * 1024 * 1024
 
 /**
  * A search yields at most this many candidates. In damaged bytes, two lengths match by chance about once in a million files.
- * Without the limit, the search would take hours in a file that somebody made to match everywhere.
+ * Without this limit, a search could take hours if somebody has made a file in which the lengths match everywhere.
  */
 export const MAX_FOUND = 16
 

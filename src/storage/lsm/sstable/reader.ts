@@ -87,7 +87,8 @@ export class SSTable {
   }
 
   /**
-   * Reads the last copy of the footer, whose place follows from the length of the file in `state`. Undefined if none is there.
+   * Reads the last copy of the footer. Its place is known, because `state` lists the length of the file. Undefined if no footer
+   * is there.
    */
   #readListed(): Buffer | undefined {
     const { bytes } = this.meta

@@ -10,7 +10,7 @@ const MAX_PIECE = 64 * 1024
 const MAX_STEP = 4
 
 /**
- * Contract: a reader is used within one synchronous call, because rows may be overwritten later, and it would return old bytes.
+ * Contract: a reader is used within one synchronous call. Later, rows may be overwritten, and the reader would return old bytes.
  */
 export class RowReader {
   readonly #sstable: SSTable

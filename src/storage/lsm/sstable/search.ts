@@ -9,13 +9,13 @@ import type { SSTable } from './reader.js'
 
 type Wanted = Pick<Query, 'tenant' | 'all' | 'where'>
 
-/** If a posting has this many times more entries than there are rows, each row is looked up in it by binary search. */
+/** If a posting has this many entries for each row, the rows are looked up by binary search, and the posting is not read. */
 const PROBE_FACTOR = 64
 const WINDOW = 128
 /** If at most this many rows can match by their keys, only these rows are examined. */
 const RARE = 1024
 
-/** Marks on the rows between the first and the last of `rows`, which ascend. Marks on other rows are ignored. */
+/** A set of marked rows. It covers the rows from the first to the last of `rows`, which ascend, and ignores other rows. */
 class Marks {
   readonly first: number
   readonly #flags: Uint8Array

@@ -17,7 +17,7 @@ export function finish<T>(steps: Steps<T>): T {
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
 }
 
-/** Writes a table. Without rows, or if the work fails, or if the caller ends the generator, removes the unfinished file. */
+/** Writes a table. Removes the unfinished file if there are no rows, if the work fails, or if the caller ends the generator. */
 function* writeTable(
   context: LsmContext,
   addRows: (writer: SSTableWriter) => Steps<number>,
@@ -105,7 +105,7 @@ export async function writeBatches(context: LsmContext, rows: AsyncIterable<Row>
   return tables
 }
 
-/** The most rows of a compacted table, which limits the work of a compaction. */
+/** The most rows of a compacted table. This limits the work of a compaction. */
 const MAX_ROWS = 262_144
 /** The most bytes of the tables that one compaction reads. */
 const MAX_BYTES = 256 * 1024 * 1024
@@ -117,8 +117,11 @@ const MANY_TABLES = 32
 const MANY_WIDTH = 16
 
 /**
- * Chooses the tables to compact, of at most `limit` bytes: the smallest tables if there are too many, or else four of one tier,
- * or else a table with many dead rows or a damaged end.
+ * Chooses the tables to compact, of at most `limit` bytes. Chooses the first of these that exists:
+ *
+ * - the smallest tables, if there are too many tables
+ * - four tables of one tier
+ * - a table with many dead rows or a damaged end
  */
 export function chooseInputs(tables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
   const bySize = [...tables].sort((left, right) => left.sstable.meta.bytes - right.sstable.meta.bytes)
