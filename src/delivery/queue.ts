@@ -96,7 +96,7 @@ class LaneState {
   /** The store may have batches that `batches` lacks. */
   isBehind = false
   isTaking = false
-  /** While records are taken out of batches, this many of the lane's `atOnce` places are reserved for them. */
+  /** While records are taken out of batches, the number of places (of `atOnce`) that these records will need. */
   reserved = 0
   /** The queue takes no batch until `resume` or a timer wakes the lane, or until an outcome opens it. */
   isHeld = false

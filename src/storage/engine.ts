@@ -193,7 +193,9 @@ export interface Engine {
   attach(sealer: LogSealer): void
   /** A counter that changes with every committed change of the kind, by any process. Cached rows are valid until then. O(1). */
   changeCounter?(kind: number): number
-  /** The last known {@link EngineReader.changeCounter}. A unit that uses this value checks it before the unit ends. */
+  /**
+   * The last known {@link EngineReader.changeCounter}. It may be outdated. A unit that uses it checks at its end whether it is.
+   */
   cachedCounter?(kind: number): number | undefined
   /** Resolves if a read and a write would succeed now. @throws CofferError with the reason why they would fail */
   checkReady?(): Promise<void>

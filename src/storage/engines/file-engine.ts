@@ -233,7 +233,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     } finally {
       this.#isSyncing = false
     }
-    // Flushes here too, because no flush follows a round that has only reads with log entries.
+    // A round of logged reads ends without a flush. Therefore flushes here, if the log is large.
     if (this.#closing === undefined && this.#tree.isLargerThan(this.#flushAt))
       await this.#runExclusive(() => this.#background.flushIfLarger(this.#flushAt))
     this.#syncSoon()

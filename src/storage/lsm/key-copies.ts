@@ -35,7 +35,8 @@ export function nextKeyRows(copies: KeyCopies, flushed: Memtable, tables: readon
 }
 
 /**
- * Reads the copy, so that damage in other tables does not get into the next copy. If it is unreadable, reads the other tables.
+ * Reads the copy, so that damage in other tables does not get into the next copy. Without a readable copy, reads the other
+ * tables.
  */
 function readPresent(copies: KeyCopies, tables: readonly LiveSSTable[]): Row[] {
   if (copies === null) return []

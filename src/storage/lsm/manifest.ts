@@ -273,7 +273,8 @@ export class Manifest {
   }
 
   /**
-   * Discards the new table if an input no longer exists. `removed`: removed rows, which the compaction may have copied before.
+   * Discards the new table if an input no longer exists. `removed`: rows that were removed, perhaps after the compaction had
+   * copied them.
    */
   finishCompaction(
     inputs: readonly LiveSSTable[],

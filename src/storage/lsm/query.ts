@@ -35,7 +35,7 @@ export class ChangeCounters {
 export interface View {
   /** Newest first. Each memtable shadows rows of the memtables after it in this list, and rows of tables. */
   memtables: readonly Memtable[]
-  /** The changes in the first memtables, this many, are not committed yet. */
+  /** The number of memtables at the beginning of the list whose changes are not committed yet. */
   uncommitted: number
   sstables: readonly LiveSSTable[]
   pendingEntries: readonly LogEntry[]

@@ -37,7 +37,7 @@ export class Unit implements port.EngineWriter {
   clock: ClockState
   /** The plan of this attempt. It also records work that the next attempt need not repeat. */
   plan: Plan
-  /** Log entries of the unit. The commit of a change stores them. After a read, the engine takes them from here. */
+  /** Log entries of the unit. The commit of a change stores them. The engine stores the entries of a read after the commit. */
   readonly entries: port.LogEntry[] = []
   /** The unit changes the store, perhaps only by log entries. */
   hasWritten = false
