@@ -64,9 +64,7 @@ export interface ErrorDetails {
   traceId?: string
   /** Callers with an API key see this text instead of `message`, which names a path on the disk. */
   toCallers?: string
-  /**
-   * Only the caller may see the message and the paths. They may contain data, because code or a template made them.
-   */
+  /** Only the caller may see the message and the paths. They may contain data, because code or a template made them. */
   mayTellData?: boolean
 }
 

@@ -138,9 +138,7 @@ export function Choose({ label, name, of, value, choose, isShown = false }: Choo
 
 const DialogContext = createContext<(dialog?: ComponentChildren) => void>(() => undefined)
 export const DialogProvider = DialogContext.Provider
-/**
- * Returns a function that shows a dialog over the page. A call without a dialog closes the current dialog.
- */
+/** Returns a function that shows a dialog over the page. A call without a dialog closes the current dialog. */
 export const useDialog = () => useContext(DialogContext)
 
 /** A button of type `reset` in the dialog closes it. */

@@ -65,9 +65,7 @@ export const SAMPLES: Record<string, unknown> = {
 
 const isHidden = (value: unknown) => typeof value === 'string' && /^\(.+\)$/.test(value)
 
-/**
- * Completes a recorded body. Data is not recorded, so data of the example or made-up data replaces it.
- */
+/** Completes a recorded body. Data is not recorded, so data of the example or made-up data replaces it. */
 export function refill(kept: unknown, example: unknown): unknown {
   if (typeof kept !== 'object' || kept === null || Array.isArray(kept))
     return isHidden(kept) ? (example ?? {}) : kept

@@ -259,7 +259,6 @@ function sweep({ files, directory, name = LOCK, identity }: LockOptions): void {
   }
 }
 
-/** Undefined if the lock is free. */
 export function readLockHolder(files: Files, directory: string, identity: ProcessIdentity, name = LOCK) {
   const holder = readLock(files, `${directory}/${name}`)
   return holder === undefined ? undefined : { holder, state: stateOf(holder, identity) }

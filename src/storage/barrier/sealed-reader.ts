@@ -1,6 +1,4 @@
-/**
- * The reads of a unit of work: finds sealed rows by digests and opens them as records. `sealed-writer.ts` adds the writes.
- */
+/** The reads of a unit of work: finds sealed rows by digests and opens them as records. `sealed-writer.ts` adds the writes. */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records/records.js'

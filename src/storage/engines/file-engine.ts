@@ -178,7 +178,6 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     return Math.floor(this.#options.clock())
   }
 
-  /** Commits everything, and then runs `work` while nothing else runs. */
   #runExclusive<T>(work: () => Awaitable<T>): Promise<T> {
     return this.#tasks.run(async () => {
       await this.#groupCommit.commitAll()

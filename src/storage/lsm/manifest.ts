@@ -243,7 +243,6 @@ export class Manifest {
     })
   }
 
-  /** Overwrites these rows in the second copy of the rows that hold keys. */
   eraseKeyRows(ids: readonly RowId[]): void {
     const { keyCopies } = this.contents
     if (keyCopies) new LiveSSTable(keyCopies).erase(ids)

@@ -204,7 +204,6 @@ export class LsmTree {
     return this.#frozen !== undefined
   }
 
-  /** Whether replaced or removed rows still have to be overwritten. */
   get owesErasure(): boolean {
     const isOwing = ({ isErasing, hasRemoved }: Memtable) => isErasing || hasRemoved
     return this.#memtables().some(isOwing) || this.manifest.sstables.some(({ due }) => due.length > 0)

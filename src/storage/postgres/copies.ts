@@ -18,8 +18,7 @@ import { alreadyThere, createTables, EXCLUDE_OTHERS, HIGHEST_REV, headless, rand
 import { createChange, INSERT, writeStatements } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
-/** For a commit that stores only pending log entries. */
-const NOTHING_ELSE = { changes: new Map() }
+const NO_CHANGES = { changes: new Map() }
 const ANY_ROW = { text: 'select 1 from coffer_rows limit 1' }
 const COUNT_ROWS = { text: 'select count(*) as rows from coffer_rows' }
 const READ_PENDING = {
@@ -110,7 +109,7 @@ export async function fillStore(
     if (present!.rows.length > 0) throw headless()
     await connection.send(CLEAR)
     const arrived = await copyAndVerify(source, createTarget(connection), mac, progress)
-    await connection.send(writeStatements([NOTHING_ELSE], source.pending))
+    await connection.send(writeStatements([NO_CHANGES], source.pending))
     return arrived
   })
 }
@@ -141,6 +140,6 @@ export function rekeyStore(pool: ConnectionPool, options: RekeyOptions): Promise
       for await (const row of eachRow(connection, '', CLEAR)) yield { ...row, ...(await reseal(row)) }
     }
     await copyAndVerify({ count: counted!.rows[0].rows, rows }, createTarget(connection), mac, progress)
-    await connection.send(writeStatements([NOTHING_ELSE], pending!.rows.map(resealPending)))
+    await connection.send(writeStatements([NO_CHANGES], pending!.rows.map(resealPending)))
   })
 }

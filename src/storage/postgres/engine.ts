@@ -1,6 +1,4 @@
-/**
- * The engine over PostgreSQL. Any number of processes may use one store. `README.md` describes concurrent units of work.
- */
+/** The engine over PostgreSQL. Any number of processes may use one store. `README.md` describes concurrent units of work. */
 import { CofferError, conflict } from '../../errors.js'
 import type * as port from '../engine.js'
 import { Readiness } from '../readiness.js'

@@ -50,7 +50,6 @@ export class ReadSet {
     return this.#rows.get(nameOf(name))
   }
 
-  /** `row`: undefined if no row has this id. */
   addRow(name: RowName, row: FoundRow | undefined): void {
     this.#rows.set(nameOf(name), row)
     if (!this.#isExempt(name)) this.requireRevision(name, row?.rev)

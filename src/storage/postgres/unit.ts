@@ -49,7 +49,6 @@ export class Unit implements port.EngineWriter {
   readonly #writes = new WriteSet()
   /** The commit stores the time, even if it stores nothing else. */
   #storesTime = false
-  /** The times to store if a person has confirmed the clock. */
   #confirmedTimes: Times | undefined
   /** The collision that ended the attempt. It is kept, because a handler may catch and drop the error. */
   #collision: Collision | undefined

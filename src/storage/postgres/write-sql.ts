@@ -150,7 +150,6 @@ export function createChange(action: number, name: RowName, was = 0, row: Partia
   return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed, action, was, unit: 0 }
 }
 
-/** The change that stores pending log entries, or removes them because they are in a chain now. */
 export function changePending(pending: PendingEntries, isChained = false): Change {
   const { tenant, id, chain: kind, written: created, sealed } = pending
   return createChange(

@@ -3,7 +3,6 @@ import { CofferError } from '../../errors.js'
 import { MAX_U48 } from '../bytes.js'
 import type { CheckRow, Row, Verification } from '../engine.js'
 
-/** The fields of a row without its record and its keys. */
 export type RowHead = Omit<Row, 'keys' | 'sealed' | 'unread'>
 
 /** id 16 | seq, rev, created, modified, expires u48 | kind u8 | tenant u16 */
