@@ -18,9 +18,9 @@ export interface Row {
   /** u16 */
   tenant: number
   id: RowId
-  /** Assigned when the row is created, and kept when it is replaced. Higher than in all rows of earlier units, with gaps. */
+  /** Assigned when the row is created, and kept when it is replaced. Higher than in rows of earlier units. May have gaps. */
   seq: number
-  /** Assigned to each version of a row. Unique among committed versions, with gaps. */
+  /** Assigned to each version of a row. Unique among committed versions. May have gaps. */
   rev: number
   /** Wall clock, ms since the epoch. Rows are ordered by `seq`, because the clock may go back. */
   created: number
