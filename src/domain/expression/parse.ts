@@ -7,13 +7,17 @@ import { STANDARD_FILTERS } from './standard-filters.js'
 
 export const FILTERS: ReadonlyMap<string, FilterRule> = new Map([...STANDARD_FILTERS, ...OWN_FILTERS])
 
-/** `header`: in a header of a call through a proxy. `request` and `response`: in a transform of a proxy. */
+/**
+ * `call`: in a call through a proxy. `header`: in a header of a call through a configured proxy. `request` and
+ * `response`: in a transform of a proxy.
+ */
 export type ExpressionUse =
   | 'id'
   | 'mask'
   | 'fingerprint'
   | 'search_index'
   | 'detokenize'
+  | 'call'
   | 'header'
   | 'request'
   | 'response'
@@ -63,12 +67,13 @@ const VARIABLES: Record<ExpressionUse, readonly string[]> = {
   search_index: ['data'],
   fingerprint: ['data', 'metadata'],
   detokenize: [],
+  call: [],
   header: ['proxy'],
   request: ['req', 'request'],
   response: ['res', 'response'],
 }
 /** Uses that do not support Liquid's tags and white space control. Their texts may have any length. */
-const WITHOUT_TAGS: readonly ExpressionUse[] = ['detokenize', 'header', 'request', 'response']
+const WITHOUT_TAGS: readonly ExpressionUse[] = ['detokenize', 'call', 'header', 'request', 'response']
 export const hasTags = (use: ExpressionUse) => !WITHOUT_TAGS.includes(use)
 const isOfTransform = (use: ExpressionUse) => use === 'request' || use === 'response'
 
@@ -85,7 +90,9 @@ const ESCAPED: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 const ALLOW_FALSE = /\s*allow_false\s*:/y
 /** The end of a token id. A comma ends the id only if a filter follows it. */
 const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/g
-const UNSUPPORTED_REFERENCE = /^encrypted(?::|$)/
+const ENCRYPTED_REFERENCE = /^encrypted(?::|$)/
+/** Where `encrypted` stands for the data that came encrypted in a header. */
+const WITH_ENCRYPTED: readonly ExpressionUse[] = ['call', 'header']
 const REFERENCE = /^(?:(token|token_intent|config):)?\s*(.*)$/s
 const REFERENCE_OF_TRANSFORM =
   /^\s*(?:transform_identifier\s*:\s*(?:'([^']*)'|"([^"]*)"|([^|{}'",]*[^|{}'",\s]))|encrypted)(?=\s*(?:[|,]|\}\}))/
@@ -164,7 +171,9 @@ export class ExpressionParser {
     const given = text.slice(from, end.index).trim()
     if (this.#use === 'header' && /^proxy(?![^.[])/.test(given)) return undefined
     this.#at = end.index
-    if (UNSUPPORTED_REFERENCE.test(given))
+    if (given === 'encrypted' && WITH_ENCRYPTED.includes(this.#use))
+      return { token: 'encrypted:', isWhole: true }
+    if (ENCRYPTED_REFERENCE.test(given))
       throw this.#refuse(
         text.indexOf(given, from),
         'only tokens and token intents can be detokenized: give an id',

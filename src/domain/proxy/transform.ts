@@ -74,8 +74,8 @@ export function templateOf(transform: ProxyTransform): { token: Given } | { valu
   const { options = {} } = transform as { options?: { token?: Given; value?: string } }
   if (options.value !== undefined) return { value: options.value }
   if (options.token === undefined) return undefined
-  const { data, metadata } = options.token
-  return { token: { data, ...omitUndefined({ metadata }) } }
+  const { data, metadata, encrypted } = options.token
+  return { token: omitUndefined({ data, metadata, encrypted }) }
 }
 
 export function kindOf({ type }: ProxyTransform): string {
@@ -124,9 +124,12 @@ function readTokenize({ options }: Given, add: Add) {
   if (identifier !== undefined && !isShort)
     add('.options.identifier', `must be text of at most ${MAX_IDENTIFIER_CHARACTERS} characters`)
   if (!isObject(token)) add('.options.token', 'is required, as an object')
-  for (const name of ['type', 'data'])
-    if (isObject(token) && (token[name] ?? undefined) === undefined)
-      add(`.options.token.${name}`, 'is required')
+  const given = isObject(token) ? omitNulls(token) : undefined
+  if (given !== undefined && given.type === undefined) add('.options.token.type', 'is required')
+  if (given !== undefined && given.data === undefined && given.encrypted === undefined)
+    add('.options.token.data', 'is required, or encrypted in place of it')
+  if (given?.data !== undefined && given.encrypted !== undefined)
+    add('.options.token.encrypted', 'must not be given beside data, because it stands for the data')
   return { options: omitUndefined({ identifier, token }) }
 }
 
@@ -161,6 +164,10 @@ function readMask({ matcher, expression, replacement }: Given, add: Add) {
   if (kind === CHASE_MATCHER && expression !== undefined) add('.expression', `is not for ${CHASE_MATCHER}`)
   if (!isOne) add('.replacement', 'must be one character')
   return { matcher, replacement, expression }
+}
+
+function omitNulls(given: Given): Given {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
 }
 
 /** Removes empty members, which clients send instead of absent values. */

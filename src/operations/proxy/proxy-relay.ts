@@ -34,6 +34,7 @@ import { readCodeActor } from '../reactor/code-actor.js'
 import { scrubError } from '../reactor/react.js'
 import { addSecret, findExpressions, readTokens, render, USE } from '../token/detokenize.js'
 import { logTokenUse } from '../token/token-access.js'
+import { nameOfHeader, openHeader } from './encrypted-header.js'
 import { CONTAINED, transform, WITHOUT_BODY } from './proxy-transforms.js'
 import { type OpenProxy, rightsOfProxy } from './proxy-values.js'
 
@@ -67,6 +68,8 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
     for (const value of Object.values(opened.proxy?.configuration ?? {}))
       if (value.length >= MIN_SECRET) secrets?.add(value)
     const destination = outbound.reach(opened.base)
+    const encrypted = await openHeader(context, request, { secrets })
+    if (encrypted !== undefined) opened.made.set('encrypted:', encrypted)
     const filling = await fill(context, opened, read, USE.transform, secrets)
     return { began: context.now, opened, destination, ...filling }
   }, 'soon')
@@ -146,6 +149,8 @@ export async function describeCall(session: Session, request: RelayRequest, targ
   const read = await readCall(session, request, target)
   return session.inUnit(async (context) => {
     const opened = await open(session, context, target, request.prefix)
+    const encrypted = await openHeader(context, request, { isMasked: true })
+    if (encrypted !== undefined) opened.made.set('encrypted:', encrypted)
     const { filled } = await fill(context, opened, read, 'mask')
     const headers = { ...passRequestHeaders(filled.headers, request.prefix), ...read.connection }
     const text = textOfBody(filled.headers, filled.body)
@@ -203,8 +208,7 @@ async function readCall(session: Session, asked: RelayRequest, target: Target) {
   }
   const connection = readConnection(asked)
   // A call without a proxy has no configuration, and no `proxy` in expressions.
-  const useOf = (path: string) =>
-    path.startsWith('headers.') && !('url' in target) ? 'header' : 'detokenize'
+  const useOf = (path: string) => (path.startsWith('headers.') && !('url' in target) ? 'header' : 'call')
   const request = readRequest()
   const template = request.then(async (given) => {
     const { document, places, fill } = findTemplate(given)
@@ -221,7 +225,7 @@ type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_
 /** Returns the request with the data of its tokens, and the tokens. A query begins with its question mark. */
 async function fill(
   context: Context,
-  { proxy }: OpenProxy,
+  { proxy, prefix, made }: OpenProxy,
   read: ReadCall,
   transform: Transform,
   secrets?: Secrets,
@@ -238,7 +242,8 @@ async function fill(
     }
     const { configuration: values = {} } = proxy ?? {}
     const configuration = transform === 'mask' ? concealValues(values) : values
-    const access = { permission: USE.permission, whole: 'body', transform, reached, unknownError }
+    const encrypted = { header: nameOfHeader(prefix), value: made.get('encrypted:') }
+    const access = { permission: USE.permission, whole: 'body', transform, reached, unknownError, encrypted }
     if (document !== undefined && found !== undefined) {
       const tokens = await readTokens(using, found, { ...access, configuration })
       const usesProxy = ([, text]: [string, string]) => found.byText.get(text)!.expression.usesProxy

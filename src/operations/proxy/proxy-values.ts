@@ -19,6 +19,7 @@ import { MAX_TRANSFORMED_BYTES, type TransformInput } from '../../framework/port
 import { type ReadCodeRights, tokenizingCaller } from '../reactor/code-actor.js'
 import { findExpressions, render } from '../token/detokenize.js'
 import { createToken } from '../token/noun.js'
+import { nameOfHeader } from './encrypted-header.js'
 
 /** The largest body that this process parses. A larger body would delay other requests. */
 export const MAX_READ_BYTES = 1024 * 1024
@@ -31,7 +32,7 @@ export interface OpenProxy {
   prefix: string
   /** Only in no-reveal mode: the data that the answer must not contain. */
   secrets?: Secrets | undefined
-  /** The tokens that transforms of this call have created, by their references. */
+  /** The tokens that transforms of this call have created, and the decrypted data, by their references. */
   made: Map<Reference, unknown>
 }
 
@@ -148,7 +149,7 @@ export function textOfMessage({ direction, headers, body }: TransformInput, most
 function missing(reference: string, prefix: string): CofferError {
   const name = reference.slice(reference.indexOf(':') + 1)
   if (reference.startsWith('encrypted:'))
-    return validationError(`The header ${prefix.toUpperCase()}-ENCRYPTED is not supported here.`)
+    return validationError(`A transform needs the header ${nameOfHeader(prefix)}, which the call lacks.`)
   return validationError(`No earlier transform of this call has made a token with the identifier ${name}.`)
 }
 

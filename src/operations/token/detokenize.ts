@@ -31,6 +31,8 @@ interface Access {
   reached?(record: TokenRecord): void
   /** Makes the error for unknown tokens. By default, each place with an unknown token has an error. */
   unknownError?(ids: readonly string[], errors: PropertyErrors): CofferError
+  /** The value of `{{ encrypted }}`, undefined if the call lacks the header of this name. */
+  encrypted?: { header: string; value: unknown }
   /** The values of `{{ config: name }}`. */
   configuration?: Readonly<Record<string, unknown>> | undefined
   /** The name of the whole document in error messages. */
@@ -116,7 +118,7 @@ export async function findExpressions(
     const expression = await collectLater(errors, path, () => expressions.compile(text, useOf(at), budget))
     if (expression === undefined) continue
     byText.set(text, { path, expression })
-    for (const id of expression.references) if (!id.startsWith('config:')) tokens.add(id)
+    for (const id of expression.references) if (!/^(?:config|encrypted):/.test(id)) tokens.add(id)
   }
   if (tokens.size > most)
     addError(errors, whole, `refers to more than ${most} tokens; at most ${most} can be detokenized at once`)
@@ -180,7 +182,7 @@ function requireSize(size: number, whole: string): void {
 export async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
   const { store, caller } = context
   if (caller.isNoReveal) requireWholeValues(byText)
-  const { permission, log, reached, transform, unknownError, configuration = {} } = access
+  const { permission, log, reached, transform, unknownError, configuration = {}, encrypted } = access
   const tokens = new Map<Reference, unknown>()
   const unknown: string[] = []
   const errors: PropertyErrors = {}
@@ -196,6 +198,11 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
       if (reference.startsWith('config:')) {
         if (Object.hasOwn(configuration, id)) tokens.set(reference, configuration[id])
         else addError(errors, path, 'refers to a configuration parameter that does not exist')
+        continue
+      }
+      if (reference === 'encrypted:') {
+        if (encrypted?.value !== undefined) tokens.set(reference, encrypted.value)
+        else addError(errors, path, `needs the header ${encrypted?.header}, which the call lacks`)
         continue
       }
       const kind = reference.startsWith('token:') ? 'token' : 'token_intent'
