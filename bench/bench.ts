@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 const PARTS: Record<string, readonly string[]> = {
   startup: ['15', '1,1000,100000'],
   crypto: ['15', '1024'],
+  encrypted: ['15'],
   vault: ['7', '0,1000,100000'],
   access: ['all'],
   http: ['3', '2', '1000,10000', '100000', '8'],

@@ -4,22 +4,26 @@
  * with WebCrypto. It is loaded in every process anyway.
  */
 import { createDecipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman } from 'node:crypto'
-import type { ClientEncryption } from './ports.js'
+import type { ClientEncryption, ClientKeyPair, Encrypted } from './ports.js'
 
-/** DER before the 32 bytes of an X25519 key (RFC 8410): PKCS #8, and SubjectPublicKeyInfo. */
-const PRIVATE_PREFIX = Buffer.from('302e020100300506032b656e04220420', 'hex')
-const PUBLIC_PREFIX = Buffer.from('302a300506032b656e032100', 'hex')
 const KEY_BYTES = 32
 const TAG_BYTES = 16
 const ALGORITHM = Buffer.from('A256GCM')
+/** DER before the 32 bytes of a private X25519 key (RFC 8410, PKCS #8). */
+const PRIVATE_PREFIX = Buffer.from('302e020100300506032b656e04220420', 'hex')
+/** A JWK is imported ten times faster than DER. */
+const JWK = { kty: 'OKP', crv: 'X25519' }
 
 export const clientEncryption: ClientEncryption = {
-  publicKeyOf(privateKey) {
-    const der = createPublicKey(importPrivate(privateKey)).export({ type: 'spki', format: 'der' })
-    return new Uint8Array(der.subarray(PUBLIC_PREFIX.length))
+  pairOf(privateKey) {
+    const der = Buffer.concat([PRIVATE_PREFIX, privateKey])
+    const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+    der.fill(0)
+    const { d: private_key = '', x: public_key = '' } = key.export({ format: 'jwk' })
+    return { public_key, private_key }
   },
-  open(parts, privateKey) {
-    const secret = agree(parts.ephemeral, privateKey)
+  open(parts, pair) {
+    const secret = agree(parts.ephemeral, pair)
     // A secret of zeros is replaced, so that its refusal takes the same steps as that of a wrong tag.
     const key = deriveKey(secret ?? new Uint8Array(KEY_BYTES), parts.partyU, parts.partyV)
     secret?.fill(0)
@@ -32,15 +36,16 @@ export const clientEncryption: ClientEncryption = {
 }
 
 /** The shared secret. Undefined for an ephemeral key of low order, whose secret is zero for every private key. */
-function agree(ephemeral: Uint8Array, privateKey: Uint8Array): Uint8Array | undefined {
-  const publicKey = createPublicKey({
-    key: Buffer.concat([PUBLIC_PREFIX, ephemeral]),
-    format: 'der',
-    type: 'spki',
-  })
+function agree(
+  ephemeral: Uint8Array,
+  { public_key: x, private_key: d }: ClientKeyPair,
+): Uint8Array | undefined {
+  const theirs = Buffer.from(ephemeral).toString('base64url')
+  const publicKey = createPublicKey({ key: { ...JWK, x: theirs }, format: 'jwk' })
+  const privateKey = createPrivateKey({ key: { ...JWK, x, d }, format: 'jwk' })
   let secret: Uint8Array
   try {
-    secret = diffieHellman({ privateKey: importPrivate(privateKey), publicKey })
+    secret = diffieHellman({ privateKey, publicKey })
   } catch {
     // OpenSSL refuses the secret of zeros.
     return undefined
@@ -55,10 +60,7 @@ function deriveKey(secret: Uint8Array, partyU: Uint8Array, partyV: Uint8Array): 
   return hash.update(numberOf(8 * KEY_BYTES)).digest()
 }
 
-function decrypt(
-  key: Uint8Array,
-  { nonce, associated, ciphertext, tag }: Parameters<ClientEncryption['open']>[0],
-) {
+function decrypt(key: Uint8Array, { nonce, associated, ciphertext, tag }: Encrypted) {
   const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
   decipher.setAAD(associated)
   decipher.setAuthTag(tag)
@@ -70,15 +72,6 @@ function decrypt(
     // Bytes that are not authentic must not leave this function.
     plain.fill(0)
     return undefined
-  }
-}
-
-function importPrivate(privateKey: Uint8Array) {
-  const der = Buffer.concat([PRIVATE_PREFIX, privateKey])
-  try {
-    return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
-  } finally {
-    der.fill(0)
   }
 }
 

@@ -74,12 +74,18 @@ export interface Encrypted {
   tag: Uint8Array
 }
 
-/** Encryption by clients. A private key is 32 random bytes. */
+/** The two halves of an X25519 key: 32 bytes each, base64url. */
+export interface ClientKeyPair {
+  public_key: string
+  private_key: string
+}
+
+/** Encryption by clients. */
 export interface ClientEncryption {
-  /** The X25519 key of the private key: 32 bytes. */
-  publicKeyOf(privateKey: Uint8Array): Uint8Array
+  /** `privateKey`: 32 random bytes. */
+  pairOf(privateKey: Uint8Array): ClientKeyPair
   /** Undefined if the parts are not authentic or the shared secret is zero. Every refusal takes the same steps. */
-  open(parts: Encrypted, privateKey: Uint8Array): Uint8Array | undefined
+  open(parts: Encrypted, pair: ClientKeyPair): Uint8Array | undefined
 }
 
 export interface RandomSource {

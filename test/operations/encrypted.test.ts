@@ -58,7 +58,7 @@ t.test('a key is created, shown without its private half, and deleted', async (t
     ['delete', 'Key deleted', id],
   ])
   const record = await app.store.read((reader) => reader.get('client_key', 1, later.id))
-  t.match(record?.private_key, /^[\w+/]{43}=$/)
+  t.match(record?.private_key, /^[\w-]{43}$/)
   const texts = [await ask('key get', { id: later.id }), await ask('key list'), await ask('log list'), later]
   t.notOk(JSON.stringify(texts).includes(record!.private_key), 'no answer has the private half')
 })

@@ -318,10 +318,11 @@ export interface DeliveryRecord {
 }
 
 /**
- * A key with which clients encrypt the data of tokens. `private_key`: the 32 bytes of the X25519 key, base64.
- * No answer contains it.
+ * A key with which clients encrypt the data of tokens: both halves of an X25519 key, base64url. No answer
+ * contains the private half.
  */
 export interface ClientKeyRecord extends TenantEntity {
+  public_key: string
   private_key: string
   expires_at: string
 }

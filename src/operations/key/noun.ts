@@ -66,13 +66,10 @@ const createKey = change({
     const { total } = await store.locate('client_key', caller.tenant, { page: 1, size: 1 })
     if (total >= MAX_KEYS)
       throw new CofferError('unprocessable', `A tenant has at most ${MAX_KEYS} keys. Delete one first.`)
-    const privateKey = random.bytes(KEY_BYTES)
-    const public_key_pem = formatPublicKey((await context.clientEncryption()).publicKeyOf(privateKey))
+    const pair = (await context.clientEncryption()).pairOf(random.bytes(KEY_BYTES))
     const expires = chosen ?? readKeyExpiry(undefined, now)
-    const private_key = Buffer.from(privateKey).toString('base64')
-    privateKey.fill(0)
-    const record = await keys.add(context, { private_key, expires_at: formatDate(expires) }, { expires })
-    return { ...view(record), public_key_pem }
+    const record = await keys.add(context, { ...pair, expires_at: formatDate(expires) }, { expires })
+    return { ...view(record), public_key_pem: formatPublicKey(Buffer.from(pair.public_key, 'base64url')) }
   },
 })
 

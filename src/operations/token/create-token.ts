@@ -17,7 +17,6 @@ import {
 import { startCode, stopTimer } from './code-timer.js'
 import { fingerprintOf, putOptions } from './draft-row.js'
 import { findDuplicate, isDeduplicated, showDuplicate } from './duplicates.js'
-import { openDraft, withoutData } from './encrypted-token.js'
 import { countCreation, purgeToken } from './lifetime.js'
 import { logToken, requireTransform } from './token-access.js'
 import type { TokenView } from './token-attributes.js'
@@ -45,6 +44,8 @@ function createDraft<T extends Named>(context: Context, draft: TokenDraft, show:
 }
 
 async function createEncrypted<T extends Named>(context: Context, wanted: EncryptedToken, show: Show<T>) {
+  // Few tokens are encrypted, and commands start faster without this code.
+  const { openDraft, withoutData } = await import('./encrypted-token.js')
   const created = await createDraft(context, await openDraft(context, wanted), show)
   return created instanceof Existing ? new Existing(withoutData(created.result)) : withoutData(created)
 }
