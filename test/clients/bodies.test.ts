@@ -54,6 +54,7 @@ const REQUESTS: Record<string, [operation: string, body: object]> = {
   CreateWebhookRequest: ['webhook create', WEBHOOK],
   UpdateWebhookRequest: ['webhook update', { id: 'x', ...WEBHOOK }],
   CreateTokenIntentRequest: ['intent create', TOKEN],
+  ClientEncryptionKeyRequest: ['key create', {}],
   AuthorizeSessionRequest: ['session authorize', {}],
   UpdateTenantRequest: ['tenant update', {}],
   UpdateTenantMemberRequest: ['member update', {}],
@@ -85,6 +86,8 @@ const ANSWERS: Record<string, string> = {
   Token: 'token get',
   TokenIntent: 'intent get',
   CreateTokenIntentResponse: 'intent create',
+  ClientEncryptionKeyResponse: 'key create',
+  ClientEncryptionKeyMetadataResponse: 'key get',
   Application: 'app get',
   ApplicationKey: 'app key get',
   AsyncReactResponse: 'reactor react-async',
@@ -109,7 +112,7 @@ const ANSWERS: Record<string, string> = {
 /** Attributes that no response has, because their area is not emulated or because the API of 2023 lacks them. */
 const NEVER = {
   Token: 'enrichments network_token aliases authentication',
-  TokenExtras: 'tsp_details network_token_ids decrypted_payload',
+  TokenExtras: 'tsp_details network_token_ids',
   CardDetails: 'funding authentication issuer issuer_country segment product additional',
   TokenIntent: 'network_token authentication _extras',
   CreateTokenIntentResponse: 'network_token authentication _extras',
@@ -158,10 +161,10 @@ function* listAbsent(type: string, given: Schema): Generator<string> {
 
 /** Properties of request bodies that no response shows under the same name. */
 const DONE: Record<string, string[]> = {
-  // The data of the intent becomes the data of the token.
-  'token create': ['token_intent_id'],
-  'token create-child': ['token_intent_id'],
-  'intent create': ['data'],
+  // The data of the intent, or the decrypted data, becomes the data of the token.
+  'token create': ['token_intent_id', 'encrypted'],
+  'token create-child': ['token_intent_id', 'encrypted'],
+  'intent create': ['data', 'encrypted'],
   // A rule of an application with conditions is refused.
   'app create': ['rules.conditions', 'create_key'],
   'app update': ['rules.conditions'],
