@@ -61,7 +61,8 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     output: text('output') as Format | undefined,
     fields,
     allowNet: splitList(text('allowNet')),
-    allowHost: splitList(text('allowHost'))?.map(readHostName),
+    allowHost: splitList(text('allowHost'))?.map(readHostName('allowHost')),
+    ownHost: splitList(text('ownHost'))?.map(readHostName('ownHost')),
     ...(target === undefined ? {} : (texts(target) as { [Target in (typeof TARGETS)[number]]?: string })),
   }
   return Object.freeze({
@@ -82,9 +83,11 @@ function splitList(text: string | undefined): string[] | undefined {
   return items?.filter((item) => item !== '')
 }
 
-function readHostName(text: string): string {
-  if (/^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(text)) return text
-  throw usage(`${SETTINGS.allowHost.word} takes names without a port: vault.local.`)
+function readHostName(name: 'allowHost' | 'ownHost') {
+  return (text: string): string => {
+    if (/^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(text)) return text
+    throw usage(`${SETTINGS[name].word} takes names without a port: vault.local.`)
+  }
 }
 
 export function isTrue(value: string | undefined): boolean {

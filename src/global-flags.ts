@@ -59,6 +59,11 @@ export const SETTINGS = {
     'an additional host name that serve accepts, besides localhost, addresses and public_url; repeatable, or separated by commas',
     { isRepeatable: true },
   ),
+  ownHost: flag(
+    '--own-host <name>',
+    'a host name that means the server itself in reactor code, as https://NAME; repeatable, or separated by commas',
+    { isRepeatable: true },
+  ),
   modules: flag('--modules <directory>', 'bundles that reactor code may require, one file each'),
   output: flag('--output <format>', 'by default table on a terminal, else json', {
     short: 'o',

@@ -139,6 +139,7 @@ const READS_NO_REVEAL: Record<string, string> = {
   'operations/proxy/proxy-values.ts': 'creates tokens for another caller in the mode of the first',
   'operations/reactor/react-async.ts': 'keeps results of the mode apart',
   'operations/reactor/react.ts': 'redacts the answer of code',
+  'operations/reactor/run-access.ts': 'gives the mode to the key of a run',
   'operations/token/check-token.ts': 'refuses expressions on data that the caller did not give',
   'operations/token/detokenize.ts': 'refuses expressions that show parts of a value',
   'operations/token/duplicates.ts': 'reports no duplicate',

@@ -37,10 +37,15 @@ export interface VaultAnswererOptions {
 /** A browser requests these paths to show the page. These requests are not recorded. */
 const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
 
-export function createVaultAnswerer(
+export function createVaultAnswerer(given: VaultServiceOptions, options: VaultAnswererOptions): Answerer {
+  return createVaultService(given, options).answerer
+}
+
+/** `answerOwn` answers the code of runs, which reaches neither the control plane nor the dashboard. */
+export function createVaultService(
   given: VaultServiceOptions,
   { control, key, dashboard, prefix, allowHosts }: VaultAnswererOptions,
-): Answerer {
+): { answerer: Answerer; answerOwn: Answer<VaultExchange> } {
   const service = {
     ...given,
     host: control.app,
@@ -68,7 +73,13 @@ export function createVaultAnswerer(
     [...controlPlane, ...page, chooseFork(prefix), watch(dashboard), ...recorded],
     answerVault,
   )
-  return (request) => answer(new VaultExchange(request, control))
+  // The call that started the run holds the data already. If this request waited for a reset, and the reset for that
+  // call, none of them would end.
+  const answerOwn = inOrder(
+    [watch(dashboard), recordRequest(prefix, createRouter(registry)), applyFaults(refusal)],
+    answerVault,
+  )
+  return { answerer: (request) => answer(new VaultExchange(request, control)), answerOwn }
 }
 
 /** Records requests and applies faults only if there is a control plane or somebody watches the dashboard. */

@@ -2,6 +2,7 @@
 import { EventEmitter, once } from 'node:events'
 import { BoundedMap } from '../bounded-map.js'
 import { isObject, tryJson } from '../domain/json/json.js'
+import { withoutRunKeysIn } from '../domain/reactor/run-key.js'
 import type { NotEmulated, RequestFilter, RequestRecord } from '../framework/ports/control.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { HttpResponse } from '../http/exchange.js'
@@ -40,7 +41,7 @@ export class Requests {
   }
 
   add(record: RequestRecord): void {
-    this.#records.push(record)
+    this.#records.push(withoutRunKeysIn(record))
     this.#count++
     if (this.#records.length > MAX_REQUESTS) this.#records.shift()
     this.#added.emit('added')

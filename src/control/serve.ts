@@ -1,8 +1,11 @@
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { answerLater, DEFAULT_PREFIX, LOOPBACK, type SocketOptions, startServer } from '../http/server.js'
-import type { VaultServiceOptions } from './answerer.js'
+import type { createVaultService, VaultServiceOptions } from './answerer.js'
 import type { ControlState } from './control-state.js'
 import { Dashboard } from './dashboard.js'
+import { createOwnServer, readOwnHosts } from './own-server.js'
+
+const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]']
 
 export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, 'limits'> {
   key?: string | undefined
@@ -11,6 +14,8 @@ export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, '
   place?: string
   /** The host name in URLs; default `localhost`. */
   hostName?: string
+  /** Host names that mean this server in the code of reactors, with https. */
+  ownHosts?: readonly string[] | undefined
   prepare?(): Promise<void>
 }
 
@@ -26,14 +31,29 @@ export async function serveVault(control: ControlState, options: ServeOptions) {
   if (isRemote) app.admitOthers()
   const about = { prefix, isSecure: tls !== undefined, ...omitUndefined({ place: options.place }) }
   const dashboard = isRemote || !hasDashboard ? undefined : new Dashboard(control, about)
+  const hosts = [hostName, ...allowHosts]
+  const ownOrigins = readOwnHosts(options.ownHosts ?? [])
+  let service: ReturnType<typeof createVaultService> | undefined
   const { answerer, begin } = answerLater(async () => {
-    const [{ createVaultAnswerer }] = await Promise.all([import('./answerer.js'), prepare?.()])
-    const hosts = [hostName, ...allowHosts]
-    return createVaultAnswerer(options, { control, key, dashboard, prefix, allowHosts: hosts })
+    const [{ createVaultService }] = await Promise.all([import('./answerer.js'), prepare?.()])
+    service = createVaultService(options, { control, key, dashboard, prefix, allowHosts: hosts })
+    return service.answerer
   })
   const sockets = { ...omitUndefined({ port, tls }), addresses }
   const server = await startServer(answerer, { ...options, host: app }, sockets)
   const url = `${tls === undefined ? 'http' : 'https'}://${hostName}:${server.port}`
   control.listenAt(url)
-  return { url, port: server.port, pageUrl: dashboard?.listenAt(url), begin, stop: server.stop }
+  const detach = app.attachServer(
+    createOwnServer(control, {
+      url,
+      names: [...hosts, ...LOCAL_NAMES],
+      ownOrigins,
+      answer: async () => {
+        await begin()
+        return service!.answerOwn
+      },
+    }),
+  )
+  const stop = () => server.stop().finally(detach)
+  return { url, port: server.port, pageUrl: dashboard?.listenAt(url), begin, stop }
 }

@@ -7,6 +7,7 @@ import type { TenantRecord } from '../domain/records/records.js'
 import type { SettingName, SettingValue } from '../domain/settings.js'
 import type { TriggeredEvent, WebhookEvent } from '../domain/webhook/events.js'
 import type { Durability, StoreReader, StoreWriter } from '../storage/store.js'
+import type { AuditEntry, SubjectCollector } from './audit-entry.js'
 import type { Caller } from './caller/caller.js'
 import type { UnitContainerSets } from './container-sets.js'
 import type { AnyDeclaration, LogEntry } from './declaration.js'
@@ -15,6 +16,7 @@ import type { Background, Claims } from './ports/background.js'
 import type { ControlPlane } from './ports/control.js'
 import type { DeliveryPort, Waiting } from './ports/deliveries.js'
 import type { Outbound } from './ports/outbound.js'
+import type { OwnServer } from './ports/own-server.js'
 import type { FindReactors, ReactorRuntime } from './ports/reactors.js'
 import type { OfflineVault, OpenVault } from './ports/vault.js'
 
@@ -30,10 +32,18 @@ export interface Effects {
   readonly turns: Turns
   /** The first call starts the sender. */
   outbound(): Promise<Outbound>
+  readonly ownServer: OwnServer
+  createRunKey(): RunKey
   /** Compares two results of `hashSecret` in constant time. */
   isEqualSecret(a: string, b: string): boolean
   /** The first call loads the encryption of clients. */
   clientEncryption(): Promise<ClientEncryption>
+}
+
+/** A new key of a run. The holder keeps only `isKey`, which compares digests in constant time. */
+export interface RunKey {
+  key: string
+  isKey(text: string): boolean
 }
 
 export interface Audit {
@@ -84,16 +94,6 @@ export interface Context
 
 export type OperationInput = Record<string, unknown>
 
-export interface AuditEntry {
-  readonly type: EntityType
-  readonly id: string
-  readonly as?: LogEntry | undefined
-  readonly transform?: Transform | undefined
-  readonly about?: object | undefined
-  readonly event?: WebhookEvent | TriggeredEvent
-  readonly actor: Caller['actor']
-}
-
 type Call = [caller: Caller, definition: AnyDeclaration, input: OperationInput]
 
 /**
@@ -105,6 +105,10 @@ export interface Session extends Omit<Effects, 'random' | 'isEqualSecret' | 'cli
   /** Has the rights from the beginning of the operation. For decisions, use the caller of a {@link Context}. */
   readonly caller: Caller
   readonly traceId: string
+  /** Of the operation, if its answer is stored. The requests that code sends are a part of the operation. */
+  readonly subjects: SubjectCollector | undefined
+  /** The header Host of the request, if the operation was called over HTTP. */
+  readonly reachedAt: string | undefined
   readonly limits: ResponseLimits
   /**
    * Runs `work` as a unit of work with log records. With durability `soon` (for reads), the promise resolves

@@ -14,8 +14,9 @@ import {
   type TriggeredEvent,
 } from '../domain/webhook/events.js'
 import type { StoreReader } from '../storage/store.js'
+import type { AuditEntry } from './audit-entry.js'
 import type { Caller } from './caller/caller.js'
-import type { AuditEntry, Context } from './context.js'
+import type { Context } from './context.js'
 import type { Waiting } from './ports/deliveries.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000

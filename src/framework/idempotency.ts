@@ -4,6 +4,7 @@
  */
 import { type Permission, stricterTransform } from '../domain/access/permissions.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
+import { withoutRunKeys } from '../domain/reactor/run-key.js'
 import type { AnswerRecord, AnswerSubject, Grants } from '../domain/records/answer-record.js'
 import { SUBJECTS_OF_ROW } from '../domain/records/index-fields.js'
 import type { EntityType } from '../domain/records/log-record.js'
@@ -11,9 +12,10 @@ import type { RecordOf, TokenRecord } from '../domain/records/records.js'
 import { endsCode } from '../domain/token/card-code.js'
 import { CofferError, validationError } from '../errors.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
+import type { AuditEntry, SubjectCollector } from './audit-entry.js'
 import { authorizeNow } from './caller/authorize.js'
 import type { Caller } from './caller/caller.js'
-import type { AuditEntry, Context, OperationInput } from './context.js'
+import type { Context, OperationInput } from './context.js'
 import type { Host } from './host.js'
 import { firstEnd, withoutCodes } from './kept-answer.js'
 import { EncodedJson, type ResponseLimits } from './limits.js'
@@ -55,6 +57,7 @@ interface KeyedRequest {
   input: OperationInput
   key: string
   limits: ResponseLimits
+  outer?: SubjectCollector | undefined
 }
 
 /** @throws CofferError `conflict` while the first request runs, or `forbidden` if the caller has lost access */
@@ -79,7 +82,10 @@ export async function runIdempotent(
       const stored = await reader.get('answer', caller.tenant, id)
       return { id, stored, isUsable: stored && (await checkSubjects(reader, current, definition, stored)) }
     })
-    if (stored !== undefined && isUsable) return replay(stored, limits)
+    if (stored !== undefined && isUsable) {
+      request.outer?.addSubjects(stored.subjects)
+      return replay(stored, limits)
+    }
     return await work(new IdempotentAnswer(definition, id, stored))
   } finally {
     await claim.end()
@@ -88,7 +94,7 @@ export async function runIdempotent(
 
 /** The parts that identify a request: its caller, its path and the key. Each session has its own keys. */
 function formatScope(
-  { tenant, actor, session, isNoReveal }: Caller,
+  { tenant, actor, session, isNoReveal, isOfRun, grants }: Caller,
   { definition, input, key }: KeyedRequest,
 ): string {
   const { route = '' } = definition
@@ -96,6 +102,8 @@ function formatScope(
   const who = [tenant, actor.type, actor.id, session?.id ?? '']
   // An answer from outside of no-reveal mode may contain what this mode hides.
   if (isNoReveal) who.push('no-reveal')
+  // Code may have other rights than the caller for whom it acts.
+  if (isOfRun) who.push('run', JSON.stringify(grants))
   return JSON.stringify(['answer', ...who, route, inPath, key])
 }
 
@@ -145,12 +153,13 @@ function replay({ status, headers, body }: AnswerRecord, limits: ResponseLimits)
   return { ...answer, result: limits.wantsEncoded && headers === undefined ? json : json.toJSON() }
 }
 
-export class IdempotentAnswer {
+export class IdempotentAnswer implements SubjectCollector {
   isStored = false
   readonly #definition: AnyOperation
   readonly #id: string
   readonly #stale: AnswerRecord | undefined
   readonly #earlier: AuditEntry[] = []
+  readonly #replayed: AnswerSubject[] = []
 
   /** @param stale a stored answer that cannot be replayed, because one of its records no longer exists */
   constructor(definition: AnyOperation, id: string, stale: AnswerRecord | undefined) {
@@ -161,6 +170,10 @@ export class IdempotentAnswer {
 
   addRecorded(recorded: readonly AuditEntry[]): void {
     this.#earlier.push(...recorded)
+  }
+
+  addSubjects(subjects: readonly AnswerSubject[]): void {
+    this.#replayed.push(...subjects)
   }
 
   /**
@@ -200,6 +213,7 @@ export class IdempotentAnswer {
     const found = new Map<string, AnswerSubject>()
     const { type: kind, id } = caller.actor
     if (kind === 'application') found.set(`${kind}/${id}`, { kind, id })
+    for (const { kind, id } of this.#replayed) found.set(`${kind}/${id}`, { kind, id })
     for (const { type, id, as, event } of recorded) {
       const kind = event === undefined ? SUBJECT_KINDS[type] : undefined
       if (as?.operation === 'delete') found.delete(`${kind}/${id}`)
@@ -216,8 +230,20 @@ export class IdempotentAnswer {
   }
 }
 
-/** Returns the body to store. It has no secrets that are shown once, and no codes of `cards`. */
+/**
+ * Returns the body to store. It has no secrets that are shown once, no codes of `cards`, and no keys of runs, which code
+ * may have returned.
+ */
 function encodeBody(output: Schema, result: unknown, cards: readonly TokenRecord[]): EncodedJson | undefined {
+  const json = encodeWithoutCodes(output, result, cards)
+  return json && new EncodedJson(undefined, withoutRunKeys(json.text))
+}
+
+function encodeWithoutCodes(
+  output: Schema,
+  result: unknown,
+  cards: readonly TokenRecord[],
+): EncodedJson | undefined {
   if (result === undefined) return undefined
   const json = result instanceof EncodedJson ? result : new EncodedJson(result)
   if (cards.length === 0 && !showsOnce(output)) return json

@@ -5,7 +5,8 @@
 import { andThen } from '../domain/awaitable.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
-import { admit, authorizeNow, requireOwner } from './caller/authorize.js'
+import type { SubjectCollector } from './audit-entry.js'
+import { admit, authorizeNow, requireNoRun, requireOwner } from './caller/authorize.js'
 import type { Caller } from './caller/caller.js'
 import type { Context, OfflineSession, OperationInput, Session } from './context.js'
 import {
@@ -25,7 +26,7 @@ import { Existing, HttpAnswer, type Outcome } from './outcome.js'
 import { itemOutput } from './page.js'
 import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import { completeValue, dropMistyped } from './schema.js'
-import { callerOfUnit, type Execution, runUnit } from './unit.js'
+import { callerOfUnit, type Execution, runUnit, staleWorkError } from './unit.js'
 
 export interface PerformOptions {
   /**
@@ -36,6 +37,16 @@ export interface PerformOptions {
   /** Limits the size of the answer. If an answer is too large, its transaction is rolled back. */
   limits?: ResponseLimits | undefined
   idempotencyKey?: string | undefined
+  /** The header Host of the request. */
+  reachedAt?: string | undefined
+  /** Of the operation whose code sends this request. */
+  outer?: SubjectCollector | undefined
+}
+
+interface RelayOptions extends Pick<PerformOptions, 'reachedAt' | 'outer'> {
+  traceId: string
+  /** The relay has admitted the caller without a key. */
+  isAdmitted: boolean
 }
 
 /**
@@ -48,18 +59,18 @@ export function perform(
   definition: AnyOperation,
   input: OperationInput,
   traceId: string,
-  { parseErrors, limits = LOCAL_LIMITS, idempotencyKey: key }: PerformOptions = {},
+  { parseErrors, limits = LOCAL_LIMITS, idempotencyKey: key, reachedAt, outer }: PerformOptions = {},
 ): Promise<Outcome> {
   // This code passes each member by name. V8 gives an object from a spread a slow form, which costs
   // microseconds.
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
-    run({ host, caller, definition, traceId, generation, limits, answer }, input, errors)
+    run({ host, caller, definition, traceId, reachedAt, generation, limits, answer, outer }, input, errors)
   if (key === undefined || !takesIdempotencyKey(definition)) return runAs()
   const runOnce = async () => {
     const admitted = await admit(host.store, caller, definition)
     if (/^[ -~]+$/.test(key) && key.length <= MAX_KEY_CHARACTERS)
-      return runIdempotent(host, admitted, { definition, input, key, limits }, runAs)
+      return runIdempotent(host, admitted, { definition, input, key, limits, outer }, runAs)
     const wrong = `must have 1 to ${MAX_KEY_CHARACTERS} printable ASCII characters`
     return runAs(undefined, { ...parseErrors, [IDEMPOTENCY_KEY]: [wrong] })
   }
@@ -117,10 +128,10 @@ export async function performRelay(
   caller: Caller,
   definition: AnyOf<'relay'>,
   request: RelayRequest,
-  { traceId, isAdmitted }: { traceId: string; isAdmitted: boolean },
+  { traceId, isAdmitted, reachedAt, outer }: RelayOptions,
 ): Promise<OutboundAnswer> {
   const { generation } = host
-  const rest = { host, definition, traceId, generation, limits: LOCAL_LIMITS }
+  const rest = { host, definition, traceId, reachedAt, outer, generation, limits: LOCAL_LIMITS }
   const execution: Execution = isAdmitted
     ? { ...rest, caller, rights: 'admitted' }
     : { ...rest, caller: await admit(host.store, caller, definition) }
@@ -144,16 +155,23 @@ export async function performOffline(
 }
 
 function createSession(execution: Execution): Session {
-  const { host, caller, definition, traceId, generation, limits, answer, outer } = execution
+  const { host, caller, definition, traceId, reachedAt, generation, limits, answer, outer } = execution
   const item = definition.output && itemOutput(definition.output)
   return {
     caller,
     traceId,
+    reachedAt,
+    subjects: answer ?? outer,
     limits,
     createUuid: host.createUuid,
     deliveries: host.deliveries,
-    reactors: host.reactors,
+    reactors: async (values) => {
+      requireNoRun(caller)
+      return host.reactors(values)
+    },
     outbound: host.outbound,
+    ownServer: host.ownServer,
+    createRunKey: host.createRunKey,
     expressions: host.expressions,
     turns: host.turns,
     background: host.background,
@@ -162,7 +180,10 @@ function createSession(execution: Execution): Session {
     record: (work, durability) => runUnit({ ...execution, rights: 'record' }, work, durability),
     requireRights: async (reader) => {
       if (reader === undefined) await runUnit(execution, () => undefined, 'soon')
-      else await callerOfUnit(execution, reader)
+      else {
+        if (host.generation !== generation) throw staleWorkError()
+        await callerOfUnit(execution, reader)
+      }
     },
     conclude: (work, durability) =>
       runUnit(execution, work, answer === undefined ? durability : 'now', (result) =>

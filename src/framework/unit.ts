@@ -7,10 +7,11 @@ import type { SettingName } from '../domain/settings.js'
 import type { TriggeredEvent, WebhookEvent } from '../domain/webhook/events.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Condition, Durability, StoreReader, StoreWriter } from '../storage/store.js'
+import type { AuditEntry, SubjectCollector } from './audit-entry.js'
 import { authorizeNow, requireOwner } from './caller/authorize.js'
 import { type Caller, currentCaller } from './caller/caller.js'
 import { UnitContainerSets } from './container-sets.js'
-import type { AuditEntry, Context } from './context.js'
+import type { Context } from './context.js'
 import type { LogEntry } from './declaration.js'
 import { writeEntries } from './events.js'
 import type { Host } from './host.js'
@@ -30,10 +31,11 @@ export interface Execution {
   caller: Caller
   definition: AnyOperation
   traceId: string
+  reachedAt?: string | undefined
   generation: number
   limits: ResponseLimits
   answer?: IdempotentAnswer | undefined
-  outer?: IdempotentAnswer | undefined
+  outer?: SubjectCollector | undefined
   /**
    * How each unit of work checks the caller's current rights. By default, they must still permit the
    * operation. `admitted`: a relay admitted the caller, and the caller's source says whether this still

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { ControlState, openControlled } from '../control/control-state.js'
+import { withoutServer } from '../control/own-server.js'
 import { serveVault } from '../control/serve.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { usage } from '../errors.js'
@@ -34,6 +35,8 @@ export interface TestVaultOptions<S extends Seed = Seed> extends HandlerOptions,
 export interface ServerOptions<S extends Seed = Seed>
   extends TestVaultOptions<S>,
     Pick<SocketOptions, 'port' | 'addresses' | 'allowHosts' | 'tls'> {
+  /** Host names that mean this server in the code of reactors: `https://NAME`. */
+  ownHosts?: readonly string[]
   /** The vault to serve. `stop` then does not close it. Default: a new vault in memory. */
   vault?: Coffer
 }
@@ -45,7 +48,7 @@ export type VaultOptions = HandlerOptions &
 const HANDLER_OPTIONS = ['prefix', 'bodyLimitBytes', 'cors', 'rate']
 const VAULT_OPTIONS = [...HANDLER_OPTIONS, 'allowNet', 'modulesDirectory']
 const TEST_OPTIONS = [...VAULT_OPTIONS, 'seed', 'clock']
-const SERVER_OPTIONS = ['vault', 'port', 'addresses', 'allowHosts', 'tls']
+const SERVER_OPTIONS = ['vault', 'port', 'addresses', 'allowHosts', 'ownHosts', 'tls']
 
 /** @throws CofferError `usage`, which names the unknown options */
 function refuseOthers(given: object, known: readonly string[]): void {
@@ -95,6 +98,7 @@ async function open(
 ): Promise<Coffer> {
   const { app } = control
   app.configureReactors(omitUndefined({ allowNet, modulesDirectory, prefix: options.prefix }))
+  app.attachServer(withoutServer(app, { control, ...options }))
   // Starts due deliveries only now, because they need the options, which say to which hosts requests may be sent.
   await app.deliveries.resume({ notice: () => undefined, fault: () => undefined })
   return new Coffer({ control, controlKey, keys, options }, await app.tenant())
@@ -111,7 +115,7 @@ export async function startServer<const S extends Seed = Record<never, never>>(
   options?: ServerOptions<S> & { vault?: undefined },
 ): Promise<CofferServer<KeyNames<S>, string>>
 export async function startServer(given: ServerOptions = {}): Promise<CofferServer> {
-  const { vault: own, port = 0, addresses, allowHosts, tls, ...options } = given
+  const { vault: own, port = 0, addresses, allowHosts, ownHosts, tls, ...options } = given
   refuseOthers(given, [...SERVER_OPTIONS, ...(own === undefined ? TEST_OPTIONS : HANDLER_OPTIONS)])
   const vault = own ?? (await openTestVault(options))
   const sockets = omitUndefined({ port, addresses, allowHosts, tls })
@@ -119,7 +123,7 @@ export async function startServer(given: ServerOptions = {}): Promise<CofferServ
   try {
     const opened = Coffer.partsOf(vault)
     const { control, controlKey: key } = opened
-    const server = await serveVault(control, { ...opened.options, ...options, ...sockets, key })
+    const server = await serveVault(control, { ...opened.options, ...options, ...sockets, ownHosts, key })
     await server.begin()
     const { url, port } = server
     const stop = () => server.stop().finally(stopVault)

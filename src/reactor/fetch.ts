@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { CofferError, validationError } from '../errors.js'
 import type { OnLeave, Outbound } from '../framework/ports/outbound.js'
+import type { RunAccess } from '../framework/ports/reactors.js'
 import type { FetchRequest, FetchResponse } from './messages.js'
 
 const MAX_REDIRECTS = 5
@@ -11,22 +12,31 @@ const CONNECTION_HEADERS =
   /^(?:host|connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|accept-encoding)$/
 const CREDENTIAL_HEADERS = ['authorization', 'cookie']
 
-/** `left` calls its listener when the run has ended. */
-export type HostFetch = (request: FetchRequest, left: OnLeave) => Promise<FetchResponse>
+/** `left` calls its listener when the run has ended. `access`: the access of the run to this server. */
+export type HostFetch = (
+  request: FetchRequest,
+  left: OnLeave,
+  access?: Pick<RunAccess, 'reach'>,
+) => Promise<FetchResponse>
 
 /** The function throws CofferError `forbidden` (host, address or redirect), `validation`, `too_large`, `bad_gateway`. */
 export function createHostFetch(outbound: Outbound): HostFetch {
-  return async ({ redirect, ...request }, left) => {
+  return async ({ redirect, ...request }, left, access) => {
     let { url, method, headers, body } = readRequest(request)
     for (let redirects = 0; ; redirects++) {
-      const destination = outbound.reach(url)
+      // Only the code itself sends its key to this server. A redirect of another server does not.
+      const own = access?.reach(url, redirects === 0 ? headers : {})
+      const destination = own ?? outbound.reach(url)
       const target = `${url.pathname}${url.search}`
       const sent = { method, target, headers: { ...describeSender(url), ...headers }, body }
       const answer = await destination.send(sent, { sent: () => undefined, left })
       const bytes = await answer.collect(MAX_ANSWER_BYTES)
       const { status } = answer
       const { location } = answer.headers
-      if (!REDIRECTS.includes(status) || location === undefined || redirect === 'manual')
+      const isRedirect = REDIRECTS.includes(status) && location !== undefined
+      // A redirect in an answer of this server is that of the destination of a proxy, which is not to be obeyed.
+      const isFollowed = own === undefined && redirect !== 'manual'
+      if (!isRedirect || (!isFollowed && redirect !== 'error'))
         return {
           url: url.href,
           status,

@@ -2,8 +2,16 @@
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { readCodeAnswer } from '../domain/proxy/code-answer.js'
+import { withoutRunKeys, withoutRunKeysIn } from '../domain/reactor/run-key.js'
 import { CofferError, codeFailed, type FailureStatus, toProblem } from '../errors.js'
-import type { ClientCall, ConsoleLine, ReactorOutcome, ReactorRun } from '../framework/ports/reactors.js'
+import { NO_SERVER } from '../framework/ports/own-server.js'
+import type {
+  ClientCall,
+  ConsoleLine,
+  ReactorOutcome,
+  ReactorRun,
+  RunAccess,
+} from '../framework/ports/reactors.js'
 import type { ExitReason, Guest } from './child.js'
 import type { HostFetch } from './fetch.js'
 import {
@@ -46,6 +54,7 @@ export interface Work {
   body?: Uint8Array | undefined
   maxBodyBytes: number
   client: ClientCall | null
+  access?: RunAccess | undefined
   limits: ReactorLimits
 }
 
@@ -91,7 +100,7 @@ export class GuestRun {
       message: (message) => this.#receive(message),
       end: (ending) => this.stop(ending),
     }
-    void guest.send(message, body)
+    void guest.send(withOptions(message, work.access), body)
   }
 
   #watch(timeMs: number): ReturnType<StartWatch> {
@@ -112,6 +121,7 @@ export class GuestRun {
   #settle(last: RunOutcome['last']): void {
     if (this.#isAnswered) return
     this.#isAnswered = true
+    this.#work.access?.end()
     const { killed, peakMiB } = this.#endWatch()
     for (const listener of this.#endListeners) listener()
     this.#queuedCalls.length = 0
@@ -179,11 +189,18 @@ export class GuestRun {
   #dispatch(name: string, args: readonly unknown[]): Promise<unknown> {
     const whenOver = (listener: () => void) =>
       void (this.#isAnswered ? listener() : this.#endListeners.push(listener))
-    if (name === FETCH_CALL) return this.#services.fetch(args[0] as FetchRequest, whenOver)
-    const { client } = this.#work
+    const { client, access } = this.#work
+    if (name === FETCH_CALL) return this.#services.fetch(args[0] as FetchRequest, whenOver, access)
     if (client !== null && CLIENT_CALLS.includes(name)) return client(name, args)
     throw new CofferError('not_found', 'There is no such call.')
   }
+}
+
+/** Begins the run. The key of the run is only in the message to the guest. */
+function withOptions(message: HostMessage, access: RunAccess | undefined): HostMessage {
+  if (message.kind !== 'run') return message
+  const applicationOptions = access?.begin() ?? { baseUrl: NO_SERVER, environment: NO_SERVER }
+  return { ...message, applicationOptions }
 }
 
 interface Describing {
@@ -193,10 +210,14 @@ interface Describing {
 }
 
 export function describeRun(
-  { last, ...run }: RunOutcome,
+  { last, console: lines, ...measured }: RunOutcome,
   { limits, prefix, failureStatus }: Describing,
 ): ReactorRun {
-  const failure = typeof last === 'string' ? undefined : last.failure
+  const run = {
+    ...measured,
+    console: lines.map(({ level, text }) => ({ level, text: withoutRunKeys(text) })),
+  }
+  const failure = typeof last === 'string' ? undefined : withoutRunKeysIn(last.failure)
   if (typeof last !== 'string' && failure === undefined)
     return { ...run, outcome: toResult(last, prefix, failureStatus) }
   const error =

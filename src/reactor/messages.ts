@@ -1,6 +1,6 @@
 /** Messages between host and guest. Results of code are JSON text inside them, so that the host can refuse each result alone. */
 import { isObject, tryJson } from '../domain/json/json.js'
-import type { GuestTime, TransformInput } from '../framework/ports/reactors.js'
+import type { ApplicationOptions, GuestTime, TransformInput } from '../framework/ports/reactors.js'
 import { splitFrame } from '../ipc/frames.js'
 
 export type TransformedMessage = Omit<TransformInput, 'body'>
@@ -15,6 +15,7 @@ export type HostMessage =
       message?: TransformedMessage | undefined
       configuration: unknown
       prefix: string
+      applicationOptions?: ApplicationOptions | undefined
       hasClient: boolean
       resultBytes: number
       time?: GuestTime | undefined

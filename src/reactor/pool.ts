@@ -61,7 +61,7 @@ export class ReactorPool implements ReactorRuntime {
 
   async run(invocation: Invocation): Promise<ReactorRun> {
     const { tenant, caller = '', session = '', rights = '', reactor, code, client } = invocation
-    const { args, rest, configuration, message: { body, ...head } = {}, mayStart } = invocation
+    const { args, rest, configuration, message: { body, ...head } = {}, mayStart, access } = invocation
     const { prefix, limits: most, time } = this.#settings
     const { isAsync = false } = invocation
     const mostMs = isAsync ? most.asyncTimeMs : most.timeMs
@@ -86,7 +86,7 @@ export class ReactorPool implements ReactorRuntime {
         .update(`${JSON.stringify([rights, configuration])}\n${code}`)
         .digest('base64'),
       size: guestSizeOf({ ...most, memoryMiB: limits.memoryMiB }, isAsync),
-      ...{ client, limits, message, body, mayStart, isAsync },
+      ...{ client, access, limits, message, body, mayStart, isAsync },
       maxBodyBytes: isTransform ? MAX_TRANSFORMED_BYTES : 0,
     })
     // A large result takes three iterations of the event loop: for its message, for its content, and for the answer.

@@ -7,20 +7,24 @@ import { createUuid } from '../crypto/random.js'
 import { MailChannel } from '../delivery/mail-channel.js'
 import { DeliveryQueue } from '../delivery/queue.js'
 import { WebhookChannel } from '../delivery/webhook-channel.js'
+import { RUN_KEY } from '../domain/access/application.js'
 import { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantRecord } from '../domain/records/records.js'
 import { settingOf } from '../domain/settings.js'
+import { randomKey } from '../domain/text/base58.js'
 import { CofferError, noRevealError, usage } from '../errors.js'
 import { authenticate } from '../framework/caller/authenticate.js'
 import { type Caller, CallerCache, noRevealCaller, ownerCaller } from '../framework/caller/caller.js'
 import { type Explained, explain as explainOperation } from '../framework/caller/explain.js'
 import { ContainerSets } from '../framework/container-sets.js'
+import type { RunKey } from '../framework/context.js'
 import type { Host } from '../framework/host.js'
 import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
 import { Background, createClaims } from '../framework/ports/background.js'
 import type { ControlPlane } from '../framework/ports/control.js'
+import { type AttachedServer, NO_SERVER, type OwnServer } from '../framework/ports/own-server.js'
 import type { FindReactors, ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import { validateInput } from '../framework/validate.js'
@@ -57,6 +61,7 @@ const SWEPT_AT_ONCE = 2000
 export interface App extends Host, Vault {
   readonly deliveries: DeliveryQueue
   readonly header: Header | undefined
+  attachServer(server: AttachedServer): () => void
   /** Returns the owner of the vault as a caller, in the tenant with this name or id (default: the oldest). */
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
   /** Default: the oldest tenant. */
@@ -64,6 +69,8 @@ export interface App extends Host, Vault {
   /** Adds to earlier options. Has no effect after a reactor has run. `confinement`: of children. Default: a probe finds it. */
   configureReactors(options: RuntimeOptions): void
   runtimeOptions(): RuntimeOptions
+  /** The server that answers the code of runs. Of a fork: the server of the original. */
+  attachedServer(): AttachedServer
   attachControl(control: ControlPlane): void
   /** Call when all data is replaced. Work that began earlier fails at its next read or write. */
   beginGeneration(): void
@@ -118,6 +125,7 @@ export function createApp(parts: AppParts): App {
     new WebhookChannel({ ...storeTools, ...runtime, signer }),
   ]
   const deliveries = new DeliveryQueue(store, channels, () => generation)
+  const processMac = createMac(primitives, random.bytes(KEY_BYTES))
   const app: App = {
     ...storeTools,
     ...runtime,
@@ -148,7 +156,9 @@ export function createApp(parts: AppParts): App {
     tenant,
     background,
     containerSets,
-    callers: new CallerCache(createMac(primitives, random.bytes(KEY_BYTES))),
+    callers: new CallerCache(processMac),
+    ...createServing(() => app, runtime.prefix, base),
+    createRunKey: () => createRunKey(random, processMac),
     maintenance: () => {
       if (maintenance !== undefined) return maintenance
       throw new CofferError('unprocessable', 'A vault in memory has no maintenance.')
@@ -215,6 +225,39 @@ function createAdmission(header: Header | undefined) {
       isExposed = true
     },
   }
+}
+
+/** The host keeps the digest of the key only. */
+function createRunKey(random: RandomSource, mac: Mac): RunKey {
+  const digest = (text: string) => mac(Buffer.from(text), SECRET_HASH_BYTES)
+  const key = randomKey(random, RUN_KEY)
+  const known = digest(key)
+  return { key, isKey: (text) => isEqualDigest(Buffer.from(digest(text)), Buffer.from(known)) }
+}
+
+const UNSERVED: AttachedServer = {
+  ownOrigins: [],
+  addressFor: () => NO_SERVER,
+  send: async () => {
+    throw new CofferError('unavailable', 'Nothing answers the code of reactors for this vault.')
+  },
+}
+
+/** The server that the code of runs reaches. The last one that was attached and not detached. */
+function createServing(app: () => App, prefix: () => string, base: App | undefined) {
+  const attached: AttachedServer[] = []
+  const attachedServer = () => attached.at(-1) ?? base?.attachedServer() ?? UNSERVED
+  const ownServer: OwnServer = {
+    prefix: () => prefix().toLowerCase(),
+    ownOrigins: () => attachedServer().ownOrigins,
+    addressFor: (host) => attachedServer().addressFor(host),
+    send: (request, call) => attachedServer().send(app(), request, call),
+  }
+  const attachServer = (server: AttachedServer) => {
+    attached.push(server)
+    return () => void attached.splice(attached.indexOf(server), 1)
+  }
+  return { attachedServer, ownServer, attachServer }
 }
 
 type RuntimeOptions = ReactorOptions & { confinement?: Confinement }

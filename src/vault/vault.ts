@@ -2,6 +2,7 @@
 import { fromSent, type SentError, toSent } from '../errors.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { PerformOptions } from '../framework/perform.js'
+import type { AttachedServer } from '../framework/ports/own-server.js'
 import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { VaultSocketClient } from '../ipc/vault-socket.js'
 import type { ResultOf } from '../operations/all.js'
@@ -22,6 +23,11 @@ export interface Vault {
   ask<Name extends string>(asked: OperationRequest<Name>): Promise<Outcome<ResultOf<Name>>>
   /** Undefined if a server has the vault open, because the server has its own options. */
   configureReactors?(options: ReactorOptions): void
+  /**
+   * Attaches the server that answers the code of runs. The returned function detaches it. Absent if a server has the vault
+   * open.
+   */
+  attachServer?(server: AttachedServer): () => void
   /** Purges some thousands of expired tokens at most, for about `ms` if given. Resolves to the number of purged tokens. */
   sweep(ms?: number): Promise<number>
   /**

@@ -165,7 +165,7 @@ t.test('the client is named after the prefix of the server, and settings limit t
     return other.ask('reactor react', { id })
   }
   t.same(await run('module.exports = async (req) => ({ raw: Object.keys(req) })'), {
-    raw: ['args', 'configuration', 'bt', 'req', 'logger'],
+    raw: ['args', 'configuration', 'bt', 'applicationOptions', 'req', 'logger'],
   })
   await t.rejects(run('module.exports = async () => { for (;;); }'), {
     code: 'reactor_timeout',

@@ -3,6 +3,7 @@
  */
 
 import { formatRequest } from '../../src/client/format-request.js'
+import { withoutServer } from '../../src/control/own-server.js'
 import { readJsonBody } from '../../src/domain/proxy/code-answer.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
@@ -42,6 +43,7 @@ type Send = (
 export async function openHttpInterface(clock: MovableClock): Promise<Interface> {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
   app.configureReactors({ allowNet: [ALLOWED] })
+  app.attachServer(withoutServer(app))
   const options = completeService({
     host: app,
     registry,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { listFlags } from '../../src/cli/input/flags.js'
 import { main } from '../../src/cli/main.js'
+import { withoutServer } from '../../src/control/own-server.js'
 import { CofferError, toProblem } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { resultOf } from '../../src/framework/outcome.js'
@@ -40,6 +41,7 @@ export interface MovableClock {
 export async function openPerformInterface(clock: MovableClock): Promise<Interface> {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
   app.configureReactors({ allowNet: [ALLOWED] })
+  app.attachServer(withoutServer(app))
   return {
     name: 'perform',
     ask: (request) => askPerform(app, request),

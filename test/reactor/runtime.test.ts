@@ -68,7 +68,7 @@ t.test('the code gets its client under the configured name', async (t) => {
   const names =
     `create retrieve list update delete createAssociation deleteAssociation createChild listChildren
     search`.split(/\s+/)
-  const given = 'args bt configuration logger req'.split(' ')
+  const given = 'applicationOptions args bt configuration logger req'.split(' ')
   t.same(await evaluate(all, { client }), [given, { id: 'x' }, names])
   t.same(calls, [...names.map((name) => [`tokens.${name}`, ['a', { name }]]), ['tokenize', [{ a: 1 }]]])
 })

@@ -1,8 +1,10 @@
 /** The vault of a run is opened in this process, or is used through another process or server that has it open. */
 import { resolve } from 'node:path'
+import { withoutServer } from '../../control/own-server.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, noRevealError } from '../../errors.js'
 import type { ReactorOptions } from '../../framework/ports/reactors.js'
+import type { App } from '../../vault/app.js'
 import { type ChooseOpener, identifyVault, reachVault, type VaultLocation } from '../../vault/open.js'
 import type { OperationRequest, Vault } from '../../vault/vault.js'
 import type { CommandContext } from '../context.js'
@@ -53,6 +55,11 @@ export async function retryPassphrase<V>({ typed }: CommandContext, open: () => 
   }
 }
 
+/** Whether this process has opened the vault, so that it also answers the code of reactors. */
+function isApp(vault: Vault): vault is App {
+  return vault.attachServer !== undefined
+}
+
 export async function withVault<V extends Vault, T>(
   context: CommandContext,
   vault: V,
@@ -61,6 +68,7 @@ export async function withVault<V extends Vault, T>(
   context.opened.add(vault)
   try {
     vault.configureReactors?.(await reactorOptions(context))
+    if (isApp(vault)) vault.attachServer(withoutServer(vault))
     const result = await work(vault)
     await vault.settle?.()
     return result

@@ -9,6 +9,8 @@ import { type ApplicationType, PERMISSIONS, type Permission, permissionsOf } fro
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const API_KEY = 'key_'
 export const SESSION_KEY = 'key_sess_'
+/** The start of the key of a run, which only the code of this run can use. */
+export const RUN_KEY = 'key_run_'
 
 export function isExpired({ expires_at }: { expires_at?: string }, now: number): boolean {
   return expires_at !== undefined && Date.parse(expires_at) <= now

@@ -28,6 +28,14 @@ export function requireOwner<T>(granted: T, { grants }: Caller): T {
 }
 
 /**
+ * Runs have one level. Otherwise a reactor that calls itself would take all child processes.
+ * @throws CofferError `forbidden`
+ */
+export function requireNoRun({ isOfRun }: Pick<Caller, 'isOfRun'>): void {
+  if (isOfRun) throw new CofferError('forbidden', 'The key of a run cannot start another run.')
+}
+
+/**
  * Returns the caller with the rights that it has in this unit of work. Contract: `caller` was authorized with
  * its earlier rights.
  * @throws CofferError `unauthenticated`, or `forbidden` if the caller may no longer perform the operation

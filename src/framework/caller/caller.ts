@@ -27,6 +27,8 @@ export interface Caller extends Decider {
   recordsDecisions?: true
   /** The caller can use tokens, but gets no data, no new keys, and nothing that confirms a guess. */
   isNoReveal?: true
+  /** The caller is the code of a run, with the key of the run. It cannot start another run. */
+  isOfRun?: true
 }
 
 /**

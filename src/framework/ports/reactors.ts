@@ -1,6 +1,7 @@
 import type { CodeAnswer, HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import type { CofferError, FailureStatus } from '../../errors.js'
+import type { Destination } from './outbound.js'
 
 /** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -12,6 +13,28 @@ export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<unknown>) & {
   /** The trace id of the call that runs the code. The errors that the code catches have this id. */
   traceId?: string
+}
+
+/** How code makes a client of its own for this server. `environment` is equal to `baseUrl`. */
+export interface ApplicationOptions {
+  /** The key of the run. Absent if the code has no rights. */
+  apiKey?: string
+  /** The address of this server, without a slash at the end. */
+  baseUrl: string
+  environment: string
+}
+
+/** The access of one run to this server. */
+export interface RunAccess {
+  /** Called once, when the run starts. Makes the key of the run. */
+  begin(): ApplicationOptions
+  /** Called once, when the run has ended. The key is refused from now on. */
+  end(): void
+  /**
+   * This server, if the URL means it and the headers have the key of the run. Names of headers are in lower case.
+   * @throws CofferError `forbidden` for another key, if the URL names an own host
+   */
+  reach(url: URL, headers: HeaderMap): Destination | undefined
 }
 
 /**
@@ -37,6 +60,8 @@ export interface Invocation {
   rest?: Readonly<Record<string, unknown>>
   configuration: Readonly<Record<string, unknown>>
   client: ClientCall | null
+  /** Absent if the code runs without a vault. */
+  access?: RunAccess
   /**
    * Only for a transform of a proxy: the message that the code gets instead of arguments. The code returns
    * another message.

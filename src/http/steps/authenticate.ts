@@ -48,7 +48,7 @@ export function createAuthenticator({
 
     /** Applies the rate limit to a caller whom a relay has found itself. @throws CofferError `rate_limited` */
     found(exchange: Exchange, known: Caller): Caller {
-      const caller = applyNoReveal(exchange, known)
+      const caller = applyNoReveal(exchange, exchange.ofRun?.asRun(known) ?? known)
       admit(exchange, caller)
       return caller
     },

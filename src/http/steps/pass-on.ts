@@ -38,7 +38,9 @@ export function passOn(
     const caller = isAdmitted
       ? authenticator.found(exchange, admitted)
       : await authenticator.byKey(exchange, false)
-    const answer = await performRelay(host, caller, operation, relayed, { traceId, isAdmitted })
+    const reachedAt = readHeader(request.headers, 'host')
+    const options = { traceId, isAdmitted, reachedAt, outer: exchange.ofRun?.outer }
+    const answer = await performRelay(host, caller, operation, relayed, options)
     const content = answer.whole === undefined ? { stream: answer.body } : { bytes: answer.whole }
     return { status: answer.status, headers: { ...answer.headers }, body: '', ...content }
   }

@@ -59,8 +59,16 @@ export function performOperation(
     try {
       const query = readQuery(endpoint, search)
       const input = { ...body, ...query.input, ...parameters() }
-      const limits = request.lease ?? ENCODED_LIMITS
-      const options = { parseErrors: query.parseErrors, limits, idempotencyKey }
+      const { ofRun } = exchange
+      const limits = ofRun?.limits ?? request.lease ?? ENCODED_LIMITS
+      const reachedAt = isOneUnit(operation) ? undefined : readHeader(request.headers, 'host')
+      const options = {
+        parseErrors: query.parseErrors,
+        limits,
+        idempotencyKey,
+        reachedAt,
+        outer: ofRun?.outer,
+      }
       const outcome = await perform(host, caller, operation, input, traceId, options)
       const { status, headers, result, isReplayed } = outcome
       const answer =

@@ -1,5 +1,7 @@
 import type { Problem } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
+import type { ResponseLimits } from '../../framework/limits.js'
+import type { OwnCall } from '../../framework/ports/own-server.js'
 import type { HttpRequest, HttpResponse } from '../exchange.js'
 import type { RelayMatch } from '../router.js'
 
@@ -15,6 +17,8 @@ export class Exchange {
   describeError: ((problem: Problem) => object) | undefined
   /** Finds the caller. If it is absent, the caller is found by the API key of the request. */
   identify: (() => Promise<Caller>) | undefined
+  /** The run whose code sends this request. */
+  ofRun: (Pick<OwnCall, 'asRun' | 'outer'> & { limits: ResponseLimits }) | undefined
   /** Receives the caller before it is authorized, and returns the caller to authorize. */
   watchCaller: ((caller: Caller) => Caller) | undefined
   applicationId: string | undefined

@@ -20,10 +20,12 @@ import {
   toHeaders,
   withSpellings,
 } from '../../domain/proxy/proxy-request.js'
-import type { TokenRecord } from '../../domain/records/records.js'
+import { kindOf } from '../../domain/proxy/transform.js'
+import type { ProxyRecord, TokenRecord } from '../../domain/records/records.js'
 import { isKey } from '../../domain/text/base58.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
+import { requireNoRun } from '../../framework/caller/authorize.js'
 import { withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/context.js'
 import { concealValues } from '../../framework/no-reveal.js'
@@ -186,8 +188,20 @@ async function open(session: Session, context: Context, target: Target, prefix: 
   const proxy =
     'id' in target ? await store.get('proxy', caller.tenant, target.id) : await findByKey(context, target.key)
   if (proxy === undefined) throw new CofferError('not_found', 'There is no proxy with this key or id.')
+  // Refused before the destination is called, also if only the answer is transformed.
+  if (startsRuns(proxy)) requireNoRun(caller)
   const { application: bound } = await readCodeActor(session, store, rightsOfProxy(caller.tenant, proxy.id))
   return { base: new URL(proxy.destination_url), proxy, bound, settings, prefix, made: new Map() }
+}
+
+/** Whether a call through the proxy runs code. A mask runs a program of ours, which takes a child process too. */
+function startsRuns(proxy: ProxyRecord): boolean {
+  const { request_reactor_id, response_reactor_id, request_transforms, response_transforms } = proxy
+  const kinds = [...request_transforms, ...response_transforms].map(kindOf)
+  return (
+    (request_reactor_id ?? response_reactor_id) !== undefined ||
+    kinds.some((kind) => kind === 'code' || kind === 'mask')
+  )
 }
 
 async function findByKey({ store, hashSecret, caller }: Context, key: string) {

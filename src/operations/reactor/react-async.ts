@@ -1,5 +1,6 @@
 /** Runs a reactor after its call was answered, and keeps the result for a day. */
 import { sizeOf } from '../../domain/expression/budget.js'
+import { withoutRunKeysIn } from '../../domain/reactor/run-key.js'
 import type { ReactorResultRecord } from '../../domain/records/records.js'
 import { CofferError, fromSent, toSent } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
@@ -119,7 +120,7 @@ async function runAndKeep(session: Session, id: string, prepared: react.Prepared
     const isError = answer instanceof CofferError
     // The record is gone if its reactor was deleted, and has ended if an error was stored with the run.
     if (record === undefined || record.ended !== undefined || (background.isClosed && isError)) return
-    const whole = toEnded(answer)
+    const whole = withoutRunKeysIn(toEnded(answer))
     const cards = [...prepared.cards, ...(await findCards(store, caller.tenant, whole))]
     const ended = withoutCodes(whole, cards)
     // The vault cannot recognize a code elsewhere in the result, so the result expires with that code.

@@ -18,6 +18,7 @@ import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import { endsCode } from '../../domain/token/card-code.js'
 import type { WebhookEvent } from '../../domain/webhook/events.js'
 import { CofferError, ERRORS, markAsTelling, type PropertyErrors } from '../../errors.js'
+import { requireNoRun } from '../../framework/caller/authorize.js'
 import { type Caller, withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/context.js'
 import { type CheckTools, requiresAny } from '../../framework/declaration.js'
@@ -35,6 +36,7 @@ import { type CodeActor, type ReadCodeRights, readCodeActor, tokenizingCaller } 
 import { findFormulaOf, reactorId } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
 import { keepRun } from './reactor-runs.js'
+import { createRunAccess } from './run-access.js'
 
 export const responseOutput = component('ReactorResponse', ['raw', 'tokens'], {
   'tokens?': anyJson('The tokens of the `tokenize` result of the code.'),
@@ -201,6 +203,7 @@ export async function prepare(
   found: FoundExpressions | undefined,
   asyncId?: string,
 ) {
+  requireNoRun(context.caller)
   const reactor = await requireRecord(context, 'reactor', request.id)
   const formula = await findFormulaOf(context, reactor)
   const { configuration, runtime } = reactor
@@ -298,6 +301,7 @@ export function invokerOf(
     session: own?.id,
     rights,
     client: caller === undefined ? null : createClientCall(session, caller, { secrets, given }),
+    access: createRunAccess(session, caller, { secrets, given }),
     failureStatus: failureStatusOf(runtime?.image),
     isAsync,
     timeMs: 1000 * timeLimitOf(runtime, isAsync),

@@ -1,6 +1,7 @@
 /** The stored runs of reactors. They may contain arguments, so only the owner of the vault can read them. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { ALL_WITHHELD, type GivenData } from '../../domain/reactor/printed.js'
+import { withoutRunKeysIn } from '../../domain/reactor/run-key.js'
 import type { ReactorRunRecord } from '../../domain/records/records.js'
 import type { CofferError } from '../../errors.js'
 import type { Context, Session } from '../../framework/context.js'
@@ -33,7 +34,7 @@ export async function keepRun(
   const { code, status, message, errors } =
     typeof ended === 'number' ? { code: 'done', status: ended } : ended
   const lines = cutConsole(run.console)
-  const said = omitUndefined({ detail: message, errors, stack: run.stack })
+  const said = withoutRunKeysIn(omitUndefined({ detail: message, errors, stack: run.stack }))
   const record: ReactorRunRecord = {
     id: createUuid(),
     reactor_id,

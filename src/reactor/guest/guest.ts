@@ -73,14 +73,15 @@ class Guest {
   async #work(work: Exclude<HostMessage, { kind: 'reply' }>, body: Buffer, run: Run): Promise<Done> {
     const handler = this.#load(work.code, run)
     if (work.kind === 'check') return { kind: 'done' }
-    const { message, rest, configuration, prefix, hasClient, resultBytes } = work
+    const { message, rest, configuration, prefix, applicationOptions, hasClient, resultBytes } = work
     const args = message === undefined ? work.args : describeMessage(message, body)
     const req = rest === undefined ? args : args === undefined ? rest : { ...rest, args }
     const { debug, info, warn, error } = run.console
     const logger = { debug, info, warn, error }
     const res = message?.direction === 'response' ? { res: args } : {}
     const client = hasClient ? run.createClient() : null
-    const result = await handler({ args: args ?? {}, configuration, [prefix]: client, req, ...res, logger })
+    const given = { args: args ?? {}, configuration, [prefix]: client, applicationOptions }
+    const result = await handler({ ...given, req, ...res, logger })
     if (message === undefined) return describeResult(result, resultBytes)
     const { raw, ...made } = readTransformed(result, message.direction)
     return { ...describeResult({ raw }, resultBytes), ...made }

@@ -184,7 +184,7 @@ async function serveOpened(
   }
   const server = await serveVault(control, {
     ...{ prefix, bodyLimitBytes, cors, addresses, port, hostName, key: controlKey },
-    ...{ allowHosts: config.allowHost ?? [], reportFault: report, hasDashboard },
+    ...{ allowHosts: config.allowHost ?? [], ownHosts: config.ownHost, reportFault: report, hasDashboard },
     ...omitUndefined({ rate, tls: pem, place: 'flags' in opened ? opened.flags?.[1] : undefined }),
     ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock) }),
     prepare: async () => {

@@ -1,0 +1,123 @@
+/** Answers the requests that the code of runs sends to its own server. They need no socket. */
+import { collectBytes } from '../domain/proxy/collect-bytes.js'
+import { CofferError, usage } from '../errors.js'
+import { LOCAL_LIMITS, type ResponseLimits } from '../framework/limits.js'
+import type { OutboundAnswer } from '../framework/ports/outbound.js'
+import { type AttachedServer, NO_SERVER } from '../framework/ports/own-server.js'
+import { MAX_ANSWER_BYTES } from '../framework/ports/reactors.js'
+import { staleWorkError } from '../framework/unit.js'
+import type { HttpResponse } from '../http/exchange.js'
+import type { Answer } from '../http/steps/step.js'
+import type { App } from '../vault/app.js'
+import type { VaultServiceOptions } from './answerer.js'
+import type { ControlState } from './control-state.js'
+import type { VaultExchange } from './steps/exchange.js'
+
+/** The child reads answers of this size at most. */
+const LIMITS: ResponseLimits = {
+  ...LOCAL_LIMITS,
+  maxBytes: MAX_ANSWER_BYTES,
+  isStrict: true,
+  wantsEncoded: true,
+}
+
+interface OwnServerOptions {
+  url: string
+  /** Host names of the server besides that in `url`. */
+  names?: readonly string[]
+  ownOrigins?: readonly string[]
+  /** The steps of the server for requests of code. */
+  answer(): Promise<Answer<VaultExchange>>
+}
+
+export function createOwnServer(
+  base: ControlState,
+  { url, names = [], ownOrigins = [], answer }: OwnServerOptions,
+): AttachedServer {
+  return {
+    ownOrigins,
+    addressFor: createAddresses(url, names),
+    async send(vault, { method, target, headers, body }, { identify, asRun, outer, left }) {
+      const control = [base, ...base.forks.values()].find(({ app }) => app === vault)
+      // The fork was deleted.
+      if (control === undefined) throw staleWorkError()
+      const { VaultExchange } = await import('./steps/exchange.js')
+      const readBody = async (limitBytes: number) => (body.length > limitBytes ? undefined : body)
+      const request = {
+        method,
+        target,
+        headers: { ...headers, host: new URL(url).host },
+        readBody,
+        onLeave: left,
+      }
+      const exchange = new VaultExchange(request, control)
+      exchange.identify = identify
+      exchange.ofRun = { asRun, outer, limits: LIMITS }
+      return describeAnswer(await (await answer())(exchange))
+    },
+  }
+}
+
+/** The origins that mean the server in the code of runs. @throws CofferError `usage` for what is not a host name */
+export function readOwnHosts(names: readonly string[]): string[] {
+  return names.map((name) => {
+    const url = `https://${name}`
+    if (/^[\w.-]+$/.test(name) && URL.canParse(url)) return new URL(url).origin
+    throw usage('An own host is a name without a port: api.example.com.')
+  })
+}
+
+/** A vault that no server has open. Its own HTTP service is loaded when code first sends a request to it. */
+export function withoutServer(
+  app: App,
+  { control, ...service }: VaultServiceOptions & { control?: ControlState } = {},
+): AttachedServer {
+  let created: Promise<AttachedServer> | undefined
+  const create = async () => {
+    const [{ ControlState }, { createVaultService }] = await Promise.all([
+      import('./control-state.js'),
+      import('./answerer.js'),
+    ])
+    const base = control ?? new ControlState(app)
+    const { answerOwn } = createVaultService(service, { control: base, prefix: app.ownServer.prefix() })
+    return createOwnServer(base, { url: NO_SERVER, answer: async () => answerOwn })
+  }
+  return {
+    ownOrigins: [],
+    addressFor: () => NO_SERVER,
+    async send(...call) {
+      created ??= create()
+      return (await created).send(...call)
+    },
+  }
+}
+
+/**
+ * Returns a function that gives the address of the server with the name that a caller used. A name or port that is not
+ * that of the server gives `url`, because the caller can put anything into the header Host.
+ */
+function createAddresses(url: string, names: readonly string[]): AttachedServer['addressFor'] {
+  const { protocol, port } = new URL(url)
+  const known = new Set(names.map((name) => name.toLowerCase()))
+  return (host) => {
+    if (host === undefined || !/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i.test(host)) return url
+    if (!URL.canParse(`${protocol}//${host}`)) return url
+    const reached = new URL(`${protocol}//${host}`)
+    return known.has(reached.hostname) && reached.port === port ? reached.origin : url
+  }
+}
+
+function describeAnswer({ status, headers, ...answer }: HttpResponse): OutboundAnswer {
+  if (answer.cutAt !== undefined) throw new CofferError('bad_gateway', 'The connection was cut.')
+  const body = answer.stream ?? [Buffer.from(answer.bytes ?? answer.body)]
+  const collect = async (maxBytes: number) => {
+    const bytes = await collectBytes(body, maxBytes)
+    if (bytes !== undefined) return bytes
+    throw new CofferError('bad_gateway', `The answer of this server has more than ${maxBytes} bytes.`)
+  }
+  return { status, headers, body: pieces(body), collect }
+}
+
+async function* pieces(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* body
+}
