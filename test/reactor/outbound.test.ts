@@ -4,6 +4,8 @@ import { once } from 'node:events'
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
+import { answerWhole } from '../../src/framework/ports/outbound.js'
+import type { RunAccess } from '../../src/framework/ports/reactors.js'
 import { createHostFetch } from '../../src/reactor/fetch.js'
 import type { FetchRequest } from '../../src/reactor/messages.js'
 import {
@@ -280,6 +282,36 @@ t.test('fetch follows at most five redirects, and only to hosts on the list', as
   await t.rejects(fetch(`http://localhost:${port}/`), { code: 'bad_gateway', message: /redirects/ })
   t.equal(asked, 6)
 })
+
+t.test(
+  'a name that resolves to this machine, and a redirect, do not reach the server of the run',
+  async (t) => {
+    const port = await serve(t, (_, response) => response.end('over a socket'))
+    const elsewhere = await serve(t, (_, response) =>
+      response.writeHead(307, { location: `http://own.example:${port}/tokens` }).end(),
+    )
+    const asked: [url: string, key: string | undefined][] = []
+    const answer = answerWhole(200, {}, Buffer.from('without a socket'))
+    const access: Pick<RunAccess, 'reach'> = {
+      reach: ({ origin }, headers) => {
+        asked.push([origin, headers['svc-api-key']])
+        const isOwn = origin === `http://own.example:${port}` && headers['svc-api-key'] === 'key'
+        return isOwn ? { send: async () => answer } : undefined
+      },
+    }
+    const allowNet = ['own.example', 'rebound.example', 'localhost', '127.0.0.1']
+    const ownPorts = new Set([port])
+    const fetch = createHostFetch(outbound(t, { resolve, allowNet, ownPorts }))
+    const headers: [string, string][] = [['SVC-API-KEY', 'key']]
+    const call = (url: string) =>
+      fetch({ url, method: 'GET', headers, redirect: 'follow' }, () => undefined, access)
+    t.equal(text((await call(`http://own.example:${port}/tokens`)).body), 'without a socket')
+    const itself = { code: 'forbidden', message: /it is this server itself/ }
+    await t.rejects(call(`http://rebound.example:${port}/tokens`), itself, 'another name of this machine')
+    await t.rejects(call(`http://localhost:${elsewhere}/`), itself, 'a redirect')
+    t.same(asked.at(-1), [`http://own.example:${port}`, undefined], 'a redirect is judged without the key')
+  },
+)
 
 t.test('the bodies and responses of fetch have a size limit', async (t) => {
   const most = 4 * 1024 * 1024
