@@ -151,6 +151,80 @@ function writeVitest(): void {
   writeFileSync(`${distribution}vitest.mjs`, short)
 }
 
+/** The file in `reactor/facades/` of each built-in module of reactor code that is a text. */
+const FACADES: Readonly<Record<string, string>> = {
+  assert: 'assert',
+  'assert/strict': 'assert-strict',
+  async_hooks: 'async-hooks',
+  events: 'events',
+  http: 'http',
+  https: 'https',
+  os: 'os',
+  perf_hooks: 'perf-hooks',
+  stream: 'stream',
+  'stream/consumers': 'stream-consumers',
+  'stream/promises': 'stream-promises',
+  timers: 'timers',
+  'timers/promises': 'timers-promises',
+  util: 'util',
+  zlib: 'zlib',
+}
+
+/** What `readable-stream` requires from the registry, as the modules that reactor code has. */
+const PARTS_OF_STREAMS: Readonly<Record<string, string>> = {
+  buffer: 'node:buffer',
+  events: 'node:events',
+  'process/': 'node:process',
+  'string_decoder/': 'node:string_decoder',
+}
+
+/** The facades require each other at run time. `readable-stream` uses the globals instead of other packages. */
+const FACADE_IMPORTS: Plugin = {
+  name: 'facade-imports',
+  setup(builder) {
+    builder.onResolve({ filter: /^(?:buffer|events|process\/|string_decoder\/)$/ }, ({ path }) => ({
+      path: PARTS_OF_STREAMS[path]!,
+      external: true,
+    }))
+    builder.onResolve({ filter: /^(?:node:|coffer:)/ }, ({ path }) => ({ path, external: true }))
+    builder.onResolve({ filter: /^abort-controller$/ }, ({ path }) => ({ path, namespace: 'globals' }))
+    builder.onLoad({ filter: /.*/, namespace: 'globals' }, () => ({
+      contents: 'module.exports = { AbortController, AbortSignal }',
+    }))
+  },
+}
+
+/**
+ * Writes the texts of the modules that children evaluate as reactor code, as CommonJS. A text exports the default of
+ * its file.
+ */
+async function writeFacades(): Promise<void> {
+  const texts: Record<string, string> = {}
+  for (const [name, file] of Object.entries(FACADES)) {
+    const { outputFiles } = await build({
+      entryPoints: [`${compiledSources}reactor/facades/${file}.js`],
+      plugins: [FACADE_IMPORTS],
+      bundle: true,
+      platform: 'neutral',
+      target: 'node20',
+      format: 'cjs',
+      minify: true,
+      keepNames: true,
+      legalComments: 'none',
+      charset: 'ascii',
+      footer: { js: 'module.exports=module.exports.default' },
+      write: false,
+    })
+    const text = outputFiles[0]!.text
+    // The lockdown refuses such texts. Code of users is rewritten, but these texts are evaluated as they are.
+    if (/\bimport\s*(?:\(|\/[/*])|\beval\s*\(|<!--|-->/.test(text))
+      throw new Error(`The facade ${name} contains text that the lockdown refuses.`)
+    texts[name] = text
+  }
+  const file = `${compiledSources}reactor/guest/facade-texts.js`
+  writeFileSync(file, `export default ${JSON.stringify(texts)}\n`)
+}
+
 /**
  * Bundles the program of reactor children into one file, which is the only file that they may read. It runs
  * as a script and not as a module, because code that a script evaluates cannot import anything. At its start
@@ -223,6 +297,7 @@ async function writeManuals(): Promise<void> {
 
 const validators = await compileValidators()
 await writeValidators(validators)
+await writeFacades()
 await bundleGuest()
 await bundlePage()
 await bundleCommandLine({ distribution, compiledSources, validators })

@@ -16,6 +16,8 @@ export type HostMessage =
       configuration: unknown
       prefix: string
       applicationOptions?: ApplicationOptions | undefined
+      /** The image of the runtime; the default image if absent. */
+      image?: string | undefined
       hasClient: boolean
       resultBytes: number
       time?: GuestTime | undefined

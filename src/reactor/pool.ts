@@ -74,6 +74,7 @@ export class ReactorPool implements ReactorRuntime {
     const message: HostMessage = {
       kind: 'run',
       ...{ code, args, rest, configuration, prefix, hasClient: client !== null, time: time?.() },
+      image: invocation.image,
       resultBytes: limits.resultBytes,
       ...(isTransform ? { message: head as typeof invocation.message } : {}),
     }

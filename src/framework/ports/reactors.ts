@@ -51,6 +51,8 @@ export interface Invocation {
   rights?: string | undefined
   reactor: string
   code: string
+  /** The image of the runtime; the default image if absent. */
+  image?: string | undefined
   /** The arguments after detokenization, validation and casts. Undefined if the request has none. */
   args: Readonly<Record<string, unknown>> | undefined
   /**

@@ -302,6 +302,7 @@ export function invokerOf(
     rights,
     client: caller === undefined ? null : createClientCall(session, caller, { secrets, given }),
     access: createRunAccess(session, caller, { secrets, given }),
+    image: runtime?.image,
     failureStatus: failureStatusOf(runtime?.image),
     isAsync,
     timeMs: 1000 * timeLimitOf(runtime, isAsync),

@@ -82,6 +82,33 @@ for (const name of NODE_METHODS) {
   define(Buffer.prototype, name, method, false)
 }
 
+/** Node has a method for each encoding. Some packages use them, because they are faster there. */
+for (const encoding of split('ascii base64 base64url hex latin1 ucs2 utf8')) {
+  define(
+    Buffer.prototype,
+    `${encoding}Slice`,
+    function (this: Any, start?: unknown, end?: unknown): string {
+      return this.toString(encoding, start, end)
+    },
+    false,
+  )
+  define(
+    Buffer.prototype,
+    `${encoding}Write`,
+    function (this: Any, text: unknown, offset: unknown = 0, length: unknown = this.length): number {
+      return this.write(text, offset, length, encoding)
+    },
+    false,
+  )
+}
+for (const [name, source] of Object.entries({ parent: 'buffer', offset: 'byteOffset' }))
+  Object.defineProperty(Buffer.prototype, name, {
+    get(this: Any): unknown {
+      return this[source]
+    },
+    configurable: true,
+  })
+
 /** Old packages call `Buffer` without `new`, and copy its functions by enumerating them. */
 const Callable = new Proxy(Buffer, { apply: (_target, _self, args) => new Buffer(...args) })
 type Callable = Buffer
@@ -91,6 +118,7 @@ export { Callable as Buffer }
 define(Buffer.prototype, 'constructor', Callable, false)
 for (const name of ['allocUnsafe', 'allocUnsafeSlow'])
   define(Buffer, name, (size: unknown) => Buffer.alloc(size))
+define(Buffer, 'poolSize', 0)
 for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(Buffer)))
   if (typeof value === 'function') define(Buffer, name, value)
 

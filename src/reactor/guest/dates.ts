@@ -2,14 +2,16 @@
 import type { GuestTime } from '../../framework/ports/reactors.js'
 import { getterOf, type Work } from './shield.js'
 
+/** Ms since 1970, as the code sees the time. */
+export function readTime({ offsetMs = 0, frozenMs }: GuestTime, realNow: () => number): number {
+  return Math.floor(frozenMs ?? realNow() + offsetMs)
+}
+
 /** `time` returns the time setting of the current run; undefined means the real time. */
 export function createDate(time: () => GuestTime | undefined): DateConstructor {
   const Real = Date
   const realNow = Real.now
-  const now = (): number => {
-    const { offsetMs = 0, frozenMs } = time() ?? {}
-    return Math.floor(frozenMs ?? realNow() + offsetMs)
-  }
+  const now = (): number => readTime(time() ?? {}, realNow)
   // Not a class, because `Date()` without `new` returns a text.
   function SetDate(this: unknown, ...args: unknown[]): unknown {
     if (new.target === undefined) return new Real(now()).toString()

@@ -1,6 +1,6 @@
-/** Events, abort signals and timers for reactor code: our own classes, because Node's classes link to other Node objects. */
-import { clearTimeout, setTimeout } from 'node:timers'
-import { define, Hidden } from './shield.js'
+/** Events and abort signals for reactor code: our own classes, because Node's classes link to other Node objects. */
+import { DOMException } from './exceptions.js'
+import { Hidden } from './shield.js'
 
 type Listener = ((event: Event) => void) | { handleEvent(event: Event): void }
 
@@ -62,6 +62,21 @@ export class AbortSignal extends EventTarget {
   set onabort(listener: unknown) {
     this.#onabort = typeof listener === 'function' ? (listener as (event: Event) => void) : null
   }
+  static abort(reason?: unknown): AbortSignal {
+    const controller = new AbortController()
+    controller.abort(reason)
+    return controller.signal
+  }
+  /** A signal that is aborted with the first of `list`. */
+  static any(list: Iterable<AbortSignal>): AbortSignal {
+    const controller = new AbortController()
+    for (const each of list) {
+      const follow = () => controller.abort(signals.get(each).reason)
+      if (signals.get(each).aborted) follow()
+      else each.addEventListener('abort', follow, { once: true })
+    }
+    return controller.signal
+  }
   throwIfAborted(): void {
     const { aborted, reason } = signals.get(this)
     if (aborted) throw reason
@@ -78,62 +93,8 @@ export class AbortController {
   abort(reason?: unknown): void {
     const state = signals.get(this.#signal)
     if (state.aborted) return
-    const usual = new Error('This operation was aborted')
-    define(usual, 'name', 'AbortError', false)
-    Object.assign(state, { aborted: true, reason: reason === undefined ? usual : reason })
+    const given = reason === undefined ? new DOMException('This operation was aborted', 'AbortError') : reason
+    Object.assign(state, { aborted: true, reason: given })
     this.#signal.dispatchEvent(new Event('abort'))
-  }
-}
-
-/** Captured before `stripGlobal` removes it. */
-const { queueMicrotask } = globalThis
-const MAX_TIMERS = 10_000
-
-type Callback = (...args: unknown[]) => void
-
-/** Timers for one run. Ids are numbers, because Node's timer objects link to all other timers of the process. */
-export function createTimers() {
-  const pending = new Map<number, NodeJS.Timeout>()
-  let last = 0
-  let isOver = false
-
-  function start(isRepeated: boolean, callback: Callback, delayMs: unknown, args: unknown[]): number {
-    if (typeof callback !== 'function') throw new TypeError('The callback of a timer must be a function')
-    if (isOver) return 0
-    if (pending.size >= MAX_TIMERS) throw new RangeError(`At most ${MAX_TIMERS} timers may be pending`)
-    const id = ++last
-    const ms = Number(delayMs)
-    const wait = () => pending.set(id, setTimeout(run, ms >= 1 && ms <= 2 ** 31 - 1 ? ms : 1))
-    const run = () => {
-      if (isRepeated) wait()
-      else pending.delete(id)
-      callback(...args)
-    }
-    wait()
-    return id
-  }
-  function stop(id: unknown): void {
-    if (typeof id !== 'number') return
-    clearTimeout(pending.get(id))
-    pending.delete(id)
-  }
-
-  return {
-    globals: {
-      setTimeout: (callback: Callback, ms?: unknown, ...args: unknown[]) => start(false, callback, ms, args),
-      setInterval: (callback: Callback, ms?: unknown, ...args: unknown[]) => start(true, callback, ms, args),
-      setImmediate: (callback: Callback, ...args: unknown[]) => start(false, callback, 0, args),
-      clearTimeout: (id: unknown) => stop(id),
-      clearInterval: (id: unknown) => stop(id),
-      clearImmediate: (id: unknown) => stop(id),
-      queueMicrotask: (callback: Callback) => {
-        if (typeof callback !== 'function') throw new TypeError('A microtask must be a function')
-        queueMicrotask(() => callback())
-      },
-    },
-    end: () => {
-      isOver = true
-      for (const id of pending.keys()) stop(id)
-    },
   }
 }

@@ -10,6 +10,8 @@ export interface Epoch {
   current: object
   /** The time that the code of the run sees; absent for the real time. */
   time?: GuestTime | undefined
+  /** Starts a timer of the current run. */
+  setTimeout?: ((callback: () => void, ms: number) => unknown) | undefined
   /** Node's calls that have not settled. They take time and memory, so the guest is idle only after they have settled. */
   readonly pending: Set<Promise<unknown>>
 }

@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { encodeFrame, FrameReader, splitFrame } from '../../ipc/frames.js'
 import type { Done, HostMessage } from '../messages.js'
+import { readTime } from './dates.js'
 import { describeFailure, readThrownResponse } from './failure.js'
 import type { Epoch } from './gate.js'
 import { createRealm, type Realm } from './realm.js'
@@ -43,10 +44,11 @@ class Guest {
   }
 
   async #begin(message: Exclude<HostMessage, { kind: 'reply' }>, body: Buffer): Promise<void> {
-    const run = new Run(send, this.#realm.describeError)
+    const { time, image = '' } = message.kind === 'run' ? message : {}
+    const { describeError } = this.#realm
+    const run = new Run(send, { image, date: () => readTime(time ?? {}, Date.now), describeError })
     this.#run = run
-    this.#epoch.current = run
-    this.#epoch.time = message.kind === 'run' ? message.time : undefined
+    Object.assign(this.#epoch, { current: run, time, setTimeout: run.setTimeout })
     this.#resultBytes = message.kind === 'run' ? message.resultBytes : 0
     const last = await this.#work(message, body, run).catch((error) => this.#describe(error))
     this.#finish(run, last)
@@ -92,7 +94,7 @@ class Guest {
     if (code !== undefined) this.#source = { code }
     const source = this.#source!
     source.prepared ??= prepareSource(source.code)
-    const exported = this.#realm.load(source.prepared, run.globals) as { default?: unknown } | undefined
+    const exported = this.#realm.load(source.prepared, run) as { default?: unknown } | undefined
     for (const each of [exported, exported?.default]) if (typeof each === 'function') return each as Handler
     throw new SourceError('The code exports no function; set module.exports to one', START)
   }

@@ -1,14 +1,26 @@
-/** `require` for reactor code: facades, error classes, and the owner's bundles. All code is evaluated in the compartment. */
+/**
+ * `require` for reactor code: built-in modules, error classes, and the owner's bundles. Some built-in modules are
+ * shared by all runs and frozen. The others are texts (`facades/`), which are evaluated in the compartment of the run
+ * like all other code, and only when the code requires them.
+ */
+import { isAscii, isUtf8 } from 'node:buffer'
 import { readdirSync, readFileSync } from 'node:fs'
+import { builtinModules } from 'node:module'
 import * as querystring from 'node:querystring'
 import { types } from 'node:util'
-import { atob, Buffer, btoa, TextDecoder, TextEncoder } from './bytes.js'
+import { atob, Buffer, btoa } from './bytes.js'
+import texts from './facade-texts.js'
 import { toErrorMap } from './failure.js'
+import { Blob, File } from './forms.js'
 import { gate } from './gate.js'
 import { type DescribeError, format, inspect } from './inspect.js'
+import { createPath, createUrlModule } from './locations.js'
+import type { Scope } from './scope.js'
 import { type Any, define, type Work } from './shield.js'
 import { prepareSource } from './source.js'
-import { Headers, Request, Response, URL, URLSearchParams } from './web.js'
+import { StringDecoder } from './string-decoder.js'
+import { Headers, Request, Response } from './web.js'
+import { createZlib } from './zlib.js'
 
 /** The names of the module of reactor errors: our own, and the name that existing formulas use. */
 const ERROR_MODULES = ['coffer/errors', '@basis-theory/basis-theory-reactor-formulas-sdk-js']
@@ -68,46 +80,71 @@ export const ERROR_CLASSES_SOURCE = `module.exports = (toErrorMap) => {
   return classes
 }`
 
-/** The modules that all runs share. They must be hardened before reactor code gets them. */
-export function createBuiltins(
-  crypto: Record<string, unknown>,
-  describeError: DescribeError,
-): Record<string, unknown> {
-  return {
+/** What facades get as `coffer:internals`. `facades/internals.d.ts` describes it. */
+export interface Internals {
+  util: Record<string, unknown>
+  zlib: ReturnType<typeof createZlib>
+  fetch: Work
+  scope: Scope['api']
+}
+
+const INTERNALS = 'coffer:internals'
+
+/** `internals`: what facades need in addition. All runs share both, so they must be hardened before code gets them. */
+export function createBuiltins(crypto: Record<string, unknown>, describeError: DescribeError) {
+  const path = createPath()
+  const util = createUtil(describeError)
+  const builtins: Record<string, unknown> = {
     crypto,
-    buffer: { Buffer, atob, btoa, kMaxLength: 2 ** 31 - 1 },
-    querystring: {
-      parse: gate((text, separator, equals) => querystring.parse(text, separator, equals)),
-      stringify: gate((value, separator, equals) => querystring.stringify(value, separator, equals)),
-      escape: gate(querystring.escape),
-      unescape: gate(querystring.unescape),
-    },
-    url: { URL, URLSearchParams },
-    util: createUtil(describeError),
+    buffer: createBufferModule(),
+    path,
+    'path/posix': path,
+    querystring: createQuerystring(),
+    string_decoder: { StringDecoder },
+    url: createUrlModule(),
+    'util/types': util.types,
+  }
+  const internals = { util, zlib: createZlib() }
+  return { builtins, internals }
+}
+
+function createBufferModule(): object {
+  const [kMaxLength, kStringMaxLength] = [2 ** 31 - 1, 2 ** 29 - 24]
+  return {
+    ...{ Buffer, Blob, File, atob, btoa, kMaxLength, kStringMaxLength },
+    SlowBuffer: Buffer,
+    INSPECT_MAX_BYTES: 50,
+    constants: { MAX_LENGTH: kMaxLength, MAX_STRING_LENGTH: kStringMaxLength },
+    isUtf8: gate((bytes) => isUtf8(bytes as Uint8Array)),
+    isAscii: gate((bytes) => isAscii(bytes as Uint8Array)),
+    transcode: (bytes: Any, from: unknown, to: unknown) =>
+      Buffer.from((Buffer.from(bytes) as Any).toString(from), to),
   }
 }
 
+function createQuerystring(): object {
+  const parse = gate((text, separator, equals) => querystring.parse(text, separator, equals))
+  const stringify = gate((value, separator, equals) => querystring.stringify(value, separator, equals))
+  return {
+    ...{ parse, stringify, decode: parse, encode: stringify },
+    escape: gate(querystring.escape),
+    unescape: gate(querystring.unescape),
+  }
+}
+
+/** The part of `util` that asks Node. The rest is in `facades/util.ts`. */
 function createUtil(describeError: DescribeError): Record<string, unknown> {
+  const show = (value: unknown, options?: { depth?: number | null }) =>
+    inspect(value, options?.depth === null ? Infinity : Number(options?.depth ?? 2), describeError)
+  // A module namespace object would be one of Node.
+  const names = Object.keys(types).filter((name) => name.startsWith('is') && !/External|Namespace/.test(name))
   return {
     format: (...values: unknown[]) => format(values, 2, describeError),
-    inspect: (value: unknown, options?: { depth?: number | null }) =>
-      inspect(value, options?.depth === null ? Infinity : Number(options?.depth ?? 2), describeError),
-    TextEncoder,
-    TextDecoder,
-    promisify:
-      (work: Work) =>
-      (...args: unknown[]) =>
-        new Promise((resolve, reject) => {
-          work(...args, (error: unknown, value: unknown) => (error ? reject(error) : resolve(value)))
-        }),
-    inherits: (child: { prototype: object }, parent: { prototype: object }) =>
-      void Object.setPrototypeOf(child.prototype, parent.prototype),
-    deprecate: (work: unknown) => work,
+    formatWithOptions: (options: { depth?: number | null } | undefined, ...values: unknown[]) =>
+      format(values, Number(options?.depth ?? 2), describeError),
+    inspect: Object.assign(show, { custom: Symbol.for('nodejs.util.inspect.custom'), defaultOptions: {} }),
     types: Object.fromEntries(
-      (['isDate', 'isRegExp', 'isPromise', 'isUint8Array'] as const).map((name) => [
-        name,
-        (value: unknown) => types[name](value),
-      ]),
+      names.map((name) => [name, (value: unknown) => (types as Any)[name](value) as boolean]),
     ),
   }
 }
@@ -150,21 +187,36 @@ function tryRead<T>(work: () => T): T | undefined {
   }
 }
 
-export function createRequire(
-  builtins: Readonly<Record<string, unknown>>,
-  fetch: Work,
-  bundles: (name: string) => string | undefined,
-  evaluate: (text: string, fileName: string) => unknown,
-): (name: unknown) => unknown {
+export type Require = (name: unknown) => unknown
+
+/** Evaluates the text of a module in the compartment of the run. Returns its exports. */
+export type Evaluate = (text: string, fileName: string, ownRequire?: Require) => unknown
+
+interface Modules {
+  builtins: Readonly<Record<string, unknown>>
+  fetch: Work
+  findProcess(): object
+  internals: Internals
+  bundles(name: string): string | undefined
+  evaluate: Evaluate
+}
+
+export function createRequire(modules: Modules): Require {
+  const { builtins, fetch, findProcess, internals, bundles, evaluate } = modules
   const loaded = new Map<string, unknown>()
-  return (given) => {
+  const requireInside: Require = (name) => (name === INTERNALS ? internals : require(name))
+  return require
+
+  function require(given: unknown): unknown {
     const name = String(given).replace(/^node:/, '')
     if (Object.hasOwn(builtins, name)) return builtins[name]
-    if (!loaded.has(name)) loaded.set(name, load(name))
+    if (!loaded.has(name)) loaded.set(name, load(name, String(given)))
     return loaded.get(name)
   }
 
-  function load(name: string): unknown {
+  function load(name: string, given: string): unknown {
+    if (name === 'process') return findProcess()
+    if (Object.hasOwn(texts, name)) return evaluate(texts[name]!, `node:${name}`, requireInside)
     if (ERROR_MODULES.includes(name)) {
       const createClasses = evaluate(ERROR_CLASSES_SOURCE, 'errors.js') as Work
       return createClasses(toErrorMap)
@@ -176,9 +228,18 @@ export function createRequire(
       const module: Any = (...args: unknown[]) => fetch(...args)
       return Object.assign(module, { default: module, Headers, Request, Response })
     }
-    const known = [...Object.keys(builtins), 'node-fetch', ERROR_MODULES[0]].join(', ')
-    const error = new Error(`Cannot find module '${name}'; there are ${known} and the bundles of --modules`)
+    throw notFound(name, given)
+  }
+
+  function notFound(name: string, given: string): Error {
+    const known = [...Object.keys(builtins), 'process', ...Object.keys(texts), 'node-fetch', ERROR_MODULES[0]]
+    const isOfNode = given !== name || builtinModules.includes(name)
+    const error = new Error(
+      isOfNode
+        ? `'${name}' is not available to reactor code`
+        : `Cannot find module '${name}'; there are ${known.join(', ')} and the bundles of --modules`,
+    )
     define(error, 'code', 'MODULE_NOT_FOUND')
-    throw error
+    return error
   }
 }

@@ -7,21 +7,33 @@ import { atob, Buffer, btoa, TextDecoder, TextEncoder } from './bytes.js'
 import { createCrypto } from './crypto.js'
 import { createDate, setDefaultOfFormats } from './dates.js'
 import { AbortController, AbortSignal, Event, EventTarget } from './events.js'
+import { DOMException, extendSharedError } from './exceptions.js'
+import { Blob, File, FormData } from './forms.js'
 import { clone, type Epoch } from './gate.js'
-import { createBuiltins, createBundles, createRequire } from './modules.js'
+import { createBuiltins, createBundles, createRequire, type Evaluate, type Internals } from './modules.js'
+import type { Scope } from './scope.js'
+import { define } from './shield.js'
 import { HIDDEN_CLASSES, ReadableStream } from './streams.js'
 import { stripAfterLockdown, stripForLockdown } from './strip.js'
+import { Timeout } from './timers.js'
 import { type createFetch, Headers, Request, Response, URL, URLSearchParams } from './web.js'
 
 import 'ses'
 
 /** The wrapper is on the first line of the code, so that line numbers in stacks are not shifted. */
-const WRAPPER = '(function (exports, require, module) {'
+const WRAPPER = '(function (exports, require, module, __filename, __dirname) {'
 const MAX_FRAMES = 20
 /** SES adds these globals to a compartment. They are not part of the language. */
 const SES_NAMES = ['Compartment', 'harden', 'lockdown', 'assert', 'ModuleSource']
 
 export type RunGlobals = Record<string, unknown> & { fetch: ReturnType<typeof createFetch> }
+
+/** What belongs to one run. `scope`: what its `AsyncLocalStorage` uses. */
+interface RunParts {
+  globals: RunGlobals
+  lazyGlobals: Record<'process' | 'performance', object>
+  scope: Scope['api']
+}
 
 export type Realm = ReturnType<typeof createRealm>
 
@@ -35,6 +47,7 @@ interface Ses {
 /** Locks down this process and creates what all runs share. `load` evaluates code in a new compartment. */
 export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) {
   const { Compartment, harden, getStackString } = lockDownProcess()
+  extendSharedError()
   const findStack = (error: unknown) =>
     error instanceof Error ? cleanStack(getStackString(error)) : undefined
   const describeError = (error: Error) => {
@@ -44,23 +57,30 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
   const crypto = createCrypto(epoch)
   const shared = harden(createSharedGlobals(epoch, crypto.webcrypto))
   hardenHiddenPrototypes(harden)
-  const builtins = harden(createBuiltins(crypto.facade, describeError))
+  const { builtins, internals } = harden(createBuiltins(crypto.facade, describeError))
   const bundles = createBundles(modulesDirectory)
 
-  const load = (text: string, globals: RunGlobals): unknown => {
+  const load = (text: string, run: RunParts): unknown => {
+    const { globals, scope } = run
     const compartment = new Compartment({ ...shared, ...globals })
     const { globalThis: global } = compartment
     for (const name of SES_NAMES) Reflect.deleteProperty(global, name)
     global.global = global
     global.self = global
-    const evaluate = (code: string, fileName: string): unknown => {
+    defineLazily(global, 'process', () => run.lazyGlobals.process)
+    defineLazily(global, 'performance', () => run.lazyGlobals.performance)
+    const evaluate: Evaluate = (code, fileName, ownRequire = require) => {
       const wrapped = `${WRAPPER}${code}\n})\n//# sourceURL=${fileName}`
-      const module = { exports: {} }
+      const filename = `/${fileName}`
+      const module = { id: filename, filename, exports: {} }
       const work = compartment.evaluate(wrapped) as (...args: unknown[]) => unknown
-      Reflect.apply(work, module.exports, [module.exports, require, module])
+      Reflect.apply(work, module.exports, [module.exports, ownRequire, module, filename, '/'])
       return module.exports
     }
-    const require = createRequire(builtins, globals.fetch, bundles, evaluate)
+    const { fetch } = globals
+    const own: Internals = { ...internals, fetch, scope }
+    const findProcess = () => run.lazyGlobals.process
+    const require = createRequire({ builtins, fetch, findProcess, internals: own, bundles, evaluate })
     global.require = require
     return evaluate(text, 'reactor.js')
   }
@@ -91,20 +111,40 @@ function lockDownProcess(): Omit<Ses, 'lockdown'> {
 function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unknown> {
   const GuestDate = createDate(() => epoch.time)
   setDefaultOfFormats(GuestDate.now)
+  define(AbortSignal, 'timeout', (ms: unknown): AbortSignal => {
+    const controller = new AbortController()
+    const reason = new DOMException('The operation was aborted due to timeout', 'TimeoutError')
+    epoch.setTimeout?.(() => controller.abort(reason), Number(ms))
+    return controller.signal
+  })
   return {
     // Replaces the `Date` and `Math` of SES compartments, which have neither the time nor random numbers.
     ...{ Date: GuestDate, Math, Intl, Float32Array, Float64Array },
     ...{ Buffer, URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, crypto },
     ...{ Headers, Request, Response, ReadableStream, AbortController, AbortSignal, Event, EventTarget },
+    ...{ Blob, File, FormData, DOMException },
     structuredClone: (value: unknown) => clone(value),
   }
+}
+
+/** Defines a global that `make` makes at its first use. Code may replace it before. */
+function defineLazily(global: object, name: string, make: () => unknown): void {
+  const accessors = {
+    get: () => {
+      const value = make()
+      define(global, name, value)
+      return value
+    },
+    set: (value: unknown) => define(global, name, value),
+  }
+  Object.defineProperty(global, name, { ...accessors, enumerable: true, configurable: true })
 }
 
 /** Hardens the classes and prototypes that only calls expose, because no global leads to them. */
 function hardenHiddenPrototypes(harden: Ses['harden']): void {
   const segments = new Intl.Segmenter('en').segment('a')
   for (const each of [segments, segments[Symbol.iterator]()]) harden(Object.getPrototypeOf(each) as object)
-  for (const each of HIDDEN_CLASSES) harden(each)
+  for (const each of [...HIDDEN_CLASSES, Timeout]) harden(each)
 }
 
 /**

@@ -1,31 +1,64 @@
 import { Buffer } from 'node:buffer'
 import { CLIENT_CALLS, type Done, FETCH_CALL, type FetchResponse, type HostMessage } from '../messages.js'
-import { createTimers } from './events.js'
 import { createConsole, type DescribeError } from './inspect.js'
+import { createProcess } from './process.js'
 import type { RunGlobals } from './realm.js'
+import { createScope, type Scope } from './scope.js'
 import { define } from './shield.js'
+import { createTimers } from './timers.js'
 import { createFetch } from './web.js'
 
 const MAX_BYTES = 1024 * 1024
 
 export type Send = (message: object, body?: Uint8Array) => void
 
+export interface RunContext {
+  image: string
+  /** Returns ms since 1970, as the code sees the time. */
+  date(): number
+  describeError: DescribeError
+}
+
 export class Run {
   readonly console: ReturnType<typeof createConsole>
   readonly globals: RunGlobals
+  readonly scope: Scope['api']
+  readonly #scope: Scope = createScope()
+  readonly #describeProcess: Pick<RunContext, 'image' | 'date'>
+  #lazyGlobals: ReturnType<typeof createProcess> | undefined
   readonly #send: Send
-  readonly #timers = createTimers()
+  readonly #timers = createTimers(this.#scope.api.capture)
   readonly #pending = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
   #calls = 0
   #isOver = false
 
-  constructor(send: Send, describeError: DescribeError) {
+  constructor(send: Send, { image, date, describeError }: RunContext) {
     this.#send = (message, body) => {
       if (!this.#isOver) send(message, body)
     }
     this.console = createConsole((level, text) => this.#send({ kind: 'log', level, text }), describeError)
     const fetch = createFetch(async (request) => (await this.#call(FETCH_CALL, [request])) as FetchResponse)
+    this.scope = this.#scope.api
     this.globals = { ...this.#timers.globals, console: this.console, fetch }
+    this.#describeProcess = { image, date }
+  }
+
+  /** `process` and `performance`. Most code uses neither, so they are made when the code asks for one. */
+  get lazyGlobals(): ReturnType<typeof createProcess> {
+    this.#lazyGlobals ??= createProcess({
+      ...this.#describeProcess,
+      console: this.console as Record<'error' | 'log' | 'warn', () => void>,
+      isOver: () => this.#isOver,
+      inherit: (callback) => {
+        const restore = this.scope.capture()
+        return (...args) => restore(() => callback(...args))
+      },
+    })
+    return this.#lazyGlobals
+  }
+
+  get setTimeout() {
+    return this.#timers.globals.setTimeout
   }
 
   createClient(): object {
@@ -67,6 +100,7 @@ export class Run {
     this.#send(message, body)
     this.#isOver = true
     this.#timers.end()
+    this.#scope.end()
     this.#pending.clear()
   }
 }

@@ -4,6 +4,8 @@ import { URLSearchParams as NodeParams, URL as NodeURL } from 'node:url'
 import type { FetchRequest, FetchResponse } from '../messages.js'
 import { type Buffer, toBuffer } from './bytes.js'
 import type { AbortSignal } from './events.js'
+import { Blob, contentOf, encodeForm, FormData, parseForm } from './forms.js'
+import { Pairs } from './pairs.js'
 import { type Any, define, guard, Hidden, requireMemory, viewMemory } from './shield.js'
 import {
   collect,
@@ -13,23 +15,6 @@ import {
   ReadableStreamDefaultReader,
   streamOf,
 } from './streams.js'
-
-abstract class Pairs {
-  abstract [Symbol.iterator](): Generator<[string, string]>
-
-  *keys(): Generator<string> {
-    for (const [name] of this) yield name
-  }
-  *values(): Generator<string> {
-    for (const [, value] of this) yield value
-  }
-  *entries(): Generator<[string, string]> {
-    yield* this
-  }
-  forEach(see: (value: string, name: string, pairs: this) => void, self?: unknown): void {
-    for (const [name, value] of this) Reflect.apply(see, self, [value, name, this])
-  }
-}
 
 const params = new Hidden<NodeParams>()
 const urls = new Hidden<NodeURL>()
@@ -117,6 +102,10 @@ export class Headers extends Pairs {
   delete(name: unknown): void {
     this.#values.delete(toHeaderName(name))
   }
+  getSetCookie(): string[] {
+    const all = this.get('set-cookie')
+    return all === null ? [] : [all]
+  }
   *[Symbol.iterator](): Generator<[string, string]> {
     for (const name of [...this.#values.keys()].sort()) yield [name, this.#values.get(name)!]
   }
@@ -201,6 +190,15 @@ class Body {
   async buffer(): Promise<Buffer> {
     return toBuffer((await take(this)).slice())
   }
+  async blob(): Promise<Blob> {
+    const type = messages.get(this).headers.get('content-type') ?? ''
+    return new Blob([await take(this)], { type })
+  }
+  /** @throws TypeError if the body is no form */
+  async formData(): Promise<FormData> {
+    const type = messages.get(this).headers.get('content-type') ?? ''
+    return parseForm(await take(this), type)
+  }
   async text(): Promise<string> {
     const memory = requireMemory(await take(this))
     return guard(() => memory.toString('utf8')).replace(/^\uFEFF/, '')
@@ -216,10 +214,18 @@ type ResponseInit = Partial<Omit<FetchResponse, 'headers' | 'body'>> & { headers
 export class Response extends Body {
   constructor(body?: unknown, init: ResponseInit = {}) {
     const { url = '', status: code = 200, statusText = '', redirected = false } = init
-    super({ ...toContent(body).content, url: String(url), headers: new Headers(init.headers) })
+    const { content, type } = toContent(body)
+    const headers = new Headers(init.headers)
+    super({ ...content, url: String(url), headers })
+    if (type !== undefined && !headers.has('content-type')) headers.set('content-type', type)
     const status = Number(code)
     const facts = { status, ok: status >= 200 && status < 300, type: 'basic' }
     responses.set(this, { ...facts, statusText: String(statusText), redirected: Boolean(redirected) })
+  }
+  static json(value: unknown, init: ResponseInit = {}): Response {
+    const headers = new Headers(init.headers)
+    if (!headers.has('content-type')) headers.set('content-type', 'application/json')
+    return new Response(JSON.stringify(value), { ...init, headers })
   }
   clone(): Response {
     const message = messages.get(this)
@@ -269,6 +275,10 @@ function toContent(body: unknown): { content: Content; type?: string } {
   }
   const memory = viewMemory(body)
   if (memory !== undefined) return { content: { bytes: new Uint8Array(memory) } }
+  if (body instanceof Blob || body instanceof FormData) {
+    const { bytes, type } = body instanceof Blob ? contentOf(body) : encodeForm(body)
+    return { content: { bytes }, ...(type !== '' && { type }) }
+  }
   const type = body instanceof URLSearchParams ? 'application/x-www-form-urlencoded' : 'text/plain'
   const bytes = new Uint8Array(NodeBuffer.from(String(body)))
   return { content: { bytes }, type: `${type};charset=UTF-8` }

@@ -45,6 +45,15 @@ const burning = rows(
     'for (;;);',
     'for (;;) try { for (;;); } finally { continue }',
     'const again = () => queueMicrotask(again); again(); await new Promise(() => {})',
+    'const again = () => process.nextTick(again); again(); await new Promise(() => {})',
+    'process.nextTick(() => { for (;;); }); await new Promise(() => {})',
+    'const { Readable } = require("stream"); for await (const chunk of new Readable({ read() { this.push("x") } }));',
+    'const { Readable, pipeline } = require("stream"); pipeline(Readable.from((function* () { for (;;) yield "x" })()), async (s) => { for await (const c of s); }, () => {}); await new Promise(() => {})',
+    'const { AsyncLocalStorage } = require("async_hooks"); const s = new AsyncLocalStorage(); const again = () => s.run({}, () => queueMicrotask(again)); again(); await new Promise(() => {})',
+    'for await (const tick of require("timers/promises").setInterval(0));',
+    'await require("events").once(new (require("events"))(), "never")',
+    'const z = require("zlib"); const b = require("crypto").randomBytes(8e6); for (;;) z.brotliCompressSync(b)',
+    'const make = (m) => new Set(Array.from({ length: 1e5 }, (_, n) => ({ [m]: n }))); require("util").isDeepStrictEqual(make("n"), make("m"))',
     'return { raw: /^(a+)+$/.test("a".repeat(60) + "!") }',
     'return { raw: [].indexOf.call({ length: 2 ** 53 - 1 }, 0) }',
     'await new Promise(() => {})',
@@ -91,6 +100,12 @@ const devouring = [
       'const a = []; for (;;) a.push(Buffer.alloc(1e7, 1))',
       'const b = Buffer.alloc(4e9, 1); await new Promise(() => {})',
       'const a = []; for (;;) a.push(require("crypto").randomBytes(1e7))',
+      'const z = require("zlib"); const small = z.gzipSync(Buffer.alloc(8 << 20)); const a = []; for (;;) a.push(z.gunzipSync(small))',
+      'const z = require("zlib"); const small = z.brotliCompressSync(Buffer.alloc(8 << 20)); const a = []; for (;;) a.push(z.brotliDecompressSync(small))',
+      'const r = new (require("stream").Readable)({ read() {} }); for (;;) r.push(Buffer.alloc(1e6, 1))',
+      'const w = new (require("stream").Writable)({ write() {} }); for (;;) w.write(Buffer.alloc(1e6, 1))',
+      'const a = []; for (;;) a.push(new Blob([Buffer.alloc(1e7, 1)]))',
+      'const { AsyncLocalStorage } = require("async_hooks"); const s = new AsyncLocalStorage(); const a = []; for (;;) s.run(Buffer.alloc(1e6, 1), () => a.push(Promise.resolve()))',
       'for (;;) Promise.resolve().then(() => {})',
     ],
   ),
@@ -192,7 +207,7 @@ const escaping = rows(
   ['contained'],
   [
     ...of(
-      `process WebAssembly SharedArrayBuffer Atomics WeakRef FinalizationRegistry performance
+      `WebAssembly SharedArrayBuffer Atomics WeakRef FinalizationRegistry
       BroadcastChannel`,
       (name) => `return typeof ${name}`,
     ),
@@ -203,7 +218,7 @@ const escaping = rows(
       'fetch("http://localhost").catch(() => {}).constructor.constructor',
       'new Event("a").constructor.constructor',
     ].map((maker) => `return typeof ${maker}("return process")()`),
-    'return typeof (0, eval)("globalThis.process")',
+    'return typeof (0, eval)("globalThis.process.getBuiltinModule")',
     'return typeof (await (async function* () {}).constructor("return process")().next()).value',
     'try { Buffer.alloc("x") } catch (e) { return typeof e.constructor.constructor("return process")() }',
     'const f = () => { try { return f() } catch (e) { return e.constructor.constructor("return process")() } }; return typeof f()',
@@ -213,7 +228,7 @@ const escaping = rows(
     'try { Buffer.alloc("x") } catch (e) { return e.stack || undefined }',
     'Error.stackTraceLimit = 100; return /guest|node:/.test(new Error("x").stack) ? "leaked" : undefined',
     ...of(
-      `fs node:fs/promises child_process worker_threads vm module process net dgram dns inspector
+      `fs node:fs/promises child_process worker_threads vm module net dgram dns inspector
       /etc/passwd ../../../../etc/passwd @x/../../../etc/passwd constructor __proto__`,
       (name) => `return typeof require("${name}")`,
     ),
@@ -267,6 +282,29 @@ const reaching = rows(
     'class A extends URL { constructor() { super("http://a"); } get raw() { return Reflect.ownKeys(this) } } class B extends TextDecoder {} class C extends Response {} return [new A(), new B("gbk"), new C("x")].flatMap((x) => Reflect.ownKeys(x))[0]',
     'const seen = []; const base = function () { return new Proxy({}, { defineProperty(t, k) { seen.push(k); return true }, set(t, k) { seen.push(k); return true } }) }; class A extends base {} Object.setPrototypeOf(A, TextDecoder); try { new A() } catch {} try { Reflect.construct(URL, ["http://a"], base); Reflect.construct(Buffer, ["a"], base); Reflect.construct(Response, ["a"], base) } catch {} return seen[0]',
     'return await req.svc.tokens.create({ toJSON: () => ({ get: () => 1 }) })',
+    ...of(
+      'getBuiltinModule mainModule moduleLoadList report reallyExit _linkedBinding permission stdin channel send',
+      (name) => `return process.${name}`,
+    ),
+    ...of('binding dlopen kill exit abort', (name) => `return process.${name}("fs")`),
+    'return process.constructor === Object ? undefined : process.constructor',
+    'return typeof process.nextTick.constructor("return process.getBuiltinModule")()',
+    'let got; process.nextTick(function () { got = this }); await new Promise((r) => setTimeout(r, 5)); return got === globalThis ? undefined : got',
+    'let got; setTimeout(function () { got = this }, 1); await new Promise((r) => setTimeout(r, 5)); return got',
+    ...of('coffer:internals node:coffer:internals', (name) => `return require("${name}")`),
+    'let got; const { require: own } = globalThis; globalThis.require = (name) => { got = name; return own(name) }; for (const name of ["zlib", "util", "http", "async_hooks"]) own(name); return got',
+    'const seen = []; for (const name of ["zlib", "stream", "http", "util"]) { const { constructor } = require(name).constructor; seen.push(constructor("return typeof process.getBuiltinModule")()) } return seen.find((each) => each !== "undefined")',
+    'class A extends DOMException {} return Object.getPrototypeOf(DOMException) === Error && new A("x").constructor === A ? undefined : Object.getPrototypeOf(DOMException)',
+    'const { AsyncLocalStorage } = require("async_hooks"); const s = new AsyncLocalStorage(); const p = s.run({ a: 1 }, async () => { await null }); return Reflect.ownKeys(p)[0]',
+    'const { AsyncLocalStorage } = require("async_hooks"); const s = new AsyncLocalStorage(); let kinds = new Set(); s.run(1, () => { const f = () => { try { Promise.resolve().then(() => {}); f() } catch (e) { kinds.add(e.constructor) } }; f() }); return [...kinds].find((kind) => kind !== RangeError)',
+    'const { AsyncLocalStorage } = require("async_hooks"); const s = new AsyncLocalStorage(); s.enterWith("own"); await new Promise((r) => setTimeout(r, 5)); return new AsyncLocalStorage().getStore()',
+    'let got; const options = { get level() { got = this === options ? undefined : this; return 1 } }; const bytes = new Uint8Array(new ArrayBuffer(8, { maxByteLength: 1 << 25 })); require("zlib").gzipSync(bytes, { get level() { bytes.buffer.resize?.(1 << 25); return 1 } }); return got',
+    'return new (Object.getPrototypeOf(setTimeout(() => {}, 1)).constructor)({ id: 1 })',
+    ...of(
+      'http://127.0.0.1:80/ http://169.254.169.254/latest http://localhost:1/',
+      (url) =>
+        `return await new Promise((done, fail) => require("http").get("${url}", done).on("error", fail))`,
+    ),
     'const { create } = req.svc.tokens; return await create.call(undefined, {})',
   ],
   reach,
@@ -349,6 +387,33 @@ const leaks: readonly Leak[] = [
       'new Intl.DateTimeFormat("de", { timeZone: "Asia/Tokyo" }).format(); new TextDecoder("gbk").decode(new Uint8Array([0x81]), { stream: true }); require("util").inspect.defaultOptions; try { Math.seed = 1 } catch {} try { Intl.left = 1 } catch {} return { raw: true }',
     second:
       'return { raw: [new Intl.DateTimeFormat().resolvedOptions().timeZone === "UTC" ? 0 : "zone", new TextDecoder("gbk").decode(new Uint8Array([65])) === "A" ? 0 : "bytes", Math.seed, Intl.left].filter(Boolean) }',
+  },
+  {
+    name: 'a chain of ticks that never ends',
+    first:
+      'const again = () => process.nextTick(again); setTimeout(again, 1); await null; again(); return { raw: true }',
+    second: 'await new Promise((r) => setTimeout(r, 30)); return { raw: [] }',
+  },
+  {
+    name: 'the values of an AsyncLocalStorage',
+    first:
+      'const { AsyncLocalStorage } = require("async_hooks"); const s = new AsyncLocalStorage(); s.enterWith({ secret: 1 }); globalThis.s = s; (async () => { await new Promise((r) => setTimeout(r, 20)); console.log(s.getStore()) })(); await null; return { raw: true }',
+    second:
+      'const { AsyncLocalStorage } = require("async_hooks"); const s = new AsyncLocalStorage(); await new Promise((r) => setTimeout(r, 30)); return { raw: [s.getStore(), globalThis.s, s.run(1, () => s.getStore()) === 1 ? undefined : "lost"].filter(Boolean) }',
+  },
+  {
+    name: 'a stream, an event and a request that go on',
+    first:
+      'const { Readable } = require("stream"); globalThis.r = new Readable({ read() { setTimeout(() => { console.log("late"); this.push("x") }, 1) } }); r.resume(); require("http").get("http://localhost:1/").on("error", () => { console.log("late"); throw new Error("late") }); require("zlib").gzip("x", () => { throw new Error("late") }); process.on("exit", () => {}); return { raw: true }',
+    second:
+      'await new Promise((r) => setTimeout(r, 40)); return { raw: [typeof r === "undefined" ? 0 : "r"].filter(Boolean) }',
+  },
+  {
+    name: 'a change of a built-in module, a global or process',
+    first:
+      'const names = "events stream util assert http https zlib os timers timers/promises async_hooks perf_hooks stream/promises path url buffer string_decoder process".split(" "); for (const name of names) { const m = require(name); for (const each of [m, m.prototype, m.Readable?.prototype, m.globalAgent, m.Agent?.prototype, m.AsyncLocalStorage?.prototype, m.StringDecoder?.prototype]) try { each.leak = 1 } catch {} } require("events").defaultMaxListeners = 77; for (const each of [Blob, File, FormData, DOMException, AbortSignal, process, process.env, performance, Object.getPrototypeOf(setTimeout(() => {}, 1))]) for (const target of [each, each.prototype]) try { target.leak = 1 } catch {} return { raw: true }',
+    second:
+      'const names = "events stream util assert http https zlib os timers timers/promises async_hooks perf_hooks stream/promises path url buffer string_decoder process".split(" "); const found = []; for (const name of names) { const m = require(name); for (const each of [m, m.prototype, m.Readable?.prototype, m.globalAgent, m.Agent?.prototype, m.AsyncLocalStorage?.prototype, m.StringDecoder?.prototype]) if (each?.leak) found.push(name) } if (require("events").defaultMaxListeners === 77) found.push("max"); for (const each of [Blob, File, FormData, DOMException, AbortSignal, process, process.env, performance, Object.getPrototypeOf(setTimeout(() => {}, 1))]) for (const target of [each, each.prototype]) if (target?.leak) found.push(String(each)); return { raw: found }',
   },
   {
     name: 'a change of a module',

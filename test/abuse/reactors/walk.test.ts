@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createContext, runInContext } from 'node:vm'
 import t from 'tap'
 import { confineThisNode, findGuestFile } from '../../../src/reactor/confinement.js'
+import facadeTexts from '../../../src/reactor/guest/facade-texts.js'
 import { ERROR_CLASSES_SOURCE } from '../../../src/reactor/guest/modules.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
 import { createReactorPool } from '../../../src/reactor/start.js'
@@ -10,7 +11,9 @@ import { collectLanguage, type WalkArgs, type WalkReport, walk } from './walk.js
 
 t.setTimeout(400_000)
 
-const BUILTINS = ['crypto', 'buffer', 'url', 'querystring', 'util', 'node-fetch', 'coffer/errors']
+const SHARED =
+  'crypto buffer path path/posix querystring string_decoder url util/types process node-fetch coffer/errors'
+const BUILTINS = [...SHARED.split(' '), ...Object.keys(facadeTexts)]
 const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'gbk', 'shift_jis', 'euc-kr', 'latin1', 'windows-1252']
 
 /** Expressions for objects that calls with random arguments do not reach. Each expression is evaluated alone. */
@@ -27,6 +30,93 @@ const SEEDS = [
   'new Response("a").body, new Request("http://a", { method: "POST", body: "b" }).body, new Response("a").body.getReader(), new Response("a").body.getReader().read(), new Response("a").body.getReader().closed',
   'new ReadableStream(), new ReadableStream().tee(), new ReadableStream().values(), new ReadableStream()[Symbol.asyncIterator]().next(), ReadableStream.from([1]), new Response(new ReadableStream()).body',
   '(() => { let given; new ReadableStream({ start(controller) { given = controller } }); return given })(), new (new ReadableStream().getReader().constructor)(new ReadableStream()), (class extends ReadableStream {}), new (class extends ReadableStream {})()',
+  'new Blob(["a"], { type: "b" }), new File(["a"], "b"), new Blob(["a"]).slice(), new Blob(["a"]).stream(), new Blob(["a"]).text(), new Blob(["a"]).arrayBuffer(), new Response(new Blob(["a"])).blob()',
+  '(() => { const f = new FormData(); f.append("a", "b"); f.append("c", new Blob(["d"])); return f })(), new Response(new FormData()).formData(), new FormData().entries(), new Response("a=b", { headers: { "content-type": "application/x-www-form-urlencoded" } }).formData()',
+  'process, process.env, process.versions, process.stdout, process.hrtime(), process.memoryUsage(), performance, performance.toJSON(), new DOMException("a", "AbortError"), AbortSignal.any([AbortSignal.abort()]), AbortSignal.timeout(1), AbortSignal.timeout(1e6)',
+  'new Promise((r) => process.nextTick((...all) => r(all), {})), require("timers/promises").setTimeout(1, {}), require("timers/promises").setInterval(1), require("timers/promises").scheduler.wait(1)',
+  ...instances(
+    'events',
+    'new m()',
+    'm.once(new m(), "a")',
+    'm.on(new m(), "a")',
+    'm.on(new m(), "a").next()',
+  ),
+  ...instances('events', '(() => { const e = new m(); e.on("a", () => {}); e.emit("a"); return e })()'),
+  ...instances('stream', 'new m()', 'new m.Readable({ read() {} })', 'new m.Writable({ write() {} })'),
+  ...instances('stream', 'new m.Duplex({ read() {} })', 'new m.Transform()', 'new m.PassThrough()'),
+  ...instances('stream', 'm.Readable.from(["a"])', 'm.Readable.from(["a"])[Symbol.asyncIterator]()'),
+  ...instances('stream', 'm.pipeline(m.Readable.from(["a"]), new m.PassThrough(), () => {})'),
+  ...instances('stream', 'm.finished(new m.PassThrough(), () => {})', 'm.Readable.from(["a"]).map((x) => x)'),
+  ...instances('stream', '(() => { try { m.Readable.from(1) } catch (e) { return e } })()'),
+  ...instances(
+    'stream',
+    'new Promise((r) => { const s = new m.Readable({ read: 1 }); s.on("error", r).resume() })',
+  ),
+  ...instances(
+    'zlib',
+    'm.gzipSync("a")',
+    'm.gunzipSync(m.gzipSync("a"))',
+    'm.createGzip()',
+    'm.createUnzip()',
+  ),
+  ...instances('zlib', 'new Promise((r) => m.gunzip("a", (...all) => r(all)))', 'm.brotliCompressSync("a")'),
+  ...instances('zlib', '(() => { try { m.inflateSync("a") } catch (e) { return e } })()', 'new m.Gzip()'),
+  ...instances(
+    'http',
+    'm.request("http://localhost/").on("error", () => {})',
+    'new m.Agent()',
+    'm.globalAgent',
+  ),
+  ...instances(
+    'http',
+    'new Promise((r) => m.get("http://localhost/").on("error", r).on("socket", (s) => r(s)))',
+  ),
+  ...instances('https', 'm.get({ host: "localhost", path: "/" }).on("error", () => {})', 'm.globalAgent'),
+  ...instances(
+    'async_hooks',
+    'new m.AsyncLocalStorage()',
+    'new m.AsyncResource("a")',
+    'm.AsyncResource.bind(() => {})',
+  ),
+  ...instances(
+    'async_hooks',
+    'm.AsyncLocalStorage.snapshot()',
+    '(() => { const s = new m.AsyncLocalStorage(); s.enterWith({}); return s })()',
+  ),
+  ...instances('async_hooks', 'new m.AsyncLocalStorage().run({}, async () => { await null; return {} })'),
+  ...instances(
+    'assert',
+    'new m.AssertionError({ message: "a" })',
+    'm.rejects(async () => { throw 1 })',
+    '(() => { try { m(0) } catch (e) { return e } })()',
+  ),
+  ...instances(
+    'util',
+    'm.promisify(setTimeout)(1)',
+    'm.callbackify(async () => 1)',
+    'm.debuglog("a")',
+    'm.promisify((a) => a())()',
+  ),
+  ...instances(
+    'string_decoder',
+    'new m.StringDecoder("utf8")',
+    'new m.StringDecoder("base64").write(Buffer.from("a"))',
+  ),
+  ...instances(
+    'url',
+    'm.parse("http://a/?b=c", true)',
+    'm.pathToFileURL("/a")',
+    'm.urlToHttpOptions(new URL("http://a"))',
+  ),
+  ...instances('path', 'm.parse("/a/b.c")', 'm.resolve("a")'),
+  ...instances(
+    'stream/consumers',
+    'm.text(["a"])',
+    'm.json(["{}"])',
+    'm.buffer(["a"])',
+    'm.blob(["a"])',
+    'm.arrayBuffer(["a"])',
+  ),
   'new AbortController(), new AbortController().signal, new EventTarget(), new Event("a"), structuredClone({ a: new Map([[1, new Set([new Date()])]]) })',
   'structuredClone([new Error("x"), /a/g, new Uint8Array(1), new DataView(new ArrayBuffer(1))])',
   ...['createHash("sha256")', 'createHash("sha256").update("a").copy()', 'createHmac("sha256", "k")'].map(
@@ -66,6 +156,11 @@ const SEEDS = [
   ),
 ]
 
+/** Each expression gets the module as `m`. */
+function instances(module: string, ...expressions: string[]): string[] {
+  return expressions.map((each) => `((m) => ${each})(require(${JSON.stringify(module)}))`)
+}
+
 function crypto(call: string): string {
   return `require("crypto").${call}`
 }
@@ -79,15 +174,28 @@ const FAILURES =
   require('querystring').parse(1, 1); new Intl.NumberFormat('x-x-x'); structuredClone(Symbol()); require('none'); new Array(-1)
   new ReadableStream({ pull: 1 }); ReadableStream.prototype.tee.call({}); new (new ReadableStream().getReader().constructor)({}); new Response(new ReadableStream().tee().pop().getReader()).json(1)
   (() => { let c;new ReadableStream({ start(given) { c = given } });return new c.constructor({}) })(); (() => { const s = new ReadableStream();s.getReader();s.getReader() })()
+  require('zlib').gunzipSync(1); require('zlib').inflateSync('x'); require('zlib').createGzip({ level: 99 }); require('zlib').gzipSync('x', { windowBits: 99 })
+  require('fs'); require('path').join(1); require('url').fileURLToPath(1); require('http').request('x'); require('http').request({ cert: 'x' }); require('assert').fail()
+  new require('string_decoder').StringDecoder('x'); new (require('stream').Readable)().read(); process.binding('x'); process.nextTick(1); new FormData(1); new Blob(1); new File()
   require('crypto').createHash('x'); require('crypto').createSign('x'); require('crypto').randomInt(1, 0); (function f() { f() })()
   require('crypto').createCipheriv('x', 'y', 'z'); require('crypto').createPrivateKey('x'); crypto.getRandomValues(new Uint8Array(70000))
   (function f() { try { f() } finally { new TextDecoder('gbk').decode(new Uint8Array(9)) } })(); (function f() { return [Buffer.from('a').toString('hex'), f()] })()`
     .split(/;\s+|\n/)
     .map((text) => text.trim())
 
+/** An error event that nobody handles would end the walk, and an error in a callback of a stream too. */
+const KEEP_ERRORS = `const { nextTick } = process
+  process.nextTick = (work, ...args) => nextTick((...given) => { try { work(...given) } catch {} }, ...args)
+  const { prototype } = require('events')
+  const { emit } = prototype
+  prototype.emit = function (name, ...rest) {
+    return name === 'error' && this.listenerCount('error') === 0 ? false : Reflect.apply(emit, this, [name, ...rest])
+  }`
+
 const CODE = `module.exports = async function (req) {
+  ${KEEP_ERRORS}
   const language = (${collectLanguage})(globalThis)
-  const roots = []
+  const roots = [[emit, 'emit'], [nextTick, 'nextTick']]
   const add = (path, make) => { try { for (const value of make()) roots.push([value, path]) } catch (e) { roots.push([e, path + ' throws']) } }
   ${FAILURES.map((seed) => `add(${JSON.stringify(seed)}, () => [${seed}])`).join('\n  ')}
   ${SEEDS.map((seed) => `add(${JSON.stringify(seed)}, () => [${seed}])`).join('\n  ')}
@@ -140,7 +248,7 @@ t.test(
       return { id: 'x', data: [{ answers }, null], nested: { list: [[]] } }
     }
     const given: Omit<WalkArgs, 'marks'> = {
-      sources: [readProgram(), ERROR_CLASSES_SOURCE, CODE],
+      sources: [readProgram(), ERROR_CLASSES_SOURCE, CODE, ...Object.values(facadeTexts)],
       natives: readNatives(),
       mark: [...mark].reverse().join(''),
       maxObjects: 200_000,

@@ -9,7 +9,10 @@ type Any = any
 
 /** The arguments of the walk. */
 export interface WalkArgs {
-  /** Source texts of the program that child processes run. A function of that program is part of one of these texts. */
+  /**
+   * Source texts of the program that child processes run, the program itself first. A function of that program is part
+   * of one of these texts. The other texts are evaluated in the compartment of each run.
+   */
   sources: string[]
   /** The source texts of the language's own functions, taken from a realm without Node. */
   natives: string[]
@@ -118,6 +121,15 @@ export async function walk(
       )
     return known.get(text)!
   }
+  const ofRun = new Map<string, boolean>()
+  const isOfRun = (text: string): boolean => {
+    if (!ofRun.has(text))
+      ofRun.set(
+        text,
+        sources.slice(1).some((source) => source.includes(text)),
+      )
+    return ofRun.get(text)!
+  }
   const isObject = (value: unknown): value is object =>
     (typeof value === 'object' && value !== null) || typeof value === 'function'
   const attempt = <T>(work: () => T): T | undefined => {
@@ -203,14 +215,21 @@ export async function walk(
       return
     }
     const prototype = Object.getPrototypeOf(value)
+    const made = prototype?.constructor
+    // Classes that were evaluated in the compartment, and their instances, may have any properties, because no later run
+    // gets them.
+    const its = Object.getOwnPropertyDescriptor(value, 'constructor')?.value
+    if ([made, its].some((each) => typeof each === 'function' && isOfRun(textOf(each)))) return
     const symbols = Object.getOwnPropertySymbols(value).filter(
       (key) => !/^Symbol\((?:Symbol\.|IntlLegacyConstructedSymbol|harden)/.test(String(key)),
     )
     if (symbols.length > 0) complain(`properties that no standard names (${symbols.map(String)})`, path)
     if (prototype === null || language.has(prototype) || language.has(value)) return
-    const made = prototype.constructor
     const isOurs = typeof made === 'function' && sources[0]!.includes(textOf(made))
-    const names = Object.getOwnPropertyNames(value).filter((name) => !/^\d+$/.test(name))
+    // An object that was not visited, because others were like it, may have got its mark before.
+    const names = Object.getOwnPropertyNames(value).filter(
+      (name) => !/^\d+$/.test(name) && !(leaves && name === mark),
+    )
     if (isOurs && !Object.hasOwn(value, 'constructor') && !(value instanceof Error) && names.length > 0)
       complain(`properties that no standard names (${names})`, path)
   }

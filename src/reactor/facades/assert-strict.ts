@@ -1,0 +1,3 @@
+import assert from 'node:assert'
+
+export default assert.strict

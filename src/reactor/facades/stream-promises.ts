@@ -1,0 +1,3 @@
+import stream from 'node:stream'
+
+export default stream.promises

@@ -1,0 +1,4 @@
+/** `stream`: the package `readable-stream`, which is made from the streams of Node. */
+import stream from 'readable-stream/lib/stream.js'
+
+export default stream
