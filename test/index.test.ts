@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import t from 'tap'
 import { type Coffer, createHandler, openTestVault, openVault, startServer } from '../src/index.js'
 import { createVault } from '../src/vault/open.js'
@@ -104,4 +104,12 @@ t.test('a vault on disk opens with a key file or a passphrase', async (t) => {
   await t.rejects(openVault({ directory, passphrase: 'correct horse battery' }), { code: 'vault_locked' })
   const other = join(root, 'other')
   await t.rejects(openVault({ directory: other, keyFile }), { code: 'vault_missing' })
+})
+
+t.test('a relative directory of bundles is found from the working directory of the program', async (t) => {
+  const directory = t.testdir({ 'answer.js': 'module.exports = 42' })
+  await using vault = await openTestVault({ modulesDirectory: relative(process.cwd(), directory) })
+  const code = `module.exports = async () => ({ raw: require('answer') })`
+  const { id } = await vault.ask('reactor create', { name: 'r', code })
+  t.match(await vault.ask('reactor react', { id }), { raw: 42 })
 })

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { ControlState, openControlled } from '../control/control-state.js'
 import { withoutServer } from '../control/own-server.js'
 import { serveVault } from '../control/serve.js'
@@ -97,7 +98,9 @@ async function open(
   controlKey?: string,
 ): Promise<Coffer> {
   const { app } = control
-  app.configureReactors(omitUndefined({ allowNet, modulesDirectory, prefix: options.prefix }))
+  // A child process has another working directory.
+  const absolute = modulesDirectory === undefined ? undefined : resolve(modulesDirectory)
+  app.configureReactors(omitUndefined({ allowNet, modulesDirectory: absolute, prefix: options.prefix }))
   app.attachServer(withoutServer(app, { control, ...options }))
   // Starts due deliveries only now, because they need the options, which say to which hosts requests may be sent.
   await app.deliveries.resume({ notice: () => undefined, fault: () => undefined })

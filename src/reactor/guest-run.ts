@@ -62,6 +62,8 @@ export class GuestRun {
   readonly answered: Promise<RunOutcome>
   /** Resolves to true when the guest is idle and can run more work, to false if it has ended. */
   readonly idle: Promise<boolean>
+  /** Resident memory when the guest had loaded the code. Before, and if the code does not load: at the start of the run. */
+  loadedMiB: number
   readonly #guest: Guest
   readonly #work: Work
   readonly #services: RunServices
@@ -86,6 +88,7 @@ export class GuestRun {
     this.#services = services
     this.#startedMs = services.clock.now()
     this.#idleMiB = services.meter(guest.pid) ?? 0
+    this.loadedMiB = this.#idleMiB
     this.answered = new Promise((resolve) => {
       this.#answer = resolve
     })
@@ -138,6 +141,7 @@ export class GuestRun {
   #receive(message: GuestMessage): void {
     if (message.kind === 'idle') this.#settleIdle(this.#isAnswered)
     else if (this.#isAnswered) return
+    else if (message.kind === 'loaded') this.loadedMiB = this.#services.meter(this.#guest.pid) ?? 0
     else if (message.kind === 'call') this.#receiveCall(message)
     else if (message.kind === 'log') {
       const { level, text } = message

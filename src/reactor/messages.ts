@@ -59,6 +59,8 @@ export type GuestMessage =
   | { kind: 'log'; level: string; text: string }
   | { kind: 'call'; call: number; name: string; args: string }
   | Done
+  /** The guest has loaded the code, and the packages that the code requires while it is loaded. */
+  | { kind: 'loaded' }
   /** The run is over and the event loop is not blocked, so the guest is ready for the next run. */
   | { kind: 'idle' }
 
@@ -134,5 +136,6 @@ const SHAPES = new Map<unknown, Check>([
       'failure?': isFailure,
     }),
   ],
+  ['loaded', () => true],
   ['idle', () => true],
 ])

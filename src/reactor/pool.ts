@@ -16,7 +16,7 @@ import { type Assignment, type Worker, type WorkerServices, Workers } from './wo
 const START_MS = 10_000
 /** If a result is larger, other requests are handled between the steps of reading it. */
 const LARGE_CHARACTERS = 64 * 1024
-/** A child whose resident memory has grown by more than this since its start runs no further code. */
+/** A child whose resident memory has grown by more than this since it had loaded its code runs no further code. */
 const MAX_GROWTH_MIB = 16
 /** The time limit of loading code for a check. Runs load the code too, and may take longer. */
 const CHECK_MS = 3_000
@@ -209,7 +209,6 @@ export class ReactorPool implements ReactorRuntime {
       this.#workers.discard(worker)
       throw this.#noProcess()
     }
-    worker.freshMiB ??= this.#services.meter(guest.pid)
     await this.#admit(worker, job, isWarm)
     const { code: _, ...withoutCode } = job.message as Extract<HostMessage, { kind: 'run' }>
     const run = new GuestRun(guest, isWarm ? { ...job, message: withoutCode } : job, this.#services)
@@ -220,6 +219,7 @@ export class ReactorPool implements ReactorRuntime {
     const isFit = await run.idle
     worker.isFinishing = false
     worker.run = undefined
+    worker.loadedMiB ??= run.loadedMiB
     worker.runs += 1
     worker.busyMs += outcome.durationMs
     this.#release(worker, isFit)
@@ -258,11 +258,11 @@ export class ReactorPool implements ReactorRuntime {
     return Promise.race([guest.ready, late]).finally(cancel)
   }
 
-  #mayServeAgain({ guest, size, assignment, runs, busyMs, freshMiB = 0, isOutdated }: Worker): boolean {
+  #mayServeAgain({ guest, size, assignment, runs, busyMs, loadedMiB = 0, isOutdated }: Worker): boolean {
     const { isolation, maxRuns } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
     // Memory that runs leave counts for later runs. The limit of the child's processor time is for all runs together.
-    const grownMiB = (this.#services.meter(guest.pid) ?? 0) - freshMiB
+    const grownMiB = (this.#services.meter(guest.pid) ?? 0) - loadedMiB
     return runs < maxRuns && grownMiB <= MAX_GROWTH_MIB && busyMs < size.busyMs
   }
 }

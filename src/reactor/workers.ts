@@ -23,7 +23,8 @@ export class Worker {
   assignment: Assignment | undefined
   runs = 0
   busyMs = 0
-  freshMiB: number | undefined
+  /** Resident memory after its first run had loaded the code. */
+  loadedMiB: number | undefined
   run: GuestRun | undefined
   isStarting = true
   isOutdated = false

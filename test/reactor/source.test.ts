@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { prepareSource } from '../../src/reactor/guest/source.js'
+import { preparePackage, prepareSource } from '../../src/reactor/guest/source.js'
 
 /** The patterns that SES refuses (from its `transforms.js`). The rewritten source must match none of them. */
 const REFUSED = [/(?:<!--|-->)/, /(^|[^.]|\.\.\.)\bimport(\s*(?:\(|\/[/*]))/, /(^|[^.])\beval(\s*\()/]
@@ -90,4 +90,15 @@ t.test('code that does not compile is refused with the place of the error', asyn
   ]
   for (const [code, message, line, column] of cases)
     t.throws(() => prepareSource(code), { message, line, column }, code.slice(0, 40))
+})
+
+t.test('a package is parsed only if it contains text that SES refuses', async (t) => {
+  const sloppy = 'with ({}) { 0 }'
+  t.equal(preparePackage(sloppy), sloppy, 'the parser would refuse this text')
+  t.throws(() => prepareSource(sloppy))
+  t.equal(preparePackage('#!/usr/bin/env node\nexports.a = 1'), '///usr/bin/env node\nexports.a = 1')
+  for (const found of ["exports.a = 'import(1)'", "exports.a = 'eval(1)'", 'let n = 3; while (n --> 0) {}'])
+    t.ok(passes(preparePackage(found)), found)
+  for (const refused of ['import("x")', 'eval("1")', '<!-- text'])
+    t.throws(() => preparePackage(refused), refused)
 })

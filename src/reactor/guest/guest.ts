@@ -74,6 +74,7 @@ class Guest {
 
   async #work(work: Exclude<HostMessage, { kind: 'reply' }>, body: Buffer, run: Run): Promise<Done> {
     const handler = this.#load(work.code, run)
+    send({ kind: 'loaded' })
     if (work.kind === 'check') return { kind: 'done' }
     const { message, rest, configuration, prefix, applicationOptions, hasClient, resultBytes } = work
     const args = message === undefined ? work.args : describeMessage(message, body)

@@ -17,7 +17,7 @@ import { type DescribeError, format, inspect } from './inspect.js'
 import { createPath, createUrlModule } from './locations.js'
 import type { Scope } from './scope.js'
 import { type Any, define, type Work } from './shield.js'
-import { prepareSource } from './source.js'
+import { preparePackage } from './source.js'
 import { StringDecoder } from './string-decoder.js'
 import { Headers, Request, Response } from './web.js'
 import { createZlib } from './zlib.js'
@@ -152,7 +152,7 @@ function createUtil(describeError: DescribeError): Record<string, unknown> {
 /** One level of scope, and no part that begins with a dot, so that the name cannot leave the directory. */
 const BUNDLE = /^((?:@[\w-][\w.-]*\/)?[\w-][\w.-]*)\.c?js$/
 
-/** Reads all bundles at once, because no file can be opened later. Caches prepared bundles, because preparing is slow. */
+/** Reads all bundles at once, because no file can be opened later. Caches prepared bundles, because preparing can be slow. */
 export function createBundles(directory: string | undefined): (name: string) => string | undefined {
   const texts = new Map<string, string>()
   const prepared = new Map<string, string>()
@@ -163,7 +163,7 @@ export function createBundles(directory: string | undefined): (name: string) => 
   }
   return (name) => {
     const text = texts.get(name)
-    const known = prepared.get(name) ?? (text && prepareSource(text.replace(/^#!/, '//')))
+    const known = prepared.get(name) ?? (text && preparePackage(text))
     if (known !== undefined) prepared.set(name, known)
     return known
   }

@@ -39,6 +39,15 @@ export function prepareSource(code: string): string {
   return applyEdits(code, edits)
 }
 
+/**
+ * Like {@link prepareSource}, for a package. Text without anything that SES refuses is not parsed, because parsing
+ * a large package takes seconds and 80 MiB. Then SES itself reports a syntax error.
+ */
+export function preparePackage(text: string): string {
+  const code = text.replace(/^#!/, '//')
+  return code.search(SUSPECT) < 0 ? code : prepareSource(code)
+}
+
 function locate(code: string, offset: number): Position {
   const before = code.slice(0, offset).split(/\r\n|[\n\r\u2028\u2029]/)
   return { line: before.length, column: before.at(-1)!.length + 1 }
