@@ -257,6 +257,20 @@ async function bundleGuest(): Promise<void> {
   )
 }
 
+/** Bundles the program that links packages. It finds esbuild itself, in the project that it links. */
+async function bundleLinker(): Promise<void> {
+  await build({
+    entryPoints: [`${compiledSources}reactor/dependencies/program/program.js`],
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    minify: true,
+    legalComments: 'none',
+    outfile: `${distribution}linker.mjs`,
+  })
+}
+
 /**
  * Bundles the script and the style of the page at `/`. They must not contain text that ends their HTML
  * element.
@@ -299,6 +313,7 @@ const validators = await compileValidators()
 await writeValidators(validators)
 await writeFacades()
 await bundleGuest()
+await bundleLinker()
 await bundlePage()
 await bundleCommandLine({ distribution, compiledSources, validators })
 await writeLibrary()

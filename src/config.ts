@@ -61,6 +61,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     output: text('output') as Format | undefined,
     fields,
     allowNet: splitList(text('allowNet')),
+    dependencies: splitList(text('dependencies')),
     allowHost: splitList(text('allowHost'))?.map(readHostName('allowHost')),
     ownHost: splitList(text('ownHost'))?.map(readHostName('ownHost')),
     ...(target === undefined ? {} : (texts(target) as { [Target in (typeof TARGETS)[number]]?: string })),

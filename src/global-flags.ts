@@ -65,6 +65,11 @@ export const SETTINGS = {
     { isRepeatable: true },
   ),
   modules: flag('--modules <directory>', 'bundles that reactor code may require, one file each'),
+  dependencies: flag(
+    '--dependencies <directories>',
+    'for serve --ephemeral: projects with node_modules, whose packages reactor code may declare, separated by commas',
+    { isRepeatable: true },
+  ),
   output: flag('--output <format>', 'by default table on a terminal, else json', {
     short: 'o',
     choices: FORMATS,

@@ -7,6 +7,7 @@ import { randomKey } from '../domain/text/base58.js'
 import { suggestName } from '../domain/text/nearest.js'
 import { CofferError, invalid } from '../errors.js'
 import type { ClockState, ControlPlane, FaultRule, Fork, RequestFilter } from '../framework/ports/control.js'
+import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { App } from '../vault/app.js'
 import type { MemoryState, MemoryVault } from '../vault/memory-vault.js'
 import { type EphemeralOptions, openEphemeral } from '../vault/open.js'
@@ -31,10 +32,19 @@ interface InMemory {
 }
 
 /** Opens a vault in memory with the contents of `seed`. A reset restores these contents. */
-export async function openControlled(options: EphemeralOptions, seed: unknown) {
+/** `dependencies`: absolute paths. The seed's reactors may declare the packages of these projects. */
+export async function openControlled(
+  { dependencies, ...options }: EphemeralOptions & Pick<ReactorOptions, 'dependencies'>,
+  seed: unknown,
+) {
   const clock = new TestClock(options.clock ?? Date.now)
   const memory = await openEphemeral({ ...options, clock: clock.now })
   try {
+    if (dependencies !== undefined) {
+      memory.app.configureReactors({ dependencies })
+      // Reports a wrong directory now, and not with the first reactor.
+      await memory.app.linker()
+    }
     const applications = await seedVault(memory.app, seed)
     const names = new Map(Object.entries(applications).map(([name, { id }]) => [id, name]))
     const control = new ControlState(memory.app, { memory, clock, names, start: await memory.save() })

@@ -75,9 +75,12 @@ const PERFORMED: Performed = {
   'control request clear': {},
 }
 
-function hideConfiguration<T extends { configuration: object }>(reactor: T): T {
+type Shown = { configuration: object; requested?: unknown }
+
+/** The page does not show a requested version, whose configuration would have to be hidden too. */
+function hideConfiguration<T extends Shown>({ requested: _, ...reactor }: T): Omit<T, 'requested'> {
   const names = Object.keys(reactor.configuration).map((name) => [name, ''])
-  return { ...reactor, configuration: Object.fromEntries(names) }
+  return { ...reactor, configuration: Object.fromEntries(names) } as Omit<T, 'requested'>
 }
 
 function hideOutput({ console: _, stack: __, detail: ___, errors: ____, ...run }: Record<string, unknown>) {

@@ -6,7 +6,9 @@ import type { Permission } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
+import type { Build } from '../domain/reactor/state.js'
 import type { LogRecord } from '../domain/records/records.js'
+import type { Linker } from './ports/linker.js'
 import type { Infer, ObjectSchema, Schema } from './schema.js'
 
 export interface Access {
@@ -102,6 +104,10 @@ export interface CheckTools {
   expressions(): Promise<Expressions>
   readonly turns: Turns
   now(): Promise<number>
+  /** Absent if the input is only checked, and the operation will not run here. */
+  linker?(): Promise<Linker>
+  /** How the control plane wants the building of code to end. */
+  readonly provision?: Build | undefined
 }
 
 /**

@@ -169,6 +169,7 @@ function createSession(execution: Execution): Session {
       requireNoRun(caller)
       return host.reactors(values)
     },
+    linker: host.linker,
     outbound: host.outbound,
     ownServer: host.ownServer,
     createRunKey: host.createRunKey,
@@ -238,7 +239,7 @@ function nowOf({ store }: Host): CheckTools['now'] {
  * reported. Undefined without `check`.
  */
 export function checkInput(
-  host: Pick<Host, 'validate' | 'expressions' | 'turns'>,
+  host: Pick<Host, 'validate' | 'expressions' | 'turns'> & Partial<Pick<Host, 'linker'>>,
   now: CheckTools['now'],
   definition: AnyDeclaration,
   input: OperationInput,
@@ -247,10 +248,16 @@ export function checkInput(
   const errors: PropertyErrors = {}
   collect(errors, '', () => host.validate(definition, input))
   Object.assign(errors, parseErrors)
-  if (definition.check !== undefined)
-    return runCheck(definition, input, { expressions: host.expressions, turns: host.turns, now }, errors)
+  if (definition.check !== undefined) return runCheck(definition, input, toolsOf(host, now), errors)
   refuseErrors(errors)
   return undefined
+}
+
+function toolsOf(
+  { expressions, turns, linker }: Pick<CheckTools, 'expressions' | 'turns' | 'linker'>,
+  now: CheckTools['now'],
+): CheckTools {
+  return { expressions, turns, now, ...(linker && { linker }) }
 }
 
 async function runCheck(

@@ -31,6 +31,8 @@ export interface TestVaultOptions<S extends Seed = Seed> extends HandlerOptions,
   seed?: S
   /** Returns the time, ms since the epoch. Default: the system's clock. */
   clock?(): number
+  /** Directories of projects with `node_modules`. Reactor code may declare the packages that their `package.json` names. */
+  dependencies?: readonly string[]
 }
 
 export interface ServerOptions<S extends Seed = Seed>
@@ -48,7 +50,7 @@ export type VaultOptions = HandlerOptions &
 
 const HANDLER_OPTIONS = ['prefix', 'bodyLimitBytes', 'cors', 'rate']
 const VAULT_OPTIONS = [...HANDLER_OPTIONS, 'allowNet', 'modulesDirectory']
-const TEST_OPTIONS = [...VAULT_OPTIONS, 'seed', 'clock']
+const TEST_OPTIONS = [...VAULT_OPTIONS, 'seed', 'clock', 'dependencies']
 const SERVER_OPTIONS = ['vault', 'port', 'addresses', 'allowHosts', 'ownHosts', 'tls']
 
 /** @throws CofferError `usage`, which names the unknown options */
@@ -67,9 +69,13 @@ export async function openTestVault<const S extends Seed = Record<never, never>>
   given: TestVaultOptions<S> = {},
 ): Promise<TestVault<KeyNames<S>>> {
   refuseOthers(given, TEST_OPTIONS)
-  const { clock, seed, ...options } = given
+  const { clock, seed, dependencies, ...options } = given
   const { control, applications } = await openControlled(
-    { tenantName: 'test', ...(clock && { clock }) },
+    {
+      tenantName: 'test',
+      ...(clock && { clock }),
+      ...(dependencies && { dependencies: dependencies.map((each) => resolve(each)) }),
+    },
     seed,
   )
   const keys = Object.fromEntries(Object.entries(applications).map(([name, { key }]) => [name, key]))

@@ -68,7 +68,8 @@ export class GuestRun {
   readonly #work: Work
   readonly #services: RunServices
   readonly #startedMs: number
-  readonly #idleMiB: number
+  /** Resident memory at the start of the run. */
+  readonly idleMiB: number
   readonly #endWatch: ReturnType<StartWatch>
   readonly #console: ConsoleLine[] = []
   readonly #endListeners: (() => void)[] = []
@@ -87,8 +88,8 @@ export class GuestRun {
     this.#work = work
     this.#services = services
     this.#startedMs = services.clock.now()
-    this.#idleMiB = services.meter(guest.pid) ?? 0
-    this.loadedMiB = this.#idleMiB
+    this.idleMiB = services.meter(guest.pid) ?? 0
+    this.loadedMiB = this.idleMiB
     this.answered = new Promise((resolve) => {
       this.#answer = resolve
     })
@@ -107,7 +108,7 @@ export class GuestRun {
   }
 
   #watch(timeMs: number): ReturnType<StartWatch> {
-    const maxMiB = this.#idleMiB + this.#work.limits.memoryMiB + RESIDENT_SLACK_MIB
+    const maxMiB = this.idleMiB + this.#work.limits.memoryMiB + RESIDENT_SLACK_MIB
     return this.#services.watch(this.#guest, { timeMs, maxMiB })
   }
 
@@ -129,12 +130,12 @@ export class GuestRun {
     for (const listener of this.#endListeners) listener()
     this.#queuedCalls.length = 0
     const { clock, meter } = this.#services
-    const endMiB = Math.max(peakMiB, meter(this.#guest.pid) ?? 0, this.#idleMiB)
+    const endMiB = Math.max(peakMiB, meter(this.#guest.pid) ?? 0, this.idleMiB)
     this.#answer({
       last: typeof last === 'string' ? (killed ?? last) : last,
       console: this.#console,
       durationMs: clock.now() - this.#startedMs,
-      memoryMiB: endMiB - this.#idleMiB,
+      memoryMiB: endMiB - this.idleMiB,
     })
   }
 

@@ -23,6 +23,8 @@ export type HostMessage =
       time?: GuestTime | undefined
     }
   | { kind: 'check'; code: string }
+  /** A package for the next run and all later ones. Its text is the body of the message. */
+  | { kind: 'package'; name: string }
   | {
       kind: 'reply'
       call: number

@@ -18,12 +18,16 @@ const START_MS = 10_000
 const LARGE_CHARACTERS = 64 * 1024
 /** A child whose resident memory has grown by more than this since it had loaded its code runs no further code. */
 const MAX_GROWTH_MIB = 16
+/** Memory of this many loads of the code counts as no growth, up to {@link MAX_LOADED_MIB}. */
+const LOADS_KEPT = 3
+const MAX_LOADED_MIB = 64
 /** The time limit of loading code for a check. Runs load the code too, and may take longer. */
 const CHECK_MS = 3_000
 /** The caller of all code checks. It is no tenant's caller, because those begin with the number of the tenant. */
 const CHECKS = 'checks'
 
 interface Job extends Assignment, Work {
+  packages?: Invocation['packages']
   mayStart?: Invocation['mayStart']
   isAsync: boolean
   resolve(outcome: RunOutcome): void
@@ -61,7 +65,16 @@ export class ReactorPool implements ReactorRuntime {
 
   async run(invocation: Invocation): Promise<ReactorRun> {
     const { tenant, caller = '', session = '', rights = '', reactor, code, client } = invocation
-    const { args, rest, configuration, message: { body, ...head } = {}, mayStart, access } = invocation
+    const {
+      args,
+      rest,
+      configuration,
+      message: { body, ...head } = {},
+      mayStart,
+      access,
+      packages = [],
+    } = invocation
+    const digests = packages.map(({ name, digest }) => [name, digest])
     const { prefix, limits: most, time } = this.#settings
     const { isAsync = false } = invocation
     const mostMs = isAsync ? most.asyncTimeMs : most.timeMs
@@ -84,10 +97,10 @@ export class ReactorPool implements ReactorRuntime {
       holder: JSON.stringify([caller, session]),
       // A digest, so that versions can be compared without storing code and configuration.
       version: createHash('sha256')
-        .update(`${JSON.stringify([rights, configuration])}\n${code}`)
+        .update(`${JSON.stringify([rights, configuration, digests])}\n${code}`)
         .digest('base64'),
       size: guestSizeOf({ ...most, memoryMiB: limits.memoryMiB }, isAsync),
-      ...{ client, access, limits, message, body, mayStart, isAsync },
+      ...{ client, access, limits, message, body, mayStart, isAsync, packages },
       maxBodyBytes: isTransform ? MAX_TRANSFORMED_BYTES : 0,
     })
     // A large result takes three iterations of the event loop: for its message, for its content, and for the answer.
@@ -211,6 +224,8 @@ export class ReactorPool implements ReactorRuntime {
     }
     await this.#admit(worker, job, isWarm)
     const { code: _, ...withoutCode } = job.message as Extract<HostMessage, { kind: 'run' }>
+    if (!isWarm)
+      for (const { name, text } of job.packages ?? []) void guest.send({ kind: 'package', name }, text)
     const run = new GuestRun(guest, isWarm ? { ...job, message: withoutCode } : job, this.#services)
     worker.run = run
     const outcome = await run.answered
@@ -219,7 +234,10 @@ export class ReactorPool implements ReactorRuntime {
     const isFit = await run.idle
     worker.isFinishing = false
     worker.run = undefined
-    worker.loadedMiB ??= run.loadedMiB
+    if (worker.loadedMiB === undefined) {
+      worker.loadedMiB = run.loadedMiB
+      worker.loadingMiB = run.loadedMiB - run.idleMiB
+    }
     worker.runs += 1
     worker.busyMs += outcome.durationMs
     this.#release(worker, isFit)
@@ -258,12 +276,23 @@ export class ReactorPool implements ReactorRuntime {
     return Promise.race([guest.ready, late]).finally(cancel)
   }
 
-  #mayServeAgain({ guest, size, assignment, runs, busyMs, loadedMiB = 0, isOutdated }: Worker): boolean {
+  #mayServeAgain({
+    guest,
+    size,
+    assignment,
+    runs,
+    busyMs,
+    loadedMiB = 0,
+    loadingMiB,
+    isOutdated,
+  }: Worker): boolean {
     const { isolation, maxRuns } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
     // Memory that runs leave counts for later runs. The limit of the child's processor time is for all runs together.
     const grownMiB = (this.#services.meter(guest.pid) ?? 0) - loadedMiB
-    return runs < maxRuns && grownMiB <= MAX_GROWTH_MIB && busyMs < size.busyMs
+    // Each run loads the code again, and the memory of earlier loads is not free at once.
+    const maxMiB = MAX_GROWTH_MIB + Math.min(LOADS_KEPT * loadingMiB, MAX_LOADED_MIB)
+    return runs < maxRuns && grownMiB <= maxMiB && busyMs < size.busyMs
   }
 }
 

@@ -11,7 +11,7 @@ export interface Assignment {
   /** Identifies the caller and its session. A run can find traces of earlier runs, so each caller and
    * session has its own child. */
   holder: string
-  /** Identifies code, configuration and rights. A child never runs two versions. */
+  /** Identifies code, packages, configuration and rights. A child never runs two versions. */
   version: string
   size: GuestSize
 }
@@ -25,6 +25,8 @@ export class Worker {
   busyMs = 0
   /** Resident memory after its first run had loaded the code. */
   loadedMiB: number | undefined
+  /** What loading the code has added to the memory. */
+  loadingMiB = 0
   run: GuestRun | undefined
   isStarting = true
   isOutdated = false

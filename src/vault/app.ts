@@ -24,6 +24,7 @@ import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
 import { Background, createClaims } from '../framework/ports/background.js'
 import type { ControlPlane } from '../framework/ports/control.js'
+import type { Linker } from '../framework/ports/linker.js'
 import { type AttachedServer, NO_SERVER, type OwnServer } from '../framework/ports/own-server.js'
 import type { FindReactors, ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
 import type { RegisteredOperation } from '../framework/registry.js'
@@ -268,6 +269,13 @@ function createRuntime(base?: App) {
   let pool: Promise<ReactorPool> | undefined
   let found: Promise<Confinement> | undefined
   let client: Promise<HttpOutbound> | undefined
+  let ownLinker: Promise<Linker> | undefined
+  // A fork has the packages of its original.
+  const linker = (): Promise<Linker> => {
+    if (base !== undefined) return base.linker()
+    ownLinker ??= import('../reactor/dependencies/start.js').then(({ createLinker }) => createLinker(options))
+    return ownLinker
+  }
   const ownPorts = base?.ownPorts ?? new Set<number>()
   const confine = async () => {
     const { confinement, modulesDirectory } = options
@@ -292,12 +300,15 @@ function createRuntime(base?: App) {
       options = { ...options, ...more }
     },
     reactors,
+    linker,
     outbound: () =>
       (client ??= import('../reactor/outbound.js').then(
         ({ HttpOutbound }) => new HttpOutbound({ allowNet: [], ...options, ownPorts }),
       )),
     sandbox: async () => (await import('../reactor/confinement.js')).describeSandbox(await confine()),
     close: async () => {
+      const opened = await ownLinker?.catch(() => undefined)
+      opened?.close()
       await (await pool?.catch(() => undefined))?.close()
     },
     closeOutbound: async () => (await client)?.close(),

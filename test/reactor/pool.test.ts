@@ -220,15 +220,34 @@ t.test(
   },
 )
 
-t.test('a child that has grown by more than 16 MiB since it loaded its code serves no further run', async (t) => {
+t.test('a child whose memory has grown since it loaded its code serves no further run', async (t) => {
+  // 16 MiB, and three times what the first load took, but at most 64 MiB for that.
+  for (const [loadingMiB, mostMiB] of [
+    [0, 16],
+    [10, 46],
+    [50, 80],
+  ] as const) {
+    const { guests, memory, run, killed } = setUp()
+    for (const [at, grownMiB] of [0, 10, mostMiB, mostMiB + 1].entries()) {
+      const next = run('a')
+      await settle()
+      memory.set(0, 50 + loadingMiB + (at === 0 ? 0 : 5))
+      guests[0]!.say({ kind: 'loaded' })
+      memory.set(0, 50 + loadingMiB + grownMiB)
+      guests[0]!.answer()
+      await next
+      await settle()
+      t.same(killed(), [at === 3], `${grownMiB} MiB, of which loading took ${loadingMiB}`)
+    }
+  }
+})
+
+t.test('a child that has not loaded its code may grow by 16 MiB', async (t) => {
   const { guests, memory, run, killed } = setUp()
   for (const [at, grownMiB] of [0, 10, 16, 17].entries()) {
     const next = run('a')
     await settle()
-    // Only the memory after the first load is the basis.
-    memory.set(0, at === 0 ? 150 : 160)
-    guests[0]!.say({ kind: 'loaded' })
-    memory.set(0, 150 + grownMiB)
+    memory.set(0, 50 + grownMiB)
     guests[0]!.answer()
     await next
     await settle()

@@ -4,6 +4,7 @@ import { type Permission, permissionsOf } from '../access/permissions.js'
 import { isObject } from '../json/json.js'
 import { type Lenient, omitUndefined } from '../omit-undefined.js'
 import { addError } from '../property-errors.js'
+import { isPackageName } from './dependencies.js'
 import { MAX_ELEMENTS } from './formula.js'
 
 export const DEFAULT_IMAGE = 'node-bt'
@@ -56,12 +57,16 @@ export interface RuntimeOptions {
   /** Seconds; see {@link timeLimitOf}. */
   timeout?: number
   resources?: (typeof RESOURCES)[number]
+  /** Versions by package name. They have an effect with configurable images only. */
+  dependencies?: Record<string, string>
   permissions?: Permission[]
 }
 
 /** One version, such as 1.2.3 or 1.2.3-beta.1, and not a range, a tag or an address. */
 const PINNED_VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/
 const PINNED_EXPECTED = 'must name one version of each package, such as 1.2.3, and no range'
+
+const NAMES_EXPECTED = 'must have the names of npm packages, such as axios or @scope/name'
 
 const isPinned = (version: unknown) => typeof version === 'string' && PINNED_VERSION.test(version)
 
@@ -80,14 +85,16 @@ export function completeRuntime(
  */
 export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, isPatch: boolean): void {
   if (!isObject(runtime)) return
-  for (const name of ['dependencies', 'resolutions']) {
-    const versions = runtime[name]
+  for (const attribute of ['dependencies', 'resolutions']) {
+    const versions = runtime[attribute]
     if (!isObject(versions)) continue
     if (Object.keys(versions).length > MAX_ELEMENTS)
-      addError(errors, `runtime.${name}`, `must have at most ${MAX_ELEMENTS} entries`)
+      addError(errors, `runtime.${attribute}`, `must have at most ${MAX_ELEMENTS} entries`)
+    for (const name of Object.keys(versions))
+      if (!isPackageName(name)) addError(errors, `runtime.${attribute}`, NAMES_EXPECTED)
     // In a patch null removes a package. The schema refuses other values that are not text.
     const texts = Object.values(versions).filter((version) => typeof version === 'string')
-    if (!texts.every(isPinned)) addError(errors, `runtime.${name}`, PINNED_EXPECTED)
+    if (!texts.every(isPinned)) addError(errors, `runtime.${attribute}`, PINNED_EXPECTED)
   }
   const { timeout, async: isAsync } = runtime
   // The schema refuses what is beyond the larger limit.
@@ -97,13 +104,19 @@ export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, is
 }
 
 const isVersions = (value: unknown) =>
-  isObject(value) && Object.keys(value).length <= MAX_ELEMENTS && Object.values(value).every(isPinned)
+  isObject(value) &&
+  Object.keys(value).length <= MAX_ELEMENTS &&
+  Object.keys(value).every(isPackageName) &&
+  Object.values(value).every(isPinned)
 const isWithin = (value: unknown, most: number) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most
 const PRIVATE = permissionsOf('private')
 
 type Rule = [isFit: (value: unknown) => boolean, expected: string]
-const VERSIONS: Rule = [isVersions, `${PINNED_EXPECTED}, with at most ${MAX_ELEMENTS} entries`]
+const VERSIONS: Rule = [
+  isVersions,
+  `${PINNED_EXPECTED}, with names of npm packages and at most ${MAX_ELEMENTS} entries`,
+]
 const RULES: Readonly<Record<string, Rule>> = {
   image: [(value) => IMAGES.some((each) => each === value), `must be one of ${IMAGES.join(', ')}`],
   dependencies: VERSIONS,

@@ -2,16 +2,23 @@ import type { SentError } from '../../errors.js'
 import type { CodeAnswer } from '../proxy/code-answer.js'
 import type { Printed } from '../reactor/printed.js'
 import type { RuntimeOptions } from '../reactor/runtime.js'
+import type { Requested } from '../reactor/state.js'
 import type { TenantEntity } from './token-record.js'
 
 /** If the application with the id `application_id` no longer exists, the reactor acts for no application. */
-export interface ReactorRecord extends TenantEntity {
+export interface ReactorRecord extends TenantEntity, ReactorVersion {
   name: string
+  application_id?: string
+  /** Absent if the version of this record runs. */
+  requested?: Requested<ReactorVersion>
+}
+
+/** What is built together. */
+export interface ReactorVersion {
   formula_id?: string
   code?: string
   runtime?: RuntimeOptions
   configuration: Record<string, string>
-  application_id?: string
 }
 
 /**

@@ -4,6 +4,7 @@ import type { ContainerRule, Grants } from '../access/access.js'
 import type { ApplicationType, GivenRole, Permission, Role } from '../access/permissions.js'
 import type { ProxyTransform } from '../proxy/transform.js'
 import type { FormulaBody } from '../reactor/formula.js'
+import type { Requested } from '../reactor/state.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
@@ -215,19 +216,25 @@ export interface FormulaRecord extends FormulaBody, Audit {
 }
 
 /** If the application with the id `application_id` no longer exists, the proxy acts for no application. */
-export interface ProxyRecord extends TenantEntity {
+export interface ProxyRecord extends TenantEntity, ProxyVersion {
   name: string
   /** A call names its proxy by this key. The key grants nothing unless `require_auth` is false. */
   key: string
   destination_url: string
   application_id?: string
-  configuration: Record<string, string>
   require_auth: boolean
   disable_detokenization: boolean
-  request_transforms: ProxyTransform[]
-  response_transforms: ProxyTransform[]
   request_reactor_id?: string
   response_reactor_id?: string
+  /** Absent if the version of this record runs. */
+  requested?: Requested<ProxyVersion>
+}
+
+/** What is built together. */
+export interface ProxyVersion {
+  configuration: Record<string, string>
+  request_transforms: ProxyTransform[]
+  response_transforms: ProxyTransform[]
 }
 
 export interface WebhookRecord extends TenantEntity {

@@ -1,6 +1,7 @@
 import type { CodeAnswer, HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import type { CofferError, FailureStatus } from '../../errors.js'
+import type { LinkedPackage } from './linker.js'
 import type { Destination } from './outbound.js'
 
 /** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
@@ -61,6 +62,8 @@ export interface Invocation {
    */
   rest?: Readonly<Record<string, unknown>>
   configuration: Readonly<Record<string, unknown>>
+  /** The packages that the code may require, besides the bundles of the server. */
+  packages?: readonly LinkedPackage[]
   client: ClientCall | null
   /** Absent if the code runs without a vault. */
   access?: RunAccess
@@ -179,7 +182,10 @@ export interface ReactorOptions {
   /** Entries of the form `host` or `host:port`, as in `--allow-net`. */
   allowNet?: readonly string[]
   ca?: string
+  /** Absolute path. */
   modulesDirectory?: string
+  /** Absolute paths of projects whose packages code may declare. */
+  dependencies?: readonly string[]
   /** Children that wait for a first run. They are started once a run has needed a second child. */
   spares?: number
   time?: () => GuestTime | undefined

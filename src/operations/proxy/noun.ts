@@ -3,7 +3,8 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError } from '../../domain/property-errors.js'
 import { checkProxy } from '../../domain/proxy/proxy.js'
 import { DIRECTIONS, findTemplates, readTransforms } from '../../domain/proxy/transform.js'
-import type { ProxyRecord } from '../../domain/records/records.js'
+import { request, STATES } from '../../domain/reactor/state.js'
+import type { ProxyRecord, ProxyVersion } from '../../domain/records/records.js'
 import { randomKey } from '../../domain/text/base58.js'
 import type { PropertyErrors } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
@@ -23,9 +24,11 @@ import {
 } from '../../framework/schema.js'
 import { removeApiKey } from '../application/application-record.js'
 import { manage } from '../manage.js'
+import { buildErrorOutput, type FindBuild, prepareBuild, viewState } from '../reactor/build.js'
 import * as reactor from '../reactor/reactor.js'
 import { findExpressions } from '../token/detokenize.js'
 import { callProxy } from './proxy-call.js'
+import { runningProxy, runtimeOf, VERSIONED } from './proxy-version.js'
 
 const { anyJson, arrayOf, audit, boolean, component, enumOf, object, text, uuid } = output
 
@@ -49,7 +52,15 @@ const proxyOutput = component('Proxy', ['id', 'name', 'destination_url', 'key', 
   tenant_id: uuid,
   name: text,
   key: { ...text, description: 'A call names its proxy by this key.', inNoReveal: () => 'REDACTED' },
-  state: enumOf('active'),
+  state: enumOf(...STATES),
+  'requested?': object({
+    proxy: object({
+      configuration: reactor.configurationOutput,
+      request_transforms: arrayOf(transform),
+      response_transforms: arrayOf(transform),
+    }),
+    ...buildErrorOutput,
+  }),
   destination_url: text,
   'application_id?': uuid,
   configuration: reactor.configurationOutput,
@@ -135,9 +146,10 @@ export const createProxy = change({
   input: proxyInput,
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
   check: checkBody,
-  async run(context, input) {
+  async run(context, input, findBuild) {
     const key = randomKey(context.random)
-    const record = await proxies.add(context, { key, ...(await readBody(context, input)) })
+    const attributes = { key, ...(await readBody(context, input)) }
+    const record = await proxies.add(context, build(context, undefined, attributes, findBuild))
     const entry = { id: await context.hashSecret(key), tenant: context.caller.tenant, proxy_id: record.id }
     await context.store.insert('api_key', 0, entry, { fresh: true })
     return viewProxy(context, record)
@@ -163,9 +175,10 @@ const updateProxy = change({
   input: lenientInput(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
   examples: ['coffer proxy update payments --name billing --destination-url https://api.example.com/v2'],
   check: checkBody,
-  async run(context, input) {
-    const before = await proxies.require(context, input.id)
-    return viewProxy(context, await proxies.change(context, before, await readBody(context, input)))
+  async run(context, input, findBuild) {
+    const before = runningProxy(await proxies.require(context, input.id), context.now)
+    const attributes = build(context, before, await readBody(context, input), findBuild)
+    return viewProxy(context, await proxies.change(context, before, attributes))
   },
 })
 
@@ -179,8 +192,8 @@ const patchProxy = change({
   input: lenientInput(['id'], { id: proxyId, ...proxyPatch }),
   examples: ['echo value | coffer proxy patch payments --configuration KEY=-'],
   check: checkBody,
-  async run(context, input) {
-    const before = await proxies.require(context, input.id)
+  async run(context, input, findBuild) {
+    const before = runningProxy(await proxies.require(context, input.id), context.now)
     // If the application was deleted meanwhile, it is left out.
     const bound = await reactor.findApplicationOf(context, before)
     const replaceable: Record<string, unknown> = { ...before, application: bound && { id: bound.id } }
@@ -188,7 +201,13 @@ const patchProxy = change({
     for (const direction of DIRECTIONS)
       if (`${direction}_transform` in input) delete replaceable[`${direction}_transforms`]
     const patched = mergePatch(replaceable, reactor.unbinding(input)) as Given
-    await proxies.change(context, before, await readBody(context, patched))
+    const attributes = await readBody(context, patched)
+    const isNewVersion = NEW_VERSION.some((name) => name in input)
+    await proxies.change(
+      context,
+      before,
+      isNewVersion ? build(context, before, attributes, findBuild) : attributes,
+    )
     return undefined
   },
 })
@@ -204,11 +223,32 @@ const deleteProxy = proxies.delete({
 
 type Given = Infer<typeof proxyInput>
 
+/** The attributes of a patch that request a new version. */
+const NEW_VERSION = [
+  'configuration',
+  ...DIRECTIONS.flatMap((each) => [`${each}_transform`, `${each}_transforms`]),
+]
+
+/** The attributes to store for a new version of `before`. */
+function build<A extends ProxyVersion>(
+  { now }: Context,
+  before: ProxyRecord | undefined,
+  attributes: A,
+  findBuild: FindBuild,
+) {
+  const { configuration, request_transforms, response_transforms } = attributes
+  const version: ProxyVersion = { configuration, request_transforms, response_transforms }
+  const runtimes = [...request_transforms, ...response_transforms].map(runtimeOf)
+  return { ...attributes, ...request<ProxyVersion>(before, version, findBuild(...runtimes), now, VERSIONED) }
+}
+
 /** @throws CofferError `validation`, also for expressions of transforms */
-async function checkBody(given: Readonly<Record<string, unknown>>, tools: CheckTools): Promise<void> {
+async function checkBody(given: Readonly<Record<string, unknown>>, tools: CheckTools): Promise<FindBuild> {
   checkProxy(given)
   for (const direction of DIRECTIONS)
     await findExpressions({}, tools, { places: findTemplates(given, direction), useOf: () => direction })
+  const transforms = DIRECTIONS.flatMap((direction) => readTransforms(given, direction))
+  return prepareBuild(tools, ...transforms.map(runtimeOf))
 }
 
 /** @throws CofferError `validation` if the application, the reactor or the configuration is unsuitable */
@@ -235,15 +275,18 @@ async function readBody(context: Context, given: Given) {
   }
 }
 
-async function viewProxy(context: Context, record: ProxyRecord): Promise<Infer<typeof proxyOutput>> {
-  const { application_id: _, ...rest } = record
+async function viewProxy(context: Context, stored: ProxyRecord): Promise<Infer<typeof proxyOutput>> {
+  const record = runningProxy(stored, context.now)
+  const { application_id: _, requested: __, ...rest } = record
+  const { state, attributes, error } = viewState(record, context.now)
+  const requested = attributes && { proxy: attributes, ...error }
   // If the application was deleted meanwhile, it is left out.
   const application_id = (await reactor.findApplicationOf(context, record))?.id
   const onlyOf = (list: ProxyRecord['request_transforms']) => (list.length === 1 ? list[0] : undefined)
   const request_transform = onlyOf(record.request_transforms)
   const response_transform = onlyOf(record.response_transforms)
-  const optional = omitUndefined({ application_id, request_transform, response_transform })
-  return { ...rest, state: 'active', ...optional }
+  const optional = omitUndefined({ requested, application_id, request_transform, response_transform })
+  return { ...rest, state, ...optional }
 }
 
 export const noun = {

@@ -32,6 +32,7 @@ import { concealValues } from '../../framework/no-reveal.js'
 import { answerWhole, type OutboundAnswer, type RelayRequest } from '../../framework/ports/outbound.js'
 import { MAX_TRANSFORMED_BYTES } from '../../framework/ports/reactors.js'
 import type { StoreReader } from '../../storage/store.js'
+import { requireReady } from '../reactor/build.js'
 import { readCodeActor } from '../reactor/code-actor.js'
 import { scrubError } from '../reactor/react.js'
 import { addSecret, findExpressions, readTokens, render, USE } from '../token/detokenize.js'
@@ -39,6 +40,7 @@ import { logTokenUse } from '../token/token-access.js'
 import { nameOfHeader, openHeader } from './encrypted-header.js'
 import { CONTAINED, transform, WITHOUT_BODY } from './proxy-transforms.js'
 import { type OpenProxy, rightsOfProxy } from './proxy-values.js'
+import { runningProxy } from './proxy-version.js'
 
 const MAX_TOKENS = 20
 /** Shorter values of the configuration are not treated as secrets. */
@@ -185,9 +187,11 @@ async function open(session: Session, context: Context, target: Target, prefix: 
       throw new CofferError('forbidden', 'This tenant allows no calls without a proxy.')
     return { base, proxy: undefined, bound: undefined, settings, prefix, made: new Map() }
   }
-  const proxy =
+  const stored =
     'id' in target ? await store.get('proxy', caller.tenant, target.id) : await findByKey(context, target.key)
-  if (proxy === undefined) throw new CofferError('not_found', 'There is no proxy with this key or id.')
+  if (stored === undefined) throw new CofferError('not_found', 'There is no proxy with this key or id.')
+  const proxy = runningProxy(stored, context.now)
+  requireReady('proxy', proxy, context.now)
   // Refused before the destination is called, also if only the answer is transformed.
   if (startsRuns(proxy)) requireNoRun(caller)
   const { application: bound } = await readCodeActor(session, store, rightsOfProxy(caller.tenant, proxy.id))

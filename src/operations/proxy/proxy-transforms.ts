@@ -7,15 +7,17 @@ import {
   readHeaders,
 } from '../../domain/proxy/code-answer.js'
 import { kindOf, type ProxyTransform } from '../../domain/proxy/transform.js'
-import { failureStatusOf, type RuntimeOptions } from '../../domain/reactor/runtime.js'
+import { failureStatusOf } from '../../domain/reactor/runtime.js'
 import { CofferError, codeFailed, type FailureStatus, validationError } from '../../errors.js'
 import type { Session } from '../../framework/context.js'
 import { HttpAnswer } from '../../framework/outcome.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound.js'
 import type { ReactorOutcome, Transformed, TransformInput } from '../../framework/ports/reactors.js'
+import { loadPackages } from '../reactor/build.js'
 import { type CodeActor, readCodeActor } from '../reactor/code-actor.js'
 import { invoke, invokerOf, prepare } from '../reactor/react.js'
 import { applyOptions, MAX_READ_BYTES, type OpenProxy, rightsOfProxy, textOfMessage } from './proxy-values.js'
+import { runtimeOf } from './proxy-version.js'
 
 /** The cost of parsing and writing one byte of a body, in steps of expressions. */
 const STEPS_OF_BYTE = 3
@@ -133,6 +135,7 @@ async function run(
   const actor = isCode ? await readActor(session, proxy!.id, transform.code, index, message) : NO_ACTOR
   const reactors = await session.reactors(settings)
   const { outcome } = await reactors.run({
+    packages: isCode ? await loadPackages(session, runtimeOf(transform), transform.code) : [],
     ...invokerOf(session, actor, { runtime: runtimeOf(transform), isAsync: false, secrets }),
     reactor: `proxy/${proxy?.id}/${message.direction}/${index}`,
     args: undefined,
@@ -143,10 +146,6 @@ async function run(
   })
   if (outcome.kind === 'failure') throw outcome.error
   return outcome
-}
-
-function runtimeOf(transform: ProxyTransform): RuntimeOptions | undefined {
-  return 'code' in transform ? transform.options?.runtime : undefined
 }
 
 /** A mask is a program of our own, which calls nothing. */

@@ -20,6 +20,7 @@ import { type ReadCodeRights, tokenizingCaller } from '../reactor/code-actor.js'
 import { findExpressions, render } from '../token/detokenize.js'
 import { createToken } from '../token/noun.js'
 import { nameOfHeader } from './encrypted-header.js'
+import { runningProxy } from './proxy-version.js'
 
 /** The largest body that this process parses. A larger body would delay other requests. */
 export const MAX_READ_BYTES = 1024 * 1024
@@ -46,7 +47,8 @@ export function rightsOfProxy(
   code?: { direction: TransformInput['direction']; index: number; text: string },
 ): ReadCodeRights {
   return async (reader) => {
-    const proxy = await reader.get('proxy', tenant, id)
+    const stored = await reader.get('proxy', tenant, id)
+    const proxy = stored && runningProxy(stored, reader.now)
     if (proxy === undefined) throw new CofferError('not_found', 'The proxy of this call was deleted.')
     const { application_id } = proxy
     const transform = code && proxy[`${code.direction}_transforms`][code.index]

@@ -32,8 +32,9 @@ import type { StoreReader } from '../../storage/store.js'
 import { addSecret, detokenize, type FoundExpressions, findExpressions, USE } from '../token/detokenize.js'
 import { notGranted } from '../token/token-access.js'
 import { tokenize } from '../token/tokenize.js'
+import { loadPackages, requireReady } from './build.js'
 import { type CodeActor, type ReadCodeRights, readCodeActor, tokenizingCaller } from './code-actor.js'
-import { findFormulaOf, reactorId } from './reactor.js'
+import { findFormulaOf, reactorId, runningReactor } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
 import { keepRun } from './reactor-runs.js'
 import { createRunAccess } from './run-access.js'
@@ -92,11 +93,12 @@ export type Keep = (context: Context, answer: Response | HttpAnswer | CofferErro
 /** Creates all tokens of the result or none, in the unit that stores the run. @throws CofferError */
 export async function invoke(
   session: Session,
-  { invocation, settings, actor, secrets, given, event }: Prepared,
+  { invocation, runtime, settings, actor, secrets, given, event }: Prepared,
   keep?: Keep,
 ): Promise<Response | HttpAnswer> {
   const reactors = await session.reactors(settings)
-  const run = await reactors.run(invocation)
+  const packages = await loadPackages(session, runtime, invocation.code)
+  const run = await reactors.run({ ...invocation, packages })
   const { outcome } = run
   const { reactor } = invocation
   try {
@@ -204,7 +206,8 @@ export async function prepare(
   asyncId?: string,
 ) {
   requireNoRun(context.caller)
-  const reactor = await requireRecord(context, 'reactor', request.id)
+  const reactor = runningReactor(await requireRecord(context, 'reactor', request.id), context.now)
+  requireReady('reactor', reactor, context.now)
   const formula = await findFormulaOf(context, reactor)
   const { configuration, runtime } = reactor
   const actor = await readCodeActor(session, context.store, readRightsOf(context.caller.tenant, reactor.id))
@@ -255,7 +258,16 @@ export async function prepare(
       formula === undefined ? configuration : castConfiguration(formula.configuration, configuration),
   }
   for (const each of [invocation.args, rest, invocation.configuration]) given.add(each)
-  return { actor: actor.application ?? context.caller, settings, secrets, given, event, invocation, cards }
+  return {
+    actor: actor.application ?? context.caller,
+    runtime,
+    settings,
+    secrets,
+    given,
+    event,
+    invocation,
+    cards,
+  }
 }
 
 /** For the tokens in arguments, reactor:invoke is enough in place of token:use. */
@@ -267,7 +279,8 @@ function readRightsOf(tenant: number, id: string): ReadCodeRights {
   return async (reader: StoreReader) => {
     const reactor = await reader.get('reactor', tenant, id)
     if (reactor === undefined) throw new CofferError('not_found', 'There is no reactor with this id.')
-    return { application_id: reactor.application_id, runtime: reactor.runtime }
+    const { application_id, runtime } = runningReactor(reactor, reader.now)
+    return { application_id, runtime }
   }
 }
 

@@ -13,9 +13,12 @@ import {
   MAX_WARM_CONCURRENCY,
   RESOURCES,
 } from '../../domain/reactor/runtime.js'
+import { request, STATES, settled } from '../../domain/reactor/state.js'
+import type { ReactorVersion } from '../../domain/records/reactor-record.js'
 import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid, type PropertyErrors } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
+import type { CheckTools } from '../../framework/declaration.js'
 import { concealValues } from '../../framework/no-reveal.js'
 import { change, list } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
@@ -34,6 +37,7 @@ import { removeAll } from '../../framework/unit.js'
 import { findNewest } from '../../storage/store.js'
 import { codeText, findFormula, formulaOutput } from '../formula/noun.js'
 import { manage } from '../manage.js'
+import { buildErrorOutput, type FindBuild, prepareBuild, viewState } from './build.js'
 
 const CLIENT_PERMISSIONS = permissionsOf('private')
 
@@ -70,7 +74,11 @@ const reactorOutput = component('Reactor', ['id', 'name', 'formula.name', 'appli
   id: uuid,
   tenant_id: uuid,
   name: text,
-  state: enumOf('active'),
+  state: enumOf(...STATES),
+  'requested?': object({
+    reactor: object({ 'code?': text, 'runtime?': runtimeOutput, configuration: configurationOutput }),
+    ...buildErrorOutput,
+  }),
   'formula?': formulaOutput,
   'code?': text,
   configuration: configurationOutput,
@@ -140,9 +148,18 @@ export const createReactor = change({
     `coffer reactor create --name greet --formula greet`,
     `coffer formula install card-alias && head -c 24 /dev/urandom | base64 > key.txt && coffer reactor create --name aliases --formula 'Format-preserving card alias' --configuration ALIAS_KEY=@key.txt`,
   ],
-  check: checkNew,
-  run: async (context, input) =>
-    viewReactor(context, await reactors.add(context, await readBody(context, input, input.formula?.id))),
+  check: (given, tools) => checkAndBuild(given, tools, checkNew),
+  run: async (context, input, findBuild) => {
+    const { name, application_id, ...version } = await readBody(context, input, input.formula?.id)
+    const built = request<ReactorVersion>(
+      undefined,
+      version,
+      findBuild(version.runtime),
+      context.now,
+      VERSIONED,
+    )
+    return viewReactor(context, await reactors.add(context, { name, application_id, ...built }))
+  },
 })
 
 export const listReactors = list({
@@ -165,9 +182,11 @@ export const updateReactor = change({
   summary: 'Replace the attributes of a reactor; its formula stays, unless code replaces it.',
   input: lenientInput(['id', 'name'], { id: reactorId, ...reactorBody }),
   examples: [`coffer reactor update greet --name greeter --application 'starter private'`],
-  check: checkReactor,
-  run: async (context, input) =>
-    viewReactor(context, await replace(context, await reactors.require(context, input.id), input)),
+  check: (given, tools) => checkAndBuild(given, tools, checkReactor),
+  run: async (context, input, findBuild) => {
+    const before = runningReactor(await reactors.require(context, input.id), context.now)
+    return viewReactor(context, await replace(context, before, input, findBuild))
+  },
 })
 
 export const patchReactor = change({
@@ -182,24 +201,55 @@ export const patchReactor = change({
     `coffer reactor patch greet --code 'module.exports = async ({ args }) => ({ raw: { hi: args.name } })'`,
     `echo '{"name":"hello","application":null}' | coffer reactor patch greet`,
   ],
-  check: checkReactorPatch,
-  async run(context, input) {
-    const before = await reactors.require(context, input.id)
+  check: (given, tools) => checkAndBuild(given, tools, checkReactorPatch),
+  async run(context, input, findBuild) {
+    const before = runningReactor(await reactors.require(context, input.id), context.now)
     const { application_id } = before
     const application = application_id === undefined ? undefined : { id: application_id }
     const given = omitUndefined({ ...before, application })
     const patched = mergePatch(given, unbinding(input))
     checkReactor(patched as Given)
-    await replace(context, before, patched as Given)
+    const isNewVersion = ['code', 'configuration', 'runtime'].some((name) => name in input)
+    await replace(context, before, patched as Given, isNewVersion ? findBuild : undefined)
     return undefined
   },
 })
 
-async function replace(context: Context, before: ReactorRecord, given: Given): Promise<ReactorRecord> {
+/** Without `findBuild`, a requested version stays as it is. */
+async function replace(
+  context: Context,
+  before: ReactorRecord,
+  given: Given,
+  findBuild?: FindBuild,
+): Promise<ReactorRecord> {
   const { formula_id } = before
   if (formula_id === undefined && given.code === undefined)
     throw invalid('code', 'is required: this reactor has no formula')
-  return reactors.change(context, before, await readBody(context, given, formula_id))
+  const { name, application_id, ...version } = await readBody(context, given, formula_id)
+  const built =
+    findBuild && request<ReactorVersion>(before, version, findBuild(version.runtime), context.now, VERSIONED)
+  return reactors.change(context, before, { name, application_id, ...built })
+}
+
+const VERSIONED = [
+  'formula_id',
+  'code',
+  'runtime',
+  'configuration',
+] as const satisfies readonly (keyof ReactorVersion)[]
+
+/** The record with the version that runs now. */
+export function runningReactor(record: ReactorRecord, now: number): ReactorRecord {
+  return settled<ReactorVersion, ReactorRecord>(record, now, VERSIONED)
+}
+
+async function checkAndBuild<G extends Readonly<Record<string, unknown>>>(
+  given: G,
+  tools: CheckTools,
+  check: (given: G) => void,
+): Promise<FindBuild> {
+  check(given)
+  return prepareBuild(tools, given.runtime)
 }
 
 export const deleteReactor = reactors.delete({
@@ -290,10 +340,19 @@ export async function readBinding(
   return { configuration, application_id: bound?.id }
 }
 
-async function viewReactor(context: Context, record: ReactorRecord): Promise<Infer<typeof reactorOutput>> {
-  const { formula_id: _, application_id: __, ...rest } = record
+async function viewReactor(context: Context, stored: ReactorRecord): Promise<Infer<typeof reactorOutput>> {
+  const record = runningReactor(stored, context.now)
+  const { formula_id: _, application_id: __, requested: ___, ...rest } = record
+  const { state, attributes, error } = viewState(record, context.now)
+  const requested = attributes && {
+    reactor: {
+      configuration: attributes.configuration,
+      ...omitUndefined({ code: attributes.code, runtime: attributes.runtime }),
+    },
+    ...error,
+  }
   const formula = await findFormulaOf(context, record)
   const bound = await findApplicationOf(context, record)
   const application = bound && { id: bound.id, name: bound.name, type: bound.type as 'public' | 'private' }
-  return { ...rest, state: 'active', ...omitUndefined({ formula, application }) }
+  return { ...rest, state, ...omitUndefined({ requested, formula, application }) }
 }

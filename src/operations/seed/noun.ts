@@ -1,6 +1,6 @@
 import { mapScalars } from '../../domain/json/find-texts.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import type { RecordOf, TokenRecord } from '../../domain/records/records.js'
+import type { ProxyRecord, ReactorRecord, RecordOf, TokenRecord } from '../../domain/records/records.js'
 import { createDraw, replaceData } from '../../domain/token/synthetic.js'
 import type { TokenTypeName } from '../../domain/token/token-types.js'
 import { CofferError } from '../../errors.js'
@@ -10,6 +10,8 @@ import { query } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
+import { runningProxy } from '../proxy/proxy-version.js'
+import { runningReactor } from '../reactor/reactor.js'
 import { logTokenUse } from '../token/token-access.js'
 import { exportedAttributes, viewToken } from '../token/token-attributes.js'
 import { applySeed, type ListName, MAX_SEEDED_TOKENS, seedSchema } from './apply-seed.js'
@@ -41,7 +43,7 @@ const exportSeed = query({
     // Oldest first, so that applying the seed creates the records in the original order.
     const read = async (kind: keyof RecordOf, list: ListName) =>
       (await readAll(store, kind, caller.tenant)).reverse().map((record) => {
-        const given = record as unknown as Readonly<Record<string, unknown>>
+        const given = runningVersion(kind, record, context.now)
         const { application_id, formula_id, configuration } = given
         const isHidden = !isRevealed && (kind === 'reactor' || kind === 'proxy')
         const values: Record<string, unknown> = {
@@ -73,6 +75,21 @@ const exportSeed = query({
     }
   },
 })
+
+/** A version of code that was being built may have become the one that runs. */
+function runningVersion(
+  kind: keyof RecordOf,
+  record: unknown,
+  now: number,
+): Readonly<Record<string, unknown>> {
+  const running =
+    kind === 'reactor'
+      ? runningReactor(record as ReactorRecord, now)
+      : kind === 'proxy'
+        ? runningProxy(record as ProxyRecord, now)
+        : record
+  return running as Readonly<Record<string, unknown>>
+}
 
 async function exportToken(context: Context, record: TokenRecord, synthesize: boolean): Promise<object> {
   const transform = synthesize ? 'redact' : (context.caller.transform('token:read', record) ?? 'redact')

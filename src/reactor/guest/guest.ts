@@ -20,6 +20,7 @@ const MAX_FRAME_BYTES = 256 * 1024 * 1024
 /** Captured before `stripProcess` removes it. */
 const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
 
+type Begin = Extract<HostMessage, { kind: 'run' | 'check' }>
 type Handler = (request: object) => unknown
 
 class Guest {
@@ -28,6 +29,7 @@ class Guest {
   #source: { code: string; prepared?: string } | undefined
   #run: Run | undefined
   #resultBytes = 0
+  readonly #packages = new Map<string, string>()
 
   constructor(epoch: Epoch, realm: Realm) {
     this.#epoch = epoch
@@ -36,6 +38,7 @@ class Guest {
 
   take(message: HostMessage, body: Buffer): void {
     if (message.kind === 'reply') this.#run?.receive(message)
+    else if (message.kind === 'package') this.#packages.set(message.name, body.toString())
     else void this.#begin(message, body)
   }
 
@@ -43,7 +46,7 @@ class Guest {
     if (this.#run !== undefined) this.#finish(this.#run, this.#describe(error))
   }
 
-  async #begin(message: Exclude<HostMessage, { kind: 'reply' }>, body: Buffer): Promise<void> {
+  async #begin(message: Begin, body: Buffer): Promise<void> {
     const { time, image = '' } = message.kind === 'run' ? message : {}
     const { describeError } = this.#realm
     const run = new Run(send, { image, date: () => readTime(time ?? {}, Date.now), describeError })
@@ -72,7 +75,7 @@ class Guest {
     })
   }
 
-  async #work(work: Exclude<HostMessage, { kind: 'reply' }>, body: Buffer, run: Run): Promise<Done> {
+  async #work(work: Begin, body: Buffer, run: Run): Promise<Done> {
     const handler = this.#load(work.code, run)
     send({ kind: 'loaded' })
     if (work.kind === 'check') return { kind: 'done' }
@@ -95,7 +98,9 @@ class Guest {
     if (code !== undefined) this.#source = { code }
     const source = this.#source!
     source.prepared ??= prepareSource(source.code)
-    const exported = this.#realm.load(source.prepared, run) as { default?: unknown } | undefined
+    const exported = this.#realm.load(source.prepared, run, this.#packages) as
+      | { default?: unknown }
+      | undefined
     for (const each of [exported, exported?.default]) if (typeof each === 'function') return each as Handler
     throw new SourceError('The code exports no function; set module.exports to one', START)
   }

@@ -234,10 +234,12 @@ export function createRequire(modules: Modules): Require {
   function notFound(name: string, given: string): Error {
     const known = [...Object.keys(builtins), 'process', ...Object.keys(texts), 'node-fetch', ERROR_MODULES[0]]
     const isOfNode = given !== name || builtinModules.includes(name)
+    const declare =
+      'declare other packages in runtime.dependencies with the image node22 or node24, and start the server with --dependencies'
     const error = new Error(
       isOfNode
         ? `'${name}' is not available to reactor code`
-        : `Cannot find module '${name}'; there are ${known.join(', ')} and the bundles of --modules`,
+        : `Cannot find module '${name}'; there are ${known.join(', ')} and the bundles of --modules; ${declare}`,
     )
     define(error, 'code', 'MODULE_NOT_FOUND')
     return error

@@ -44,7 +44,7 @@ interface Ses {
   getStackString(error: Error): string
 }
 
-/** Locks down this process and creates what all runs share. `load` evaluates code in a new compartment. */
+/** Locks down this process and creates what all runs share. `load` evaluates code in a new compartment. `packages`: texts by name. */
 export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) {
   const { Compartment, harden, getStackString } = lockDownProcess()
   extendSharedError()
@@ -60,7 +60,7 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
   const { builtins, internals } = harden(createBuiltins(crypto.facade, describeError))
   const bundles = createBundles(modulesDirectory)
 
-  const load = (text: string, run: RunParts): unknown => {
+  const load = (text: string, run: RunParts, packages: ReadonlyMap<string, string>): unknown => {
     const { globals, scope } = run
     const compartment = new Compartment({ ...shared, ...globals })
     const { globalThis: global } = compartment
@@ -80,7 +80,14 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
     const { fetch } = globals
     const own: Internals = { ...internals, fetch, scope }
     const findProcess = () => run.lazyGlobals.process
-    const require = createRequire({ builtins, fetch, findProcess, internals: own, bundles, evaluate })
+    const require = createRequire({
+      builtins,
+      fetch,
+      findProcess,
+      internals: own,
+      bundles: (name) => packages.get(name) ?? bundles(name),
+      evaluate,
+    })
     global.require = require
     return evaluate(text, 'reactor.js')
   }

@@ -1,6 +1,6 @@
 import type { Config } from '../../../config.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
-import { usage } from '../../../errors.js'
+import { noRevealError, usage } from '../../../errors.js'
 import { LOG_FORMATS } from '../../../http/access-log.js'
 import { PREFIX } from '../../../http/headers.js'
 import { parseRate } from '../../../http/rate-limit.js'
@@ -14,7 +14,7 @@ const MAX_BODY_BYTES = 256 * 1024 * 1024
 const MAX_PORT = 65_535
 const MAX_WORKERS = 64
 
-export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = {}) {
+export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
   const { ephemeral, demo, starterApps } = flags
   const texts = flags as Record<string, string | undefined>
   const { rateLimit, seed, log: format, tlsCert, tlsKey, run, host, workers = '1' } = texts
@@ -22,6 +22,12 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
   if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
   if (seed !== undefined && ephemeral !== true)
     throw usage('--seed needs --ephemeral. To create the same data in another vault: coffer seed apply FILE')
+  if (config.dependencies !== undefined && ephemeral !== true)
+    throw usage(
+      '--dependencies needs --ephemeral, because it starts the esbuild of the project. For another vault, link the packages beforehand: coffer reactor link DIR --out MODULES, then serve with --modules MODULES',
+    )
+  if (config.dependencies !== undefined && config.noReveal === true)
+    throw noRevealError('--dependencies, whose code is given data')
   const log = LOG_FORMATS.find((known) => known === format)
   if (format !== undefined && log === undefined) throw usage(`--log takes ${LOG_FORMATS.join(', ')}.`)
   if ((tlsCert === undefined) !== (tlsKey === undefined))

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { resolve } from 'node:path'
 import { pause } from '../../../client/pause.js'
 import { ControlState, openControlled } from '../../../control/control-state.js'
 import { serveVault } from '../../../control/serve.js'
@@ -136,10 +137,14 @@ async function describeFound(context: CommandContext, { wantsSamples }: ServeOpt
   return { control: new ControlState(app), samples, place, flags: Object.entries(flags).flat() }
 }
 
-async function openInMemory({ clock, input }: CommandContext, { seed: path }: ServeOptions) {
+async function openInMemory({ clock, input, config, cwd }: CommandContext, { seed: path }: ServeOptions) {
   const seed =
     path === undefined ? undefined : parseJson(await input.readFile(path, '--seed'), { source: path })
-  const effects = { tenantName: 'ephemeral', clock, role: 'server' } as const
+  const dependencies = config.dependencies?.map((directory) => resolve(cwd, directory))
+  const effects = {
+    ...({ tenantName: 'ephemeral', clock, role: 'server' } as const),
+    ...omitUndefined({ dependencies }),
+  }
   const { control, applications: samples } = await openControlled(effects, seed)
   return { control, samples, place: 'in memory, lost when the server stops' }
 }
