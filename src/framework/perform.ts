@@ -41,6 +41,8 @@ export interface PerformOptions {
   reachedAt?: string | undefined
   /** Of the operation whose code sends this request. */
   outer?: SubjectCollector | undefined
+  /** How the control plane wants the building of code to end. */
+  provision?: CheckTools['provision']
 }
 
 interface RelayOptions extends Pick<PerformOptions, 'reachedAt' | 'outer'> {
@@ -59,13 +61,25 @@ export function perform(
   definition: AnyOperation,
   input: OperationInput,
   traceId: string,
-  { parseErrors, limits = LOCAL_LIMITS, idempotencyKey: key, reachedAt, outer }: PerformOptions = {},
+  {
+    parseErrors,
+    limits = LOCAL_LIMITS,
+    idempotencyKey: key,
+    reachedAt,
+    outer,
+    provision,
+  }: PerformOptions = {},
 ): Promise<Outcome> {
   // This code passes each member by name. V8 gives an object from a spread a slow form, which costs
   // microseconds.
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
-    run({ host, caller, definition, traceId, reachedAt, generation, limits, answer, outer }, input, errors)
+    run(
+      { host, caller, definition, traceId, reachedAt, generation, limits, answer, outer },
+      input,
+      errors,
+      provision,
+    )
   if (key === undefined || !takesIdempotencyKey(definition)) return runAs()
   const runOnce = async () => {
     const admitted = await admit(host.store, caller, definition)
@@ -79,14 +93,19 @@ export function perform(
 
 const keepAll = (outcome: Outcome) => outcome
 
-async function run(asked: Execution, input: OperationInput, parseErrors?: Readonly<PropertyErrors>) {
+async function run(
+  asked: Execution,
+  input: OperationInput,
+  parseErrors?: Readonly<PropertyErrors>,
+  provision?: CheckTools['provision'],
+) {
   const { host, definition, limits, answer } = asked
   const admitting = admit(host.store, asked.caller, definition)
   const caller = admitting instanceof Promise ? await admitting : admitting
   const execution = caller === asked.caller ? asked : { ...asked, caller }
   const complete = completeValue(definition.input, input) as OperationInput
   refuseReveal(caller, definition, complete)
-  const checking = checkInput(host, nowOf(host), definition, complete, parseErrors)
+  const checking = checkInput(host, nowOf(host), definition, complete, parseErrors, provision)
   const checked = checking === undefined ? undefined : await checking
   const isLoggedOnce = definition.access.owner !== undefined && definition.log !== undefined
   if (definition.kind === 'offline')
@@ -244,11 +263,13 @@ export function checkInput(
   definition: AnyDeclaration,
   input: OperationInput,
   parseErrors: Readonly<PropertyErrors> = {},
+  provision?: CheckTools['provision'],
 ): Promise<unknown> | undefined {
   const errors: PropertyErrors = {}
   collect(errors, '', () => host.validate(definition, input))
   Object.assign(errors, parseErrors)
-  if (definition.check !== undefined) return runCheck(definition, input, toolsOf(host, now), errors)
+  if (definition.check !== undefined)
+    return runCheck(definition, input, { ...toolsOf(host, now), provision }, errors)
   refuseErrors(errors)
   return undefined
 }

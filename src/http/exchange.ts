@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { HeaderMap } from '../domain/proxy/code-answer.js'
+import type { Build } from '../domain/reactor/state.js'
 import { CofferError, type Problem, toProblem } from '../errors.js'
 import { EncodedJson } from '../framework/limits.js'
 import type { OnLeave, Outbound } from '../framework/ports/outbound.js'
@@ -17,6 +18,8 @@ export interface HttpRequest {
   /** Resolves with undefined if the body is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
   onLeave?: OnLeave | undefined
+  /** Only from the control plane: how building the code of the request ends. */
+  provision?: Build | undefined
   outboundWrapper?: ((outbound: Outbound) => Outbound) | undefined
 }
 

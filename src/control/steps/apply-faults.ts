@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
-import { tryJson } from '../../domain/json/json.js'
+import { isObject, tryJson } from '../../domain/json/json.js'
+import type { Build } from '../../domain/reactor/state.js'
 import type { FaultRule } from '../../framework/ports/control.js'
 import type { HttpResponse } from '../../http/exchange.js'
 import { readHeader } from '../../http/headers.js'
@@ -19,10 +20,11 @@ export function applyFaults({ refuse, refuseStale }: Refusal): VaultStep {
       const { destination: fault } = rules.find(({ kind }) => kind === 'destination') ?? {}
       request.outboundWrapper = watchDestination(fault, destination)
     }
+    request.provision = findProvision(rules)
     const { generation } = control.app
     for (const { kind, delay_ms = 0 } of rules) if (kind === 'delay') await setTimeout(delay_ms)
     if (control.app.generation !== generation) return refuseStale(exchange)
-    const rule = rules.find(({ kind }) => kind !== 'delay' && kind !== 'destination')
+    const rule = rules.find(({ kind }) => !PASSED_ON.includes(kind))
     if (rule === undefined) return next(exchange)
     if (rule.kind !== 'drop' && rule.kind !== 'status') return cut(await next(exchange), rule)
     const response = refuse(problemOf(rule), request)
@@ -31,6 +33,21 @@ export function applyFaults({ refuse, refuseStale }: Refusal): VaultStep {
     return rule.kind === 'drop' ? { ...response, cutAt: 'start' } : response
   }
 }
+
+/** Kinds that let the server run the request. */
+const PASSED_ON: readonly FaultRule['kind'][] = ['delay', 'destination', 'provision']
+
+/** How the code of the request is built, if a rule says so. */
+function findProvision(rules: readonly FaultRule[]): Build | undefined {
+  const rule = rules.find(({ kind }) => kind === 'provision')
+  if (rule === undefined) return undefined
+  const { delay_ms = 0, error_code: code, error_message: message, error_details: details } = rule
+  const given = isObject(details) ? { details } : {}
+  const error = code === undefined ? undefined : { code, message: message ?? NO_REASON, ...given }
+  return { delayMs: delay_ms, error }
+}
+
+const NO_REASON = 'The control plane was asked for this failure.'
 
 function chooseRules(exchange: VaultExchange): Promise<FaultRule[]> {
   const { control, request, operation, path, relayed } = exchange

@@ -2,7 +2,7 @@ import type { ExplainedDecision } from '../caller/decisions.js'
 import { anyJson, count, date, enumOf, number, object, text, textMap, texts, uuid } from '../output.js'
 import type { Infer } from '../schema.js'
 
-const FAULT_KINDS = ['status', 'delay', 'drop', 'cut', 'lose', 'destination'] as const
+const FAULT_KINDS = ['status', 'delay', 'drop', 'cut', 'lose', 'destination', 'provision'] as const
 
 const most = (maximum: number) => ({ type: 'integer', minimum: 1, maximum }) as const
 const texts100 = {
@@ -27,6 +27,10 @@ export const faultRule = {
     detail: { type: 'string', maxLength: 1000 },
     retry_after: most(86_400),
     delay_ms: most(600_000),
+    /** Why building code fails, for the kind `provision`. */
+    error_code: { type: 'string', minLength: 1, maxLength: 100 },
+    error_message: { type: 'string', maxLength: 1000 },
+    error_details: {},
     bytes: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
     /** The fault of the destination: `timeout`, a status such as 502, or a time such as `30 s`. */
     destination: {},

@@ -68,6 +68,7 @@ export function performOperation(
         idempotencyKey,
         reachedAt,
         outer: ofRun?.outer,
+        provision: request.provision,
       }
       const outcome = await perform(host, caller, operation, input, traceId, options)
       const { status, headers, result, isReplayed } = outcome
