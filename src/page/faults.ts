@@ -46,6 +46,7 @@ export function describeFault({ kind, ...rule }: FaultRule): string {
     drop: 'Drops the connection, before the work, of ',
     cut: `Cuts the answer${bytes === undefined ? '' : ` after ${bytes} bytes`} of `,
     lose: 'Loses the answer, after the work, of ',
+    provision: `Builds the code${delay_ms ? ` for ${delay_ms / 1000} s` : ''}${rule.error_code ? `, then fails with ${rule.error_code},` : ''} of `,
     destination: `The destination answers ${JSON.stringify(destination)} to `,
   }
   const first = times && `the first ${times === 1 ? 'request' : `${times} requests`}`

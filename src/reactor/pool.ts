@@ -112,7 +112,7 @@ export class ReactorPool implements ReactorRuntime {
     return described
   }
 
-  async check(code: string): Promise<void> {
+  async check(code: string, packages: Invocation['packages'] = []): Promise<void> {
     const { limits: most } = this.#settings
     const limits = { ...most, timeMs: Math.min(most.timeMs, CHECK_MS) }
     const size = guestSizeOf(most, false)
@@ -125,6 +125,7 @@ export class ReactorPool implements ReactorRuntime {
       limits,
       maxBodyBytes: 0,
       isAsync: false,
+      packages,
     })
     if (last === 'time') {
       const message = `The code took longer than ${limits.timeMs} ms to load and was stopped.`

@@ -377,6 +377,11 @@ export async function openReactors(options: ReactorOptions): Promise<ReactorRunt
   return runtime.reactors({})
 }
 
+/** Opens a project whose packages can be linked. @throws CofferError `usage` */
+export async function openProject(directory: string) {
+  return (await import('../reactor/dependencies/start.js')).openProject(directory)
+}
+
 /** Creates the first tenant and the vault's own records, in one unit of work. */
 export async function createFirstTenant(
   { store, random, createUuid, generateTenantKeys }: App,

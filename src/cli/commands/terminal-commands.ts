@@ -10,6 +10,14 @@ const BODY_LIMIT = [
   'the largest request body, such as 64KiB or 4MiB (default 1MiB)',
 ] as const
 
+const packageOutput = object({
+  package: text,
+  'version?': text,
+  'bytes?': count,
+  state: text,
+  'reason?': text,
+})
+
 const init: TerminalCommand = {
   name: 'init',
   summary: 'Create an encrypted vault here, or at --vault',
@@ -87,6 +95,34 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     examples: ['coffer token export tokens.csv', 'coffer token export --type card --reveal | wc -l'],
     prints: { text: ROW_FORMATS, itemsOf: 'token list-after' },
     run: async (...line) => (await import('../bulk/export.js')).exportTokens(...line),
+  },
+  {
+    name: 'reactor link',
+    summary: 'Link npm packages of a project for serve --modules',
+    details:
+      'Bundles each package that `dependencies` of package.json names, or only the packages given, with the esbuild of the\n' +
+      'project. Writes one file for each package, and the list of their versions, into the directory of --out. Downloads\n' +
+      'nothing. A package that cannot be linked has a reason, and the exit code is then 1.',
+    arguments: [
+      ['<directory>', 'the project: package.json and node_modules'],
+      ['[package...]', 'names of packages; by default all of dependencies'],
+    ],
+    options: [['--out <directory>', 'where to write; created if missing']],
+    examples: ['coffer reactor link . --out modules'],
+    prints: { result: arrayOf(packageOutput) },
+    run: async (...line) => (await import('./reactor-packages.js')).linkPackages(...line),
+  },
+  {
+    name: 'reactor check',
+    summary: 'Check code and its npm packages before a deployment',
+    details:
+      'Links each package that the code requires, as a server with --dependencies does, then compiles and loads the code\n' +
+      'with the packages in the sandbox. Does not call the function. The exit code is 1 if something is wrong.',
+    arguments: [['<file>', 'the code']],
+    options: [['--package-json <file>', 'package.json of the project (default: ./package.json)']],
+    examples: ['coffer reactor check greet.js --package-json package.json'],
+    prints: { result: arrayOf(packageOutput) },
+    run: async (...line) => (await import('./reactor-packages.js')).checkCode(...line),
   },
   {
     name: 'doctor',

@@ -1,6 +1,9 @@
 /** The npm packages that code declares: names, what is wrong with one, and the packages that every code of `node-bt` has. */
 import { omitUndefined } from '../omit-undefined.js'
 
+/** The list of versions beside linked packages: JSON, version by name. */
+export const VERSIONS_FILE = 'coffer-dependencies.json'
+
 /** The linked texts of one reactor together. */
 export const MAX_LINKED_BYTES = 8 * 1024 * 1024
 

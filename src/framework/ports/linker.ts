@@ -4,6 +4,8 @@ import type { DependencyFinding, Versions } from '../../domain/reactor/dependenc
 export interface LinkedPackage {
   /** The name that code requires. */
   name: string
+  /** The version that is installed in the project. */
+  version: string
   digest: string
   text: Uint8Array
 }

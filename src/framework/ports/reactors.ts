@@ -164,7 +164,7 @@ export interface ReactorRuntime {
    */
   run(invocation: Invocation): Promise<ReactorRun>
   /** Compiles and loads the code without calling it. @throws CofferError like a run */
-  check(code: string): Promise<void>
+  check(code: string, packages?: readonly LinkedPackage[]): Promise<void>
   close(): Promise<void>
 }
 

@@ -1,4 +1,5 @@
 import { parseDuration, parseLogDate } from '../../domain/dates.js'
+import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
 import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/proxy/destination-fault.js'
@@ -166,7 +167,8 @@ export const noun = {
         'A rule applies to requests with an operation, method, path (* matches any text), headers and properties of the body.\n' +
         'With `times` it applies to the first requests only; with `every` 3, to each third request. It has a kind:\n' +
         'status (with status, detail, retry_after), delay (delay_ms), drop (closes the connection before the work), lose\n' +
-        '(closes it after the work), cut (ends the answer after `bytes`). Instead of a kind, `destination` says what the\n' +
+        '(closes it after the work), cut (ends the answer after `bytes`), provision (the code of a reactor or proxy is built\n' +
+        'for delay_ms, and fails with error_code, error_message, error_details). Instead of a kind, `destination` says what the\n' +
         'destination of a call through a proxy does: timeout (408, immediately), a status such as 502, or a delay such as "30 s".',
       input: closedInput(['rules'], {
         rules: { type: 'array', items: port.faultRule, maxItems: 100, flag: 'rule', description: 'As JSON.' },
@@ -297,6 +299,9 @@ function readTimeout({ timeout }: { timeout?: string | undefined }): number {
   return Math.min(LONGEST_WAIT_MS, readDuration('timeout', timeout ?? '2s'))
 }
 
+/** Each reactor that is built with the rule stores the details. */
+const MAX_DETAILS_CHARACTERS = 16 * 1024
+
 function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void {
   const { kind, destination } = rule
   const needed = kind === 'status' ? 'status' : kind === 'delay' ? 'delay_ms' : undefined
@@ -305,6 +310,18 @@ function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void
   if (kind === undefined && destination === undefined) throw invalid(`${place}.kind`, 'is required')
   if (kind !== undefined && (kind === 'destination') !== (destination !== undefined))
     throw invalid(`${place}.destination`, 'is required for the kind destination, and for no other')
+  for (const name of ['error_code', 'error_message', 'error_details'])
+    if (rule[name] !== undefined && kind !== 'provision')
+      throw invalid(`${place}.${name}`, 'is only for the kind provision')
+  const { error_code, error_details } = rule
+  if (kind === 'provision' && rule.delay_ms === undefined && error_code === undefined)
+    throw invalid(`${place}.delay_ms`, 'is required for provision, or error_code')
+  const isLarge = JSON.stringify(error_details ?? {}).length > MAX_DETAILS_CHARACTERS
+  if (error_details !== undefined && (!isObject(error_details) || isLarge))
+    throw invalid(
+      `${place}.error_details`,
+      `must be an object of at most ${MAX_DETAILS_CHARACTERS} characters of JSON`,
+    )
   if (destination !== undefined && readDestinationFault(destination) === undefined)
     throw invalid(`${place}.destination`, DESTINATION_FAULT_RULE)
 }

@@ -43,6 +43,7 @@ interface Verdict {
 }
 
 interface Linked {
+  version: string
   digest: string
   text: Uint8Array
 }
@@ -175,7 +176,7 @@ export class ProjectLinker implements Linker {
     const bytes = encoded.length
     if (bytes > MAX_LINKED_BYTES) return unsupported(tooLarge(bytes), inputs)
     const digest = createHash('sha256').update(encoded).digest('base64')
-    this.#keep(keyOf(name, version), { digest, text: encoded })
+    this.#keep(keyOf(name, version), { version, digest, text: encoded })
     return { installed: version, bytes, stamps: stampsOf(files, inputs) }
   }
 

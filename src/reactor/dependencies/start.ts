@@ -38,6 +38,16 @@ export function openProjects(directories: readonly string[]): ProjectLinker {
   return new ProjectLinker(directories, createEffects())
 }
 
+/**
+ * A project for the commands that prepare a deployment. `dependencies`: the names in `dependencies` of its
+ * `package.json`. @throws CofferError `usage`
+ */
+export function openProject(directory: string): { linker: Linker; dependencies: string[] } {
+  const linker = openProjects([directory])
+  const { dependencies } = readManifest(projectFiles, directory) ?? {}
+  return { linker, dependencies: isObject(dependencies) ? Object.keys(dependencies) : [] }
+}
+
 export const projectFiles: ProjectFiles = {
   read: (path, maxBytes) =>
     attempt(() => {

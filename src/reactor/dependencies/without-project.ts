@@ -5,13 +5,12 @@ import {
   type DependencyFinding,
   isPackageName,
   isSameMajor,
+  VERSIONS_FILE,
   type Versions,
 } from '../../domain/reactor/dependencies.js'
 import type { Linker, Loaded } from '../../framework/ports/linker.js'
 import type { ProjectFiles } from './installed.js'
 
-/** The list of versions that `coffer reactor link` writes beside the bundles. */
-export const VERSIONS_FILE = 'coffer-dependencies.json'
 const MAX_VERSIONS_BYTES = 1024 * 1024
 
 function findNone(wanted: Versions): DependencyFinding[] {

@@ -1,5 +1,5 @@
 /** Reactors whose code requires packages of a project, from deployment to run. */
-import { rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openTestVault } from '../../../src/index.js'
@@ -432,5 +432,63 @@ t.test(
       code: 'usage',
       message: /package\.json/,
     })
+  },
+)
+
+t.test('a project without esbuild uses the one that is installed with Coffer', async (t) => {
+  const project = createProject(t, { plain: 'exports.a = 1' }, { esbuild: false })
+  await using vault = await openTestVault({ dependencies: [project] })
+  t.same(await run(vault, "require('plain').a", { plain: '1.0.0' }), { is: 1 })
+})
+
+t.test('an esbuild that is too old or that misbehaves is a finding', async (t) => {
+  const bundle = (result: string) => `exports.version = '0.28.0'; exports.build = async () => (${result})`
+  const output = (text: string, inputs = '{}') =>
+    bundle(`{ outputFiles: [{ text: ${text} }], metafile: { inputs: ${inputs} } }`)
+  for (const [esbuild, reason] of [
+    ["exports.version = '0.14.0'", /esbuild is too old/],
+    ["exports.version = { toString: () => 'x' }", /esbuild is too old/],
+    ['throw new Error("no binary")', /no binary/],
+    ['process.exit(0)', /esbuild failed/],
+    ["process.kill(process.pid, 'SIGKILL')", /esbuild failed/],
+    ["require('fs').writeSync(3, '{}'); process.exit(0)", /esbuild failed/],
+    [
+      "require('fs').writeSync(3, JSON.stringify({ text: 1, inputs: [] })); process.exit(0)",
+      /esbuild failed/,
+    ],
+    [output("'x'.repeat(64 * 1024 * 1024)"), /esbuild failed|at most 8388608/],
+    [output("'1'", "{ '../../../../../etc/passwd': {} }"), /outside of node_modules/],
+    [output("'1'", "{ 'node_modules/absent.js': {} }"), /outside of node_modules/],
+    [output('7'), /cannot be linked/],
+  ] as const) {
+    const project = createProject(t, { plain: 'exports.a = 1' }, { esbuild: false })
+    addPackage(project, 'esbuild', esbuild)
+    await using vault = await openTestVault({ dependencies: [project] })
+    const { body } = await deploy(vault, codeOf('1'), { plain: '1.0.0' })
+    t.match(
+      body,
+      { state: 'failed', requested: { error_code: 'dependency_not_supported', error_message: reason } },
+      esbuild.slice(0, 60),
+    )
+  }
+})
+
+t.test(
+  'the process that links gets no variable of the server, and no script of a package runs',
+  async (t) => {
+    const project = createProject(t, { plain: 'exports.a = 1' }, { esbuild: false })
+    const marker = join(project, 'marker')
+    const scripts = {
+      preinstall: `touch ${marker}`,
+      postinstall: `touch ${marker}`,
+      prepare: `touch ${marker}`,
+    }
+    addPackage(project, 'plain', { manifest: { scripts }, files: { 'index.js': 'exports.a = 1' } })
+    const names = 'JSON.stringify(Object.keys(process.env).filter((name) => !/^__/.test(name)))'
+    const text = `exports.version = '0.28.0'; exports.build = async () => ({ outputFiles: [{ text: 'exports.env = ' + ${names} }], metafile: { inputs: {} } })`
+    addPackage(project, 'esbuild', text)
+    await using vault = await openTestVault({ dependencies: [project] })
+    t.same(await run(vault, "require('plain').env", { plain: '1.0.0' }), { is: [] })
+    t.notOk(existsSync(marker))
   },
 )
