@@ -57,6 +57,8 @@ export interface RuntimeOptions {
   /** Seconds; see {@link timeLimitOf}. */
   timeout?: number
   resources?: (typeof RESOURCES)[number]
+  /** Calls of the reactor start a run and do not wait for it. Only with configurable images. */
+  async?: boolean
   /** Versions by package name. They have an effect with configurable images only. */
   dependencies?: Record<string, string>
   permissions?: Permission[]

@@ -54,7 +54,8 @@ const SILENT = (
   'tenant.created tenant.deleted http.request 3ds.session.authenticated 3ds.session.created ' +
   '3ds.session.challenge-completed 3ds.session.challenge-result-retrieved 3ds.session.method-completed ' +
   '3ds.session.decoupled-challenge-notification account-updater.job.created account-updater.job.completed ' +
-  'account-updater.job.failed google-pay.created google-pay.deleted google-pay.retrieved'
+  'account-updater.job.failed google-pay.created google-pay.deleted google-pay.retrieved ' +
+  'reactor.vulnerabilities_discovered proxy.vulnerabilities_discovered tenant.vulnerabilities_notified'
 ).split(' ')
 
 export type EventType = keyof typeof EVENTS

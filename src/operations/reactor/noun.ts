@@ -1,5 +1,4 @@
-import { react } from './react.js'
-import { getResult, reactLater } from './react-async.js'
+import { getResult, reactLater, reactNow } from './react-async.js'
 import * as reactor from './reactor.js'
 import { developReactor, listReactorRuns, listScrubbedRuns } from './reactor-runs.js'
 
@@ -13,7 +12,7 @@ export const noun = {
     reactor.updateReactor,
     reactor.patchReactor,
     reactor.deleteReactor,
-    react,
+    reactNow,
     reactLater,
     getResult,
     listReactorRuns,

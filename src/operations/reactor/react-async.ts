@@ -1,10 +1,11 @@
 /** Runs a reactor after its call was answered, and keeps the result for a day. */
 import { sizeOf } from '../../domain/expression/budget.js'
 import { withoutRunKeysIn } from '../../domain/reactor/run-key.js'
+import { isConfigurable } from '../../domain/reactor/runtime.js'
 import type { ReactorResultRecord } from '../../domain/records/records.js'
 import { CofferError, fromSent, toSent } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
-import type { Session } from '../../framework/context.js'
+import type { Context, Session } from '../../framework/context.js'
 import { findCards, firstEnd, withoutCodes } from '../../framework/kept-answer.js'
 import { detached } from '../../framework/operation.js'
 import { HttpAnswer } from '../../framework/outcome.js'
@@ -12,8 +13,9 @@ import { object, uuid } from '../../framework/output.js'
 import type { Claim } from '../../framework/ports/background.js'
 import { inputSchema } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
+import type { FoundExpressions } from '../token/detokenize.js'
 import * as react from './react.js'
-import { reactorId } from './reactor.js'
+import { reactorId, runningReactor } from './reactor.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
 /** A record must outlast its run. 1,000 runs of 15 minutes, four at a time, take 63 hours. */
@@ -30,37 +32,78 @@ export const reactLater = detached({
   http: { ...react.running.http, status: 202 },
   output: object({ asyncReactorRequestId: uuid }),
   examples: ['echo Ada | coffer reactor react-async greet --args name=-'],
+  run: (session, input, found) => start(session, input, found, (started) => started),
+})
+
+export const reactNow = detached({
+  ...react.running,
+  name: 'reactor react',
+  summary: 'Run a reactor with arguments, in which {{ token id }} stands for the data of the token.',
+  details:
+    'An expression that is a whole string yields the data with its JSON type; inside text it yields text. At most 100\n' +
+    'tokens. Parameters that the formula declares are required and cast; the setting reactors.undeclared_args says\n' +
+    'whether others are passed on. Code may also return an HTTP answer of its own, which a command prints as res.',
+  route: 'POST /reactors/{id}/react',
+  http: { ...react.running.http, mayAnswer: 'anything' },
+  output: react.responseOutput,
+  examples: [
+    `echo Ada | coffer reactor react greet --args name=-`,
+    `echo '{"args":{"name":"{{ ada | json: \\"$.name\\" }}"}}' | coffer reactor react greet`,
+  ],
   async run(session, input, found) {
-    const { background, caller, claims } = session
-    const id = session.createUuid()
-    const place = background.reserve(`${caller.tenant}/${react.callerKey(caller)}`, id)
-    let prepared: react.Prepared | undefined
-    let claim: Claim | undefined
-    try {
-      // The claim shows other processes that have the vault open that the run is in progress.
-      claim = await claims.take(caller.tenant, id, { isLong: true })
-      const answer = await session.conclude(async (context) => {
-        prepared = await react.prepare(context, session, input, found, id)
-        const { args, rest, code } = prepared.invocation
-        place.keeps(sizeOf(args) + sizeOf(rest) + code.length)
-        const started_by = starterKey(caller)
-        const record: ReactorResultRecord = { id, reactor_id: input.id, started_by, created_at: context.date }
-        const options = { expires: context.now + LONGEST_MS + KEPT_MS, fresh: true }
-        await context.store.insert('reactor_result', caller.tenant, record, options)
-        // The run is logged when it succeeds. This entry makes the reactor a subject of the answer to an
-        // idempotency key.
-        context.audit.record('reactor', input.id, null)
-        return { asyncReactorRequestId: id }
-      })
-      place.fill(() => runAndKeep(session, id, prepared!).finally(() => claim?.end()))
-      return answer
-    } catch (error) {
-      place.leave()
-      await claim?.end()
-      throw error
-    }
+    // Durability `soon`, here and below, for units that only log reads and the run.
+    const prepared = await session.inUnit(
+      async (context) =>
+        (await runsLater(context, input.id)) ? undefined : react.prepare(context, session, input, found),
+      'soon',
+    )
+    if (prepared !== undefined) return react.invoke(session, prepared)
+    return start(session, input, found, (body) => new HttpAnswer({ statusCode: 202, headers: {}, body }))
   },
 })
+
+/** Whether the runtime of the reactor says that its runs are asynchronous. It has no effect with the image node-bt. */
+async function runsLater(context: Context, id: string): Promise<boolean> {
+  const { runtime } = runningReactor(await requireRecord(context, 'reactor', id), context.now)
+  return isConfigurable(runtime?.image) && runtime?.async === true
+}
+
+/** Starts a run, and answers at once with the id of its result. */
+async function start<T>(
+  session: Session,
+  input: { id: string; args?: Readonly<Record<string, unknown>> },
+  found: FoundExpressions | undefined,
+  answerOf: (started: { asyncReactorRequestId: string }) => T,
+): Promise<T> {
+  const { background, caller, claims } = session
+  const id = session.createUuid()
+  const place = background.reserve(`${caller.tenant}/${react.callerKey(caller)}`, id)
+  let prepared: react.Prepared | undefined
+  let claim: Claim | undefined
+  try {
+    // The claim shows other processes that have the vault open that the run is in progress.
+    claim = await claims.take(caller.tenant, id, { isLong: true })
+    const answer = await session.conclude(async (context) => {
+      prepared = await react.prepare(context, session, input, found, id)
+      const { args, rest, code } = prepared.invocation
+      place.keeps(sizeOf(args) + sizeOf(rest) + code.length)
+      const started_by = starterKey(caller)
+      const record: ReactorResultRecord = { id, reactor_id: input.id, started_by, created_at: context.date }
+      const options = { expires: context.now + LONGEST_MS + KEPT_MS, fresh: true }
+      await context.store.insert('reactor_result', caller.tenant, record, options)
+      // The run is logged when it succeeds. This entry makes the reactor a subject of the answer to an
+      // idempotency key.
+      context.audit.record('reactor', input.id, null)
+      return answerOf({ asyncReactorRequestId: id })
+    })
+    place.fill(() => runAndKeep(session, id, prepared!).finally(() => claim?.end()))
+    return answer
+  } catch (error) {
+    place.leave()
+    await claim?.end()
+    throw error
+  }
+}
 
 export const getResult = detached({
   name: 'reactor result',

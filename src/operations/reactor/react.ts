@@ -22,7 +22,6 @@ import { requireNoRun } from '../../framework/caller/authorize.js'
 import { type Caller, withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/context.js'
 import { type CheckTools, requiresAny } from '../../framework/declaration.js'
-import { detached } from '../../framework/operation.js'
 import { HttpAnswer } from '../../framework/outcome.js'
 import { anyJson, component } from '../../framework/output.js'
 import type { Invocation, ReactorRun } from '../../framework/ports/reactors.js'
@@ -65,28 +64,6 @@ export const running = {
   http: { body: { asSent: SENT_BODY } },
   check: checkRequest,
 } as const
-
-export const react = detached({
-  ...running,
-  name: 'reactor react',
-  summary: 'Run a reactor with arguments, in which {{ token id }} stands for the data of the token.',
-  details:
-    'An expression that is a whole string yields the data with its JSON type; inside text it yields text. At most 100\n' +
-    'tokens. Parameters that the formula declares are required and cast; the setting reactors.undeclared_args says\n' +
-    'whether others are passed on. Code may also return an HTTP answer of its own, which a command prints as res.',
-  route: 'POST /reactors/{id}/react',
-  http: { ...running.http, mayAnswer: 'anything' },
-  output: responseOutput,
-  examples: [
-    `echo Ada | coffer reactor react greet --args name=-`,
-    `echo '{"args":{"name":"{{ ada | json: \\"$.name\\" }}"}}' | coffer reactor react greet`,
-  ],
-  async run(session, input, found) {
-    // Durability `soon`, here and below, for units that only log reads and the run.
-    const prepared = await session.inUnit((context) => prepare(context, session, input, found), 'soon')
-    return invoke(session, prepared)
-  },
-})
 
 export type Keep = (context: Context, answer: Response | HttpAnswer | CofferError) => Promise<void>
 
