@@ -86,6 +86,7 @@ const PATHS = [
     'parse("/p?a=b", true)',
     'format({ protocol: "http", host: "h", pathname: "/p", query: { a: 1 } })',
     'format(new URL("http://h/p"))',
+    'format({ protocol: "http:", hostname: "h", pathname: "/p", query: null, agent: () => {}, nested: { f() {} } })',
     'resolve("http://h/a/b", "../c")',
     'domainToASCII("é.example")',
     'pathToFileURL("/a b?#/").href',

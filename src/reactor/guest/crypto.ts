@@ -12,7 +12,8 @@ const MAX_RANDOM_BYTES = 65_536
 
 const FUNCTIONS =
   split(`timingSafeEqual randomInt pbkdf2Sync scryptSync hkdfSync getHashes getCiphers getCurves
-  sign verify publicEncrypt privateDecrypt createSecretKey createPublicKey createPrivateKey generateKeyPairSync`)
+  sign verify publicEncrypt privateDecrypt privateEncrypt publicDecrypt diffieHellman createSecretKey createPublicKey
+  createPrivateKey generateKeySync generateKeyPairSync`)
 const SUBTLE = split(
   'digest sign verify encrypt decrypt deriveBits deriveKey generateKey importKey exportKey',
 )
@@ -26,11 +27,25 @@ const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: stri
   createVerify: { takes: 1, gives: 'verify', does: 'update' },
   createCipheriv: CIPHER,
   createDecipheriv: CIPHER,
+  createECDH: {
+    takes: 1,
+    gives: 'computeSecret generateKeys getPrivateKey getPublicKey',
+    does: 'setPrivateKey',
+  },
 }
 
 /** The module `crypto`. Its `webcrypto` is the global `crypto`, per W3C Web Cryptography. */
 export function createCrypto(epoch: Epoch) {
   const keys = new WeakMap<object, object>()
+  /** Packages test whether a value is a key. */
+  class KeyObject {
+    constructor() {
+      throw new TypeError('Use createSecretKey, createPublicKey or createPrivateKey')
+    }
+    static [Symbol.hasInstance](value: object): boolean {
+      return isKeyObject(keys.get(value))
+    }
+  }
   const unwrap = (value: object) => keys.get(value)
   const keyOf = (raw: object, facade: object): object => {
     keys.set(facade, raw)
@@ -73,6 +88,7 @@ export function createCrypto(epoch: Epoch) {
     ...webcrypto,
     webcrypto,
     constants: { ...crypto.constants },
+    KeyObject,
     randomBytes: (size: unknown, callback?: unknown) =>
       callback === undefined ? bytesNow(size) : bytesLater(size, callback),
     randomFillSync: fillRandomly,
@@ -84,7 +100,11 @@ export function createCrypto(epoch: Epoch) {
     const make = functionOf(name)
     const work: Work = (...args) =>
       make(...args.slice(0, takes).map((each, at) => (at === 3 ? pickLength(each) : each)))
-    facade[name] = gate(work, { unwrap, finish: (raw) => wrap(raw, gives, does, copies) })
+    const gated = gate(work, { unwrap, finish: (raw) => wrap(raw, gives, does, copies) })
+    // Not an arrow function, because some packages call it with `new`.
+    facade[name] = function create(...args: unknown[]): unknown {
+      return gated(...args)
+    }
   }
   return { facade, webcrypto }
 }

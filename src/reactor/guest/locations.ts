@@ -56,8 +56,15 @@ function urlToHttpOptions(given: Any): object {
   return options
 }
 
+const URL_PARTS = split('protocol slashes auth host hostname port pathname search query hash')
+
 export function createUrlModule(): Record<string, unknown> {
   const formatOld = gate((given) => url.format(given as Any))
+  // Other members can be functions, which no function of Node gets.
+  const formatParts = (given: Any) =>
+    formatOld(
+      Object.fromEntries(URL_PARTS.filter((name) => name in given).map((name) => [name, given[name]])),
+    )
   return {
     URL,
     URLSearchParams,
@@ -69,7 +76,10 @@ export function createUrlModule(): Record<string, unknown> {
     parse: gate((text, parsesQuery, hasSlashes) =>
       url.parse(text as string, Boolean(parsesQuery), Boolean(hasSlashes)),
     ),
-    format: (given: unknown) => (given instanceof URL ? `${given}` : formatOld(given)),
+    format: (given: unknown) => {
+      if (given instanceof URL) return `${given}`
+      return typeof given === 'object' && given !== null ? formatParts(given) : formatOld(given)
+    },
     resolve: gate((from, to) => url.resolve(`${from}`, `${to}`)),
   }
 }

@@ -132,6 +132,8 @@ const SEEDS = [
   crypto('createDecipheriv("aes-256-gcm", Buffer.alloc(32), Buffer.alloc(12))'),
   crypto('generateKeyPairSync("ec", { namedCurve: "P-256" })'),
   crypto('generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" })'),
+  crypto('createECDH("prime256v1")'),
+  'require("crypto").KeyObject, require("crypto").createSecretKey(Buffer.from("k")) instanceof require("crypto").KeyObject',
   crypto('randomBytes(3)'),
   'new Promise((r) => require("crypto").randomBytes(3, (...all) => r(all)))',
   'new Promise((r) => require("crypto").pbkdf2("a", "b", 1, 1, "sha1", (...all) => r(all)))',
