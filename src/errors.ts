@@ -123,6 +123,11 @@ export function validationError(message: string, details?: ErrorDetails): Coffer
   return new CofferError('validation', message, details)
 }
 
+/** For a body of a request that is valid JSON, but no object. */
+export function bodyIsNoObject(): CofferError {
+  return validationError('The request body must be a JSON object.')
+}
+
 export function invalid(path: string, message: string): CofferError {
   return validationError(`${path}: ${message}`, { errors: { [path]: [message] } })
 }

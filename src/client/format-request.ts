@@ -11,7 +11,7 @@ export function formatRequest(definition: RoutedOperation, input: OperationInput
   if (!takesBody) return { method, target }
   const { whole, asSent, types = ['application/json'] } = definition.http?.body ?? {}
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !parameters.includes(name)))
-  const sent = asSent === undefined ? rest : (input[asSent] ?? rest)
+  const sent = asSent !== undefined && asSent in input ? input[asSent] : rest
   const body = JSON.stringify(whole === undefined ? sent : (input[whole] ?? null))
   return { method, target, contentType: types[0], body }
 }

@@ -66,6 +66,8 @@ export interface Http {
      * name.
      */
     readonly asSent?: string
+    /** With `asSent`: the body may be any JSON. A body that is no object gives no other property. */
+    readonly mayBeAny?: true
     /** The content types of the body, the usual type first. The default is `application/json`. */
     readonly types?: readonly string[]
     /** An empty body counts as an object without properties. */

@@ -1,7 +1,7 @@
 import { decodeUtf8, isObject, MAX_JSON_VALUES, parseJson } from '../domain/json/json.js'
 import { collect } from '../domain/property-errors.js'
 import { suggestName } from '../domain/text/nearest.js'
-import { CofferError, type PropertyErrors, validationError } from '../errors.js'
+import { bodyIsNoObject, CofferError, type PropertyErrors, validationError } from '../errors.js'
 import { CONTROL_PATH, isControl } from '../framework/declaration.js'
 import type { AnyOperation } from '../framework/operation.js'
 import type { Endpoint } from '../framework/registry.js'
@@ -22,10 +22,11 @@ export async function readBodyInput(request: HttpRequest, operation: AnyOperatio
   if (bytes.length === 0) throw validationError('The request needs a JSON body.')
   const source = 'the request body'
   const value = parseJson(decodeUtf8(bytes, source), { source, maxValues: MAX_JSON_VALUES })
-  const { whole, asSent } = operation.http?.body ?? {}
+  const { whole, asSent, mayBeAny } = operation.http?.body ?? {}
   if (whole !== undefined) return { [whole]: value }
   if (isObject(value)) return asSent === undefined ? value : { ...value, [asSent]: value }
-  throw validationError('The request body must be a JSON object.')
+  if (asSent !== undefined && mayBeAny) return { [asSent]: value }
+  throw bodyIsNoObject()
 }
 
 export async function readWhole(request: HttpRequest, limitBytes: number): Promise<Uint8Array> {

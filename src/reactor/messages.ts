@@ -11,7 +11,8 @@ export type HostMessage =
       /** Absent if the guest's last run had the same code. */
       code?: string
       args: unknown
-      rest?: object | undefined
+      /** An object if there are `args`. */
+      rest?: unknown
       message?: TransformedMessage | undefined
       configuration: unknown
       prefix: string

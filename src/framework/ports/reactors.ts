@@ -57,10 +57,10 @@ export interface Invocation {
   /** The arguments after detokenization, validation and casts. Undefined if the request has none. */
   args: Readonly<Record<string, unknown>> | undefined
   /**
-   * The other properties of the request. With `rest`, the code gets a request that includes the arguments as
-   * `req`. Without `rest`, it gets only the arguments.
+   * The other properties of the request, or all of its body if that is no object. With `rest`, the code gets a
+   * request that includes the arguments as `req`. Without `rest`, it gets only the arguments.
    */
-  rest?: Readonly<Record<string, unknown>>
+  rest?: unknown
   configuration: Readonly<Record<string, unknown>>
   /** The packages that the code may require, besides the bundles of the server. */
   packages?: readonly LinkedPackage[]

@@ -8,6 +8,7 @@ import { castArguments, castConfiguration } from '../../domain/reactor/formula.j
 import { GivenData } from '../../domain/reactor/printed.js'
 import {
   failureStatusOf,
+  isConfigurable,
   memoryFactorOf,
   type RuntimeOptions,
   timeLimitOf,
@@ -17,7 +18,7 @@ import { settingOf } from '../../domain/settings.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import { endsCode } from '../../domain/token/card-code.js'
 import type { WebhookEvent } from '../../domain/webhook/events.js'
-import { CofferError, ERRORS, markAsTelling, type PropertyErrors } from '../../errors.js'
+import { bodyIsNoObject, CofferError, ERRORS, markAsTelling, type PropertyErrors } from '../../errors.js'
 import { requireNoRun } from '../../framework/caller/authorize.js'
 import { type Caller, withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/context.js'
@@ -61,7 +62,7 @@ export const running = {
   ...invoking,
   input: reactInput,
   log: { operation: 'react', message: 'Reactor invoked' },
-  http: { body: { asSent: SENT_BODY } },
+  http: { body: { asSent: SENT_BODY, mayBeAny: true } },
   check: checkRequest,
 } as const
 
@@ -151,16 +152,22 @@ type Json = Record<string, unknown>
 type Request = { id: string; args?: Json }
 
 /** The body of the request as it was sent; without a body, the input without the id. */
-function bodyOf({ id: _, ...given }: Lenient<Request>): Json {
-  const sent = (given as Json)[SENT_BODY]
-  return isObject(sent) ? sent : given
+function bodyOf({ id: _, ...given }: Lenient<Request>): unknown {
+  return SENT_BODY in given ? given[SENT_BODY] : given
+}
+
+/** Only an object has arguments. */
+function divide(body: unknown): { args?: Json | undefined; rest: unknown } {
+  if (!isObject(body)) return { rest: body }
+  const { args, ...rest } = body
+  return { args: args as Json | undefined, rest }
 }
 
 /** @throws CofferError `validation` for invalid expressions, and for `callback_url` */
 async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promise<FoundExpressions> {
   const body = bodyOf(request)
   const errors: PropertyErrors = {}
-  if ((body.callback_url ?? undefined) !== undefined)
+  if (isObject(body) && (body.callback_url ?? undefined) !== undefined)
     addError(errors, 'callback_url', 'is not supported here: use react-async')
   const found = await collectLater(errors, 'args', () => findExpressions(body, tools))
   refuseErrors(errors)
@@ -190,8 +197,9 @@ export async function prepare(
   const actor = await readCodeActor(session, context.store, readRightsOf(context.caller.tenant, reactor.id))
   const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const undeclared = settingOf(settings, 'reactors.undeclared_args')
-  const { args: _, ...others } = bodyOf(request)
-  const document = { ...others, ...omitUndefined({ args: request.args }) }
+  const body = bodyOf(request)
+  if (!isObject(body) && !isConfigurable(runtime?.image)) throw bodyIsNoObject()
+  const document = isObject(body) ? { ...body, ...omitUndefined({ args: request.args }) } : body
   const secrets = context.caller.isNoReveal ? new Secrets() : undefined
   const used: Target[] = []
   const cards: TokenRecord[] = []
@@ -201,8 +209,9 @@ export async function prepare(
     if (secrets !== undefined) addSecret(secrets, context, record)
   }
   const access = { ...USE, configuration, reached }
-  const { args: detokenized, ...rest } =
-    found === undefined ? document : await detokenize(invokingContext(context), document, found, access)
+  const { args: detokenized, rest } = divide(
+    found === undefined ? document : await detokenize(invokingContext(context), document, found, access),
+  )
   const invocation_type = asyncId === undefined ? 'sync' : 'async'
   const event = {
     about: { id: reactor.id, name: reactor.name },

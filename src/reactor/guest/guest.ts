@@ -81,7 +81,7 @@ class Guest {
     if (work.kind === 'check') return { kind: 'done' }
     const { message, rest, configuration, prefix, applicationOptions, hasClient, resultBytes } = work
     const args = message === undefined ? work.args : describeMessage(message, body)
-    const req = rest === undefined ? args : args === undefined ? rest : { ...rest, args }
+    const req = rest === undefined ? args : args === undefined ? rest : { ...(rest as object), args }
     const { debug, info, warn, error } = run.console
     const logger = { debug, info, warn, error }
     const res = message?.direction === 'response' ? { res: args } : {}
