@@ -441,7 +441,7 @@ t.test('requests for areas that are not emulated are counted, without the ids in
   const remote = createControl({ url, key: control.key })
   t.same(await remote.notEmulated(), counted, 'over HTTP')
   const fork = await control.fork()
-  await ask('GET /keys', { 'svc-api-key': fork.keys.private! })
+  await ask('GET /network-tokens', { 'svc-api-key': fork.keys.private! })
   t.match(
     await fork.control.notEmulated(),
     [{ path: '/network-tokens', count: 1 }],
@@ -458,7 +458,7 @@ t.test('requests for areas that are not emulated are counted, without the ids in
   t.match(await control.notEmulated(), { length: counted.length })
   await control.requests.clear()
   t.same(await control.notEmulated(), [])
-  await ask('GET /keys')
+  await ask('GET /network-tokens')
   await control.reset()
   t.same(await control.notEmulated(), [])
 })
