@@ -91,7 +91,9 @@ t.test('the expiry of a key is at most one year ahead, by the clock of the vault
 t.test('a tenant has at most 100 keys that have not expired', async (t) => {
   const { ask, clock } = await open(t)
   const create = () => ask('key create', { expires_at: new Date(clock.now + DAY_MS).toISOString() })
-  for (let count = 1; count < 100; count++) await create()
+  for (let count = 1; count < 99; count++) await create()
+  const together = await Promise.allSettled([create(), create(), create()])
+  t.equal(together.filter(({ status }) => status === 'fulfilled').length, 1, 'also of requests at one time')
   await refuses(t, create(), { code: 'unprocessable', status: 422, message: /at most 100 keys/ })
   t.equal((await ask('key list')).length, 100)
   clock.now += DAY_MS
@@ -271,7 +273,11 @@ t.test('many JWEs without kid and many keys are too much work for one request', 
   )
   const mine = encryptLikePhones(CARD, key, { header: { kid: undefined } })
   const payload = Array.from({ length: 10 }, () => ({ type: 'card', encrypted: mine }))
-  await refuses(t, ask('token tokenize', { payload }), { code: 'too_much_work', status: 400 })
+  await refuses(t, ask('token tokenize', { payload }), {
+    code: 'too_much_work',
+    status: 400,
+    message: /Name the key/,
+  })
 })
 
 t.test('tokenize accepts encrypted data in an object, an array, and nested', async (t) => {
@@ -319,6 +325,26 @@ t.test('children, imports and token intents accept encrypted data', async (t) =>
     errors: { encrypted: [/beside data/] },
   })
   await refuses(t, ask('intent create', { type: 'card' }), { errors: { data: ['is required'] } })
+})
+
+t.test('code creates tokens of encrypted data, and never sees the data', async (t) => {
+  const { ask, key, dataOf } = await open(t)
+  const application = await ask('app create', { name: 'a', type: 'private', permissions: ['token:create'] })
+  const code = `module.exports = async ({ args, svc }) => {
+    const made = await svc.tokens.create({ type: 'card', encrypted: args.jwe })
+    const refused = await svc.tokens.create({ type: 'card', encrypted: 'x' }).catch((error) => error.status)
+    return { raw: { made, refused }, tokenize: { type: 'card', encrypted: args.jwe } }
+  }`
+  const { id } = await ask('reactor create', { name: 'r', code, application: { id: application.id } })
+  const jwe = encryptLikePhones(CARD, key)
+  const { raw, tokens } = (await ask('reactor react', { id, args: { jwe } })) as {
+    raw: { made: Shown; refused: number }
+    tokens: Shown
+  }
+  t.equal(raw.made.data, undefined)
+  t.equal(raw.refused, 400)
+  t.equal(tokens.data, undefined)
+  for (const each of [raw.made, tokens]) t.same(await dataOf(each.id), CARD)
 })
 
 t.test('the answer about a duplicate has no data either', async (t) => {

@@ -3,7 +3,7 @@ import { type Jwe, NOT_DECRYPTED, readPlaintext } from '../../domain/encryption/
 import type { Budget } from '../../domain/expression/budget.js'
 import { MAX_JSON_VALUES } from '../../domain/json/json.js'
 import type { ClientKeyRecord } from '../../domain/records/records.js'
-import { invalid } from '../../errors.js'
+import { CofferError, invalid } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 
 /** About 0.2 ms. */
@@ -26,7 +26,7 @@ export async function openEncrypted(context: Context, { kid, parts }: Jwe, budge
     kid === undefined ? await listAll(context) : [await store.get('client_key', caller.tenant, kid)]
   for (const [at, key] of keys.entries()) {
     // A JWE without `kid` can need as many attempts as there are keys.
-    if (at > 0) budget.use(OPENED_STEPS)
+    if (at > 0) useBudget(budget)
     else turns.use(OPENED_STEPS)
     if (turns.isOver) await turns.next()
     const plain = encryption.open(parts, key ?? NO_KEY)
@@ -35,6 +35,16 @@ export async function openEncrypted(context: Context, { kid, parts }: Jwe, budge
     if (key !== undefined && value !== undefined) return value
   }
   throw invalid('encrypted', NOT_DECRYPTED)
+}
+
+function useBudget(budget: Budget): void {
+  try {
+    budget.use(OPENED_STEPS)
+  } catch (cause) {
+    const message =
+      'Too many keys had to be tried for this request. Name the key of each JWE in its header: kid.'
+    throw new CofferError('too_much_work', message, { cause })
+  }
 }
 
 /** Newest first. */
