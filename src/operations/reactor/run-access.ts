@@ -1,6 +1,7 @@
 /** The access that the code of a run has to this server: the key of the run, and the requests with this key. */
 import { RUN_KEY } from '../../domain/access/application.js'
 import { isObject, tryJson } from '../../domain/json/json.js'
+import type { HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { GivenData } from '../../domain/reactor/printed.js'
 import type { Secrets } from '../../domain/text/secrets.js'
 import { CofferError } from '../../errors.js'
@@ -52,9 +53,9 @@ export function createRunAccess(
     return restrict(actor!)
   }
 
-  const note = (headers: OutboundRequest['headers'], ...bodies: Uint8Array[]) => {
+  const note = ({ target, body }: OutboundRequest, headers: HeaderMap, answer: Uint8Array) => {
     if (given === undefined || headers['content-type']?.includes('problem')) return
-    for (const body of bodies) for (const data of listData(body)) given.add(data)
+    for (const each of [body, answer]) for (const data of listData(target, each)) given.add(data)
   }
 
   const destination: Destination = {
@@ -65,7 +66,7 @@ export function createRunAccess(
       const call = { identify, asRun: restrict, outer: session.subjects, left }
       const answer = await ownServer.send(asked, call)
       const body = await answer.collect(MAX_ANSWER_BYTES)
-      note(answer.headers, request.body, body)
+      note(request, answer.headers, body)
       return answerWhole(answer.status, answer.headers, body)
     },
   }
@@ -95,11 +96,14 @@ export function createRunAccess(
   }
 }
 
-/** The data of tokens in a body of the API. Other JSON, and text, may be data as a whole. */
-function listData(body: Uint8Array): unknown[] {
+const TOKENS = /^\/(?:v2\/)?(?:tokens|token-intents)(?![^/?])/
+
+/** The data of tokens in a body. A body that describes no tokens may be data as a whole, such as that of a proxy. */
+function listData(target: string, body: Uint8Array): unknown[] {
   if (body.length === 0) return []
   const text = Buffer.from(body).toString()
-  return listDataOf(tryJson(text) ?? text)
+  const value = tryJson(text) ?? text
+  return TOKENS.test(target) ? listDataOf(value) : [value]
 }
 
 function listDataOf(value: unknown): unknown[] {

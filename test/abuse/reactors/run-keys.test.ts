@@ -282,6 +282,24 @@ t.test('a caller in no-reveal mode gets no data by way of the key', async (t) =>
   )
 })
 
+t.test('the dashboard does not show what the code got from the destination of a proxy', async (t) => {
+  const { server, create, react, stub, nextHeld } = await open(t)
+  const id = await create(
+    `const [, text] = await call('POST', '/proxy', {}, { 'svc-proxy-url': '${stub}' }); console.log(text); return {}`,
+    { image: 'node-bt' },
+    { application: { id: (await server.ask('app whoami', {}, { key: server.keys.private })).id } },
+  )
+  const running = react(id)
+  const { answer } = await nextHeld()
+  const data = 'DATA-OF-THE-DESTINATION'
+  answer
+    .writeHead(200, { 'content-type': 'application/json' })
+    .end(JSON.stringify({ id: 'x1', number: data }))
+  t.equal((await running).status, 200)
+  t.match((await server.ask('reactor logs', { id }))[0], { console: [{ text: new RegExp(data) }] })
+  t.notMatch(JSON.stringify(await server.ask('reactor scrubbed-logs', { id })), data)
+})
+
 t.test('stored answers of the caller and of the code are separate, and end with their tokens', async (t) => {
   const { server, create, react, request } = await open(t)
   const key = { 'svc-idempotency-key': 'shared' }
