@@ -77,6 +77,8 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
       Reflect.apply(work, module.exports, [module.exports, ownRequire, module, filename, '/'])
       return module.exports
     }
+    // The package needs modules that do not exist here, so `require` has its own `node-fetch`.
+    const findPackage = (name: string) => (name === 'node-fetch' ? undefined : packages.get(name))
     const { fetch } = globals
     const own: Internals = { ...internals, fetch, scope }
     const findProcess = () => run.lazyGlobals.process
@@ -85,7 +87,7 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
       fetch,
       findProcess,
       internals: own,
-      bundles: (name) => packages.get(name) ?? bundles(name),
+      bundles: (name) => findPackage(name) ?? bundles(name),
       evaluate,
     })
     global.require = require

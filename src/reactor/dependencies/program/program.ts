@@ -10,8 +10,8 @@ import { preparePackage } from '../../guest/source.js'
 const INPUT = 0
 const OUTPUT = 3
 const ENTRY = 'coffer-entry.js'
-/** esbuild's mark of a file that the `browser` field of a package replaces with nothing. */
-const DISABLED = /^\(disabled\):/
+/** esbuild's mark of a file that the `browser` field of a package replaces with nothing. It need not exist. */
+const DISABLED = '(disabled):'
 
 /** Packages that break as `browser` and work as `node`. */
 const FOR_NODE: readonly string[] = ['jsonwebtoken']
@@ -35,9 +35,9 @@ async function bundle(project: string, name: string): Promise<object> {
   for (const platform of platforms) {
     try {
       const { outputFiles, metafile } = await esbuild.build(optionsOf(project, name, platform))
-      const inputs = Object.keys(metafile!.inputs)
-        .filter((path) => path !== ENTRY && !path.startsWith('<'))
-        .map((path) => path.replace(DISABLED, ''))
+      const inputs = Object.keys(metafile!.inputs).filter(
+        (path) => path !== ENTRY && !path.startsWith('<') && !path.startsWith(DISABLED),
+      )
       return { text: preparePackage(outputFiles![0]!.text), inputs }
     } catch (error) {
       first ??= error
