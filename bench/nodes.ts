@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 const MAJORS = ['20', '22', '24', '26']
 const TESTS = [
   'reactor/runtime',
+  'reactor/modules',
   'reactor/programs',
   'reactor/child',
   'operations/reactor',
