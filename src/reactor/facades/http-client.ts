@@ -177,12 +177,15 @@ export class IncomingMessage extends Readable {
   readonly method = null
   complete = false
   aborted = false
+  readonly req: ClientRequest
   readonly socket: Socket
   readonly connection: Socket
   readonly #bytes: Uint8Array
 
-  constructor(response: Response, bytes: Uint8Array, socket: Socket) {
+  constructor(response: Response, bytes: Uint8Array, request: ClientRequest) {
     super({ read: () => undefined })
+    const { socket } = request
+    this.req = request
     this.statusCode = response.status
     this.statusMessage = response.statusText
     this.socket = socket
@@ -244,6 +247,7 @@ export class ClientRequest extends Writable {
     this.socket = new Socket(this.protocol === 'https:')
     this.connection = this.socket
     this.#setAll(options.headers)
+    if (!this.hasHeader('host')) this.setHeader('Host', this.#url.host)
     const { auth } = options
     if (typeof auth === 'string' && !this.hasHeader('authorization'))
       this.setHeader('Authorization', `Basic ${Buffer.from(auth).toString('base64')}`)
@@ -363,7 +367,7 @@ export class ClientRequest extends Writable {
       })
       const bytes = new Uint8Array(await response.arrayBuffer())
       if (this.destroyed) return
-      this.#receive(new IncomingMessage(response, bytes, this.socket))
+      this.#receive(new IncomingMessage(response, bytes, this))
     } catch (error) {
       this.destroy(error as Error)
     }

@@ -63,6 +63,7 @@ const SEEDS = [
   ...instances('zlib', '(() => { try { m.inflateSync("a") } catch (e) { return e } })()', 'new m.Gzip()'),
   ...instances(
     'http',
+    'new m.IncomingMessage(new Response("a"), new Uint8Array(1), m.request("http://localhost/"))',
     'm.request("http://localhost/").on("error", () => {})',
     'new m.Agent()',
     'm.globalAgent',
