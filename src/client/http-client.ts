@@ -4,7 +4,7 @@ import { decodeUtf8 } from '../domain/json/json.js'
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, interrupted, invalid, usage } from '../errors.js'
 import type { OperationInput } from '../framework/context.js'
-import { IDEMPOTENCY_KEY, takesIdempotencyKey } from '../framework/declaration.js'
+import { IDEMPOTENCY_KEY, isControl, takesIdempotencyKey } from '../framework/declaration.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { RegisteredOperation, RegisteredRelay, RoutedOperation } from '../framework/registry.js'
 import { headerNames } from '../http/headers.js'
@@ -66,9 +66,10 @@ export function createHttpClient(options: HttpClientOptions) {
         definition.kind === 'relay'
           ? formatRelayed(definition.relay, input, prefix)
           : formatRequest(definition, input)
+      const keyHeader = isControl(definition) ? names.controlKey : names.apiKey
       const headers: Record<string, string> = {
         ...('headers' in request && request.headers),
-        [names.apiKey]: key,
+        [keyHeader]: key,
         accept: 'application/json, application/problem+json',
       }
       if (options.noReveal) headers[names.noReveal] = 'true'
@@ -87,7 +88,7 @@ export function createHttpClient(options: HttpClientOptions) {
         )
           throw new CofferError('forbidden', 'The server has no no-reveal mode, so its answer is not shown.')
         const outcome = readAnswer(definition, answer, prefix)
-        if (outcome instanceof CofferError) requirePrefix(answer, names.apiKey, options)
+        if (outcome instanceof CofferError) requirePrefix(answer, keyHeader, options)
         else return answer.headers.get(names.replayed) === 'true' ? { ...outcome, isReplayed: true } : outcome
         const waitMs = waitBefore(attempt, outcome, options)
         if (waitMs === undefined) throw outcome
@@ -109,12 +110,13 @@ function requirePrefix(
   { prefixAdvice }: HttpClientOptions,
 ): void {
   if (status !== 401) return
-  const [, prefix] =
-    /^ApiKey name="([A-Z][A-Z0-9]{0,19})-API-KEY"$/.exec(headers.get('www-authenticate') ?? '') ?? []
-  if (prefix === undefined || sent === `${prefix}-API-KEY`.toLowerCase()) return
+  const named = /^ApiKey name="(([A-Z][A-Z0-9]{0,19})-(?:API|CONTROL)-KEY)"$/
+  const [, wanted, prefix] = named.exec(headers.get('www-authenticate') ?? '') ?? []
+  if (prefix === undefined || sent === wanted!.toLowerCase()) return
   const own = prefix.toLowerCase()
   const advice = prefixAdvice?.(own) ?? `Set the option prefix to '${own}'.`
-  const message = `The server reads the API key from ${prefix}-API-KEY, and this client sent ${sent.toUpperCase()}. ${advice}`
+  const what = sent.endsWith('-control-key') ? 'control key' : 'API key'
+  const message = `The server reads the ${what} from ${wanted}, and this client sent ${sent.toUpperCase()}. ${advice}`
   throw new CofferError('unauthenticated', message)
 }
 

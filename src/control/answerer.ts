@@ -29,6 +29,8 @@ export interface VaultAnswererOptions {
   control: ControlState
   /** Absent if no request can reach the control plane. */
   key?: string | undefined
+  /** Whether other machines may use the control plane. Only for a key that was chosen for this. Default: false. */
+  isKeyForOthers?: boolean | undefined
   dashboard?: Dashboard | undefined
   prefix: string
   allowHosts?: readonly string[] | undefined
@@ -44,7 +46,7 @@ export function createVaultAnswerer(given: VaultServiceOptions, options: VaultAn
 /** `answerOwn` answers the code of runs, which reaches neither the control plane nor the dashboard. */
 export function createVaultService(
   given: VaultServiceOptions,
-  { control, key, dashboard, prefix, allowHosts }: VaultAnswererOptions,
+  { control, key, isKeyForOthers: isForOthers = false, dashboard, prefix, allowHosts }: VaultAnswererOptions,
 ): { answerer: Answerer; answerOwn: Answer<VaultExchange> } {
   const service = {
     ...given,
@@ -55,15 +57,16 @@ export function createVaultService(
     version: VERSION,
     allowHosts,
   }
-  const services = createServices(service, key)
+  const services = createServices(service)
   const refusal = createRefusal(prefix, control.app.createUuid)
 
   const recorded = [recordRequest(prefix, createRouter(registry)), applyFaults(refusal), holdData(refusal)]
   const answerVault: Answer<VaultExchange> = (exchange) => services.vaultOf(exchange.control)(exchange)
 
   const { record } = given
-  const plane = { prefix, record, serviceOf: services.controlPlaneOf, refuse: refusal.refuse }
-  const controlPlane = key === undefined ? [] : [answerControlPlane(plane)]
+  const plane = { control, prefix, isForOthers, allowHosts: allowHosts ?? [], record, refuse: refusal.refuse }
+  const controlPlane =
+    key === undefined ? [] : [answerControlPlane({ ...plane, key, serviceOf: services.controlPlaneOf })]
   const page =
     dashboard === undefined
       ? []
@@ -113,7 +116,7 @@ function sendThrough(answer: Answer<VaultExchange>): SendRequest {
 }
 
 /** Creates the service of a vault or of a fork at its first request. */
-function createServices(service: ServiceOptions, key: string | undefined) {
+function createServices(service: ServiceOptions) {
   const create = (changes: Partial<ServiceOptions>) =>
     createService(completeService({ ...service, ...changes }))
   return {
@@ -122,9 +125,9 @@ function createServices(service: ServiceOptions, key: string | undefined) {
       create({
         host,
         registry: { ...registry, routed: registry.controls },
-        authenticate: async (_, given) => {
-          if (key !== undefined && host.isEqualSecret(given, key)) return host.owner({ reveal: false })
-          throw new CofferError('unauthenticated', 'This is not the control key, which coffer serve prints.')
+        // The step before has checked the control key. No other key reaches the control plane.
+        authenticate: async () => {
+          throw new CofferError('unauthenticated', 'The control plane takes its own key only.')
         },
         cors: false,
         rate: undefined,

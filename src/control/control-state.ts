@@ -31,10 +31,15 @@ interface InMemory {
   start: MemoryState
 }
 
-/** Opens a vault in memory with the contents of `seed`. A reset restores these contents. */
-/** `dependencies`: absolute paths. The seed's reactors may declare the packages of these projects. */
+/**
+ * Opens a vault in memory with the contents of `seed`. A reset restores these contents. `acceptsTestKeys`: whether the seed may
+ * have API keys of any form. `dependencies`: absolute paths. The seed's reactors may declare the packages of these projects.
+ */
 export async function openControlled(
-  { dependencies, ...options }: EphemeralOptions & Pick<ReactorOptions, 'dependencies'>,
+  {
+    dependencies,
+    ...options
+  }: EphemeralOptions & Pick<ReactorOptions, 'dependencies'> & { acceptsTestKeys?: boolean },
   seed: unknown,
 ) {
   const clock = new TestClock(options.clock ?? Date.now)
@@ -45,6 +50,7 @@ export async function openControlled(
       // Reports a wrong directory now, and not with the first reactor.
       await memory.app.linker()
     }
+    if (options.acceptsTestKeys === true) memory.app.acceptTestKeys()
     const applications = await seedVault(memory.app, seed)
     const names = new Map(Object.entries(applications).map(([name, { id }]) => [id, name]))
     const control = new ControlState(memory.app, { memory, clock, names, start: await memory.save() })

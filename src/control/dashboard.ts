@@ -170,11 +170,16 @@ export function isLocal(request: HttpRequest): boolean {
 
 export function whyRemote({ client, headers }: HttpRequest): string | undefined {
   const host = readHeader(headers, 'host')
-  const forwarded = Object.keys(headers).find((name) => FORWARDED.test(name))
   if (client !== undefined && !LOOPBACK_CLIENT.test(client)) return 'it came from another machine'
-  if (forwarded !== undefined) return `a proxy passed it on (header ${forwarded})`
+  const forwarded = whyForwarded({ headers })
+  if (forwarded !== undefined) return forwarded
   if (host !== undefined && !LOOPBACK_HOST.test(host)) return 'it names another host than localhost'
   return undefined
+}
+
+export function whyForwarded({ headers }: Pick<HttpRequest, 'headers'>): string | undefined {
+  const forwarded = Object.keys(headers).find((name) => FORWARDED.test(name))
+  return forwarded && `a proxy passed it on (header ${forwarded})`
 }
 
 export function isOwnOrigin({ headers }: HttpRequest): boolean {

@@ -9,6 +9,8 @@ const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]']
 
 export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, 'limits'> {
   key?: string | undefined
+  /** Whether other machines may use the control plane, with the key. */
+  isKeyForOthers?: boolean | undefined
   /** Whether there is a dashboard, for this machine only; default true. */
   hasDashboard?: boolean
   place?: string
@@ -36,7 +38,11 @@ export async function serveVault(control: ControlState, options: ServeOptions) {
   let service: ReturnType<typeof createVaultService> | undefined
   const { answerer, begin } = answerLater(async () => {
     const [{ createVaultService }] = await Promise.all([import('./answerer.js'), prepare?.()])
-    service = createVaultService(options, { control, key, dashboard, prefix, allowHosts: hosts })
+    const { isKeyForOthers } = options
+    service = createVaultService(options, {
+      ...{ control, key, isKeyForOthers, dashboard, prefix },
+      allowHosts: hosts,
+    })
     return service.answerer
   })
   const sockets = { ...omitUndefined({ port, tls }), addresses }

@@ -22,6 +22,8 @@ export interface Host extends OpenVault, Effects {
    * vault once.
    */
   hashSecret(text: string, reader: StoreReader): Promise<string>
+  /** Whether API keys of any form may exist: `serve --test-keys`. */
+  readonly acceptsTestKeys?: boolean
   readonly callers: CallerCache
   readonly containerSets: ContainerSets
   validate(definition: AnyDeclaration, input: Record<string, unknown>): void

@@ -9,6 +9,7 @@ export function headerNames(prefix: string) {
   const start = prefix.toLowerCase()
   return {
     apiKey: `${start}-api-key`,
+    controlKey: `${start}-control-key`,
     traceId: `${start}-trace-id`,
     destinationStatus: `${start}-proxy-destination-status`,
     idempotencyKey: `${start}-idempotency-key`,

@@ -27,7 +27,7 @@ export function completeService(options: ServiceOptions): AnswererOptions {
   const reference = createPages(() => createDocument(registry, { version, prefix, bodyLimitBytes }))
   const answerReady = async () => {
     await host.store.checkReady()
-    return answerResult(200, { status: 'ok' })
+    return answerResult(200, { status: 'ok', ...(host.acceptsTestKeys && { test_keys: true }) })
   }
   const answerKey = async () => answerText(200, 'text/plain; charset=utf-8', (await host.signer()).publicKey)
   return {

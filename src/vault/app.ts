@@ -7,12 +7,12 @@ import { createUuid } from '../crypto/random.js'
 import { MailChannel } from '../delivery/mail-channel.js'
 import { DeliveryQueue } from '../delivery/queue.js'
 import { WebhookChannel } from '../delivery/webhook-channel.js'
-import { RUN_KEY } from '../domain/access/application.js'
+import { API_KEY, RUN_KEY } from '../domain/access/application.js'
 import { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantRecord } from '../domain/records/records.js'
 import { settingOf } from '../domain/settings.js'
-import { randomKey } from '../domain/text/base58.js'
+import { BASE58_RULE, isKey, randomKey } from '../domain/text/base58.js'
 import { CofferError, noRevealError, usage } from '../errors.js'
 import { authenticate } from '../framework/caller/authenticate.js'
 import { type Caller, CallerCache, noRevealCaller, ownerCaller } from '../framework/caller/caller.js'
@@ -77,6 +77,8 @@ export interface App extends Host, Vault {
   beginGeneration(): void
   /** `create` returns an address that signs in to the dashboard. */
   offerPage(create: () => string): void
+  /** Accepts API keys of any form from now on, also if other machines reach the vault. @throws CofferError `usage` for a stored vault */
+  acceptTestKeys(): void
   /** Call before other machines can reach the vault. @throws CofferError `usage` if API keys were chosen */
   admitOthers(): void
 }
@@ -105,6 +107,7 @@ export function createApp(parts: AppParts): App {
       : undefined
   const runtime = createRuntime(base)
   const background = new Background()
+  const admission = createAdmission(header)
   const containerSets = new ContainerSets(store)
   const tenant = (nameOrId?: string) => store.read((reader) => findTenant(reader, nameOrId))
   let expressions: Promise<Expressions> | undefined
@@ -130,7 +133,10 @@ export function createApp(parts: AppParts): App {
   const app: App = {
     ...storeTools,
     ...runtime,
-    ...createAdmission(header),
+    ...admission,
+    get acceptsTestKeys() {
+      return admission.acceptsTestKeys
+    },
     get generation() {
       return generation
     },
@@ -209,19 +215,32 @@ export function createApp(parts: AppParts): App {
 function createAdmission(header: Header | undefined) {
   let hasChosenKeys = false
   let isExposed = false
+  let acceptsTestKeys = false
   return {
-    admitChosenKeys: () => {
-      if (header !== undefined || isExposed)
+    get acceptsTestKeys() {
+      return acceptsTestKeys
+    },
+    acceptTestKeys: () => {
+      if (header !== undefined) throw usage('A stored vault has random API keys only.')
+      acceptsTestKeys = true
+    },
+    admitChosenKey: (key: string) => {
+      if (header !== undefined || (isExposed && !acceptsTestKeys))
         throw new CofferError(
           'unprocessable',
           'API keys can be chosen only in a vault in memory that other machines cannot reach.',
         )
+      if (!acceptsTestKeys && !isKey(key, API_KEY))
+        throw new CofferError(
+          'unprocessable',
+          `the key must be ${API_KEY} and 22 characters of ${BASE58_RULE}, or the server needs --test-keys`,
+        )
       hasChosenKeys = true
     },
     admitOthers: () => {
-      if (hasChosenKeys)
+      if (hasChosenKeys && !acceptsTestKeys)
         throw usage(
-          'A vault with chosen API keys is served on loopback addresses only. Serve it on 127.0.0.1.',
+          'A vault with chosen API keys is served on loopback addresses only. Serve it on 127.0.0.1, or accept these keys from everybody with coffer serve --test-keys.',
         )
       isExposed = true
     },

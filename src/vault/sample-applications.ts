@@ -5,11 +5,14 @@ import { readSettings } from '../operations/tenant/tenant-create.js'
 import { readAll } from '../storage/store.js'
 import type { App } from './app.js'
 
-/** `key`: only of a new application. `name`: only of an application that existed before. */
+/**
+ * A new application has `key`, unless the user chose the key (`is_key_chosen`). An application that existed before has `name`.
+ */
 export interface SampleApplication {
   id: string
   key?: string
   name?: string
+  is_key_chosen?: boolean
 }
 
 const OWNER = { reveal: false }

@@ -84,14 +84,14 @@ async function open(t: Test, isPlain = false) {
 t.test('the key of the control plane is compared in constant time', async (t) => {
   const { control, api } = await open(t)
   const { isEqualSecret } = control.app
-  const compared: string[] = []
+  const compared: boolean[] = []
   control.app.isEqualSecret = (a, b) => {
-    compared.push(`${a} ${b}`)
-    return isEqualSecret(a, b)
+    compared.push(isEqualSecret(a, b))
+    return compared.at(-1)!
   }
   t.equal((await api('/_coffer/clock', 'ctl_test')).status, 200)
   t.equal((await api('/_coffer/clock', 'ctl_tesu')).status, 401)
-  t.same(compared, ['ctl_test ctl_test', 'ctl_tesu ctl_test'])
+  t.same(compared, [true, false])
 })
 
 t.test('a sign-in link works once, within two minutes', async (t) => {

@@ -1,6 +1,7 @@
 import { formatTarget } from '../../client/format-request.js'
 import { readServerUrl } from '../../client/socket-fetch.js'
 import { usage } from '../../errors.js'
+import { isControl } from '../../framework/declaration.js'
 import type { RoutedOperation } from '../../framework/registry.js'
 import { headerNames } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/server.js'
@@ -21,12 +22,15 @@ export async function printCurl(line: OperationLine): Promise<void> {
   // If the request takes a body, this command does not read it.
   const { inputs } = endpoint.takesBody ? { inputs: [named] } : await gatherInputs(context, line)
   const target = formatTarget(definition as RoutedOperation, inputs[0] ?? {})
-  const { apiKey, idempotencyKey } = headerNames(prefix)
+  const { apiKey, controlKey, idempotencyKey } = headerNames(prefix)
+  const [keyHeader, variable] = isControl(definition)
+    ? [controlKey, 'COFFER_CONTROL_KEY']
+    : [apiKey, 'COFFER_API_KEY']
   const method = endpoint.method === 'GET' ? '' : `-X ${endpoint.method} `
   const lines = [
     `curl ${method}${quote(readServerUrl(url, { insecure }) + target)}`,
     ca && `--cacert ${quote(ca)}`,
-    `-H "${apiKey.toUpperCase()}: $COFFER_API_KEY"`,
+    `-H "${keyHeader.toUpperCase()}: $${variable}"`,
     options.idempotencyKey && `-H ${quote(`${idempotencyKey.toUpperCase()}: ${options.idempotencyKey}`)}`,
     endpoint.takesBody && `-H 'Content-Type: ${contentType}' \\\n  --data-binary @-`,
   ].filter((line) => typeof line === 'string')

@@ -55,7 +55,14 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--host <address>', 'the address to listen on (default: both loopback addresses)'],
       ['--allow-remote', 'accept other machines; required for any address but loopback'],
       ['--ephemeral', 'serve an empty vault in memory, lost when the server stops'],
-      ['--seed <file>', 'the contents of the vault in memory; see coffer seed apply --help'],
+      [
+        '--seed <file>',
+        'the contents of the vault in memory, or a directory of them; see coffer seed apply --help',
+      ],
+      [
+        '--test-keys',
+        'accept API keys of any form in the seed of a vault in memory, also from other machines',
+      ],
       ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
       ['--starter-apps', 'create any of these applications that are missing: management, private, public'],
       BODY_LIMIT,
@@ -63,6 +70,11 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--no-cors', 'refuse calls from web pages of other origins'],
       ['--log <format>', 'the access log on standard error: text (default), json (with -o json) or none'],
       ['--test-controls', 'let tests of this vault set faults and see requests; see coffer control --help'],
+      [
+        '--control-key-file <file>',
+        'open the control plane to other machines that send this key; see docs/containers.md',
+      ],
+      ['--control-stored', 'open the control plane of a stored vault to other machines too'],
       ['--workers <number>', 'the number of processes that answer, with PostgreSQL (default 1)'],
       ['--run <command>', 'run this with COFFER_URL and keys; the server stops when it ends'],
       ['--exit-with-parent', 'stop when the process that started the server ends'],

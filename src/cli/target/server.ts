@@ -15,7 +15,7 @@ const KEY_MISSING =
   'A command to a server needs an API key. Set COFFER_API_KEY, give --api-key-stdin, or keep it: coffer profile set NAME api-key'
 
 const CONTROL_KEY_MISSING =
-  'The control plane of a server needs its key, which coffer serve prints. Set COFFER_API_KEY to it, or give --api-key-stdin.'
+  'The control plane of a server needs its key, which coffer serve prints. Set COFFER_CONTROL_KEY to it, or give --api-key-stdin.'
 
 /** Each call of the returned vault throws the error of its request. @throws CofferError `usage` */
 export async function reachServer(context: CommandContext, address: string): Promise<Vault> {

@@ -3,29 +3,49 @@ import { CONTROL_PATH } from '../../framework/declaration.js'
 import type { AccessEntry } from '../../http/access-log.js'
 import type { HttpRequest, HttpResponse } from '../../http/exchange.js'
 import { headerNames } from '../../http/headers.js'
+import { createHostCheck } from '../../http/steps/check-host.js'
 import { type Answer, Exchange } from '../../http/steps/step.js'
+import { type ControlKeyOptions, createKeyCheck } from '../control-key.js'
 import type { ControlState } from '../control-state.js'
-import { isOwnOrigin, whyRemote } from '../dashboard.js'
+import { isOwnOrigin, whyForwarded, whyRemote } from '../dashboard.js'
 import type { VaultStep } from './exchange.js'
 import { isBelow } from './paths.js'
 import type { Refusal } from './refuse.js'
 
-export interface ControlPlaneOptions extends Pick<Refusal, 'refuse'> {
-  prefix: string
+export interface ControlPlaneOptions extends Pick<Refusal, 'refuse'>, Omit<ControlKeyOptions, 'app'> {
+  control: ControlState
+  /** Host names that requests of other machines may have, besides `localhost` and addresses. */
+  allowHosts: readonly string[]
   serviceOf(control: ControlState): Answer
   record: ((entry: AccessEntry) => void) | undefined
 }
 
 const LOCAL_ONLY =
   'The control plane answers its own machine only, at http://localhost or a loopback address, without a proxy.'
+const NOT_FORWARDED = 'The control plane answers no requests that a proxy passed on.'
 
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
 
 /** Answers the paths of the control plane. If the path names a fork, the fork's own control plane answers. */
-export function answerControlPlane({ prefix, serviceOf, record, refuse }: ControlPlaneOptions): VaultStep {
+export function answerControlPlane(options: ControlPlaneOptions): VaultStep {
+  const { control, prefix, isForOthers, allowHosts, serviceOf, record, refuse } = options
   const names = headerNames(prefix)
+  const requireKey = createKeyCheck({ ...options, app: control.app })
+  const checkHost = createHostCheck(control.app, allowHosts)
 
-  const answer = ({
+  /** Checks the sender before the key, so that a web page cannot try keys. */
+  const checkSender = async (request: HttpRequest) => {
+    const why = isForOthers ? whyForwarded(request) : whyRemote(request)
+    if (why !== undefined) {
+      const rule = isForOthers ? NOT_FORWARDED : LOCAL_ONLY
+      throw new CofferError('forbidden', `${rule} This request is refused: ${why}.`)
+    }
+    if (!isOwnOrigin(request))
+      throw new CofferError('forbidden', 'Pages of other origins may not use the control plane.')
+    if (isForOthers) await checkHost(request)
+  }
+
+  const answer = async ({
     request,
     path,
     control: base,
@@ -34,16 +54,20 @@ export function answerControlPlane({ prefix, serviceOf, record, refuse }: Contro
     path: string
     control: ControlState
   }) => {
-    const remote = whyRemote(request)
-    if (remote !== undefined)
-      throw new CofferError('forbidden', `${LOCAL_ONLY} This request is refused: ${remote}.`)
-    if (!isOwnOrigin(request))
-      throw new CofferError('forbidden', 'Pages of other origins may not use the control plane.')
+    await checkSender(request)
+    requireKey(request)
     const [, id, rest] = FORK_PATH.exec(path) ?? []
-    if (id === undefined || rest === undefined) return serviceOf(base)(new Exchange(request))
+    if (id === undefined || rest === undefined) return serve(base, request)
     const fork = base.findFork(id)
     request.target = `${CONTROL_PATH}${rest}${request.target.slice(request.target.indexOf(path) + path.length)}`
-    return serviceOf(fork)(new Exchange(request))
+    return serve(fork, request)
+  }
+
+  /** The key was checked, so the caller is the owner. */
+  const serve = (chosen: ControlState, request: HttpRequest) => {
+    const exchange = new Exchange(request)
+    exchange.identify = () => chosen.app.owner({ reveal: false })
+    return serviceOf(chosen)(exchange)
   }
 
   const log = (method: string, response: HttpResponse, ms: number) => {
@@ -60,6 +84,8 @@ export function answerControlPlane({ prefix, serviceOf, record, refuse }: Contro
     } catch (error) {
       if (!(error instanceof CofferError)) throw error
       const response = refuse(error, request)
+      if (response.status === 401)
+        response.headers['www-authenticate'] = `ApiKey name="${names.controlKey.toUpperCase()}"`
       log(request.method, response, performance.now() - started)
       return response
     }

@@ -13,6 +13,8 @@ export function createRefusal(prefix: string, createUuid: () => string) {
     const traceId = createUuid()
     const response = answerProblem(error, traceId, readHeader(request.headers, 'accept'))
     response.headers[names.traceId] = traceId
+    if (error.retryAfterSeconds !== undefined)
+      response.headers['retry-after'] = String(error.retryAfterSeconds)
     return response
   }
   return {

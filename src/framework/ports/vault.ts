@@ -52,10 +52,10 @@ export interface OpenVault {
   maintenance(): VaultMaintenance
   generateTenantKeys(): TenantKeyBytes
   /**
-   * Checks that this vault may have an API key that other people may know.
-   * @throws CofferError `unprocessable` if the vault is on disk or exposed
+   * Checks that this vault may have this API key, which other people may know.
+   * @throws CofferError `unprocessable` if the vault is on disk or exposed, or needs keys of another form
    */
-  admitChosenKeys(): void
+  admitChosenKey(key: string): void
   sandbox(): Promise<Sandbox>
   /**
    * Makes an address that signs in to the page at `/`. It is valid once, within two minutes. A server with

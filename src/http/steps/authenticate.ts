@@ -1,5 +1,6 @@
 import { CofferError } from '../../errors.js'
 import { type Caller, noRevealCaller } from '../../framework/caller/caller.js'
+import type { HttpRequest } from '../exchange.js'
 import { headerNames, readHeader } from '../headers.js'
 import type { AnswererOptions } from '../options.js'
 import type { Exchange } from './step.js'
@@ -20,6 +21,12 @@ export function createAuthenticator({
     return exchange.isNoReveal ? noRevealCaller(caller) : caller
   }
 
+  const requireKey = ({ headers }: HttpRequest): string => {
+    const key = readHeader(headers, names.apiKey)
+    if (key === undefined || key === '') throw missingKey(names.apiKey, Object.keys(headers))
+    return key
+  }
+
   const admit = (exchange: Exchange, { actor }: Caller): void => {
     const { lease } = exchange.request
     exchange.applicationId = actor.id
@@ -36,10 +43,8 @@ export function createAuthenticator({
      * @throws CofferError `unauthenticated`, `rate_limited`
      */
     async byKey(exchange: Exchange, allowsCached: boolean): Promise<Caller> {
-      const { headers } = exchange.request
-      const key = readHeader(headers, names.apiKey)
-      if (key === undefined || key === '') throw missingKey(names.apiKey, Object.keys(headers))
-      const found = await (exchange.identify?.() ?? authenticate(host, key, { allowsCached }))
+      const found = await (exchange.identify?.() ??
+        authenticate(host, requireKey(exchange.request), { allowsCached }))
       const caller = applyNoReveal(exchange, exchange.watchCaller?.(found) ?? found)
       if (caller.applicationType !== 'public') exchange.isForPages = false
       admit(exchange, caller)

@@ -8,6 +8,7 @@ import { ITEM_OF_BATCH_STEPS } from '../../domain/expression/budget.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { addError, collectBelow, refuseErrors } from '../../domain/property-errors.js'
 import { BASE58_RULE, isKey } from '../../domain/text/base58.js'
+import { isTestKey, TEST_KEY_RULE } from '../../domain/text/chosen-key.js'
 import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import type { AuditEntry } from '../../framework/audit-entry.js'
@@ -121,8 +122,9 @@ export const applySeed = detached({
   log: { operation: 'update', message: 'Seed applied' },
   check: ({ seed }, tools) => checkSeed(seed ?? {}, tools),
   async run(session, _, parts) {
-    const chosen = parts.flatMap(({ steps }) => steps).find(({ item }) => item.key !== undefined)
-    if (chosen !== undefined) await within(`${chosen.at}.key`, async () => session.vault().admitChosenKeys())
+    for (const { at, item } of parts.flatMap(({ steps }) => steps))
+      if (item.key !== undefined)
+        await within(`${at}.key`, async () => session.vault().admitChosenKey(String(item.key)))
     return session.inUnit(async (context) => {
       const done = []
       for (const part of parts) {
@@ -200,8 +202,13 @@ async function checkSeed({ tenants = [], ...own }: Lenient<Seed>, tools: CheckTo
 function checkApplication(at: string, { key, name }: Item, names: Set<unknown>, errors: PropertyErrors) {
   if (names.has(name)) addError(errors, `${at}.name`, 'is the name of another application')
   names.add(name)
-  if (key !== undefined && !isKey(String(key), API_KEY))
-    addError(errors, `${at}.key`, `must be ${API_KEY} and 22 characters of ${BASE58_RULE}`)
+  // Before the first write, `admitChosenKey` also checks whether this vault accepts test keys.
+  if (key !== undefined && !isKey(String(key), API_KEY) && !isTestKey(String(key)))
+    addError(
+      errors,
+      `${at}.key`,
+      `must be ${API_KEY} and 22 characters of ${BASE58_RULE}, or for serve --test-keys, it ${TEST_KEY_RULE}`,
+    )
 }
 
 /**

@@ -20,16 +20,24 @@ export interface Opened {
    * it.
    */
   flags?: readonly string[]
+  /** API keys that the user chose with `--test-keys`. They are never printed. */
+  chosenKeys?: ReadonlySet<unknown>
 }
 
-type Announced = Opened & Record<'pageUrl' | 'controlKey', string | undefined> & { url: string }
+type Announced = Opened &
+  Record<'pageUrl' | 'controlKey', string | undefined> & {
+    url: string
+    /** Whether the user chose the control key. A chosen key is never printed. */
+    isKeyChosen: boolean
+  }
 
 export async function announce(
   { terminal, config, program }: CommandContext,
-  { prefix, isRemote, tls }: ServeOptions,
-  announced: Announced,
+  { prefix, isRemote, tls, acceptsTestKeys }: ServeOptions,
+  given: Announced,
 ): Promise<void> {
-  const { url, pageUrl, samples, controlKey, control } = announced
+  const announced = { ...given, samples: hideKeys(given) }
+  const { url, pageUrl, samples, controlKey, isKeyChosen, control } = announced
   if (config.output === 'json') {
     const { id, owner_id } = await control.app.tenant()
     const line = {
@@ -39,7 +47,11 @@ export async function announce(
       owner_id,
       applications: samples,
       page_url: pageUrl,
-      control: controlKey && { url: `${url}${CONTROL_PATH}`, key: controlKey },
+      control: controlKey && {
+        url: `${url}${CONTROL_PATH}`,
+        ...(isKeyChosen ? { for_other_machines: true } : { key: controlKey }),
+      },
+      ...(acceptsTestKeys && { test_keys: true }),
       reactor_sandbox: await control.app.sandbox(),
     }
     await write(terminal.stdout, `${JSON.stringify(line)}\n`)
@@ -48,17 +60,32 @@ export async function announce(
     const danger = 'Other machines can reach this server, and their requests are not encrypted.'
     await printWarning(terminal, `${danger} Use --tls-cert and --tls-key.`)
   }
+  if (acceptsTestKeys)
+    await printWarning(
+      terminal,
+      'This server accepts the API keys of its seed (--test-keys). Use it for test data only.',
+    )
+}
+
+function hideKeys({ samples, chosenKeys }: Pick<Opened, 'samples' | 'chosenKeys'>): Opened['samples'] {
+  if (chosenKeys === undefined) return samples
+  const entries = Object.entries(samples).map(([name, sample]) => {
+    const { key, ...others } = sample
+    return [name, chosenKeys.has(key) ? { ...others, is_key_chosen: true } : sample] as const
+  })
+  return Object.fromEntries(entries)
 }
 
 function formatBanner(program: string, prefix: string, announced: Announced): string {
-  const { url, pageUrl, controlKey, place, samples, flags } = announced
+  const { url, pageUrl, controlKey, isKeyChosen, place, samples, flags } = announced
   const all = Object.entries(samples)
   const header = `-H '${headerNames(prefix).apiKey.toUpperCase()}: ${samples.private?.key ?? 'KEY'}'`
   const lines = [
     `Coffer answers at ${url} (reference: ${url}/)`,
     pageUrl && `Dashboard (sign-in link, valid once for 2 minutes): ${pageUrl}`,
     `Vault: ${place}`,
-    controlKey && `Control plane, for tests: ${url}${CONTROL_PATH}, key ${controlKey}`,
+    controlKey &&
+      `Control plane, for tests: ${url}${CONTROL_PATH}, ${isKeyChosen ? 'also for other machines, with the key that you chose' : `key ${controlKey}`}`,
     all.length === 0 ? 'There is no application yet: --starter-apps creates three.' : 'Applications:',
     ...all.map(([type, sample]) => `  ${type.padEnd(11)} ${describeKey(sample)}`),
     '',
@@ -73,6 +100,7 @@ function formatBanner(program: string, prefix: string, announced: Announced): st
   return `${lines.filter((line) => line !== undefined).join('\n')}\n`
 }
 
-function describeKey({ id, key, name = id }: SampleApplication): string {
+function describeKey({ id, key, name = id, is_key_chosen: isChosen }: SampleApplication): string {
+  if (isChosen) return `${id} (the key in the seed)`
   return key ?? `${display(name)} (key not shown again: coffer app key create ${display(quoteWord(name))})`
 }

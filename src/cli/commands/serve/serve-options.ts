@@ -15,9 +15,9 @@ const MAX_PORT = 65_535
 const MAX_WORKERS = 64
 
 export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
-  const { ephemeral, demo, starterApps } = flags
+  const { ephemeral, demo, starterApps, testKeys, controlStored } = flags
   const texts = flags as Record<string, string | undefined>
-  const { rateLimit, seed, log: format, tlsCert, tlsKey, run, host, workers = '1' } = texts
+  const { rateLimit, seed, log: format, tlsCert, tlsKey, run, host, controlKeyFile, workers = '1' } = texts
   const { port = run === undefined ? String(DEFAULT_PORT) : '0' } = texts
   if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
   if (seed !== undefined && ephemeral !== true)
@@ -28,6 +28,10 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
     )
   if (config.dependencies !== undefined && config.noReveal === true)
     throw noRevealError('--dependencies, whose code is given data')
+  if (testKeys === true && ephemeral !== true)
+    throw usage('--test-keys needs --ephemeral: a stored vault has random API keys only.')
+  if (controlStored === true && ephemeral === true)
+    throw usage('--control-stored is for stored vaults. Leave it out with --ephemeral.')
   const log = LOG_FORMATS.find((known) => known === format)
   if (format !== undefined && log === undefined) throw usage(`--log takes ${LOG_FORMATS.join(', ')}.`)
   if ((tlsCert === undefined) !== (tlsKey === undefined))
@@ -45,12 +49,15 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
     cors: flags.cors !== false,
     exitsWithParent: flags.exitWithParent === true,
     /** Whether a vault on disk has a control plane. This control plane can set neither the state nor the clock. */
-    hasControls: demo === true || flags.testControls === true,
+    hasControls: demo === true || flags.testControls === true || controlStored === true,
+    isControlStored: controlStored === true,
+    acceptsTestKeys: testKeys === true,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
-    /** `seed`: the path of a seed for the vault in memory. `tls`: paths of PEM files. */
+    /** `seed`: the path of a seed, or of a directory of seeds, for the vault in memory. `tls`: paths of PEM files. */
     ...omitUndefined({
       seed,
       run,
+      controlKeyFile,
       log,
       rate: rateLimit === undefined ? undefined : parseRate(rateLimit),
       tls: tlsCert === undefined ? undefined : { cert: tlsCert, key: tlsKey! },

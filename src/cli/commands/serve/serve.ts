@@ -3,7 +3,6 @@ import { resolve } from 'node:path'
 import { pause } from '../../../client/pause.js'
 import { ControlState, openControlled } from '../../../control/control-state.js'
 import { serveVault } from '../../../control/serve.js'
-import { parseJson } from '../../../domain/json/json.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { CofferError, codeOf, noRevealError } from '../../../errors.js'
 import { createAccessLog } from '../../../http/access-log.js'
@@ -17,7 +16,9 @@ import { repeatCommand } from '../../output/repeat-command.js'
 import { findVaultDirectory } from '../../target/place.js'
 import { openThisVault, reactorOptions, withVault } from '../../target/vault.js'
 import { announce, type Opened, STOPPING } from './announcement.js'
+import { readControlKey, refuseApiKey } from './control-key.js'
 import { signalOfParent } from './parent.js'
+import { readSeed } from './seed-files.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 
 const SWEEP_MS = 30_000
@@ -50,6 +51,7 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   const { wantsSamples, vault } = options
   if (given.config.noReveal && wantsSamples && vault !== 'ephemeral')
     throw noRevealError('new keys (--demo, --starter-apps)')
+  const chosenKey = await readControlKey(given, options)
   if (options.workers > 1) return serveShared(given, options)
   const outer = withParent(given, options)
   const ended = new AbortController()
@@ -68,7 +70,7 @@ async function serveWith(given: CommandContext, flags: Options): Promise<void> {
           const { runLine } = await import('./run-beside.js')
           await runLine(context, line, variables).finally(() => ended.abort())
         }
-  const run = (opened: Opened) => serveOpened(context, options, hardenOnce, opened, runBeside)
+  const run = (opened: Opened) => serveOpened(context, options, hardenOnce, opened, { runBeside, chosenKey })
   if (options.vault === 'found')
     return withVault(context, await openThisVault(context, 'server', openVault), async (app) =>
       run(await describeFound(context, options, app)),
@@ -100,7 +102,13 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
     context.handlesSignals()
     await runWorkers(context, options, async (port) => {
       const url = `${options.tls === undefined ? 'http' : 'https'}://${options.hostName}:${port}`
-      await announce(context, options, { ...opened, url, pageUrl: undefined, controlKey: undefined })
+      await announce(context, options, {
+        ...opened,
+        url,
+        pageUrl: undefined,
+        controlKey: undefined,
+        isKeyChosen: false,
+      })
     })
   })
 }
@@ -137,16 +145,24 @@ async function describeFound(context: CommandContext, { wantsSamples }: ServeOpt
   return { control: new ControlState(app), samples, place, flags: Object.entries(flags).flat() }
 }
 
-async function openInMemory({ clock, input, config, cwd }: CommandContext, { seed: path }: ServeOptions) {
-  const seed =
-    path === undefined ? undefined : parseJson(await input.readFile(path, '--seed'), { source: path })
+async function openInMemory(context: CommandContext, { seed: path, acceptsTestKeys }: ServeOptions) {
+  const { clock, config, cwd } = context
+  const read = path === undefined ? undefined : await readSeed(context, path)
   const dependencies = config.dependencies?.map((directory) => resolve(cwd, directory))
   const effects = {
-    ...({ tenantName: 'ephemeral', clock, role: 'server' } as const),
+    ...({ tenantName: 'ephemeral', clock, role: 'server', acceptsTestKeys } as const),
     ...omitUndefined({ dependencies }),
   }
-  const { control, applications: samples } = await openControlled(effects, seed)
-  return { control, samples, place: 'in memory, lost when the server stops' }
+  const { control, applications: samples } = await openControlled(effects, read?.seed).catch((error) => {
+    throw read?.explain(error) ?? error
+  })
+  const chosenKeys = acceptsTestKeys ? read?.chosenKeys : undefined
+  return {
+    control,
+    samples,
+    place: 'in memory, lost when the server stops',
+    ...omitUndefined({ chosenKeys }),
+  }
 }
 
 async function openDemo(context: CommandContext) {
@@ -163,7 +179,7 @@ async function serveOpened(
   options: ServeOptions,
   hardenOnce: Awaited<ReturnType<typeof hardenLater>>,
   opened: Opened | Pick<Opened, 'control'>,
-  runBeside?: RunBeside,
+  { runBeside, chosenKey }: { runBeside?: RunBeside | undefined; chosenKey?: string | undefined } = {},
 ): Promise<void> {
   const { signal, terminal, config, input, clock } = context
   const { tls, addresses, port, hostName, prefix, bodyLimitBytes, rate, cors } = options
@@ -178,7 +194,8 @@ async function serveOpened(
   app.configureReactors({ prefix, spares: 1 })
   const hasControls = control.hasState || options.hasControls
   if (hasControls) app.attachControl(control)
-  const controlKey = hasControls ? control.createKey() : undefined
+  if (chosenKey !== undefined) await refuseApiKey(app, chosenKey)
+  const controlKey = hasControls ? (chosenKey ?? control.createKey()) : undefined
   // The server keeps running if the reader of standard error closes it.
   stderr.on('error', () => {})
   const isSilent = config.quiet || runBeside !== undefined
@@ -189,6 +206,7 @@ async function serveOpened(
   }
   const server = await serveVault(control, {
     ...{ prefix, bodyLimitBytes, cors, addresses, port, hostName, key: controlKey },
+    isKeyForOthers: chosenKey !== undefined,
     ...{ allowHosts: config.allowHost ?? [], ownHosts: config.ownHost, reportFault: report, hasDashboard },
     ...omitUndefined({ rate, tls: pem, place: 'flags' in opened ? opened.flags?.[1] : undefined }),
     ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock) }),
@@ -202,7 +220,13 @@ async function serveOpened(
   if (config.output === 'json') app.configureReactors(await hardenOnce())
   const { url, pageUrl } = server
   if (isAnnounced && runBeside === undefined)
-    await announce(context, options, { ...opened, url, pageUrl, controlKey })
+    await announce(context, options, {
+      ...opened,
+      url,
+      pageUrl,
+      controlKey,
+      isKeyChosen: chosenKey !== undefined,
+    })
   await server.begin()
   // A delivery sends a request to a host that these options must allow. Therefore deliveries start only after the options are
   // set.

@@ -30,7 +30,12 @@ type Typed = CommandContext['typed']
 export function requireShared(context: CommandContext, { vault, rate, hasControls }: ServeOptions): void {
   if (vault !== 'found' || !isStore(findVaultDirectory(context)))
     throw usage('--workers needs a vault in PostgreSQL (--store). One process opens a vault in a directory.')
-  const apart = rate !== undefined ? '--rate-limit' : hasControls ? '--test-controls' : undefined
+  const apart =
+    rate !== undefined
+      ? '--rate-limit'
+      : hasControls
+        ? 'The control plane (--test-controls, --control-stored)'
+        : undefined
   if (apart !== undefined)
     throw usage(`${apart} and --workers cannot be combined: each worker would count separately.`)
 }

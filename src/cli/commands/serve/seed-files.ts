@@ -1,0 +1,94 @@
+/** `serve --seed`: one file, or a directory whose files together describe the contents of the vault. */
+import { readdir, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { isObject, parseJson } from '../../../domain/json/json.js'
+import { CofferError, usage } from '../../../errors.js'
+import type { CommandContext } from '../../context.js'
+
+const MAX_FILES = 100
+const PLACE = /\bseed\.(\w+)\[(\d+)\]/g
+
+interface SeedFile {
+  name: string
+  seed: Readonly<Record<string, unknown>>
+}
+
+export interface ReadSeed {
+  seed: unknown
+  /** The API keys that the seed chooses. */
+  chosenKeys: ReadonlySet<unknown>
+  /** Names the file of each error, which otherwise counts the items of all files. */
+  explain(error: unknown): unknown
+}
+
+/** @throws CofferError `usage`, `validation` */
+export async function readSeed(
+  { cwd, input }: Pick<CommandContext, 'cwd' | 'input'>,
+  path: string,
+): Promise<ReadSeed> {
+  const place = resolve(cwd, path)
+  const isDirectory = path !== '-' && (await stat(place).catch(() => undefined))?.isDirectory() === true
+  const read = async (file: string) => parseJson(await input.readFile(file, '--seed'), { source: file })
+  if (!isDirectory) {
+    const seed = await read(path)
+    return { seed, chosenKeys: findKeys(seed), explain: (error) => error }
+  }
+  // A volume of Kubernetes also has directories whose names begin with two dots.
+  const names = (await readdir(place)).filter((name) => /^[^.].*\.json$/.test(name)).sort()
+  if (names.length === 0) throw usage(`--seed: there is no file *.json in ${path}.`)
+  if (names.length > MAX_FILES) throw usage(`--seed: ${path} has more than ${MAX_FILES} files *.json.`)
+  const files: SeedFile[] = []
+  for (const name of names) {
+    const seed = await read(join(path, name))
+    if (!isObject(seed)) throw usage(`--seed: ${join(path, name)} must contain an object.`)
+    files.push({ name, seed })
+  }
+  const seed = merge(files)
+  return { seed, chosenKeys: findKeys(seed), explain: (error) => explain(error, files) }
+}
+
+function findKeys(seed: unknown): ReadonlySet<unknown> {
+  const itemsOf = (place: unknown, list: string): unknown[] => {
+    const items = isObject(place) ? place[list] : undefined
+    return Array.isArray(items) ? items : []
+  }
+  const tenants = [seed, ...itemsOf(seed, 'tenants')]
+  const applications = tenants.flatMap((tenant) => itemsOf(tenant, 'applications')).filter(isObject)
+  return new Set(applications.map(({ key }) => key).filter((key) => key !== undefined))
+}
+
+/** Puts the lists of all files together, in the order of the files. */
+function merge(files: readonly SeedFile[]): object {
+  const merged = new Map<string, unknown>()
+  for (const { name, seed } of files) {
+    for (const [property, value] of Object.entries(seed)) {
+      const known = merged.get(property)
+      if (known === undefined) merged.set(property, value)
+      else if (Array.isArray(known) && Array.isArray(value)) merged.set(property, [...known, ...value])
+      else
+        throw usage(`--seed: ${name} sets "${property}", and a file before it does too. Set it in one file.`)
+    }
+  }
+  return Object.fromEntries(merged)
+}
+
+function explain(error: unknown, files: readonly SeedFile[]): unknown {
+  if (!(error instanceof CofferError)) return error
+  const locate = (text: string) =>
+    text.replace(PLACE, (whole, list: string, digits: string) => {
+      let index = Number(digits)
+      for (const { name, seed } of files) {
+        const items = seed[list]
+        const count = Array.isArray(items) ? items.length : 0
+        if (index < count) return `${name}: ${list}[${index}]`
+        index -= count
+      }
+      return whole
+    })
+  const { code, status, errors: own } = error
+  const errors = Object.entries(own ?? {}).map(([path, why]) => [locate(path), why] as const)
+  return new CofferError(code, locate(error.message), {
+    ...{ status, cause: error },
+    ...(own !== undefined && { errors: Object.fromEntries(errors) }),
+  })
+}
