@@ -1,6 +1,6 @@
-# A stand-in for tests at http://localhost:4010, with a vault in memory:
+# A stand-in for tests at http://localhost:4010, with a vault in memory. docs/containers.md describes its options:
 #   docker build --tag coffer-local .
-#   docker run --init --publish 127.0.0.1:4010:4010 coffer-local
+#   docker run --publish 127.0.0.1:4010:4010 coffer-local
 # fixtures/deploy/compose.yaml runs the same image over PostgreSQL.
 # No step installs a package that package-lock.json does not name, and none runs a script of a package.
 
@@ -17,9 +17,13 @@ FROM alpine:3.22
 RUN apk add --no-cache nodejs util-linux-misc setpriv && adduser -D -u 1000 coffer
 COPY --from=build /coffer /opt/coffer
 RUN ln -s /opt/coffer/bin/coffer.js /usr/local/bin/coffer
+COPY --from=build /build/fixtures/deploy/entrypoint.sh /usr/local/bin/coffer-entrypoint
+# Seeds of tests are mounted here.
+RUN mkdir /seeds
 USER coffer
 WORKDIR /home/coffer
 EXPOSE 4010
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:4010/readyz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-CMD ["coffer", "serve", "--ephemeral", "--host", "0.0.0.0", "--allow-remote"]
+HEALTHCHECK --interval=2s --timeout=3s --start-period=10s \
+  CMD ["wget", "-q", "-O", "/dev/null", "http://127.0.0.1:4010/readyz"]
+ENTRYPOINT ["/usr/local/bin/coffer-entrypoint"]
+CMD []

@@ -25,6 +25,7 @@ interface Service {
 const run = promisify(execFile)
 const root = new URL('../../', import.meta.url)
 const text = readFileSync(new URL('fixtures/deploy/compose.yaml', root), 'utf8')
+const entrypoint = readFileSync(new URL('fixtures/deploy/entrypoint.sh', root), 'utf8')
 const { services, volumes, secrets } = parse(text, { merge: true, strict: true }) as {
   services: Record<string, Service>
   volumes: Record<string, unknown>
@@ -54,8 +55,11 @@ t.test('the image is built from the checkout and runs with minimal rights', asyn
   const image = dockerfile.split('\nFROM ').at(-1)!
   t.match(image, /\nUSER coffer\n/)
   t.match(image, /\nHEALTHCHECK [^\n]*\\\n/)
-  const [, command] = /\nCMD (.*)/.exec(image)!
-  t.notOk('text' in parseLine((JSON.parse(command!) as string[]).slice(1), registry, 80))
+  t.match(image, /\nENTRYPOINT \["\/usr\/local\/bin\/coffer-entrypoint"\]\nCMD \[\]\n/)
+  const [, command = ''] = /\ncoffer (serve .*) "\$@"/.exec(entrypoint) ?? []
+  const words = command.replace(/"\$\{COFFER_PREFIX:-(\w+)\}"/, '$1').split(' ')
+  t.same(words, 'serve --ephemeral --host 0.0.0.0 --allow-remote --prefix bt'.split(' '))
+  t.notOk('text' in parseLine(words, registry, 80))
 })
 
 t.test('no file tells users to install a package that is not published', async (t) => {
