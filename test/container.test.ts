@@ -144,8 +144,8 @@ t.test('other containers use the API, the seeds and the control plane', async (t
   const application = { name: 'backend', type: 'private', permissions: ['token:create', 'token:read'] }
   writeFileSync(join(seeds, 'a.json'), JSON.stringify({ applications: [{ ...application, key: API_KEY }] }))
   writeFileSync(join(seeds, 'b.json'), '{"tokens":[{"id":"card-1","type":"token","data":"x"}]}')
-  const env = { COFFER_CONTROL_KEY: KEY }
-  const { child, printed, announcement } = await start(t, server, ['--port', '0', '--test-keys'], env)
+  const env = { COFFER_CONTROL_KEY: KEY, COFFER_TEST_KEYS: '1' }
+  const { child, printed, announcement } = await start(t, server, ['--port', '0'], env)
   const url = `http://${host}:${new URL(announcement.url).port}`
   const control = (key: string, more: object = {}) => ({
     ...{ url: `${url}/_coffer/clock`, headers: { 'bt-control-key': key } },
@@ -202,7 +202,8 @@ t.test('other containers use the API, the seeds and the control plane', async (t
 t.test('without a control key, the control plane is closed to other containers', async (t) => {
   const { host, server, client } = connectNetworks(t)
   rmSync(seeds, { recursive: true })
-  const { announcement } = await start(t, server, ['--port', '0'])
+  const { announcement } = await start(t, server, ['--port', '0'], { COFFER_TEST_KEYS: '0' })
+  t.notOk(announcement.test_keys)
   t.match(Object.keys(announcement.applications), ['management', 'private', 'public'], 'no seed is mounted')
   const url = `http://${host}:${new URL(announcement.url).port}/_coffer/clock`
   const { key } = announcement.control

@@ -6,6 +6,8 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { parse } from 'yaml'
 import { parseLine } from '../src/cli/program.js'
+import { openControlled } from '../src/control/control-state.js'
+import { authenticate } from '../src/framework/caller/authenticate.js'
 import { SETTINGS } from '../src/global-flags.js'
 import { registry } from '../src/operations/all.js'
 import { parseStoreAddress } from '../src/storage/postgres/address.js'
@@ -109,3 +111,25 @@ t.test(
     t.throws(() => parseLine(['serve', '--tls-certificate', 'x'], registry, 80), 'an unknown flag is refused')
   },
 )
+
+t.test('the YAML of docs/containers.md is valid, and its seed starts a server', async (t) => {
+  const document = readFileSync(new URL('docs/containers.md', root), 'utf8')
+  const blocks = [...document.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, yaml = '']) => yaml)
+  const [compose, actions, job] = blocks.map((yaml) => parse(yaml, { merge: true, strict: true }))
+  t.equal(blocks.length, 3)
+  const { coffer, shop } = compose.services
+  const seed = JSON.parse(compose.configs.seed.content)
+  t.equal(seed.applications[0].key, shop.environment.BT_API_KEY)
+  t.equal(new URL(shop.environment.BT_API_URL).hostname, coffer.environment.COFFER_ALLOW_HOST)
+  const { control } = await openControlled({ tenantName: 'test', acceptsTestKeys: true }, seed)
+  t.teardown(() => control.close())
+  const caller = await authenticate(control.app, shop.environment.BT_API_KEY)
+  t.match(caller, { applicationType: 'private' })
+  const read = new Set([...entrypoint.matchAll(/COFFER_\w+/g)].map(([name]) => name))
+  const known = new Set([...read, 'COFFER_CONTROL_KEY', 'COFFER_ALLOW_HOST'])
+  const [sidecar] = job.spec.template.spec.initContainers
+  const given = [coffer.environment, actions.jobs.test.services.coffer.env].flatMap(Object.keys)
+  for (const name of [...given, ...sidecar.env.map((each: { name: string }) => each.name)])
+    t.ok(known.has(name), name)
+  t.notOk('text' in parseLine(['serve', '--ephemeral', ...sidecar.args], registry, 80))
+})
