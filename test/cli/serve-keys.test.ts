@@ -52,6 +52,9 @@ t.test('the control key comes from a file or the environment, and is never print
   t.match(await fork.control.clock.set({ mode: 'real' }), { mode: 'real' })
   t.match(await control.clock.get(), { mode: 'offset' }, 'the fork has a clock of its own')
   await fork.stop()
+  await t.rejects(createControl({ url, key: KEY, prefix: 'bt' }).clock.get(), {
+    message: /reads the control key from SVC-CONTROL-KEY, and this client sent BT-CONTROL-KEY/,
+  })
   const line = ['control', 'clock', 'get', '--url', url, '-o', 'json']
   t.match(await runCommand(workplaceFor(t, { COFFER_CONTROL_KEY: KEY }), line), { code: 0, stdout: /offset/ })
   t.match(await runCommand(workplaceFor(t), line), { code: 4, stderr: /Set COFFER_CONTROL_KEY to it/ })
