@@ -6,6 +6,7 @@ import { openControlled } from '../../src/control/control-state.js'
 import { isControlKey, isTestKey } from '../../src/domain/text/chosen-key.js'
 import type { AccessEntry } from '../../src/http/access-log.js'
 import type { HttpRequest } from '../../src/http/exchange.js'
+import { readAnswers, sendRaw } from '../http/socket.js'
 
 const KEY = '9f86d081884c7d659a2feaa0c55ad015'
 const WRONG = '9f86d081884c7d659a2feaa0c55ad016'
@@ -137,6 +138,33 @@ t.test('an address that sends wrong keys has to wait, and other addresses do not
   t.equal(lines.at(-1)?.route, '/_coffer/clock')
   t.match(lines.slice(0, -1), Array(WRONG_KEYS.count + 3).fill({ route: '/_coffer' }))
   t.notOk(JSON.stringify(lines).includes(KEY.slice(0, 8)), 'no key is logged')
+})
+
+t.test('wrong keys that arrive together have no more attempts than others', async (t) => {
+  const { send, own } = await open(t)
+  const together = Array.from({ length: 200 }, () => send('GET /_coffer/clock', { headers: own(WRONG) }))
+  const statuses = (await Promise.all(together)).map(({ status }) => status)
+  t.equal(statuses.filter((status) => status === 401).length, WRONG_KEYS.count)
+  t.equal(statuses.filter((status) => status === 429).length, 200 - WRONG_KEYS.count)
+})
+
+t.test('a header that is sent twice has no key that counts', async (t) => {
+  const { control } = await openControlled({ tenantName: 'test' }, undefined)
+  t.teardown(() => control.close())
+  const { serveVault } = await import('../../src/control/serve.js')
+  const server = await serveVault(control, { key: KEY, isKeyForOthers: true, port: 0 })
+  t.teardown(() => server.stop())
+  const head = 'GET /_coffer/clock HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n'
+  for (const [status, lines] of [
+    [200, `SVC-CONTROL-KEY: ${KEY}\r\n`],
+    [401, `SVC-CONTROL-KEY: ${WRONG}\r\nSVC-CONTROL-KEY: ${KEY}\r\n`],
+    [401, `SVC-CONTROL-KEY: ${WRONG}\r\nSVC-API-KEY: ${KEY}\r\n`],
+    [403, `SVC-CONTROL-KEY: ${KEY}\r\nX-Forwarded-For: \r\n`],
+  ] as const) {
+    const [answer] = readAnswers(await sendRaw(server.port, `${head}${lines}\r\n`))
+    t.equal(answer?.status, status)
+    t.notOk(answer?.body.includes(KEY))
+  }
 })
 
 t.test('wrong keys are counted for each machine, and forgotten after a while', async (t) => {

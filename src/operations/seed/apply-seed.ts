@@ -54,7 +54,7 @@ const contentsSchema = {
       key: {
         type: 'string',
         sensitive: true,
-        description: `In a vault in memory: ${API_KEY} and 22 characters of ${BASE58_RULE}; default: a random key.`,
+        description: `In a vault in memory: ${API_KEY} and 22 characters of ${BASE58_RULE}, or any key with serve --test-keys; default: a random key.`,
       },
     },
   } as const),
