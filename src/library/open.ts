@@ -7,7 +7,7 @@ import { omitUndefined } from '../domain/omit-undefined.js'
 import { usage } from '../errors.js'
 import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { SocketOptions } from '../http/server.js'
-import type { Seed as SeedInput } from '../operations/seed/apply-seed.js'
+import type { Seed as SeedInput } from '../operations/seed/seed-schema.js'
 import { openVault as openApp } from '../vault/open.js'
 import { Coffer, type CofferServer, type HandlerOptions, type TestVault } from './coffer.js'
 

@@ -94,6 +94,7 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
       return readList(session, listing, paging) as Promise<List<Answer<O>> | EncodedJson>
     },
 
+    /** `options`: see {@link chosenId}. */
     add: async (
       context: Context,
       attributes: Attributes<RecordOf[K]>,
@@ -198,6 +199,11 @@ export function manage<
         },
       }),
   }
+}
+
+/** The options with which a record gets an id that a caller has chosen, and that another record may have already. */
+export function chosenId(id: string | undefined): { id?: string; fresh?: boolean } {
+  return id === undefined ? {} : { id, fresh: false }
 }
 
 export function modified({ caller, date }: Context): { modified_by: string; modified_at: string } {

@@ -1,6 +1,6 @@
 import { type ApplicationType, permissionsOf } from '../domain/access/permissions.js'
 import type { ApplicationRecord } from '../domain/records/records.js'
-import type { Seed } from '../operations/seed/apply-seed.js'
+import type { Seed } from '../operations/seed/seed-schema.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'
 import { readAll } from '../storage/store.js'
 import type { App } from './app.js'

@@ -58,18 +58,19 @@ export const createApplication = change({
   },
 })
 
-/** `chosen`: the key that the application gets instead of a random key. `expires`: ms since the epoch. */
+/** `chosen`: the id and the key that the application gets instead of random ones. `expires`: ms since the epoch. */
 export async function addApplication(
   context: Context,
   input: Infer<typeof applicationInput>,
   expires: number | undefined,
-  chosen?: string,
+  chosen: { id?: string | undefined; key?: string | undefined } = {},
 ): Promise<ApplicationView> {
-  const id = context.createUuid()
-  const issued = input.create_key === false ? undefined : await records.issueKey(context, id, chosen)
+  const { id = context.createUuid() } = chosen
+  const issued = input.create_key === false ? undefined : await records.issueKey(context, id, chosen.key)
   const keys = issued === undefined ? [] : [issued.entry]
   const attributes = { type: input.type, ...readBody(input, expires), keys }
-  return viewApplication(await managed.add(context, attributes, { id }), context.now, issued?.key)
+  const options = { id, fresh: chosen.id === undefined }
+  return viewApplication(await managed.add(context, attributes, options), context.now, issued?.key)
 }
 
 function readBody(input: RequestedGrants & { name: string }, expires: number | undefined) {

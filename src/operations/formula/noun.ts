@@ -21,7 +21,7 @@ import {
   nameFilter,
 } from '../../framework/schema.js'
 import { findNewest, readAll, type StoreReader } from '../../storage/store.js'
-import { manage } from '../manage.js'
+import { chosenId, manage } from '../manage.js'
 
 const { arrayOf, boolean, component, enumOf, object, text, uuid } = output
 
@@ -107,11 +107,14 @@ export const createFormula = change({
     `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
   ],
   check: rules.checkFormula,
-  async run(context, input) {
-    if (input.type === 'official') requireOwner(context)
-    return formulas.add(context, { ...readBody(input), status: 'verified' })
-  },
+  run: (context, input) => addFormula(context, input),
 })
+
+/** `id`: the id that a seed has chosen. */
+export async function addFormula(context: Context, input: Infer<typeof formulaInput>, id?: string) {
+  if (input.type === 'official') requireOwner(context)
+  return formulas.add(context, { ...readBody(input), status: 'verified' }, chosenId(id))
+}
 
 const listFormulas = list({
   ...formulas.listDeclaration,

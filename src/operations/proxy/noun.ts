@@ -23,7 +23,7 @@ import {
   patchOf,
 } from '../../framework/schema.js'
 import { removeApiKey } from '../application/application-record.js'
-import { manage } from '../manage.js'
+import { chosenId, manage } from '../manage.js'
 import { buildErrorOutput, type FindBuild, prepareBuild, viewState } from '../reactor/build.js'
 import * as reactor from '../reactor/reactor.js'
 import { findExpressions } from '../token/detokenize.js'
@@ -146,15 +146,22 @@ export const createProxy = change({
   input: proxyInput,
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
   check: checkBody,
-  async run(context, input, findBuild) {
-    const key = randomKey(context.random)
-    const attributes = { key, ...(await readBody(context, input)) }
-    const record = await proxies.add(context, build(context, undefined, attributes, findBuild))
-    const entry = { id: await context.hashSecret(key), tenant: context.caller.tenant, proxy_id: record.id }
-    await context.store.insert('api_key', 0, entry, { fresh: true })
-    return viewProxy(context, record)
-  },
+  run: (context, input, findBuild) => addProxy(context, input, findBuild),
 })
+
+/** `id` and `key`: those that a seed has chosen. @throws CofferError `conflict` if one of them is in use */
+export async function addProxy(
+  context: Context,
+  { id, key: chosen, ...input }: Given & { id?: string; key?: string },
+  findBuild: FindBuild,
+) {
+  const key = chosen ?? randomKey(context.random)
+  const attributes = { key, ...(await readBody(context, input)) }
+  const record = await proxies.add(context, build(context, undefined, attributes, findBuild), chosenId(id))
+  const entry = { id: await context.hashSecret(key), tenant: context.caller.tenant, proxy_id: record.id }
+  await context.store.insert('api_key', 0, entry, { fresh: chosen === undefined })
+  return viewProxy(context, record)
+}
 
 const listProxies = list({
   ...proxies.listDeclaration,

@@ -36,7 +36,7 @@ import {
 import { removeAll } from '../../framework/unit.js'
 import { findNewest } from '../../storage/store.js'
 import { codeText, findFormula, formulaOutput } from '../formula/noun.js'
-import { manage } from '../manage.js'
+import { chosenId, manage } from '../manage.js'
 import { buildErrorOutput, type FindBuild, prepareBuild, viewState } from './build.js'
 
 const CLIENT_PERMISSIONS = permissionsOf('private')
@@ -149,18 +149,26 @@ export const createReactor = change({
     `coffer formula install card-alias && head -c 24 /dev/urandom | base64 > key.txt && coffer reactor create --name aliases --formula 'Format-preserving card alias' --configuration ALIAS_KEY=@key.txt`,
   ],
   check: (given, tools) => checkAndBuild(given, tools, checkNew),
-  run: async (context, input, findBuild) => {
-    const { name, application_id, ...version } = await readBody(context, input, input.formula?.id)
-    const built = request<ReactorVersion>(
-      undefined,
-      version,
-      findBuild(version.runtime),
-      context.now,
-      VERSIONED,
-    )
-    return viewReactor(context, await reactors.add(context, { name, application_id, ...built }))
-  },
+  run: (context, input, findBuild) => addReactor(context, input, findBuild),
 })
+
+/** `id`: the id that a seed has chosen. */
+export async function addReactor(
+  context: Context,
+  { id, ...input }: Given & { id?: string; formula?: { id?: string } },
+  findBuild: FindBuild,
+) {
+  const { name, application_id, ...version } = await readBody(context, input, input.formula?.id)
+  const built = request<ReactorVersion>(
+    undefined,
+    version,
+    findBuild(version.runtime),
+    context.now,
+    VERSIONED,
+  )
+  const record = await reactors.add(context, { name, application_id, ...built }, chosenId(id))
+  return viewReactor(context, record)
+}
 
 export const listReactors = list({
   ...reactors.listDeclaration,

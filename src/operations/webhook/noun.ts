@@ -12,7 +12,7 @@ import { audit, component, count, date, enumOf, object, text, texts, uuid } from
 import { cursorOutput } from '../../framework/page.js'
 import { displayName, type Infer, inputSchema } from '../../framework/schema.js'
 import { removeAll } from '../../framework/unit.js'
-import { manage } from '../manage.js'
+import { chosenId, manage } from '../manage.js'
 import { listDeliveries, resendDelivery, webhookId } from './delivery.js'
 import { subscribe } from './subscription.js'
 import { triggerEvent } from './trigger.js'
@@ -67,6 +67,13 @@ const body = {
 } as const
 const REQUIRED = ['name', 'url', 'events'] as const
 
+export const webhookStatus = {
+  type: 'string',
+  enum: STATUSES,
+  default: 'enabled',
+  description: `One of ${STATUSES.join(', ')}. Events are not sent to a disabled webhook, not even later.`,
+} as const
+
 const webhooks = manage({
   name: 'webhook',
   kind: 'webhook',
@@ -82,7 +89,7 @@ const CREATE =
   'coffer webhook create --name billing --address https://example.com/events --event token.created'
 const CREATED = `"$(${CREATE} -o id)"`
 
-const createWebhook = detached({
+export const createWebhook = detached({
   ...webhooks.createDeclaration,
   plaintext: 'refused',
   summary: 'Send events to an address.',
@@ -94,22 +101,33 @@ const createWebhook = detached({
   check: readBody,
   async run(session, _, attributes) {
     const failure = refusalOf(await session.outbound(), attributes.url)
-    return session.conclude(async (context) => {
-      const { webhooks: known = {} } = await context.tenant()
-      if (Object.keys(known).length >= MAX_WEBHOOKS)
-        throw new CofferError(
-          'unprocessable',
-          `A tenant has at most ${MAX_WEBHOOKS} webhooks. Delete one first.`,
-        )
-      const { date } = context
-      const enabled = { status: 'enabled', enabled_at: date, dropped: undefined } as const
-      const destination = describeRefusal(failure, date)
-      const record = await webhooks.add(context, { ...attributes, ...enabled, destination })
-      await subscribe(context.store, context.caller.tenant, record)
-      return view(record)
-    })
+    return session.conclude((context) => addWebhook(context, attributes, { failure }))
   },
 })
+
+interface NewWebhook {
+  /** Why the server may not call the address. */
+  failure: string | undefined
+  /** The id that a seed has chosen. */
+  id?: string | undefined
+  status?: WebhookRecord['status'] | undefined
+}
+
+export async function addWebhook(
+  context: Context,
+  attributes: WebhookAttributes,
+  { failure, id, status = 'enabled' }: NewWebhook,
+) {
+  const { webhooks: known = {} } = await context.tenant()
+  if (Object.keys(known).length >= MAX_WEBHOOKS)
+    throw new CofferError('unprocessable', `A tenant has at most ${MAX_WEBHOOKS} webhooks. Delete one first.`)
+  const { date } = context
+  const state = { status, enabled_at: date, dropped: undefined } as const
+  const destination = describeRefusal(failure, date)
+  const record = await webhooks.add(context, { ...attributes, ...state, destination }, chosenId(id))
+  await subscribe(context.store, context.caller.tenant, record)
+  return view(record)
+}
 
 /** The state of an address to which a request is forbidden. `before`: the earlier state of the webhook. */
 function describeRefusal(
@@ -141,12 +159,7 @@ const updateWebhook = detached({
   input: inputSchema(['id', ...REQUIRED], {
     id: webhookId,
     ...body,
-    status: {
-      type: 'string',
-      enum: STATUSES,
-      default: 'enabled',
-      description: `One of ${STATUSES.join(', ')}. Events are not sent to a disabled webhook, not even later.`,
-    },
+    status: webhookStatus,
   }),
   examples: [
     `coffer webhook update ${CREATED} --name billing --address https://example.com/v2 --event token.read`,
@@ -203,6 +216,8 @@ function lookAgain(context: Context, id: string): void {
 }
 
 const view = ({ enabled_at: _, ...shown }: WebhookRecord): Infer<typeof webhookOutput> => shown
+
+export type WebhookAttributes = ReturnType<typeof readBody>
 
 type Given = Partial<Record<'name' | 'url' | 'notify_email', string> & { events: (string | undefined)[] }>
 
