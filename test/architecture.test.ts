@@ -38,6 +38,7 @@ const LEAVES = ['errors.ts', 'bounded-map.ts']
 
 /** For each package, the files that may import it. */
 const IMPORTERS: Record<string, string[]> = {
+  yaml: ['cli/input/yaml.ts'],
   commander: ['cli/program.ts', 'cli/command-tree.ts'],
   inquirer: ['cli/input/prompt.ts'],
   chalk: ['cli/output/output.ts'],

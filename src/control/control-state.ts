@@ -11,7 +11,7 @@ import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { App } from '../vault/app.js'
 import type { MemoryState, MemoryVault } from '../vault/memory-vault.js'
 import { type EphemeralOptions, openEphemeral } from '../vault/open.js'
-import { seedVault } from '../vault/sample-applications.js'
+import { type SeededApplications, seedVault } from '../vault/sample-applications.js'
 import { Faults } from './faults.js'
 import { Requests } from './requests.js'
 
@@ -24,11 +24,14 @@ const ASKED_EVERY_MS = 20
  */
 const CLOCK_END = Date.UTC(9999, 0)
 
+/** `blank`: the state before the seed was applied. Absent for a fork. */
 interface InMemory {
   memory: MemoryVault
   clock: TestClock
   names: ReadonlyMap<string, string>
   start: MemoryState
+  blank?: MemoryState
+  applications?: SeededApplications
 }
 
 /**
@@ -51,16 +54,22 @@ export async function openControlled(
       await memory.app.linker()
     }
     if (options.acceptsTestKeys === true) memory.app.acceptTestKeys()
+    const blank = await memory.save()
     const applications = await seedVault(memory.app, seed)
-    const names = new Map(Object.entries(applications).map(([name, { id }]) => [id, name]))
-    const control = new ControlState(memory.app, { memory, clock, names, start: await memory.save() })
-    if (isObject(seed) && typeof seed.name === 'string') control.seedName = seed.name
+    const start = await memory.save()
+    const inMemory = { memory, clock, names: namesOf(applications), start, blank, applications }
+    const control = new ControlState(memory.app, inMemory)
+    control.nameSeed(seed)
     memory.app.attachControl(control)
     return { control, applications }
   } catch (error) {
     await memory.app.close()
     throw error
   }
+}
+
+function namesOf(applications: SeededApplications): Map<string, string> {
+  return new Map(Object.entries(applications).map(([name, { id }]) => [id, name]))
 }
 
 export class ControlState implements ControlPlane {
@@ -109,6 +118,41 @@ export class ControlState implements ControlPlane {
       this.requests.clear()
     })
     await this.#doDue()
+  }
+
+  nameSeed(seed: unknown): void {
+    this.seedName = isObject(seed) && typeof seed.name === 'string' ? seed.name : undefined
+  }
+
+  /**
+   * Resets the vault to the contents of another seed. Applications whose names stay keep their keys. Requests see the
+   * state before or after the change. Forks and snapshots stay as they are. If the seed is refused, nothing changes.
+   * Resolves to the new applications.
+   * @throws CofferError like `seed apply`
+   */
+  async reseed(seed: unknown): Promise<SeededApplications> {
+    const inMemory = this.#require()
+    const { memory, clock, blank, applications: kept = {} } = inMemory
+    if (blank === undefined) throw new CofferError('unprocessable', 'A fork cannot be reset to another seed.')
+    const applied = await this.lock.exclusive(async () => {
+      const [before, time] = [await memory.save(), clock.copy()]
+      try {
+        clock.set('real')
+        await memory.restore(blank)
+        const applications = await seedVault(memory.app, seed, kept)
+        Object.assign(inMemory, { start: await memory.save(), applications, names: namesOf(applications) })
+        return applications
+      } catch (error) {
+        clock.set(time.state.mode, time.now())
+        await memory.restore(before)
+        throw error
+      }
+    })
+    this.nameSeed(seed)
+    this.faults.set([])
+    this.requests.clear()
+    await this.#doDue()
+    return Object.fromEntries(Object.entries(applied).filter(([name]) => kept[name] === undefined))
   }
 
   async saveSnapshot(name: string): Promise<void> {

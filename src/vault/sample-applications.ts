@@ -1,6 +1,6 @@
 import { type ApplicationType, permissionsOf } from '../domain/access/permissions.js'
+import { isObject } from '../domain/json/json.js'
 import type { ApplicationRecord } from '../domain/records/records.js'
-import type { Seed } from '../operations/seed/seed-schema.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'
 import { readAll } from '../storage/store.js'
 import type { App } from './app.js'
@@ -38,14 +38,17 @@ export async function findSampleApplications(
 
 export async function ensureSampleApplications(app: App): Promise<SampleApplications> {
   const samples = await findSampleApplications(app, ({ name, type }) => name === `starter ${type}`)
-  for (const type of SAMPLE_TYPES)
-    samples[type] ??= await create(app, { name: `starter ${type}`, type, ...grantsOf(type) })
+  for (const type of SAMPLE_TYPES) samples[type] ??= await create(app, sampleOf(type))
   return samples
 }
 
 async function create(app: App, input: Record<string, unknown>): Promise<SampleApplication> {
   const { id, key } = (await app.ask({ operation: 'app create', input, as: OWNER })).result
   return { id, key: key! }
+}
+
+function sampleOf(type: ApplicationType) {
+  return { name: `starter ${type}`, type, ...grantsOf(type) }
 }
 
 /** All permissions of the type that have an effect. The private application sees plaintext. */
@@ -65,21 +68,63 @@ export async function beginBeyondAuthorizer({ store }: App): Promise<void> {
 }
 
 /** The keys are names for applications of the first tenant, `tenant/name` for other tenants, and types for samples. */
-type SeededApplications = Record<string, SampleApplication & { key: string }>
+export type SeededApplications = Record<string, SampleApplication & { key: string }>
 
 /**
- * Adds the samples if no tenant of the seed has a list of applications. An empty list counts. @throws CofferError like `seed
- * apply`
+ * Adds the samples if no tenant of the seed has a list of applications. An empty list counts. `kept`: applications
+ * whose keys stay. @throws CofferError like `seed apply`
  */
-export async function seedVault(app: App, seed: unknown): Promise<SeededApplications> {
+export async function seedVault(
+  app: App,
+  given: unknown,
+  kept: SeededApplications = {},
+): Promise<SeededApplications> {
   await beginBeyondAuthorizer(app)
+  const seed = keepKeys(given, kept)
   const asked = { operation: 'seed apply', input: { seed }, as: OWNER } as const
   const applied = seed === undefined ? [] : (await app.ask(asked)).result
-  const { applications: given, tenants = [] } = (seed ?? {}) as Seed
   const entries = applied.flatMap(({ name: tenant, applications }, index) =>
     applications.map(({ id, name, key }) => [index === 0 ? name : `${tenant}/${name}`, { id, key }] as const),
   )
-  if ([given, ...tenants.map(({ applications }) => applications)].some((list) => list !== undefined))
-    return Object.fromEntries(entries)
-  return (await ensureSampleApplications(app)) as SeededApplications
+  if (listsApplications(given)) return Object.fromEntries(entries)
+  const samples: SeededApplications = {}
+  for (const [type, sample] of Object.entries(await ensureSampleApplications(app)))
+    samples[type] = { ...sample, key: sample.key ?? kept[type]!.key }
+  return samples
+}
+
+/** Contract: the seed may have any form, because it is not validated yet. */
+function listsApplications(seed: unknown): boolean {
+  if (!isObject(seed)) return false
+  const { tenants } = seed
+  const all = Array.isArray(tenants) ? [seed, ...tenants] : [seed]
+  return all.some((contents) => isObject(contents) && contents.applications !== undefined)
+}
+
+/** Returns the seed with the kept keys of applications that choose no key themselves. */
+function keepKeys(seed: unknown, kept: SeededApplications): unknown {
+  if (!isObject(seed) || Object.keys(kept).length === 0) return seed
+  if (!listsApplications(seed)) {
+    const samples = SAMPLE_TYPES.filter((type) => kept[type] !== undefined)
+    const applications = samples.map((type) => ({ ...sampleOf(type), key: kept[type]!.key }))
+    return { ...seed, applications }
+  }
+  const chosen = new Set<unknown>()
+  const itemsOf = (contents: unknown) =>
+    isObject(contents) && Array.isArray(contents.applications) ? (contents.applications as unknown[]) : []
+  const tenants = Array.isArray(seed.tenants) ? (seed.tenants as unknown[]) : []
+  for (const item of [seed, ...tenants].flatMap(itemsOf)) if (isObject(item)) chosen.add(item.key)
+  const keepIn = (contents: unknown, prefix: string) => {
+    if (!isObject(contents) || !Array.isArray(contents.applications)) return contents
+    const applications = itemsOf(contents).map((item) => {
+      const { key } = (isObject(item) && item.key === undefined && kept[`${prefix}${item.name}`]) || {}
+      if (key === undefined || chosen.has(key)) return item
+      chosen.add(key)
+      return { ...(item as object), key }
+    })
+    return { ...contents, applications }
+  }
+  const nameOf = (contents: unknown) => (isObject(contents) ? `${contents.name}/` : '')
+  const others = tenants.map((contents) => keepIn(contents, nameOf(contents)))
+  return { ...(keepIn(seed, '') as object), ...(tenants.length > 0 && { tenants: others }) }
 }

@@ -57,12 +57,13 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--ephemeral', 'serve an empty vault in memory, lost when the server stops'],
       [
         '--seed <file>',
-        'the contents of the vault in memory, or a directory of them; see coffer seed apply --help',
+        'the contents of the vault in memory, JSON or YAML, or a directory of them; see coffer seed apply --help',
       ],
       [
         '--test-keys',
         'accept API keys of any form in the seed of a vault in memory, also from other machines',
       ],
+      ['--watch', 'load the seed again when its file changes; the vault is reset to it'],
       ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
       ['--starter-apps', 'create any of these applications that are missing: management, private, public'],
       BODY_LIMIT,

@@ -22,6 +22,8 @@ export interface Opened {
   flags?: readonly string[]
   /** API keys that the user chose with `--test-keys`. They are never printed. */
   chosenKeys?: ReadonlySet<unknown>
+  /** Loads the seed again when its file changes, until the server stops. */
+  watch?(control: ControlState): Promise<void>
 }
 
 type Announced = Opened &

@@ -1,9 +1,10 @@
 /** `serve --seed`: one file, or a directory whose files together describe the contents of the vault. */
 import { readdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { isObject, parseJson } from '../../../domain/json/json.js'
+import { isObject } from '../../../domain/json/json.js'
 import { CofferError, usage } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
+import { readSeedFile } from '../../input/seed-file.js'
 
 const MAX_FILES = 100
 const PLACE = /\bseed\.(\w+)\[(\d+)\]/g
@@ -28,15 +29,15 @@ export async function readSeed(
 ): Promise<ReadSeed> {
   const place = resolve(cwd, path)
   const isDirectory = path !== '-' && (await stat(place).catch(() => undefined))?.isDirectory() === true
-  const read = async (file: string) => parseJson(await input.readFile(file, '--seed'), { source: file })
+  const read = (file: string) => readSeedFile(input, file, '--seed')
   if (!isDirectory) {
     const seed = await read(path)
     return { seed, chosenKeys: findKeys(seed), explain: (error) => error }
   }
   // A volume of Kubernetes also has directories whose names begin with two dots.
-  const names = (await readdir(place)).filter((name) => /^[^.].*\.json$/.test(name)).sort()
-  if (names.length === 0) throw usage(`--seed: there is no file *.json in ${path}.`)
-  if (names.length > MAX_FILES) throw usage(`--seed: ${path} has more than ${MAX_FILES} files *.json.`)
+  const names = (await readdir(place)).filter((name) => /^[^.].*\.(?:json|ya?ml)$/.test(name)).sort()
+  if (names.length === 0) throw usage(`--seed: there is no file *.json, *.yaml or *.yml in ${path}.`)
+  if (names.length > MAX_FILES) throw usage(`--seed: ${path} has more than ${MAX_FILES} files of seeds.`)
   const files: SeedFile[] = []
   for (const name of names) {
     const seed = await read(join(path, name))

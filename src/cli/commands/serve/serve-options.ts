@@ -32,6 +32,7 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
     throw usage('--test-keys needs --ephemeral: a stored vault has random API keys only.')
   if (controlStored === true && ephemeral === true)
     throw usage('--control-stored is for stored vaults. Leave it out with --ephemeral.')
+  if (flags.watch === true) requireWatchable(seed, host)
   const log = LOG_FORMATS.find((known) => known === format)
   if (format !== undefined && log === undefined) throw usage(`--log takes ${LOG_FORMATS.join(', ')}.`)
   if ((tlsCert === undefined) !== (tlsKey === undefined))
@@ -47,6 +48,7 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
     ...readDocumentFlags(flags, config),
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
     cors: flags.cors !== false,
+    isWatched: flags.watch === true,
     exitsWithParent: flags.exitWithParent === true,
     /** Whether a vault on disk has a control plane. This control plane can set neither the state nor the clock. */
     hasControls: demo === true || flags.testControls === true || controlStored === true,
@@ -63,6 +65,14 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
       tls: tlsCert === undefined ? undefined : { cert: tlsCert, key: tlsKey! },
     }),
   }
+}
+
+/** Keys of applications stay when the seed changes, and only a server that other machines cannot reach may keep them. */
+function requireWatchable(seed: string | undefined, host: string | undefined): void {
+  if (seed === undefined || seed === '-')
+    throw usage('--watch needs a seed in a file: coffer serve --ephemeral --seed FILE --watch')
+  if (host !== undefined && host !== 'localhost' && !LOOPBACK.includes(host))
+    throw usage('--watch works only on a loopback address. Leave out --host.')
 }
 
 function readAddresses(host: string | undefined, isAllowed: boolean) {

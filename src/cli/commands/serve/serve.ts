@@ -145,8 +145,12 @@ async function describeFound(context: CommandContext, { wantsSamples }: ServeOpt
   return { control: new ControlState(app), samples, place, flags: Object.entries(flags).flat() }
 }
 
-async function openInMemory(context: CommandContext, { seed: path, acceptsTestKeys }: ServeOptions) {
+async function openInMemory(
+  context: CommandContext,
+  { seed: path, acceptsTestKeys, isWatched }: ServeOptions,
+) {
   const { clock, config, cwd } = context
+  const watch = isWatched && path !== undefined ? await followSeed(context, path) : undefined
   const read = path === undefined ? undefined : await readSeed(context, path)
   const dependencies = config.dependencies?.map((directory) => resolve(cwd, directory))
   const effects = {
@@ -161,8 +165,13 @@ async function openInMemory(context: CommandContext, { seed: path, acceptsTestKe
     control,
     samples,
     place: 'in memory, lost when the server stops',
-    ...omitUndefined({ chosenKeys }),
+    ...omitUndefined({ chosenKeys, watch }),
   }
+}
+
+/** Remembers the version of the file before it is read the first time, so that no later change is missed. */
+async function followSeed(context: CommandContext, path: string) {
+  return (await import('./watch-seed.js')).followSeed(context, path)
 }
 
 async function openDemo(context: CommandContext) {
@@ -242,11 +251,13 @@ async function serveOpened(
   const examining = app
     .examineContainers(() => signal.aborted)
     .catch((error: unknown) => report(error, 'container sets'))
+  const watching = 'watch' in opened ? opened.watch?.(control) : undefined
   await stopped
   // Not awaited: if the reader of standard error has stopped reading, the notice must not block the stop.
   if (isAnnounced && runBeside === undefined) void printNotice(terminal, STOPPING)
   await server.stop()
   await sweeping
+  await watching
   await examining
   await control.close()
   await ran

@@ -1,0 +1,70 @@
+/** Loads the seed of a vault in memory again when its file changes: `coffer serve --ephemeral --seed FILE --watch`. */
+import { readdirSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { pause } from '../../../client/pause.js'
+import type { ControlState } from '../../../control/control-state.js'
+import { CofferError } from '../../../errors.js'
+import type { CommandContext } from '../../context.js'
+import { printLogLine, printWarning } from '../../output/output.js'
+import { readSeed } from './seed-files.js'
+
+/** Asking for the state of one file is cheap, and also notices an editor that replaces the file by another. */
+const ASKED_EVERY_MS = 300
+const SHOWN_ERRORS = 20
+
+/** Returns a function that watches until the run is interrupted. A refused seed leaves the vault as it is. */
+export function followSeed(context: CommandContext, path: string) {
+  const place = resolve(context.cwd, path)
+  let version = versionOf(place)
+  return async (control: ControlState): Promise<void> => {
+    while (!context.signal.aborted) {
+      const current = versionOf(place)
+      if (current === version) {
+        await pause(ASKED_EVERY_MS, context.signal, { ref: false })
+        continue
+      }
+      version = current
+      await load(context, control, path)
+    }
+  }
+}
+
+/** The state of the file, or of a directory and what is directly in it. Empty if there is none. */
+function versionOf(place: string): string {
+  const isDirectory = statSync(place, { throwIfNoEntry: false })?.isDirectory() === true
+  const names = isDirectory ? readdirSync(place).sort() : []
+  return [place, ...names.map((name) => join(place, name))].map(describeFile).join('\n')
+}
+
+function describeFile(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false, bigint: true })
+  return stat === undefined ? '' : [path, stat.ino, stat.size, stat.mtimeNs].join(' ')
+}
+
+async function load(context: CommandContext, control: ControlState, path: string): Promise<void> {
+  const { terminal } = context
+  try {
+    const { seed, chosenKeys, explain } = await readSeed(context, path)
+    const added = await control.reseed(seed).catch((error) => {
+      throw explain(error)
+    })
+    await printLogLine(terminal, `${path} has changed. The vault was reset to the new seed.`)
+    // A key that the seed chooses with --test-keys is never printed.
+    for (const [name, { key }] of Object.entries(added))
+      await printLogLine(
+        terminal,
+        `New application ${name}: ${chosenKeys.has(key) ? 'with the key of the seed' : key}`,
+      )
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    await printWarning(terminal, describe(path, error))
+  }
+}
+
+function describe(path: string, { message, errors = {} }: CofferError): string {
+  const entries = Object.entries(errors)
+  const places = entries.slice(0, SHOWN_ERRORS).map(([place, [why]]) => `\n  ${place}: ${why}`)
+  const more = entries.length > SHOWN_ERRORS ? `\n  (and ${entries.length - SHOWN_ERRORS} more)` : ''
+  const reason = entries.length === 0 ? ` ${message}` : places.join('') + more
+  return `${path} has changed, but was not loaded. The vault keeps its contents.${reason}`
+}

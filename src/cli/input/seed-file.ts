@@ -1,0 +1,18 @@
+/** A seed in a file: JSON, or YAML if the name of the file says so. */
+import { parseJson } from '../../domain/json/json.js'
+import type { InputReader } from './input.js'
+
+const YAML = /\.ya?ml$/i
+
+export function isYaml(path: string): boolean {
+  return YAML.test(path)
+}
+
+/** `path`: `-` is standard input, which has JSON. @throws CofferError `validation`, and the errors of `readFile` */
+export async function readSeedFile(input: InputReader, path: string, flag: string): Promise<unknown> {
+  const source = path === '-' ? 'standard input' : path
+  const text = await input.readFile(path, path === '-' ? source : flag)
+  if (!isYaml(path)) return parseJson(text, { source })
+  const { parseYaml } = await import('./yaml.js')
+  return parseYaml(text, source)
+}
