@@ -25,6 +25,7 @@ export const ERRORS = {
   rate_limited: { status: 429, exit: 9, title: 'Too Many Requests' },
   check_failed: { status: 500, exit: 1, title: 'Check Failed' },
   values_found: { status: 500, exit: 10, title: 'Values Found' },
+  seed_differs: { status: 500, exit: 11, title: 'Seed Differs' },
   internal: { status: 500, exit: 1, title: 'Internal Server Error' },
   reactor_failed: { status: 500, exit: 8, title: 'Reactor Runtime Error' },
   proxy_invalid: { status: 400, exit: 2, title: 'Invalid proxy request' },

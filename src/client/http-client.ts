@@ -27,6 +27,8 @@ export interface HttpClientOptions {
   signal?: AbortSignal
   /** The time limit of one attempt, including the connection; default 60 s. */
   timeoutMs?: number
+  /** The limit of an answer; default 64 MiB. */
+  maxAnswerMib?: number
   /** How often a request is repeated if the server is busy; default 4. */
   retries?: number
   /** Returns the advice on how to set the prefix, for the error about a server with another prefix. */
@@ -40,7 +42,7 @@ export interface HttpClientOptions {
 }
 
 /** A page of a list has at most 16 MiB. An answer that cannot be split into pages may be larger. */
-const MAX_ANSWER_MIB = 64
+const DEFAULT_ANSWER_MIB = 64
 const DEFAULT_TIMEOUT_MS = 60_000
 const DEFAULT_RETRIES = 4
 const FIRST_WAIT_MS = 500
@@ -139,7 +141,7 @@ function waitBefore(attempt: number, error: CofferError, options: HttpClientOpti
 }
 
 async function send(
-  { url, fetch, timeoutMs = DEFAULT_TIMEOUT_MS }: HttpClientOptions,
+  { url, fetch, timeoutMs = DEFAULT_TIMEOUT_MS, maxAnswerMib = DEFAULT_ANSWER_MIB }: HttpClientOptions,
   { method, target, body }: { method: string; target: string; body?: string | undefined },
   headers: Record<string, string>,
   interrupt: AbortSignal,
@@ -149,9 +151,9 @@ async function send(
   try {
     const init = { method, headers, signal, ...(body === undefined ? {} : { body }) }
     const answer = await fetch(url.replace(/\/+$/, '') + target, init)
-    const bytes = await collectBytes(answer.body ?? [], MAX_ANSWER_MIB * 1024 * 1024)
+    const bytes = await collectBytes(answer.body ?? [], maxAnswerMib * 1024 * 1024)
     if (bytes === undefined)
-      throw new CofferError('unavailable', `The answer is larger than the limit of ${MAX_ANSWER_MIB} MiB.`)
+      throw new CofferError('unavailable', `The answer is larger than the limit of ${maxAnswerMib} MiB.`)
     // An abort closes the connection, which looks like the end of a body without a length.
     signal.throwIfAborted()
     return { status: answer.status, headers: answer.headers, text: decodeUtf8(bytes, 'the answer') }

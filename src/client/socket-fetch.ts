@@ -21,13 +21,16 @@ export function readServerUrl(text: string, { insecure = false }: SocketOptions 
     throw usage(
       'The address of a server cannot contain a user, a query or a fragment. Give the key as COFFER_API_KEY.',
     )
-  // The URL parser has already normalized the host name.
-  const isLoopback = /^(localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(url.hostname)
-  if (url.protocol === 'http:' && !insecure && !isLoopback)
+  if (url.protocol === 'http:' && !insecure && !isLoopbackHost(url.hostname))
     throw usage(
       `Requests to ${url.host} would not be encrypted. Use https, or add --insecure if nobody can listen on the way.`,
     )
   return url.href.replace(/\/+$/, '')
+}
+
+/** `hostname`: as the URL parser has normalized it. */
+export function isLoopbackHost(hostname: string): boolean {
+  return /^(localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(hostname)
 }
 
 export function createSocketFetch({ ca, insecure }: SocketOptions = {}) {

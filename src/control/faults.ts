@@ -123,7 +123,13 @@ async function fail(
 }
 
 /** Codes that say more than their status. A fault with that status gets another code. */
-const SPECIFIC: readonly ErrorCode[] = ['usage', 'check_failed', 'values_found', 'not_emulated']
+const SPECIFIC: readonly ErrorCode[] = [
+  'usage',
+  'check_failed',
+  'values_found',
+  'seed_differs',
+  'not_emulated',
+]
 
 function codeOfStatus(status: number): ErrorCode | undefined {
   const codes = Object.keys(ERRORS) as ErrorCode[]

@@ -1,4 +1,4 @@
-import { arrayOf, boolean, count, object, text, textMap, uuid } from '../../framework/output.js'
+import { arrayOf, boolean, count, object, text, textMap, texts, uuid } from '../../framework/output.js'
 import { ROW_FORMATS } from '../../global-flags.js'
 import { VERSION } from '../../version.js'
 import { TOPIC_NAMES } from '../context.js'
@@ -138,6 +138,42 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     ],
     prints: { result: arrayOf(packageOutput) },
     run: async (...line) => (await import('./reactor-packages.js')).checkCode(...line),
+  },
+  {
+    name: 'seed diff',
+    summary: 'Compare a seed with your tenant, or with a tenant on a server.',
+    details:
+      'Order and attributes that the server sets do not matter. A list that the seed does not have is not compared. Values are\n' +
+      'never printed. With --url it reads like coffer pull, so tokens and people are not compared. Exit code 11 if something\n' +
+      'differs.',
+    arguments: [
+      ['<file>', 'the seed as JSON, or as YAML in a file .yaml or .yml; - reads JSON from standard input'],
+    ],
+    options: [
+      ['--reveal', 'compare data in plaintext, and the configuration of reactors and proxies'],
+      ['--api-key-file <file>', 'with --url: the first line is a management key'],
+    ],
+    examples: ['coffer seed export --reveal > seed.json && coffer seed diff seed.json'],
+    prints: { result: arrayOf(object({ list: text, name: text, difference: text, 'attributes?': texts })) },
+    run: async (...line) => (await import('./seed-diff.js')).diffSeed(...line),
+  },
+  {
+    name: 'pull',
+    summary: 'Write the configuration of a tenant on a server as a seed',
+    details:
+      'Reads the settings, applications with their rules, formulas, reactors, proxies and webhooks of the tenant at --url, page\n' +
+      'by page. Reads no tokens and no people, and writes no keys. It needs a management key, and says what the key may not\n' +
+      'read. The key is read from --api-key-file, --api-key-stdin, COFFER_API_KEY or a prompt. Redirects are not followed.',
+    arguments: [
+      ['[file]', 'a new file, which only you can read; .yaml or .yml for YAML; without it, standard output'],
+    ],
+    options: [
+      ['--dry-run', 'print the requests, and send nothing'],
+      ['--api-key-file <file>', 'the first line is the management key'],
+    ],
+    examples: ['coffer pull --url https://api.example.com --prefix bt --dry-run'],
+    prints: { text: ['json', 'table'] },
+    run: async (...line) => (await import('./pull.js')).pull(...line),
   },
   {
     name: 'doctor',

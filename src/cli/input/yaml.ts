@@ -15,6 +15,7 @@ import {
 } from 'yaml'
 import { exactNumber, findFault, MAX_JSON_DEPTH, MAX_JSON_VALUES } from '../../domain/json/json.js'
 import { validationError } from '../../errors.js'
+import { display, escapeInQuotes } from '../output/display.js'
 
 /** The limit for values and property names, after aliases are replaced by what they stand for. */
 const MAX_VALUES = 10 * MAX_JSON_VALUES
@@ -62,7 +63,16 @@ export function parseYaml(text: string, source: string): unknown {
 
 /** Returns block YAML that {@link parseYaml} reads as an equal value. */
 export function formatYaml(value: unknown): string {
-  return stringify(value, { version: '1.2', schema: 'core', lineWidth: 0, aliasDuplicateObjects: false })
+  const options = { version: '1.2', schema: 'core', lineWidth: 0, aliasDuplicateObjects: false } as const
+  const text = stringify(value, options)
+  if (display(text) === text.replaceAll('\n', '↵')) return text
+  // A character that a terminal might obey stands in quotes, and is escaped.
+  const quoted = {
+    defaultStringType: 'QUOTE_DOUBLE',
+    defaultKeyType: 'QUOTE_DOUBLE',
+    blockQuote: false,
+  } as const
+  return escapeInQuotes(stringify(value, { ...options, ...quoted }))
 }
 
 const REASONS: Record<string, string> = {

@@ -26,7 +26,12 @@ function toVisible(character: string): string {
 
 /** JSON; on one line if `spaces` is 0. Escapes the same characters as {@link display}, as `\uXXXX`. */
 export function toJson(value: unknown, spaces = 0): string {
-  return escapeInvisible(JSON.stringify(value, undefined, spaces), (character) =>
+  return escapeInQuotes(JSON.stringify(value, undefined, spaces))
+}
+
+/** Escapes the same characters as {@link display}, as `\uXXXX`. Contract: they are in texts in double quotes. */
+export function escapeInQuotes(text: string): string {
+  return escapeInvisible(text, (character) =>
     character
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -18,7 +18,11 @@ const CONTROL_KEY_MISSING =
   'The control plane of a server needs its key, which coffer serve prints. Set COFFER_CONTROL_KEY to it, or give --api-key-stdin.'
 
 /** Each call of the returned vault throws the error of its request. @throws CofferError `usage` */
-export async function reachServer(context: CommandContext, address: string): Promise<Vault> {
+export async function reachServer(
+  context: CommandContext,
+  address: string,
+  limits: { maxAnswerMib?: number } = {},
+): Promise<Vault> {
   const { config, input, signal } = context
   const { ca: file, insecure, prefix, timeoutMs } = config
   const ca = file === undefined ? undefined : await input.readFile(file, '--ca')
@@ -27,7 +31,7 @@ export async function reachServer(context: CommandContext, address: string): Pro
   const { randomUUID: createKey } = await import('node:crypto')
   const fetch = context.fetch ?? sockets!.fetch
   const effects = { fetch, signal, createKey, wait: pause, random: Math.random }
-  const options = { url, ...effects, prefixAdvice, ...omitUndefined({ prefix, timeoutMs }) }
+  const options = { url, ...effects, prefixAdvice, ...limits, ...omitUndefined({ prefix, timeoutMs }) }
   const ask = async (request: OperationRequest) => {
     const { operation, input, as, explain, idempotencyKey, noReveal = false } = request
     const definition = await loadOperation(operation)

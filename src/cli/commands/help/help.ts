@@ -194,6 +194,7 @@ const EXIT_MEANINGS: Record<number, string> = {
   8: 'reactor failed',
   9: 'server unreachable, busy, or limiting the rate',
   10: 'A scan found values of tokens in plaintext',
+  11: 'A tenant differs from a seed',
   130: 'interrupted',
 }
 

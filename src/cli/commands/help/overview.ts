@@ -5,7 +5,7 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
   Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
   Access: ['app', 'session', 'tenant', 'member', 'invite'],
-  Testing: ['control', 'seed', 'openapi'],
+  Testing: ['control', 'seed', 'pull', 'openapi'],
   Vault: ['vault', 'config', 'profile'],
 }
 const [GROUP_COLUMNS, NAME_COLUMNS] = [8, 12]
