@@ -309,6 +309,11 @@ t.test('a hostile server ends the command with an error, and leaves no file', as
       (...exchange) => page([{ ...item(drawn++), name: 'x'.repeat(5 * 1024 * 1024) }], 1e9)(...exchange),
       /more than 16 MiB/,
     ],
+    [
+      'more than a seed file may have',
+      page([{ ...item(1), name: 'x'.repeat(5 * 1024 * 1024) }], 1),
+      /larger than the limit of a seed, 4194304 bytes/,
+    ],
     ['a refused key', (_, response) => response.writeHead(401).end(), /401|without a reason/],
   ]
   for (const [name, listener, why] of cases) {

@@ -16,7 +16,7 @@ import { DEFAULT_PREFIX } from '../../http/server.js'
 import { loadOperation } from '../../operations/load.js'
 import { openExportTarget } from '../bulk/export-target.js'
 import type { CommandContext, Options } from '../context.js'
-import { isYaml } from '../input/seed-file.js'
+import { isYaml, SEED_LIMIT_BYTES } from '../input/seed-file.js'
 import { countOf, toJson } from '../output/display.js'
 import { printForRun, printNotice, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
@@ -34,6 +34,11 @@ export const pull: TerminalCommand['run'] = async (context, [path = '-'], option
     const text = isYaml(path)
       ? (await import('../input/yaml.js')).formatYaml(pulled.seed)
       : `${toJson(pulled.seed, 2)}\n`
+    if (Buffer.byteLength(text) > SEED_LIMIT_BYTES)
+      throw new CofferError(
+        'too_large',
+        `The tenant is larger than the limit of a seed, ${SEED_LIMIT_BYTES} bytes.`,
+      )
     await target.put(text)
     await target.complete()
     await report(context, path, pulled)

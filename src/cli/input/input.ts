@@ -57,12 +57,12 @@ export class InputReader {
   }
 
   /** The unchanged text of a file. `-` is standard input. @throws CofferError the errors of {@link readValue} */
-  async readFile(path: string, flag: string): Promise<string> {
+  async readFile(path: string, flag: string, limitBytes = VALUE_LIMIT_BYTES): Promise<string> {
     const { name, chunks, close } = await this.openStream(path, flag)
     try {
-      const bytes = await collectBytes(chunks, VALUE_LIMIT_BYTES)
+      const bytes = await collectBytes(chunks, limitBytes)
       if (bytes !== undefined) return decodeUtf8(bytes, name)
-      throw new CofferError('too_large', `${name} is larger than the limit of ${VALUE_LIMIT_BYTES} bytes.`)
+      throw new CofferError('too_large', `${name} is larger than the limit of ${limitBytes} bytes.`)
     } finally {
       close()
     }

@@ -2,6 +2,9 @@
 import { parseJson } from '../../domain/json/json.js'
 import type { InputReader } from './input.js'
 
+/** The limit of a seed that is read, and of a seed that `coffer pull` writes. */
+export const SEED_LIMIT_BYTES = 4 * 1024 * 1024
+
 const YAML = /\.ya?ml$/i
 
 export function isYaml(path: string): boolean {
@@ -11,7 +14,7 @@ export function isYaml(path: string): boolean {
 /** `path`: `-` is standard input, which has JSON. @throws CofferError `validation`, and the errors of `readFile` */
 export async function readSeedFile(input: InputReader, path: string, flag: string): Promise<unknown> {
   const source = path === '-' ? 'standard input' : path
-  const text = await input.readFile(path, path === '-' ? source : flag)
+  const text = await input.readFile(path, path === '-' ? source : flag, SEED_LIMIT_BYTES)
   if (!isYaml(path)) return parseJson(text, { source })
   const { parseYaml } = await import('./yaml.js')
   return parseYaml(text, source)
