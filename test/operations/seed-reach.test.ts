@@ -182,6 +182,25 @@ t.test('ids and keys are refused if they are in use, malformed or unknown', asyn
   t.match(await vault.ask('reactor list', { name: 'x' }), { data: [{ application: { id: ids.app } }] })
 })
 
+t.test('only a seed chooses ids and keys', async (t) => {
+  const vault = await openWith(t, {})
+  const made = async (operation: string, input: object) =>
+    (await vault.ask(operation as 'reactor create', { id: ids.app, key: PROXY_KEY, ...input } as never)) as {
+      id: string
+      key?: string
+    }
+  for (const { id, key } of [
+    await made('reactor create', { name: 'r', code }),
+    await made('formula create', { name: 'f', type: 'private', code }),
+    await made('proxy create', { name: 'p', destination_url: 'https://example.com' }),
+    await made('webhook create', FULL.webhooks[1]!),
+    await made('app create', { name: 'a', type: 'private', permissions: ['token:read'] }),
+  ]) {
+    t.not(id, ids.app)
+    t.not(key, PROXY_KEY)
+  }
+})
+
 t.test('a webhook of a seed gets no events about the seed itself', async (t) => {
   const seed = { tokens: FULL.tokens, webhooks: FULL.webhooks.slice(0, 1) }
   const vault = await openWith(t, seed)

@@ -149,17 +149,22 @@ export const createProxy = change({
   run: (context, input, findBuild) => addProxy(context, input, findBuild),
 })
 
-/** `id` and `key`: those that a seed has chosen. @throws CofferError `conflict` if one of them is in use */
+/**
+ * `chosen`: the id and the key that a seed has chosen. They are no part of `input`, because any caller decides about
+ * that. @throws CofferError `conflict` if one of them is in use
+ */
 export async function addProxy(
   context: Context,
-  { id, key: chosen, ...input }: Given & { id?: string; key?: string },
+  input: Given,
   findBuild: FindBuild,
+  chosen: { id?: string | undefined; key?: string | undefined } = {},
 ) {
-  const key = chosen ?? randomKey(context.random)
+  const key = chosen.key ?? randomKey(context.random)
   const attributes = { key, ...(await readBody(context, input)) }
-  const record = await proxies.add(context, build(context, undefined, attributes, findBuild), chosenId(id))
+  const built = build(context, undefined, attributes, findBuild)
+  const record = await proxies.add(context, built, chosenId(chosen.id))
   const entry = { id: await context.hashSecret(key), tenant: context.caller.tenant, proxy_id: record.id }
-  await context.store.insert('api_key', 0, entry, { fresh: chosen === undefined })
+  await context.store.insert('api_key', 0, entry, { fresh: chosen.key === undefined })
   return viewProxy(context, record)
 }
 

@@ -152,11 +152,12 @@ export const createReactor = change({
   run: (context, input, findBuild) => addReactor(context, input, findBuild),
 })
 
-/** `id`: the id that a seed has chosen. */
+/** `id`: the id that a seed has chosen. It is no part of `input`, because any caller decides about that. */
 export async function addReactor(
   context: Context,
-  { id, ...input }: Given & { id?: string; formula?: { id?: string } },
+  input: Given & { formula?: { id?: string } },
   findBuild: FindBuild,
+  id?: string,
 ) {
   const { name, application_id, ...version } = await readBody(context, input, input.formula?.id)
   const built = request<ReactorVersion>(

@@ -24,6 +24,7 @@ import { addFormula, createFormula, VAULT_TENANT } from '../formula/noun.js'
 import { addInvitation, createInvitation } from '../invite/noun.js'
 import { addMember, isMember } from '../member/noun.js'
 import { addProxy, createProxy } from '../proxy/noun.js'
+import type { FindBuild } from '../reactor/build.js'
 import { addReactor, createReactor } from '../reactor/reactor.js'
 import { updateTenant } from '../tenant/noun.js'
 import { createTenant } from '../tenant/tenant-create.js'
@@ -94,8 +95,8 @@ const LISTS: Readonly<Record<ListName, List>> = {
   formulas: { operation: createFormula, create: seedFormula },
   tokens: { operation: createToken, create: async (...creation) => createToken.run(...creation) },
   associations: { operation: linkTokens, create: async (...creation) => linkTokens.run(...creation) },
-  reactors: { operation: createReactor, create: addReactor },
-  proxies: { operation: createProxy, create: addProxy },
+  reactors: { operation: createReactor, create: seedReactor },
+  proxies: { operation: createProxy, create: seedProxy },
   members: {
     operation: { ...createInvitation, log: { operation: 'create', message: 'Member created' } },
     create: seedMember,
@@ -237,6 +238,26 @@ async function seedFormula(context: Context, { id, ...input }: ItemOf<'formulas'
   const isKnown = input.type === 'official' && id !== undefined
   const known = isKnown ? await context.store.get('formula', VAULT_TENANT, id) : undefined
   return known ?? addFormula(context, input, id)
+}
+
+/** The references of an item have become ids before it is created. */
+type Referring<L extends 'reactors' | 'proxies'> = Omit<ItemOf<L>, 'application' | 'formula'> &
+  Partial<Record<'application' | 'formula', { id: string }>>
+
+async function seedReactor(
+  context: Context,
+  { id, ...input }: Referring<'reactors'>,
+  findBuild: FindBuild,
+): Promise<unknown> {
+  return addReactor(context, input, findBuild, id)
+}
+
+async function seedProxy(
+  context: Context,
+  { id, key, ...input }: Referring<'proxies'>,
+  findBuild: FindBuild,
+): Promise<unknown> {
+  return addProxy(context, input, findBuild, { id, key })
 }
 
 async function seedMember(
