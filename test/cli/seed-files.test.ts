@@ -57,8 +57,11 @@ t.test('an error names the file and the place in this file', async (t) => {
     [/b\.json sets "tokens"/, { 'a.json': { tokens: [token] }, 'b.json': { tokens: 'many' } }],
     [/seeds\/a\.json must contain an object/, { 'a.json': '[]' }],
     [/seeds\/a\.json/, { 'a.json': '{' }],
-    [/there is no file \*\.json in seeds/, { 'a.txt': '{}' }],
-    [/more than 100 files/, Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`${at}.json`, '{}']))],
+    [/there is no file \*\.json, .* in seeds/, { 'a.txt': '{}' }],
+    [
+      /more than 100 files of seeds/,
+      Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`${at}.json`, '{}'])),
+    ],
   ] as [RegExp, Record<string, object | string>][]) {
     const ended = await serve(workplaceWith(t, files))
     t.not(ended.code, 0)

@@ -119,9 +119,10 @@ const NEVER = {
   ApplicationKey: 'version',
   // Rules of applications have a container. They have no conditions.
   AccessRule: 'conditions',
-  Reactor: 'requested',
   ReactResponse: 'body headers',
-  Proxy: 'proxy_host timeout client_certificate requested',
+  Proxy: 'proxy_host timeout client_certificate',
+  // What is not built anew is no part of the version that waits.
+  PendingProxy: 'destination_url require_auth',
   User: 'provider mfa_enrolled',
   // Lists by page have no cursor.
   Pagination: 'after next',
