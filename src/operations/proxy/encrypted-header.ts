@@ -16,7 +16,7 @@ interface Opened {
 }
 
 interface Showing {
-  /** The data is replaced by its mask. */
+  /** If true, the mask of the data replaces the data. */
   isMasked?: boolean
   secrets?: Secrets | undefined
 }
@@ -24,8 +24,8 @@ interface Showing {
 export const nameOfHeader = (prefix: string) => `${prefix.toUpperCase()}-ENCRYPTED`
 
 /**
- * The value of `{{ encrypted }}`: an object with type and data, or such objects by their names. Undefined if the
- * call has no such header.
+ * Returns the value of `{{ encrypted }}`: an object with type and data, or several of these objects by their names.
+ * Returns undefined if the call has no header with encrypted data.
  * @throws CofferError `validation` if a part cannot be decrypted, or its data does not fit its type
  */
 export async function openHeader(
@@ -58,7 +58,7 @@ export async function openHeader(
   return Object.fromEntries(opened)
 }
 
-/** The type of the member validates the data, as for a token of this type. */
+/** Decrypts one member. Its type validates the data, as for a token of this type. */
 async function openMember(
   context: Context,
   { type, encrypted }: EncryptedMember,

@@ -116,7 +116,7 @@ const proxyBody = {
 
 const proxyInput = lenientInput(['name', 'destination_url'], proxyBody)
 
-/** A null for one of the two booleans means absent, as in other requests. */
+/** For the two booleans, null means absent, as it does in other requests. */
 const proxyPatch = {
   ...patchOf(proxyBody, ['name', 'destination_url']),
   require_auth: proxyBody.require_auth,
@@ -206,7 +206,7 @@ const patchProxy = change({
   check: checkBody,
   async run(context, input, findBuild) {
     const before = runningProxy(await proxies.require(context, input.id), context.now)
-    // If the application was deleted meanwhile, it is left out.
+    // If the application was deleted meanwhile, the new version has no application.
     const bound = await reactor.findApplicationOf(context, before)
     const replaceable: Record<string, unknown> = { ...before, application: bound && { id: bound.id } }
     // If a patch has the singular form, it replaces the transforms.
@@ -254,7 +254,7 @@ function build<A extends ProxyVersion>(
   return { ...attributes, ...request<ProxyVersion>(before, version, findBuild(...runtimes), now, VERSIONED) }
 }
 
-/** @throws CofferError `validation`, also for expressions of transforms */
+/** Validates the body, including the expressions of its transforms. @throws CofferError `validation` */
 async function checkBody(given: Readonly<Record<string, unknown>>, tools: CheckTools): Promise<FindBuild> {
   checkProxy(given)
   for (const direction of DIRECTIONS)
@@ -292,7 +292,7 @@ async function viewProxy(context: Context, stored: ProxyRecord): Promise<Infer<t
   const { application_id: _, requested: __, ...rest } = record
   const { state, attributes, error } = viewState(record, context.now)
   const requested = attributes && { proxy: attributes, ...error }
-  // If the application was deleted meanwhile, it is left out.
+  // If the application was deleted meanwhile, the view has no application.
   const application_id = (await reactor.findApplicationOf(context, record))?.id
   const onlyOf = (list: ProxyRecord['request_transforms']) => (list.length === 1 ? list[0] : undefined)
   const request_transform = onlyOf(record.request_transforms)

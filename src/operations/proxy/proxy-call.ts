@@ -15,7 +15,7 @@ import type { StoreReader } from '../../storage/store.js'
 import { callDestination, describeCall, findKey, type Target } from './proxy-relay.js'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-/** A command does not pass on headers with this prefix. */
+/** A command does not forward headers with this prefix. */
 const COMMAND_PREFIX = 'svc'
 const MAX_PRINTED_BYTES = 8 * 1024 * 1024
 
@@ -36,7 +36,7 @@ const proxyRelay: Relay = {
       const names = ['key', 'url'].map((name) => `${request.prefix}-proxy-${name}`.toUpperCase())
       throw validationError(`Send the key of a proxy in ${names[0]}, or a destination in ${names[1]}.`)
     }
-    // Our own clients may also name a proxy by its id. Such a call needs an API key.
+    // Our own clients may also name a proxy by its id. A call by id needs an API key.
     const target: Target = key === undefined ? { url: url! } : isKey(key) ? { key } : { id: key }
     return callDestination(session, { ...request, query }, target)
   },

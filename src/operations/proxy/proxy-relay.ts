@@ -1,6 +1,7 @@
 /**
- * One call through a proxy: its destination, the data of its tokens, its transforms and its answer. No error
- * and no log contains the data.
+ * Performs one call through a proxy: fills its destination with the data of tokens, applies its transforms, and
+ * returns
+ * its answer. No error and no log contains the data.
  */
 import type { Transform } from '../../domain/access/permissions.js'
 import { canonicalJson } from '../../domain/json/json.js'
@@ -43,7 +44,7 @@ import { type OpenProxy, rightsOfProxy } from './proxy-values.js'
 import { runningProxy } from './proxy-version.js'
 
 const MAX_TOKENS = 20
-/** Shorter values of the configuration are not treated as secrets. */
+/** In characters. Shorter values of the configuration are not treated as secrets. */
 const MIN_SECRET = 8
 const CONNECTIONS = ['close', 'keep-alive']
 
@@ -192,13 +193,14 @@ async function open(session: Session, context: Context, target: Target, prefix: 
   if (stored === undefined) throw new CofferError('not_found', 'There is no proxy with this key or id.')
   const proxy = runningProxy(stored, context.now)
   requireReady('proxy', proxy, context.now)
-  // Refused before the destination is called, also if only the answer is transformed.
+  // Runs must not start runs. The call is refused before the destination is called, even if only the answer is
+  // transformed.
   if (startsRuns(proxy)) requireNoRun(caller)
   const { application: bound } = await readCodeActor(session, store, rightsOfProxy(caller.tenant, proxy.id))
   return { base: new URL(proxy.destination_url), proxy, bound, settings, prefix, made: new Map() }
 }
 
-/** Whether a call through the proxy runs code. A mask runs a program of ours, which takes a child process too. */
+/** Whether a call through the proxy runs code. A mask counts too: its program is ours, but needs a child process. */
 function startsRuns(proxy: ProxyRecord): boolean {
   const { request_reactor_id, response_reactor_id, request_transforms, response_transforms } = proxy
   const kinds = [...request_transforms, ...response_transforms].map(kindOf)
@@ -216,8 +218,9 @@ async function findByKey({ store, hashSecret, caller }: Context, key: string) {
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
 /**
- * Reads the parts of a call. Both promises are settled when this function returns. An error is thrown later,
- * when `fill` awaits them, so that errors of the target come first.
+ * Reads the parts of a call. Both promises are settled when this function returns. If `fill` awaits a rejected
+ * promise
+ * later, it throws the error then. Therefore errors of the target come first.
  */
 async function readCall(session: Session, asked: RelayRequest, target: Target) {
   const { method, path, query, headers, prefix, readBody } = asked
@@ -225,7 +228,7 @@ async function readCall(session: Session, asked: RelayRequest, target: Target) {
     return { method, path, query, headers: passRequestHeaders(headers, prefix), body: await readBody() }
   }
   const connection = readConnection(asked)
-  // A call without a proxy has no configuration, and no `proxy` in expressions.
+  // A call without a proxy has no configuration, and its expressions have no `proxy`.
   const useOf = (path: string) => (path.startsWith('headers.') && !('url' in target) ? 'header' : 'call')
   const request = readRequest()
   const template = request.then(async (given) => {
@@ -240,7 +243,7 @@ async function readCall(session: Session, asked: RelayRequest, target: Target) {
 
 type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_intent'>
 
-/** Returns the request with the data of its tokens, and the tokens. A query begins with its question mark. */
+/** Returns the tokens, and the request with the data of the tokens. A query begins with its question mark. */
 async function fill(
   context: Context,
   { proxy, prefix, made }: OpenProxy,
@@ -284,8 +287,8 @@ async function fill(
 }
 
 /**
- * The value of `proxy` in the expressions of headers. It has the configuration, and the request without these
- * headers.
+ * The value of `proxy` in the expressions of headers. It has the configuration, and the request without the headers
+ * that have these expressions.
  */
 function describeFilled(
   { headers, body }: ProxyRequest,
@@ -302,6 +305,7 @@ function unknownError(ids: readonly string[], errors: PropertyErrors): CofferErr
 }
 
 /**
+ * Refuses a request that would lead to another path.
  * Contract: called after the expressions are replaced, because a value can be `..`.
  * @throws CofferError `validation`
  */
@@ -310,13 +314,14 @@ function requireInside({ path, query }: ProxyRequest): void {
     throw validationError(
       'The path of a call must not have segments such as . or .., because they lead to another path.',
     )
-  // A server that reads the target as a URL ends it at the #. For this server, `..#f` means `..`.
+  // If the destination parses the target as a URL, the target ends at the #. The destination then reads `..#f` as
+  // `..`.
   if (`${path}${query}`.includes('#'))
     throw validationError('The path and query of a call must not have a #. Write it as %23.')
 }
 
 /**
- * The headers for the connection to the destination, which the caller may choose.
+ * Reads the headers with which the caller chooses how this server connects to the destination.
  * @throws CofferError `validation`
  */
 function readConnection({ headers, prefix }: RelayRequest): Record<string, string> {

@@ -23,18 +23,19 @@ import { runtimeOf } from './proxy-version.js'
 const STEPS_OF_BYTE = 3
 /** Statuses whose answers have no body (RFC 9110, 15). */
 export const WITHOUT_BODY: readonly number[] = [204, 205, 304]
-/** Headers that stop a browser from running the content of others as content of this server. */
+/** Headers that stop a browser from running the content of a destination as content of this server. */
 export const CONTAINED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
 
 interface TransformedMessage {
   message: { statusCode?: number; headers: HeaderMap; body: Uint8Array }
-  /** Returned instead of the message. */
+  /** Is sent instead of the message. */
   answer?: OutboundAnswer
 }
 
 /**
- * @throws CofferError of the code, `validation` or `bad_gateway` if the body is not text, or
- * `unauthenticated` or `forbidden` if the caller has lost its rights
+ * Applies the transforms of a proxy to a message.
+ * @throws CofferError of the code, `validation` or `bad_gateway` if the body is not text, or `unauthenticated` or
+ * `forbidden` if the caller has lost its rights
  */
 export async function transform(
   session: Session,
@@ -79,7 +80,9 @@ async function applyTransforms(
   return { message }
 }
 
-/** @throws CofferError `validation` for an outcome that cannot be sent */
+/**
+ * Applies the outcome of a transform to the message. @throws CofferError `validation` if the outcome cannot be sent
+ */
 function applyOutcome(
   message: TransformInput,
   { raw, res, body }: Exclude<ReactorOutcome, { kind: 'failure' }>,
@@ -96,7 +99,9 @@ function applyOutcome(
   return { message: { ...message, ...changed } }
 }
 
-/** The answer that code returns instead of a message. @throws CofferError `validation` if it is invalid */
+/**
+ * Reads the answer that code returns instead of a message. @throws CofferError `validation` if the answer is invalid
+ */
 function toAnswer(
   { isJson, ...given }: { statusCode: unknown; headers: unknown; isJson: boolean },
   body: Uint8Array | undefined,
@@ -114,7 +119,9 @@ function toAnswer(
   return answerWhole(statusCode, allHeaders, isBare ? new Uint8Array() : body)
 }
 
-/** What code returned and cannot be sent is a failure of the code. @throws CofferError `reactor_failed` */
+/**
+ * If `read` refuses a value that code returned, the run of the code has failed. @throws CofferError `reactor_failed`
+ */
 function orFailed<T>(failureStatus: FailureStatus | undefined, read: () => T): T {
   try {
     return read()
@@ -148,7 +155,7 @@ async function run(
   return outcome
 }
 
-/** A mask is a program of our own, which calls nothing. */
+/** The actor of a mask. The program of a mask is ours, and calls nothing. */
 const NO_ACTOR: CodeActor = {
   caller: undefined,
   application: undefined,

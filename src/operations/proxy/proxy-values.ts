@@ -1,4 +1,4 @@
-/** The transforms that need no code. One makes a token of a message, and the others add a value to the message. */
+/** The transforms that need no code. One kind makes a token of a message. The others add a value to the message. */
 import type { Reference, Scope } from '../../domain/expression/expression.js'
 import { textOf } from '../../domain/expression/filter.js'
 import {
@@ -38,8 +38,9 @@ export interface OpenProxy {
 }
 
 /**
- * Reads the rights of the transforms of a proxy. `code`: reads the rights of this code. If the proxy still
- * has this code at this index, its own permissions count.
+ * Reads the rights of the transforms of a proxy. If `code` is given, reads the rights of this code. The permissions
+ * of
+ * its own runtime count only if the proxy still has this code at this index.
  */
 export function rightsOfProxy(
   tenant: number,
@@ -58,7 +59,10 @@ export function rightsOfProxy(
   }
 }
 
-/** @throws CofferError `validation` (also for the token), `forbidden`, `unprocessable`, `bad_gateway` */
+/**
+ * Applies the options of a transform.
+ * @throws CofferError `validation` (also for the token), `forbidden`, `unprocessable`, `bad_gateway`
+ */
 export async function applyOptions(
   session: Session,
   { prefix, bound, made }: OpenProxy,
@@ -92,7 +96,7 @@ export async function applyOptions(
   return append(transform, rendered.value, message, prefix)
 }
 
-/** If the proxy has an application, this application creates the token. */
+/** Creates the token as the application of the proxy. Without an application, the caller creates the token. */
 async function create(session: Session, bound: Caller | undefined, token: Record<string, unknown>) {
   const { caller } = session
   if (caller.actor.type === 'system')
@@ -137,8 +141,9 @@ function withBody(message: TransformInput, text: string): TransformInput {
 }
 
 /**
- * @throws CofferError `validation` or `bad_gateway` if the body is not text, or `unprocessable` if it has
- * more than `most` bytes
+ * Decodes the body as text.
+ * @throws CofferError `validation` or `bad_gateway` if the body is not text, or `unprocessable` if it has more than
+ * `most` bytes
  */
 export function textOfMessage({ direction, headers, body }: TransformInput, most = Number.POSITIVE_INFINITY) {
   if (body.length > most) throw refused(`The body has more than ${most} bytes.`)

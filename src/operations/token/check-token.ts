@@ -1,4 +1,4 @@
-/** Checks of tokens and patches that need no stored data. They run before the unit of work. */
+/** Validates tokens and patches as far as this needs no stored data. These checks run before the unit of work. */
 import { type Jwe, readJwe } from '../../domain/encryption/jwe.js'
 import { Budget } from '../../domain/expression/budget.js'
 import {
@@ -18,8 +18,9 @@ export type Given = Readonly<Record<string, unknown>>
 export const EXPRESSIONS = ['mask', 'search_indexes', 'fingerprint_expression']
 
 /**
- * The draft of a token, or the request to convert a token intent or to decrypt the data. The intent and the
- * key are read later, when the token is created.
+ * A valid draft of a token, or a request to convert a token intent, or to decrypt data. The intent and the key are
+ * read
+ * later, when the token is created.
  */
 export type NewToken = TokenDraft | Conversion | EncryptedToken
 
@@ -45,13 +46,16 @@ export async function checkNewToken(
   return intent === undefined ? checked : { intent: intent as string, given: input, budget }
 }
 
-/** Like {@link checkNewToken}. With a token intent, the draft has no data. */
+/** Like {@link checkNewToken}. If the input names a token intent, the draft has no data. */
 export async function prepareGiven(input: Given, tools: CheckTools, budget = new Budget(tools.turns)) {
   const draft = await prepareToken(input, await readRules(input, tools, budget))
   return isGiven(input.encrypted) ? { jwe: readJwe(input.encrypted)!, given: input, budget } : draft
 }
 
-/** Returns the budget that remains for the update. @throws CofferError `validation`, `too_much_work` */
+/**
+ * Validates a patch. Returns the budget that remains for the update.
+ * @throws CofferError `validation`, `too_much_work`
+ */
 export async function checkTokenPatch(patch: Given, tools: CheckTools) {
   const budget = new Budget(tools.turns)
   await checkPatch(patch, await readRules(patch, tools, budget))

@@ -1,6 +1,7 @@
 /**
- * Ends the verification codes of cards. The record of a token or token intent says when its code ends. After
- * that time, no read shows the code. A timer record expires at the same time. The sweep then erases the code.
+ * Deletes the verification codes of cards in time. The record of a token or token intent says when its code expires.
+ * From
+ * then on, no read shows the code. A timer record expires at the same time, and the sweep then erases the code.
  */
 import type { CardCode, CodeTimerRecord, TokenRecord } from '../../domain/records/token-record.js'
 import type { DraftCode } from '../../domain/token/token.js'
@@ -18,19 +19,19 @@ type Holder = Pick<CodeTimerRecord, 'holder' | 'holder_id'>
 
 type EraseTools = EventTools & Pick<Host, 'expressions'>
 
-/** Starts the time for which a new code is kept. */
+/** Starts the time after which a new code is erased. */
 export async function startCode(
   context: Context,
   holder: Holder,
   { sets: _, ...rest }: DraftCode,
 ): Promise<CardCode> {
   const hours = Number.parseInt(await context.setting('cards.cvc_retention'), 10)
-  // The setting is `never`.
+  // If the setting is `never`, the code does not expire.
   if (Number.isNaN(hours)) return rest
   return { ...(await startTimer(context, context.caller.tenant, holder, hours * HOUR_MS)), ...rest }
 }
 
-/** A code that stays keeps its time. */
+/** Keeps a code that the change does not replace, with its time of expiry. */
 export function keepCode(before: CardCode | undefined, { sets: _, ...rest }: DraftCode): CardCode {
   const { masked: __, ...time } = before ?? {}
   return { ...time, ...rest }
@@ -49,7 +50,7 @@ async function startTimer(
 }
 
 /**
- * Removes the timer of a code that is replaced, or deleted with its token. The sweep removes a timer that has
+ * Removes the timer of a code that was replaced, or was deleted with its token. The sweep removes timers that have
  * expired.
  */
 export async function stopTimer(store: StoreWriter, tenant: number, code: CardCode | undefined) {
@@ -81,14 +82,14 @@ export async function eraseCode(
     return holder === 'token' ? storeExpiryEvent(tools, tenant, record) : []
   }
   if (code.timer === id && code.until !== undefined) {
-    // The vault was restored to an earlier state. The code is kept for the time that remained in that state.
+    // The vault was restored to an earlier state, so the code gets the time that it still had in that state.
     const renewed = await startTimer(tools, tenant, { holder, holder_id }, code.until - store.codeTime)
     await rewrite({ ...record, code: { ...code, ...renewed } })
   }
   return []
 }
 
-/** There is an event but no log record, because no caller changed the token. */
+/** Stores the event of an expired code. There is no log record, because no caller changed the token. */
 async function storeExpiryEvent(tools: EventTools, tenant: number, token: TokenRecord): Promise<Waiting[]> {
   const owner = await tools.store.get('tenant', 0, String(tenant))
   if (owner === undefined) return []

@@ -1,4 +1,7 @@
-/** Creates tokens, also from token intents and from encrypted data. First reads the stored data, then decides, and then writes. */
+/**
+ * Creates tokens, also from token intents and from encrypted data. Each creation reads the stored data first, then
+ * decides, and then writes.
+ */
 import { containerSetId } from '../../domain/access/container.js'
 import type { Transform } from '../../domain/access/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
@@ -50,7 +53,7 @@ async function createEncrypted<T extends Named>(context: Context, wanted: Encryp
   return created instanceof Existing ? new Existing(withoutData(created.result)) : withoutData(created)
 }
 
-/** Creates the token of the intent, or updates its duplicate. Then removes the intent. */
+/** Creates the token of the intent, or updates the duplicate of this token. Then removes the intent. */
 async function convertIntent<T extends Named>(
   context: Context,
   { intent: id, given, budget }: Conversion,
@@ -63,14 +66,14 @@ async function convertIntent<T extends Named>(
     throw invalid('type', 'must be the type of the token intent')
   const { token_intent_id: _, ...attributes } = given
   refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
-  // A token that is made from an intent does not keep the verification code of a card.
+  // The token does not keep the verification code that a card has in the intent.
   const { cvc, ...kept } = intent.type === 'card' ? (intent.data as { cvc?: string }) : {}
   const data = intent.type === 'card' ? kept : intent.data
   const rules = { expressions: await context.expressions(), budget, now: context.now }
   const draft = await prepareToken({ ...attributes, type: intent.type, data }, rules)
   const answer = (original: TokenRecord) => mergeIntoDuplicate(context, original, draft, rules)
   const created = await create(context, draft, show, { isInSameContainers: true, answer })
-  // The intent is removed last, because an import continues after a refused row.
+  // The intent is removed last. If the creation is refused, an import continues, and the intent must still exist.
   await store.remove('token_intent', caller.tenant, id)
   await stopTimer(store, caller.tenant, intent.code)
   audit.record('token_intent', id, {
@@ -88,11 +91,11 @@ interface Found {
   transform: Transform
   tenant: TenantRecord
   fingerprint: string
-  /** A token with an equal fingerprint, which may be the duplicate. */
+  /** A token with an equal fingerprint. It may count as the duplicate. */
   original: TokenRecord | undefined
 }
 
-/** `isFresh`: it is certain that no token ever had this id. */
+/** `isFresh`: no token can ever have had this id. */
 interface ChosenId {
   id: string
   isFresh: boolean
@@ -101,7 +104,7 @@ interface ChosenId {
 interface OnDuplicate {
   /** Whether only a token in the same containers counts as a duplicate. */
   isInSameContainers: boolean
-  /** Returns the answer to the caller. Undefined if the token is no duplicate. */
+  /** Returns the answer to the caller, or undefined if `original` is no duplicate for this request. */
   answer(original: TokenRecord): Promise<TokenView | undefined>
 }
 

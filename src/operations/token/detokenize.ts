@@ -17,8 +17,8 @@ import { READ, readDeclaration, tokenOutput, viewIntentData, viewToken } from '.
 
 const MAX_TOKENS = 100
 /**
- * The approximate limit for the result, in characters. The arguments of a reactor are sent to its process in
- * one message.
+ * The approximate limit for the result, in characters. It exists because the arguments of a reactor are sent to its
+ * process in one message.
  */
 const MAX_SIZE = 16 * 1024 * 1024
 
@@ -29,15 +29,15 @@ interface Access {
   /** Absent if the caller of this code logs the uses later (see `reached`). */
   log?: LogEntry
   reached?(record: TokenRecord): void
-  /** Makes the error for unknown tokens. By default, each place with an unknown token has an error. */
+  /** Makes the error for unknown tokens. Without this function, each place with an unknown token gets an error. */
   unknownError?(ids: readonly string[], errors: PropertyErrors): CofferError
-  /** The value of `{{ encrypted }}`, undefined if the call lacks the header of this name. */
+  /** The value of `{{ encrypted }}`. `value` is undefined if the call lacks the header with this name. */
   encrypted?: { header: string; value: unknown }
   /** The values of `{{ config: name }}`. */
   configuration?: Readonly<Record<string, unknown>> | undefined
   /** The name of the whole document in error messages. */
   whole: string
-  /** Replaces the transform of the rule that decides. */
+  /** Is used instead of the transform of the rule that decides. */
   transform?: Transform
 }
 
@@ -48,7 +48,7 @@ interface Access {
 const WHOLE_VALUE =
   /\{\{\s*(?:token(?:_intent)?:)?[^{}|,:"']+(?:\|\s*json:\s*(?:"\$(?:\.[\w-]+|\[\d+\]|\['[\w -]+'\])*"|'\$(?:\.[\w-]+|\[\d+\])*')\s*)?\}\}/g
 
-/** Code gets the data itself, whatever the transform of the rule is. */
+/** For code, which gets the plaintext of the data, whatever the transform of the rule is. */
 export const USE = {
   permission: 'token:use',
   log: { operation: 'use', message: 'Token used' },
@@ -57,7 +57,7 @@ export const USE = {
 } as const satisfies Access
 const SHOW = { permission: 'token:read', log: READ, whole: 'payload' } as const satisfies Access
 
-/** Adds data of a token to `secrets`: the part that the caller cannot see unmasked. */
+/** Adds the data of a token to `secrets`, as far as the caller may not see the data unmasked. */
 export function addSecret(secrets: Secrets, { caller }: Context, record: TokenRecord): void {
   const shown = caller.transform('token:read', record) ?? 'redact'
   secrets.add(record.data, viewToken(record, stricterTransform('mask', shown)).data)
@@ -111,7 +111,7 @@ export async function findExpressions(
   const byText = new Map<string, { path: string; expression: Expression }>()
   const tokens = new Set<Reference>()
   for (const [text, at] of places) {
-    // Compiling all expressions could take seconds.
+    // Compiling all expressions could take seconds, so this loop stops at the first limit.
     if (isFull(errors) || tokens.size > most) break
     const path = at || whole
     const expressions = await tools.expressions()
@@ -127,7 +127,7 @@ export async function findExpressions(
 }
 
 /**
- * Expressions inside the data of a token are not replaced.
+ * Replaces the expressions of the document by the data of tokens. Expressions inside this data are not replaced.
  * @throws CofferError `validation`, `forbidden`, `too_much_work`
  */
 export async function detokenize<T>(
@@ -141,7 +141,7 @@ export async function detokenize<T>(
 }
 
 /**
- * Copies the document, with values instead of its expressions.
+ * Copies the document and replaces its expressions by their values.
  * @throws CofferError `validation`, `too_much_work`
  */
 export async function render<T>(
@@ -163,7 +163,11 @@ export async function render<T>(
   return detokenized as T
 }
 
-/** Contract: called for a caller in no-reveal mode. For this caller, a part of a value would reveal the value. */
+/**
+ * Refuses expressions that insert a part of a value. Contract: called for a caller in no-reveal mode. This caller
+ * could
+ * learn a value from its parts.
+ */
 function requireWholeValues(byText: FoundExpressions['byText']): void {
   for (const [text, { expression }] of byText) {
     const { usesProxy, references } = expression
@@ -214,8 +218,9 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
       } else if (decided === undefined) isDenied = true
       else {
         granted.push({ reference, record, shown: transform ?? decided })
-        // A mask, which replaces the data, may be larger than the data. The size of a token that the caller
-        // may not see is not disclosed.
+        // A mask replaces the data, and may be larger than the data. If the caller may not see the token, its size is
+        // not
+        // disclosed.
         size += sizeOf(transform === undefined ? record : record.data)
         requireSize(size, access.whole)
       }

@@ -1,4 +1,7 @@
-/** Duplicates are tokens with equal fingerprints. A caller who may not read a duplicate sees only a part of it. */
+/**
+ * Duplicates are tokens with equal fingerprints. A caller who may not read a duplicate sees only some of its
+ * attributes.
+ */
 
 import { stricterTransform } from '../../domain/access/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
@@ -10,8 +13,8 @@ import { logToken, matchesId, whereGranted } from './token-access.js'
 import { addExtras, READ, type TokenView, viewToken } from './token-attributes.js'
 
 /**
- * Whether a new token must not have a duplicate. Always false in no-reveal mode, because a duplicate would
- * confirm a guess.
+ * Whether deduplication applies to a new token. Always false in no-reveal mode, because a duplicate would confirm
+ * a guess.
  */
 export function isDeduplicated(
   { caller }: Context,

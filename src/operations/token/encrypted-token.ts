@@ -6,14 +6,15 @@ import { type EncryptedToken, EXPRESSIONS, refuseExpressions } from './check-tok
 import type { TokenView } from './token-attributes.js'
 
 /**
- * Decrypts the data, and validates it as data that is given in plaintext.
+ * Decrypts the data, and validates it like data that arrives as plaintext.
  * @throws CofferError `validation`, or `forbidden` in no-reveal mode for expressions over the data
  */
 export async function openDraft(
   context: Context,
   { jwe, given, budget }: EncryptedToken,
 ): Promise<TokenDraft> {
-  // The caller may have got the JWE from somebody else, so expressions could show data that it does not know.
+  // The caller may have got the JWE from somebody else. Expressions could then show data that the caller does not
+  // know.
   refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
   const { encrypted: _, ...attributes } = given
   const data = await openEncrypted(context, jwe, budget)

@@ -1,6 +1,6 @@
 /**
- * Imports tokens in batches. One unit of work imports many rows, and each row is created or refused on its
- * own.
+ * Imports tokens in batches. One unit of work imports many rows. Each row is created or refused independently of the
+ * other rows.
  */
 import { Budget, ITEM_OF_BATCH_STEPS } from '../../domain/expression/budget.js'
 import { isObject } from '../../domain/json/json.js'
@@ -84,7 +84,7 @@ async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<(
   return checked
 }
 
-/** @throws CofferError `conflict` if the batch does not follow the last batch of its run */
+/** Imports one batch. @throws CofferError `conflict` if the batch does not follow the last batch of its run */
 async function importBatch(
   context: Context,
   { stops = false, run, first = 0 }: Infer<typeof importInput>,
@@ -94,7 +94,8 @@ async function importBatch(
   const actor_id = caller.actor.id
   const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
   const isOwn = before?.actor_id === actor_id
-  // This batch was committed, but its sender did not get the answer. The sender may send it again in smaller
+  // This batch was committed before, but its sender did not get the answer. The sender may send its rows again in
+  // smaller
   // batches.
   const known = isOwn && first >= before.first ? before.results.slice(first - before.first) : []
   if (known.length > 0) return known.slice(0, checked.length || undefined)
@@ -115,7 +116,7 @@ async function importBatch(
   return results
 }
 
-/** `done`: how many rows the run has imported. Undefined if the run belongs to another caller. */
+/** `done`: the number of rows that the run has imported, or undefined if the run belongs to another caller. */
 function refuseOrder(first: number, done: number | undefined): CofferError {
   if (done === undefined) return conflict('This batch does not follow the last batch of this run.')
   const problem = `The run has imported ${done} rows, but this batch begins after row ${first}.`
@@ -127,7 +128,9 @@ function refuseOrder(first: number, done: number | undefined): CofferError {
   return conflict(`${problem} ${remedy}`)
 }
 
-/** A row is refused before its first write, so no row is written in part. */
+/**
+ * Creates the tokens of the rows. A row is refused before its first write, so a refused row leaves nothing behind.
+ */
 async function createRows(context: Context, rows: readonly (NewToken | CofferError)[], stops: boolean) {
   const results: RowResult[] = []
   for (const row of rows) {

@@ -1,6 +1,6 @@
 /**
- * The life of tokens: the months in which they are active, and their removal together with everything that
- * belongs to them.
+ * The life of tokens: the months in which they are active, and their removal together with the records that belong to
+ * them.
  */
 
 import { containerSetId } from '../../domain/access/container.js'
@@ -24,10 +24,10 @@ const BATCH = 200
 /** How many blocks of a tenant's log one unit of work drops. */
 const BLOCKS = 64
 const DAY_MS = 24 * 60 * 60 * 1000
-/** The recorded time of the last creation of a type may be too early by less than this. */
+/** In ms. The recorded time of the last creation of a type may be too early, by less than this time. */
 const NOTED_MS = 1000
 
-/** Counts the token as active in the current month. In the month of its creation it counts already. */
+/** Counts the token as active in the current month. In the month of its creation, the token already counts. */
 export function recordUse(
   { store, caller: { tenant }, date }: Context,
   { id, created_at }: Pick<TokenRecord, 'id' | 'created_at'>,
@@ -40,8 +40,8 @@ export function recordUse(
 }
 
 /**
- * Ensures that the creation counts once. A token without expiry counts in the index of its months. Any other
- * token gets a record of activity.
+ * Ensures that the creation of a token counts exactly once. A token without expiry counts in the index of its months.
+ * Any other token gets a record of activity.
  */
 export async function countCreation(
   { store, caller: { tenant } }: Context,
@@ -56,10 +56,10 @@ export async function countCreation(
   if (state === 'changed') await recordCreation(store, tenant, token)
 }
 
-/** Removes the records that belong to a deleted token. Its creation still counts. */
+/** Removes the records that belong to a deleted token. The creation of the token still counts. */
 export async function removeDependents({ store, caller: { tenant } }: Context, token: TokenRecord) {
   const { id, created_at, code } = token
-  // If reads start together, they share a statement.
+  // Reads that start together share a statement.
   await Promise.all([
     putActivity(store, tenant, activityOf(id, created_at)),
     recordDeletion(store, tenant, token),
@@ -75,9 +75,9 @@ function recordCreation(store: StoreWriter, tenant: number, { type, created_at: 
 }
 
 /**
- * Records the time of the last creation of a type. It writes nothing if a newer token of the type exists, or
- * if the recorded time is less than a second older. Concurrent deletions then rarely write this single
- * record. Contract: the token may still exist.
+ * Records the time of the last creation of a type. Writes nothing if a newer token of the type exists, or if the
+ * recorded time is less than a second older. Concurrent deletions would otherwise often write this single record.
+ * Contract: the token may still exist.
  */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
   const { id, type: value, created_at } = token
@@ -92,8 +92,8 @@ async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRe
 async function putActivity(store: StoreWriter, tenant: number, activity: ActivityRecord): Promise<void> {
   const known = await store.get('activity', tenant, activity.id)
   if (known !== undefined && known.at > activity.at) return
-  // The record is removed and inserted, and not replaced, because the order of insertion finds the newest
-  // creation of a type.
+  // The record is removed and inserted instead of replaced, because readers find the newest creation of a type by the
+  // order of insertion.
   if (known !== undefined) await store.remove('activity', tenant, activity.id)
   await store.insert('activity', tenant, activity)
 }
@@ -125,10 +125,11 @@ export async function countActive({ store, caller: { tenant }, date }: Context):
 type SweepTools = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'containerSets' | 'expressions'>
 
 /**
- * Purges at most `limit` expired records of any tenant, and resolves to their number. Logs the expiry of
- * tokens and keys. Drops log records that are older than `logs.keep`. After a jump of the clock, it also
- * stores the time. A later sweep can then distinguish a wrong clock from elapsed time. Stops when `isOver`
- * returns true.
+ * Purges at most `limit` expired records of any tenant, and resolves to the number of purged records. Logs the expiry
+ * of
+ * tokens and keys. Drops log records that are older than `logs.keep`. After a jump of the clock, stores the time too.
+ * A
+ * later sweep can then distinguish a wrong clock from elapsed time. Stops when `isOver` returns true.
  */
 export async function sweepExpired(
   { store, createUuid, deliveries, containerSets, expressions }: SweepTools,
@@ -153,7 +154,7 @@ export async function sweepExpired(
   return swept
 }
 
-/** Applies the setting `logs.keep`. After a jump of the clock nothing is dropped. */
+/** Applies the setting `logs.keep`. After a jump of the clock, drops nothing. */
 async function dropOldLogs(store: Host['store']): Promise<void> {
   const before = await store.read(async (reader) => {
     const keep = await readSetting(reader, 'logs.keep')
@@ -184,10 +185,10 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
 }
 
 /**
- * If the token or intent has expired, purges it, its links and the stored answers about it, and logs the
- * expiry. Returns the deliveries that must be enqueued after the commit. `release` gets the containers of a
- * purged token. Contract: called before an id is used again, so that no link of the old token leads to the
- * new token.
+ * If the token or intent has expired, purges this record, its links and the stored answers about it, and logs the
+ * expiry.
+ * Returns the deliveries that must be enqueued after the commit. `release` gets the containers of a purged token.
+ * Contract: called before an id is used again, so that no link of the old token leads to the new token.
  */
 export async function purgeToken(
   tools: EventTools & { release(containers: readonly string[]): void },

@@ -89,7 +89,7 @@ export const getToken = query({
     'coffer token get card-1 --reveal --fields data',
     'coffer token get card-1 --reveal --fields data.number -o value',
   ],
-  // Most requests are for this operation. With an engine of one process, none of its steps waits.
+  // This operation gets the most requests. With an engine of one process, none of its steps waits for a promise.
   run: (context, input) =>
     andThen(requireRecord(context, 'token', input.id), (record) => {
       const transform = requireTransform(context, 'token:read', record)
@@ -229,9 +229,10 @@ function refuseItself({ parent_id, child_id }: Lenient<Infer<typeof both>>): voi
 }
 
 /**
- * Whether the tokens are linked. Logs both.
- * @throws CofferError `not_found`, or `forbidden` without `permission` (before the caller learns whether they
- * are linked)
+ * Whether the tokens are linked. Logs the access to both tokens.
+ * @throws CofferError `not_found`, or `forbidden` without `permission`, before the caller learns whether the tokens
+ * are
+ * linked
  */
 async function areLinked(
   context: Context,

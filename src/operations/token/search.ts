@@ -65,7 +65,7 @@ export const searchTokens = list({
   },
 })
 
-/** Discloses only ids, so it is not logged. */
+/** Returns only ids and no data, so the access is not logged. */
 export const findTokens = list({
   name: 'token find',
   summary: 'Find tokens by their id or its first 8 characters.',
@@ -160,8 +160,8 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
 }
 
 /**
- * If search.masked_data is false, restricts `condition` to tokens whose data the caller sees. Otherwise a
- * search would disclose data, also by negation.
+ * If search.masked_data is false, restricts `condition` to tokens whose data the caller may see. Without this
+ * restriction, a search could disclose data, also by negation.
  */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   if (context.caller.isNoReveal)
@@ -169,7 +169,7 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
   const { grants: [first, ...others] = [], dependsOnId } = context.caller
   if (first === undefined || (await context.setting('search.masked_data'))) return condition
   if (dependsOnId === true) return { or: [] }
-  // The caller would record these decisions in an explanation, so `decideBy` decides without it.
+  // `caller.transform` would record these decisions in an explanation. `decideBy` does not record them.
   const { transform } = decideBy(first, ...others)
   const isRevealed = (containers: readonly string[]) => transform('token:read', { containers }) === 'reveal'
   return { and: [condition, await whereAllowed(context, ['token:read'], isRevealed)] }
@@ -179,8 +179,9 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
 const BY_PAGE = '; POST /tokens/search takes more'
 
 /**
- * Sorts the fields, so that equal filters give equal cursors. `pathOf`: the property that an error about a
- * field names. `advice`: the end of the message about fields that cannot be combined.
+ * Sorts the fields, so that equal filters give equal cursors. `pathOf` returns the property that an error about a
+ * field
+ * names. `advice`: the end of the message about fields that cannot be combined.
  */
 function checkFields(
   fields: readonly SearchField[],

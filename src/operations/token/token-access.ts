@@ -28,7 +28,7 @@ export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, tr
   audit.record(entityTypeOf(record), id, entry, transform, { id, type })
 }
 
-/** Logs an access to the token. This access also counts in the usage report, unless the record is an intent. */
+/** Logs an access to the token or token intent. The access to a token also counts in the usage report. */
 export function logTokenUse(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   logToken(context, record, as, transform)
   return record.is_intent ? undefined : recordUse(context, record)
@@ -56,8 +56,11 @@ export async function filterConditions(context: Context, filters: TokenFilters):
 }
 
 /**
- * Each token is shown by the rule that decides about it now, because its containers may have changed since it
- * was located. `asking`: the caller at the beginning. In a unit of work, its rights may have changed.
+ * Lists the tokens. The rule that decides about a token now also decides how the token is shown, because the
+ * containers
+ * of the token may have changed since it was located. `asking`: the caller at the beginning. During a unit of work,
+ * the
+ * rights of the caller may have changed.
  */
 export function listGranted(
   asking: Caller,
@@ -84,13 +87,20 @@ export function listGranted(
   }
 }
 
-/** A list by rules about token ids is read in another way, so it cannot continue. */
+/**
+ * The error for a list that cannot continue. If rules about token ids were added or removed, the list must be read by
+ * another method.
+ */
 function rightsChanged(): CofferError {
   const message = 'The rights of the caller have changed while the list was read. Try again.'
   return new CofferError('unavailable', message, { retryAfterSeconds: 1 })
 }
 
-/** Undefined if no rule depends on token ids. If a rule does, the index of containers cannot decide. */
+/**
+ * Decides about each token by its id. Undefined if no rule depends on token ids. If a rule does, the index of
+ * containers
+ * cannot decide.
+ */
 export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]) {
   if (dependsOnId !== true) return undefined
   const all = ['token:read', ...needed] as const
@@ -99,8 +109,9 @@ export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]
 }
 
 /**
- * Decides by the rules once for each distinct set of containers, of which there are few. If {@link matchesId}
- * decides, this function ignores the rules.
+ * The condition for tokens that the caller may list. Decides by the rules once for each distinct set of containers,
+ * of
+ * which there are few. If {@link matchesId} decides, this function ignores the rules.
  */
 export async function whereGranted(
   context: Context,
@@ -118,8 +129,9 @@ export async function whereGranted(
 }
 
 /**
- * A `*` at the end matches any text. If the text before it ends in the middle of a name, the pattern is
- * compared with all sets. Otherwise an index answers.
+ * The condition for tokens in containers that match a pattern. A `*` at the end matches any text. If the text before
+ * the `*` ends in the middle of a name, the pattern is compared with all sets of containers. Otherwise an index
+ * answers.
  */
 export async function inContainers(context: Context, patterns: readonly string[]): Promise<Condition> {
   const or: Condition[] = []
@@ -138,7 +150,10 @@ export async function inContainers(context: Context, patterns: readonly string[]
   return { or }
 }
 
-/** `matches` gets only sets on which the caller has these permissions for each container. */
+/**
+ * The condition for tokens with containers that `matches`. This function gets only sets of containers on which the
+ * caller has these permissions for each container.
+ */
 export function whereAllowed(
   context: Context,
   permissions: readonly Permission[],
@@ -162,13 +177,14 @@ interface Wanted {
 }
 
 /**
- * Finds the tokens whose set of containers `matches`. The index finds the sets in the areas. The condition
- * then names either the sets that match or the others, whichever are fewer. Contract: a list checks each
- * token that it shows, because the sets may have changed since.
+ * Finds the tokens whose set of containers `matches`. The index finds the sets in the areas. The condition then names
+ * the sets that match, or excludes the sets that do not match, whichever are fewer. Contract: a list checks each
+ * token
+ * that it shows, because the sets may have changed since.
  */
 async function whereContainers(context: Context, { areas, matches, steps }: Wanted): Promise<Condition> {
   const { caller, turns, containerSets } = context
-  // The root contains everything, so an area with the root excludes nothing.
+  // The root contains everything, so an area with the root excludes no token.
   const narrow = areas.filter((paths) => !paths.includes('/'))
   const isNear = (containers: readonly string[]) =>
     narrow.every((paths) => containers.some((container) => paths.some((path) => container.startsWith(path))))

@@ -34,7 +34,7 @@ const textTypes = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured &
 const secret = { type: 'string', sensitive: true } as const
 const integer = { type: 'integer' } as const
 
-/** The attributes that create and patch declare alike. `metadata` and `expires_at` differ in a patch. */
+/** The attributes that create and patch declare in the same way. `metadata` and `expires_at` differ in a patch. */
 const commonAttributes = {
   data: {
     nullable: true,
@@ -176,13 +176,14 @@ export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
 )
 
 /**
- * `data` is absent if it is redacted, or if it is masked and the token has no mask. It is null if the mask
- * gives null. Attributes without a value are absent.
+ * The token as the caller sees it. `data` is absent if it is redacted, or if it is masked and the token has no mask.
+ * `data` is null if the mask gives null. Attributes without a value are absent.
  */
 export function viewToken(record: TokenRecord, transform: Transform) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
-  // The view is one literal. An object that is made from a list of names would cost reads and creations
-  // microseconds.
+  // The view is one literal, for speed. If a list of names made the object, each read and creation would take
+  // microseconds
+  // longer.
   const view: Record<keyof TokenView, unknown> = {
     id: record.id,
     tenant_id: record.tenant_id,
@@ -211,8 +212,8 @@ export function viewToken(record: TokenRecord, transform: Transform) {
 const PRIVACY = /^\/(general|bank|pci|pii)\/(low|moderate|high)\/$/
 
 /**
- * For clients that do not know containers. Undefined if the container corresponds to nothing that these
- * clients know.
+ * The attribute `privacy`, for clients that do not know containers. Undefined if the container corresponds to nothing
+ * that these clients know.
  */
 function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'] {
   const [, classification, impact_level] = PRIVACY.exec(containers[0]!) ?? []
@@ -222,13 +223,13 @@ function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'
 
 const NO_DETAILS: Pick<TokenView, 'card' | 'bank'> = {}
 
-/** The answer to a write. It is masked even if the rule reveals. */
+/** The token in the answer to a write. The data is masked even if the rule reveals it. */
 export function viewWritten(_: Context, record: TokenRecord, transform: Transform): TokenView {
   const view = viewToken(record, stricterTransform('mask', transform))
   return addExtras(view, { deduplicated: false })
 }
 
-/** Changes `view` itself, because a copy would cost a microsecond. */
+/** Adds `_extras` to `view` itself, because a copy would cost a microsecond. */
 export function addExtras(view: TokenView, _extras: NonNullable<TokenView['_extras']>): TokenView {
   return Object.assign(view, { _extras })
 }
@@ -270,13 +271,13 @@ export const intentOutput = output.component('TokenIntent', ['id', 'type', 'crea
 
 type IntentView = Infer<typeof intentOutput>
 
-/** The result never has data, not even masked data. */
+/** The intent as the caller sees it. The view never has data, not even masked data. */
 export function viewIntent(record: IntentRecord): IntentView {
   const { data: _, ...view } = viewIntentData(record, 'mask')
   return view
 }
 
-/** The object to which expressions refer: the intent, with its data as the transform shows it. */
+/** The object to which expressions refer: the intent, with its data as the transform shows the data. */
 export function viewIntentData(record: TokenRecord, transform: Transform) {
   const view = viewToken(record, transform)
   const { id, tenant_id, type, data, card, bank, fingerprint, created_by, created_at } = view

@@ -18,7 +18,7 @@ import { CREATED, type TokenView, tokenOutput, valueAttributes, viewWritten } fr
 const MAX_TOKENS = 1000
 const GENERATED_AT_ONCE = 100
 
-/** `path`: the place of the token request in the document. */
+/** `path`: where the document has the token request. */
 type DraftAt = readonly [path: string, draft: NewToken]
 
 export const tokenize = change({
@@ -62,7 +62,7 @@ export const generateTokens = detached({
   log: CREATED,
   async run(session, { type = 'token', count = 1, seed = 1 }) {
     const draw = createDraw(`${type}/${seed}`)
-    // All data is generated before the first unit of work, because a unit of work may run again.
+    // A unit of work may run again after a conflict. Therefore all data is generated before the first unit.
     const drawn = Array.from({ length: count }, () => generateData(type, draw))
     const views: TokenView[] = []
     while (views.length < count) {
@@ -87,7 +87,7 @@ async function createAll(context: Context, drafts: readonly DraftAt[]): Promise<
     if (context.turns.use(ITEM_OF_BATCH_STEPS)) await context.turns.next()
     const token = await collectBelow(errors, path, () => createToken(context, draft, viewWritten))
     refuseErrors(errors)
-    // No-reveal mode is applied here, because the schema of the output allows any JSON.
+    // The schema of the output allows any JSON, so it does not apply no-reveal mode. This call applies it.
     created.push(showTo(context.caller, tokenOutput, token instanceof Existing ? token.result : token!))
   }
   return created
@@ -127,7 +127,10 @@ function isTokenRequest(value: object): value is Record<string, unknown> {
 
 type Replace = (request: Record<string, unknown>, path: string) => { id?: string }
 
-/** Copies the payload. `path`: the path for error messages, such as `card.data.number` or `[2]`. */
+/**
+ * Copies the payload and replaces its values. `path`: the path for error messages, such as `card.data.number` or
+ * `[2]`.
+ */
 function replaceValues(value: unknown, path: string, replace: Replace): unknown {
   if (value === null) return null
   if (typeof value !== 'object') return replace({ type: 'token', data: value }, path).id

@@ -1,4 +1,4 @@
-/** Changes tokens. The change is a patch, or the data of a token intent whose duplicate the token is. */
+/** Changes tokens: applies a patch, or merges a token intent into the token that is its duplicate. */
 import { containerSetId } from '../../domain/access/container.js'
 import { stricterTransform } from '../../domain/access/permissions.js'
 import type { Budget } from '../../domain/expression/budget.js'
@@ -15,7 +15,7 @@ import { countCreation } from './lifetime.js'
 import { logToken, requireTransform } from './token-access.js'
 import { type TokenView, UPDATED, viewWritten } from './token-attributes.js'
 
-/** In characters of JSON. */
+/** The limit for data, in characters of JSON. */
 const LARGEST_DATA = 4 * 1024 * 1024
 const MERGED_LIMITS =
   'must have at most 4,194,304 characters as JSON, and 50,000 values and property names, once it is merged'
@@ -43,9 +43,11 @@ export async function updateToken(context: Context, before: TokenRecord, patch: 
 
 /**
  * Merges data and metadata of the draft into the original. If the caller may not update the original, changes
- * nothing. Other attributes of the draft describe a new token, and are not merged. Undefined if the original
- * is a duplicate only by the expression of the draft. The caller can choose that expression, so it must not
- * decide which token is changed.
+ * nothing.
+ * Other attributes of the draft describe a new token, and are not merged. Returns undefined if the original is a
+ * duplicate only because of the draft's fingerprint expression. The caller can choose that expression, so the
+ * expression
+ * must not decide which token is changed.
  */
 export async function mergeIntoDuplicate(
   context: Context,
@@ -59,7 +61,7 @@ export async function mergeIntoDuplicate(
     (await context.store.fingerprint(context.caller.tenant, text)) !== original.fingerprint
   )
     return undefined
-  // The containers stay as they are, so one decision covers the token before and after the change.
+  // The update changes no containers, so one decision covers the token before and after the change.
   if (context.caller.transform('token:update', original) === undefined)
     return showDuplicate(context, original)
   const { data, metadata } = draft.record
