@@ -1,4 +1,4 @@
-/** Answers the requests that the code of runs sends to its own server. They need no socket. */
+/** Answers the requests that the code of runs sends to the server that runs it. These requests need no socket. */
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, usage } from '../errors.js'
 import { LOCAL_LIMITS, type ResponseLimits } from '../framework/limits.js'
@@ -13,7 +13,7 @@ import type { VaultServiceOptions } from './answerer.js'
 import type { ControlState } from './control-state.js'
 import type { VaultExchange } from './steps/exchange.js'
 
-/** The child reads answers of this size at most. */
+/** The limits for answers to code. The child reads answers of at most this size. */
 const LIMITS: ResponseLimits = {
   ...LOCAL_LIMITS,
   maxBytes: MAX_ANSWER_BYTES,
@@ -23,10 +23,10 @@ const LIMITS: ResponseLimits = {
 
 interface OwnServerOptions {
   url: string
-  /** Host names of the server besides that in `url`. */
+  /** Further host names of the server, besides the name in `url`. */
   names?: readonly string[]
   ownOrigins?: readonly string[]
-  /** The steps of the server for requests of code. */
+  /** Runs the steps with which the server answers requests of code. */
   answer(): Promise<Answer<VaultExchange>>
 }
 
@@ -39,7 +39,7 @@ export function createOwnServer(
     addressFor: createAddresses(url, names),
     async send(vault, { method, target, headers, body }, { identify, asRun, outer, left }) {
       const control = [base, ...base.forks.values()].find(({ app }) => app === vault)
-      // The fork was deleted.
+      // The vault of the run is a fork, and this fork was deleted.
       if (control === undefined) throw staleWorkError()
       const { VaultExchange } = await import('./steps/exchange.js')
       const readBody = async (limitBytes: number) => (body.length > limitBytes ? undefined : body)
@@ -58,7 +58,10 @@ export function createOwnServer(
   }
 }
 
-/** The origins that mean the server in the code of runs. @throws CofferError `usage` for what is not a host name */
+/**
+ * Returns the origins that mean this server in the code of runs. @throws CofferError `usage` if a name is no host
+ * name
+ */
 export function readOwnHosts(names: readonly string[]): string[] {
   return names.map((name) => {
     const url = `https://${name}`
@@ -67,7 +70,7 @@ export function readOwnHosts(names: readonly string[]): string[] {
   })
 }
 
-/** A vault that no server has open. Its own HTTP service is loaded when code first sends a request to it. */
+/** For a vault that no server has open. Its own HTTP service is loaded when code first sends a request to it. */
 export function withoutServer(
   app: App,
   { control, ...service }: VaultServiceOptions & { control?: ControlState } = {},
@@ -93,8 +96,9 @@ export function withoutServer(
 }
 
 /**
- * Returns a function that gives the address of the server with the name that a caller used. A name or port that is not
- * that of the server gives `url`, because the caller can put anything into the header Host.
+ * Returns a function that gives the address of the server, with the host name from the header Host. If this name or
+ * its
+ * port does not belong to the server, the function gives `url`, because the caller can put anything into the header.
  */
 function createAddresses(url: string, names: readonly string[]): AttachedServer['addressFor'] {
   const { protocol, port } = new URL(url)

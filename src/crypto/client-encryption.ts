@@ -1,7 +1,9 @@
 /**
- * Opens what clients encrypt: ECDH-ES over X25519 with the Concat KDF (RFC 7518, 4.6 and RFC 8037, 3.2), then
- * AES-256-GCM. `node:crypto` works synchronously, so a unit of work does not wait for the thread pool, as it would
- * with WebCrypto. It is loaded in every process anyway.
+ * Decrypts the data that clients encrypt with ECDH-ES over X25519, the Concat KDF (RFC 7518, 4.6 and RFC 8037, 3.2)
+ * and
+ * AES-256-GCM. `node:crypto` works synchronously, so a unit of work does not wait for the thread pool. With
+ * WebCrypto, it
+ * would wait. Every process loads `node:crypto` anyway.
  */
 import { createDecipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman } from 'node:crypto'
 import type { ClientEncryption, ClientKeyPair, Encrypted } from './ports.js'
@@ -9,9 +11,9 @@ import type { ClientEncryption, ClientKeyPair, Encrypted } from './ports.js'
 const KEY_BYTES = 32
 const TAG_BYTES = 16
 const ALGORITHM = Buffer.from('A256GCM')
-/** DER before the 32 bytes of a private X25519 key (RFC 8410, PKCS #8). */
+/** The DER bytes that precede the 32 bytes of a private X25519 key (RFC 8410, PKCS #8). */
 const PRIVATE_PREFIX = Buffer.from('302e020100300506032b656e04220420', 'hex')
-/** A JWK is imported ten times faster than DER. */
+/** Keys are imported as JWK, because the import of a JWK is ten times faster than the import of DER. */
 const JWK = { kty: 'OKP', crv: 'X25519' }
 
 export const clientEncryption: ClientEncryption = {
@@ -24,7 +26,7 @@ export const clientEncryption: ClientEncryption = {
   },
   open(parts, pair) {
     const secret = agree(parts.ephemeral, pair)
-    // A secret of zeros is replaced, so that its refusal takes the same steps as that of a wrong tag.
+    // If there is no secret, zeros replace it. The refusal then takes the same steps as the refusal of a wrong tag.
     const key = deriveKey(secret ?? new Uint8Array(KEY_BYTES), parts.partyU, parts.partyV)
     secret?.fill(0)
     const plain = decrypt(key, parts)
@@ -35,7 +37,11 @@ export const clientEncryption: ClientEncryption = {
   },
 }
 
-/** The shared secret. Undefined for an ephemeral key of low order, whose secret is zero for every private key. */
+/**
+ * Returns the shared secret. Returns undefined for an ephemeral key of low order, whose secret is zero for every
+ * private
+ * key.
+ */
 function agree(
   ephemeral: Uint8Array,
   { public_key: x, private_key: d }: ClientKeyPair,
@@ -47,13 +53,13 @@ function agree(
   try {
     secret = diffieHellman({ privateKey, publicKey })
   } catch {
-    // OpenSSL refuses the secret of zeros.
+    // OpenSSL refuses a shared secret of zeros.
     return undefined
   }
   return secret.every((byte) => byte === 0) ? undefined : secret
 }
 
-/** Concat KDF for 256 bits: one round of SHA-256. */
+/** Derives 256 bits by the Concat KDF, which needs one round of SHA-256. */
 function deriveKey(secret: Uint8Array, partyU: Uint8Array, partyV: Uint8Array): Uint8Array {
   const hash = createHash('sha256').update(numberOf(1)).update(secret)
   for (const info of [ALGORITHM, partyU, partyV]) hash.update(numberOf(info.length)).update(info)
@@ -69,7 +75,7 @@ function decrypt(key: Uint8Array, { nonce, associated, ciphertext, tag }: Encryp
     decipher.final()
     return plain
   } catch {
-    // Bytes that are not authentic must not leave this function.
+    // The tag is wrong. The decrypted bytes are not authentic, so they must not leave this function.
     plain.fill(0)
     return undefined
   }

@@ -1,4 +1,4 @@
-/** The keys with which clients encrypt data: their life, and the form in which clients get them. */
+/** The keys with which clients encrypt data: when a key expires, and the form in which clients get it. */
 import { validationError } from '../../errors.js'
 import { parseExpiry } from '../dates.js'
 
@@ -6,7 +6,7 @@ import { parseExpiry } from '../dates.js'
 export const MAX_KEYS = 100
 
 /**
- * When a new key expires, ms since the epoch. The default is one year after `now`.
+ * Returns the time when a new key expires, in ms since the epoch. The default is one year after `now`.
  * @throws CofferError `validation`
  */
 export function readKeyExpiry(text: string | undefined, now: number): number {
@@ -16,15 +16,16 @@ export function readKeyExpiry(text: string | undefined, now: number): number {
   return expires
 }
 
-/** 29 February leads to 1 March. */
+/** One year after 29 February is 1 March. */
 function yearAfter(ms: number): number {
   const date = new Date(ms)
   return date.setUTCFullYear(date.getUTCFullYear() + 1)
 }
 
 /**
- * The 32 bytes of an X25519 key between the lines of a PEM. The clients of the service read the key itself there, and
- * not the usual structure with the name of the algorithm.
+ * Returns a PEM with the 32 bytes of an X25519 key. The clients of the service expect the bare key between the lines
+ * of
+ * the PEM. A usual PEM would have a structure there that also names the algorithm.
  */
 export function formatPublicKey(bytes: Uint8Array): string {
   const text = Buffer.from(bytes).toString('base64')

@@ -1,4 +1,4 @@
-/** Parses the header of a proxied call with data that a client has encrypted: base64 of JSON. */
+/** Parses the header of a proxied call that has data that a client has encrypted. The header is JSON in base64. */
 import { findFault, isObject } from '../json/json.js'
 
 const MAX_CHARACTERS = 64 * 1024
@@ -12,8 +12,8 @@ export interface EncryptedMember {
 }
 
 /**
- * A member alone, or members by their names: the shapes in which clients encrypt one or several tokens.
- * Undefined if the text is anything else.
+ * Reads a single member, or several members by their names. Clients use the first shape for one token, and the second
+ * shape for several tokens. Returns undefined if the text has neither shape.
  */
 export function readEncryptedHeader(
   text: string,

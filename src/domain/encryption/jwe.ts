@@ -1,7 +1,7 @@
 /** Parses the data that a client has encrypted: a compact JWE (RFC 7516) with ECDH-ES over X25519 and A256GCM. */
 import { findFault, isObject } from '../json/json.js'
 
-/** A body of the default limit has fewer characters. */
+/** A request body of the default maximum size has fewer characters. */
 const MAX_CHARACTERS = 1024 * 1024
 const MAX_HEADER_VALUES = 40
 const MAX_KEY_ID_CHARACTERS = 100
@@ -9,18 +9,21 @@ const MAX_PARTY_BYTES = 256
 const KEY_BYTES = 32
 
 /**
- * Header of at most 4,096 characters, no encrypted key, nonce of 12 bytes, ciphertext, tag of 16 bytes. The last
- * character of the tag has only 2 bits, so that no second text has the same bytes.
+ * The parts of the JWE: a header of at most 4,096 characters, no encrypted key, a nonce of 12 bytes, the ciphertext,
+ * and
+ * a tag of 16 bytes. Only 2 bits of the tag's last character count. The expression accepts only characters whose
+ * other
+ * bits are zero, so that no second text has the same bytes.
  */
 const COMPACT = /^([\w-]{2,4096})\.\.([\w-]{16})\.([\w-]*)\.([\w-]{21}[AQgw])$/
 
-/** The same words for every cause, so that the answer is no oracle. */
+/** The message is the same for every cause, so that an attacker learns nothing from a refusal. */
 export const NOT_DECRYPTED =
   'cannot be decrypted; it must be a compact JWE with ECDH-ES (X25519) and A256GCM, for a key of this tenant that has not expired'
 
 export type Jwe = NonNullable<ReturnType<typeof readJwe>>
 
-/** Undefined if `text` is no JWE of this kind. `kid` is undefined if the header names no key. */
+/** Returns undefined if `text` is no JWE of this kind. `kid` is undefined if the header names no key. */
 export function readJwe(text: unknown) {
   if (typeof text !== 'string' || text.length > MAX_CHARACTERS) return undefined
   const [, protectedHeader = '', nonce = '', ciphertext = '', tag = ''] = COMPACT.exec(text) ?? []
@@ -39,7 +42,7 @@ export function readJwe(text: unknown) {
   return { kid: header.kid, parts }
 }
 
-/** The JSON value in the bytes. Undefined if they are not strict JSON in UTF-8. */
+/** Parses the decrypted bytes as a JSON value. Returns undefined if they are not strict JSON in UTF-8. */
 export function readPlaintext(bytes: Uint8Array, maxValues: number): unknown {
   return parse(bytes, maxValues)
 }
@@ -69,7 +72,11 @@ function parse(bytes: Uint8Array, maxValues: number): unknown {
   return findFault(text, maxValues) === undefined ? JSON.parse(text) : undefined
 }
 
-/** Base64url without padding (RFC 7515, 2). Undefined for another spelling, even of the same bytes. */
+/**
+ * Decodes base64url without padding (RFC 7515, 2). Each sequence of bytes has one valid text. Returns undefined for
+ * any
+ * other text.
+ */
 function decode(text: unknown): Uint8Array | undefined {
   if (typeof text !== 'string') return undefined
   const bytes = Buffer.from(text, 'base64url')

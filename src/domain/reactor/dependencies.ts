@@ -1,21 +1,32 @@
-/** The npm packages that code declares: names, what is wrong with one, and the packages that every code of `node-bt` has. */
+/**
+ * The npm packages that code declares: their names, the reasons why a package cannot be used, and the packages that
+ * all
+ * code with the image `node-bt` has.
+ */
 import { omitUndefined } from '../omit-undefined.js'
 
-/** The list of versions beside linked packages: JSON, version by name. */
+/**
+ * The name of the file that lists versions, in the directory of linked packages. The file is a JSON object: version
+ * by
+ * package name.
+ */
 export const VERSIONS_FILE = 'coffer-dependencies.json'
 
-/** The linked texts of one reactor together. */
+/** The limit for all linked texts of one reactor together. */
 export const MAX_LINKED_BYTES = 8 * 1024 * 1024
 
 const MAX_NAME_CHARACTERS = 214
-/** npm's grammar, with capitals, which old packages have. No part begins with a dot, so a name is never a path. */
+/**
+ * The grammar of npm for names, and capital letters, which old packages have. No part begins with a dot, so a name is
+ * never a path.
+ */
 const NAME = /^(?:@[a-z0-9~-][\w.~-]*\/)?[a-z0-9~-][\w.~-]*$/i
 
 export function isPackageName(name: string): boolean {
   return name.length <= MAX_NAME_CHARACTERS && NAME.test(name)
 }
 
-/** Package names with versions. {@link ANY_VERSION} accepts each installed version. */
+/** Versions by package name. {@link ANY_VERSION} accepts every installed version. */
 export type Versions = Readonly<Record<string, string>>
 
 export const ANY_VERSION = '*'
@@ -35,14 +46,14 @@ export interface DependencyFinding {
   reason: string
 }
 
-/** Why code was not built. The names are those of the API without their prefix `error_`. */
+/** Why code was not built. The API has the same names, with the prefix `error_`. */
 export interface BuildError {
   code: string
   message: string
   details?: Readonly<Record<string, unknown>>
 }
 
-/** Undefined without findings. The first finding gives the code. */
+/** Returns undefined if there are no findings. The first finding gives the code of the error. */
 export function describeFindings(findings: readonly DependencyFinding[]): BuildError | undefined {
   const [first, ...others] = findings
   if (first === undefined) return undefined
@@ -66,7 +77,11 @@ export function majorOf(version: string): string {
   return version.slice(0, version.indexOf('.'))
 }
 
-/** Other names of packages in code. The list of `node-bt` has an old version of the client under its own name. */
+/**
+ * Names by which code may require a package that has another name in a project. The list of `node-bt` has an old
+ * version
+ * of the client under its own name.
+ */
 export const ALIASES: Readonly<Record<string, string>> = {
   '@basis-theory/node-sdk-2': '@basis-theory/node-sdk',
 }
@@ -79,7 +94,9 @@ const LISTED: readonly string[] =
   node-fetch node-forge node-jose openpgp pdf-lib pdfkit p-limit snakecase-keys soap split2 ssh2 stripe tesseract.js
   twilio uuid xmlbuilder2 yup`.split(/\s+/)
 
-/** The listed packages whose names the code has in quotes. Only these are linked, because linking takes time. */
+/**
+ * Finds the listed packages whose names are in quotes in the code. Only these are linked, because linking takes time.
+ */
 export function findListed(code: string): Versions {
   const named = LISTED.filter((name) =>
     [`'${name}'`, `"${name}"`, `\`${name}\``].some((each) => code.includes(each)),

@@ -1,5 +1,5 @@
 /**
- * Formulas: their limits, the configuration and arguments that their code declares, and the casts to the
+ * Formulas: their limits, the configuration and arguments that their code declares, and the casts of values to the
  * declared types.
  */
 import type { PropertyErrors } from '../../errors.js'
@@ -24,7 +24,7 @@ export interface FormulaBody {
 }
 
 const ICON = /^data:image\/(png|jpe?g);\s*base64\s*,\s*([A-Za-z0-9+/]+={0,2})$/
-/** The first bytes of images. If an icon begins with none of these, its declared type counts. */
+/** The first bytes of images. If an icon begins with none of these signatures, its declared type counts. */
 const SIGNATURES: Readonly<Record<string, string>> = {
   png: '\x89PNG\r\n\x1a\n',
   jpeg: '\xff\xd8\xff',
@@ -62,7 +62,7 @@ export interface ConfigurationElement {
   type: ValueType
 }
 
-/** The dots in a name separate the levels of nested objects. */
+/** Dots in the name of a parameter separate the levels of nested objects. */
 export type ParameterElement = ConfigurationElement & { optional?: boolean }
 
 type Json = Record<string, unknown>
@@ -109,8 +109,8 @@ function checkNames(
 }
 
 /**
- * Casts text to a JSON number or to a boolean (in any case), and both of these to text. Undefined if the
- * value cannot be cast.
+ * Casts text to a JSON number or to a boolean (in any case of letters), and a number or boolean to text. Returns
+ * undefined if the value cannot be cast.
  */
 export function castValue(value: unknown, type: ValueType): Value | undefined {
   if (typeof value === type) return value as Value

@@ -4,19 +4,25 @@ import { addError, refuseErrors } from '../property-errors.js'
 import { isConfigurationName, MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
 import { checkReactorRuntime } from './runtime.js'
 
-/** Options that belong into `runtime`, and that the API of other services had beside `runtime`. */
+/** Options that belong into `runtime`. The API of other services had these options outside of `runtime`. */
 const MISPLACED = 'image dependencies resolutions permissions resources timeout async warm_concurrency'.split(
   ' ',
 )
 
 type Given = { readonly [name: string]: unknown }
 
-/** Checks what the schema cannot express. Values may have the wrong type. @throws CofferError `validation` */
+/**
+ * Checks the rules that the schema cannot express. Values may have the wrong type. @throws CofferError `validation`
+ */
 export function checkReactor(given: Given): void {
   check(given, false)
 }
 
-/** {@link checkReactor} for a patch, in which null removes and what is absent stays. @throws CofferError `validation` */
+/**
+ * Like {@link checkReactor}, for a patch. In a patch, null removes an attribute, and an absent attribute does not
+ * change.
+ * @throws CofferError `validation`
+ */
 export function checkReactorPatch(given: Given): void {
   check(given, true)
 }
@@ -44,7 +50,7 @@ export function checkConfiguration(configuration: unknown, errors: PropertyError
 }
 
 /**
- * Parses the configuration of a reactor without a formula. Each value becomes text. Null counts as missing.
+ * Parses the configuration of a reactor without a formula. Each value becomes text. A null counts as missing.
  * @throws CofferError `validation`
  */
 export function readConfiguration(given: Readonly<Record<string, unknown>>): Record<string, string> {

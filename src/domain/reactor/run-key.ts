@@ -1,14 +1,17 @@
-/** The keys of runs in texts that are stored or shown. A key is worth nothing after its run, and is still never kept. */
+/**
+ * Removes the keys of runs from texts that are stored or shown. A key has no value after its run, but it is never
+ * stored.
+ */
 import { RUN_KEY } from '../access/application.js'
 
 const ANY_KEY = new RegExp(`${RUN_KEY}[1-9A-HJ-NP-Za-km-z]{22}`, 'g')
 
-/** Replaces each key of a run in the text. In JSON, the text stays valid. */
+/** Replaces each key of a run in the text. Valid JSON stays valid. */
 export function withoutRunKeys(text: string): string {
   return text.includes(RUN_KEY) ? text.replaceAll(ANY_KEY, `${RUN_KEY}[withheld]`) : text
 }
 
-/** Copies a JSON value without the keys of runs. Returns the value itself if it has none. */
+/** Copies a JSON value without the keys of runs. If the value has none of these keys, returns the value itself. */
 export function withoutRunKeysIn<T>(value: T): T {
   const json = JSON.stringify(value) ?? ''
   const changed = withoutRunKeys(json)

@@ -1,4 +1,4 @@
-/** How code runs: the images, and the options that a reactor or a transform chooses beside its image. */
+/** How code runs: the images, and the further options that a reactor or a transform chooses. */
 import type { FailureStatus, PropertyErrors } from '../../errors.js'
 import { type Permission, permissionsOf } from '../access/permissions.js'
 import { isObject } from '../json/json.js'
@@ -11,7 +11,11 @@ export const DEFAULT_IMAGE = 'node-bt'
 export const IMAGES = [DEFAULT_IMAGE, 'node22', 'node24'] as const
 export type Image = (typeof IMAGES)[number]
 
-/** The code of these images has exactly `permissions` of its runtime, even if an application is bound to it. */
+/**
+ * Whether the image is configurable. The code of a configurable image has exactly the `permissions` of its runtime,
+ * even
+ * if the reactor or proxy has an application.
+ */
 export function isConfigurable(image: Image | undefined): boolean {
   return image !== undefined && image !== DEFAULT_IMAGE
 }
@@ -19,14 +23,18 @@ export function isConfigurable(image: Image | undefined): boolean {
 export const RESOURCES = ['standard', 'large', 'xlarge'] as const
 const MEMORY_FACTORS = { standard: 1, large: 2, xlarge: 4 } as const
 
-/** How often the memory limit of the vault the code may use. */
+/** The code may use this many times the memory limit of the vault. */
 export function memoryFactorOf(runtime: RuntimeOptions | undefined): number {
   if (!isConfigurable(runtime?.image)) return 1
-  // A record of an earlier version may have any text.
+  // A record that an earlier version of Coffer has stored may have any text here.
   return MEMORY_FACTORS[runtime?.resources ?? 'standard'] ?? 1
 }
 
-/** Seconds. A timeout of the runtime raises the limit of configurable images, and only lowers that of node-bt. */
+/**
+ * The time limit of a run, in seconds. A timeout in the runtime can raise or lower the limit of configurable images.
+ * The
+ * limit of node-bt can only be lowered.
+ */
 export function timeLimitOf(runtime: RuntimeOptions | undefined, isAsync: boolean): number {
   const { image, timeout } = runtime ?? {}
   if (isConfigurable(image)) return timeout ?? DEFAULT_TIMEOUT
@@ -34,16 +42,16 @@ export function timeLimitOf(runtime: RuntimeOptions | undefined, isAsync: boolea
   return Math.min(timeout ?? most, most)
 }
 
-/** The status of the answer if the code fails without a status of its own. */
+/** The status of the answer if the code fails and chooses no status. */
 export function failureStatusOf(image: Image | undefined): FailureStatus {
   return isConfigurable(image) ? 502 : 500
 }
 
-/** Seconds. */
+/** In seconds. */
 export const MAX_TIMEOUT = 30
 export const MAX_ASYNC_TIMEOUT = 900
 const DEFAULT_TIMEOUT = 10
-/** Of node-bt, seconds. */
+/** The time limit of node-bt, in seconds. */
 const LEGACY_TIMEOUT = 30
 const LEGACY_ASYNC_TIMEOUT = 300
 
@@ -51,20 +59,23 @@ export const MAX_WARM_CONCURRENCY = 100
 export const MAX_RUNTIME_PERMISSIONS = 100
 export const MAX_VERSION_CHARACTERS = 200
 
-/** Options without an effect are stored too. */
+/** The options of code. Options that have no effect with the image are stored too. */
 export interface RuntimeOptions {
   image: Image
-  /** Seconds; see {@link timeLimitOf}. */
+  /** In seconds; see {@link timeLimitOf}. */
   timeout?: number
   resources?: (typeof RESOURCES)[number]
-  /** Calls of the reactor start a run and do not wait for it. Only with configurable images. */
+  /**
+   * If true, a call of the reactor starts a run and does not wait for its result. Only configurable images support
+   * this.
+   */
   async?: boolean
-  /** Versions by package name. They have an effect with configurable images only. */
+  /** Versions by package name. Only configurable images use them. */
   dependencies?: Record<string, string>
   permissions?: Permission[]
 }
 
-/** One version, such as 1.2.3 or 1.2.3-beta.1, and not a range, a tag or an address. */
+/** Exactly one version, such as 1.2.3 or 1.2.3-beta.1. A range, a tag or an address does not match. */
 const PINNED_VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/
 const PINNED_EXPECTED = 'must name one version of each package, such as 1.2.3, and no range'
 
@@ -72,7 +83,7 @@ const NAMES_EXPECTED = 'must have the names of npm packages, such as axios or @s
 
 const isPinned = (version: unknown) => typeof version === 'string' && PINNED_VERSION.test(version)
 
-/** Removes the zeros that clients send for absent values. */
+/** Removes zeros, which clients send for absent values. */
 export function completeRuntime(
   runtime: Omit<Lenient<RuntimeOptions>, 'resources'> & { resources?: string | undefined },
 ): RuntimeOptions {
@@ -82,8 +93,10 @@ export function completeRuntime(
 }
 
 /**
- * Checks of `runtime` of a reactor that its schema cannot express. Values may have the wrong type. A patch does
- * not repeat `async`, so its timeout is only checked in the result.
+ * Checks the rules for `runtime` of a reactor that its schema cannot express. Values may have the wrong type. A patch
+ * may
+ * lack `async`, on which the limit of the timeout depends. Therefore this limit is checked in the result of the
+ * patch.
  */
 export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, isPatch: boolean): void {
   if (!isObject(runtime)) return
@@ -94,12 +107,12 @@ export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, is
       addError(errors, `runtime.${attribute}`, `must have at most ${MAX_ELEMENTS} entries`)
     for (const name of Object.keys(versions))
       if (!isPackageName(name)) addError(errors, `runtime.${attribute}`, NAMES_EXPECTED)
-    // In a patch null removes a package. The schema refuses other values that are not text.
+    // In a patch, null removes a package. The schema refuses all other values that are not text.
     const texts = Object.values(versions).filter((version) => typeof version === 'string')
     if (!texts.every(isPinned)) addError(errors, `runtime.${attribute}`, PINNED_EXPECTED)
   }
   const { timeout, async: isAsync } = runtime
-  // The schema refuses what is beyond the larger limit.
+  // The schema refuses a timeout above the larger limit.
   const isLong = typeof timeout === 'number' && timeout > MAX_TIMEOUT && timeout <= MAX_ASYNC_TIMEOUT
   if (isLong && isAsync !== true && !isPatch)
     addError(errors, 'runtime.timeout', `must be at most ${MAX_TIMEOUT} without async`)
@@ -139,7 +152,7 @@ const RULES: Readonly<Record<string, Rule>> = {
 }
 
 /**
- * Reads `runtime` of a transform, which has the options of a reactor except `async`. `add` gets each invalid
+ * Reads `runtime` of a transform. It has the options of a reactor except `async`. Calls `add` for each invalid
  * option.
  */
 export function readRuntime(given: unknown, add: (name: string, message: string) => void): RuntimeOptions {

@@ -1,4 +1,7 @@
-/** The state of code: which version runs, and which one was requested and is not built. */
+/**
+ * The state of code: which version runs now, and which version was requested but is not built yet, or cannot be
+ * built.
+ */
 import { omitUndefined } from '../omit-undefined.js'
 import type { BuildError } from './dependencies.js'
 
@@ -8,15 +11,21 @@ export type State = (typeof STATES)[number]
 /** The requested version of a record. `A`: the attributes that are built together. */
 export interface Requested<A> {
   attributes: A
-  /** No version has run yet. The record then has these attributes too, and none of them runs. */
+  /**
+   * If true, no version has run yet. The record then has the attributes of the requested version too, but they do not
+   * run.
+   */
   isFirst: boolean
-  /** ms since the epoch: until then the version is being built. */
+  /** In ms since the epoch. The version is being built until this time. */
   until?: number
-  /** Known after `until`. Without an error the version runs then. */
+  /**
+   * Why the version could not be built. The error is known after `until`. Without an error, the version runs from
+   * then on.
+   */
   error?: BuildError
 }
 
-/** How building a version ends. The control plane can delay it. */
+/** The result of a build. The control plane can delay it. */
 export interface Build {
   delayMs?: number
   error?: BuildError | undefined
@@ -34,7 +43,11 @@ export function stateOf({ requested }: Stateful<unknown>, now: number): State {
   return isFirst ? 'failed' : 'outdated'
 }
 
-/** The record as it runs at this time: a version that was being built has replaced the earlier one. */
+/**
+ * Returns the record as it runs at time `now`. If a requested version has been built by then, it has replaced the
+ * earlier
+ * version.
+ */
 export function settled<A extends object, R extends Stateful<A> & Partial<A>>(
   record: R,
   now: number,
@@ -46,14 +59,15 @@ export function settled<A extends object, R extends Stateful<A> & Partial<A>>(
   return omitUndefined({ ...rest, ...pick(requested.attributes, names) }) as unknown as R
 }
 
-/** `A` with every attribute. An attribute that `A` may lack can be undefined. */
+/** `A` with all its attributes. The optional attributes of `A` can be undefined. */
 type Whole<A> = {
   [Name in keyof A]-?: A[Name] | (Pick<A, Name> extends Required<Pick<A, Name>> ? never : undefined)
 }
 
 /**
- * The attributes to store for a new version. `before`: the settled record of an earlier version. Undefined attributes
- * are removed.
+ * Returns the attributes to store for a new version. `before`: the settled record of an earlier version. Attributes
+ * that
+ * are undefined are removed.
  */
 export function request<A extends object>(
   before: (Stateful<A> & Partial<A>) | undefined,
@@ -70,7 +84,7 @@ export function request<A extends object>(
   return { ...(isFirst ? attributes : pick(before as A, names)), requested }
 }
 
-/** Each of `names`, also if it is absent. */
+/** Copies the attributes with these names. An absent attribute becomes undefined. */
 function pick<A extends object>(from: A, names: readonly (keyof A & string)[]): Whole<A> {
   return Object.fromEntries(names.map((name) => [name, from[name]])) as Whole<A>
 }

@@ -1,6 +1,7 @@
 /**
- * The events that one unit of work stores together. One record for many events costs a request much less than
- * a record for each event and webhook. For a webhook that cannot be called, only small records wait.
+ * The events that one unit of work stores together. For a request with many events, one record for all events costs
+ * much
+ * less than one record for each event and webhook. While a webhook cannot be called, only small records wait for it.
  */
 import type {
   BatchedEvent,
@@ -13,8 +14,8 @@ const COUNT_BITS = 7
 const MAX_EVENTS = 2 ** COUNT_BITS - 1
 const MAX_CHARACTERS = 256 * 1024
 /**
- * The last digits of the id of an event or delivery are its index in the batch. In the id of a batch these
- * digits are zeros.
+ * The last digits of the id of an event or delivery are the index of the event in its batch. In the id of the batch,
+ * these digits are zeros.
  */
 const PLACE_DIGITS = 2
 

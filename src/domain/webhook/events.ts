@@ -10,7 +10,8 @@ const SESSION = 'id created_by created_at expires_at issued_to_application'
 const INVITATION = `id email role expires_at ${MADE}`
 
 /**
- * The attributes of the object of each event. `name=stored`: the record has the attribute under the name
+ * The attributes of the object of each event. `name=stored` means that the record has the attribute `name` under the
+ * name
  * `stored`.
  */
 const EVENTS = {
@@ -65,8 +66,8 @@ export const SENT_EVENT_TYPES: readonly string[] = Object.keys(EVENTS).sort()
 export const EVENT_TYPES: readonly string[] = [...SENT_EVENT_TYPES, ...SILENT].sort()
 
 /**
- * `about`: the record, whose attributes in {@link EVENTS} are sent. `more`: further objects, which are sent
- * unchanged.
+ * `about`: the record that the event is about. The event has the attributes of this record that {@link EVENTS} lists.
+ * `more`: further objects, which are sent unchanged.
  */
 export interface WebhookEvent {
   type: EventType
@@ -101,8 +102,9 @@ const EVENT_PREFIXES: { [E in EntityType]?: string } = {
 }
 
 /**
- * The event of a logged operation. Undefined if the operation has no event, or if its handler emits the event
- * itself.
+ * Returns the event of a logged operation. Returns undefined if the operation has no event, or if its handler emits
+ * the
+ * event itself.
  */
 export function eventOf(entity: EntityType, operation: string): EventType | undefined {
   const type = `${EVENT_PREFIXES[entity] ?? entity}.${operation.replace(/e$/, 'ed')}`
@@ -124,7 +126,10 @@ export function payloadOf({ event, tenant_id, attempted_at }: DeliveryRecord) {
 
 const PAUSES_S = [1, 4, 16, 64, 256, 1024, 2400, 2400, 2400]
 
-/** In ms: the time until the next attempt after `attempts` failures. Undefined after the last attempt. */
+/**
+ * Returns the time in ms until the next attempt, after `attempts` failed attempts. Returns undefined after the last
+ * attempt.
+ */
 export function pauseAfter(attempts: number): number | undefined {
   const seconds = PAUSES_S[attempts - 1]
   return seconds && seconds * 1000

@@ -1,4 +1,4 @@
-/** Made-up events, so that a receiver can be tested with an event that did not happen. */
+/** Made-up events. They let a user test a receiver with an event that did not happen. */
 import { isObject } from '../json/json.js'
 import { describeEvent, type EventType, SENT_EVENT_TYPES } from './events.js'
 
@@ -9,11 +9,14 @@ const DAY_MS = 24 * 60 * 60 * 1000
 
 interface Tools {
   createUuid(): string
-  /** ms since the epoch. */
+  /** In ms since the epoch. */
   now: number
 }
 
-/** One value for each attribute that an event of this server can have, under the name that its record has. */
+/**
+ * Returns a value for each attribute that an event of this server can have. Attributes have the names that records
+ * use.
+ */
 function sampleRecord({ createUuid, now }: Tools): Record<string, unknown> {
   const actor = createUuid()
   const date = new Date(now).toISOString()
@@ -47,13 +50,13 @@ function sampleRecord({ createUuid, now }: Tools): Record<string, unknown> {
   }
 }
 
-/** The type of the sample of an event. Other events have the type `card`. */
+/** The type of the object in the sample, for each event. For an event that is not listed, the type is `card`. */
 const TYPES: Readonly<Record<string, string>> = {
   application: 'private',
   proxy: 'configured',
 }
 
-/** The further objects of events that have more than one. */
+/** The other objects of events that have more than one object. */
 function furtherObjects(type: string, { createUuid }: Tools): Record<string, object> {
   if (type === 'token-intent.converted') return { token: { id: createUuid(), type: 'card' } }
   if (type === 'proxy.invoked')
@@ -67,7 +70,11 @@ function furtherObjects(type: string, { createUuid }: Tools): Record<string, obj
   return {}
 }
 
-/** The object of an event that this server never sends by itself. The service documents only the name of the object. */
+/**
+ * Returns the object of an event that this server sends only when a user triggers it. The service documents only the
+ * name
+ * of this object.
+ */
 function sampleOfSilent(type: string, tools: Tools): Record<string, object> {
   const { id, name, created_by, created_at } = sampleRecord(tools)
   if (type === 'tenant.created') return { tenant: { id, name, created_by, created_at } }
@@ -82,7 +89,7 @@ function sampleOfSilent(type: string, tools: Tools): Record<string, object> {
   return { [object]: created }
 }
 
-/** The `data` of a made-up event, without its actor. `type`: one of the known types. */
+/** Returns the `data` of a made-up event, without its actor. `type`: one of the known types. */
 export function sampleEvent(type: string, tools: Tools): Record<string, object> {
   if (!SENT_EVENT_TYPES.includes(type)) return sampleOfSilent(type, tools)
   const record = sampleRecord(tools)
@@ -91,8 +98,8 @@ export function sampleEvent(type: string, tools: Tools): Record<string, object> 
 }
 
 /**
- * Returns `data` with other values. `set`: values by path, such as `token.type`. An object on the way is made if it is missing.
- * Undefined if a path is no path, or leads through a value that is no object.
+ * Returns `data` with other values. `set`: values by path, such as `token.type`. Objects that a path names and `data`
+ * lacks are created. Returns undefined if a path is invalid, or leads through a value that is no object.
  */
 export function setValues(
   data: Record<string, object>,
