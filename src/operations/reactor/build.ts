@@ -17,12 +17,13 @@ import type { LinkedPackage } from '../../framework/ports/linker.js'
 
 type Runtimes = readonly (RuntimeOptions | undefined)[]
 
-/** How building code with these runtimes ends. */
+/** Returns how a build of code with these runtimes ends. */
 export type FindBuild = (...runtimes: Runtimes) => Build
 
 /**
- * Links the dependencies of an input, before the unit of work that stores it, because linking takes seconds.
- * Contract: the input is valid.
+ * Links the dependencies of an input. This happens before the unit of work that stores the input, because linking
+ * takes
+ * seconds. Contract: the input is valid.
  */
 export async function prepareBuild(tools: CheckTools, ...runtimes: readonly unknown[]): Promise<FindBuild> {
   const linker = await tools.linker?.()
@@ -40,7 +41,7 @@ export async function prepareBuild(tools: CheckTools, ...runtimes: readonly unkn
 /** The dependencies of an input, which can be a patch. */
 function readVersions(runtime: unknown): Versions {
   const { image = DEFAULT_IMAGE, dependencies } = isObject(runtime) ? runtime : {}
-  // A patch without an image can be for any image.
+  // A patch without an image may be for a record with any image.
   if (image === DEFAULT_IMAGE && isObject(runtime) && 'image' in runtime) return {}
   const entries = Object.entries(isObject(dependencies) ? dependencies : {})
   return Object.fromEntries(
@@ -48,13 +49,13 @@ function readVersions(runtime: unknown): Versions {
   )
 }
 
-/** Dependencies have no effect with the image `node-bt`. */
+/** Returns no dependencies for the image `node-bt`, because they have no effect there. */
 function dependenciesOf(runtime: RuntimeOptions | undefined): Versions {
   return isConfigurable(runtime?.image) ? (runtime?.dependencies ?? {}) : {}
 }
 
 /**
- * The packages of a run. Links those that this server has not linked yet.
+ * Returns the packages of a run. Links the packages that this server has not linked yet.
  * @throws CofferError `unprocessable` if a declared package cannot be used
  */
 export async function loadPackages(
@@ -79,14 +80,18 @@ export function requireReady(noun: string, record: { requested?: Requested<unkno
     throw new CofferError('unprocessable', `The ${noun} is not ready: ${state}.`)
 }
 
-/** The members of `requested` beside the attributes. */
+/** The members of `requested`, except for the attributes. */
 export const buildErrorOutput = {
   'error_code?': text,
   'error_message?': text,
   'error_details?': { type: 'object', additionalProperties: true },
 } as const
 
-/** The state, and why the requested version is not built. The reason is hidden while the version is being built. */
+/**
+ * Returns the state, and the reason why the requested version is not built. While the version is being built, the
+ * reason
+ * is hidden.
+ */
 export function viewState<A>(record: { requested?: Requested<A> }, now: number) {
   const state = stateOf(record, now)
   const { requested } = record

@@ -1,6 +1,7 @@
 /**
- * The caller that code acts as: an application, or a caller with the code's own permissions. Each call of the
- * code is decided by the current rights.
+ * The caller that code acts as: an application, or a caller with the permissions of the code. Each call of the code
+ * is
+ * decided by the rights that are current at that time.
  */
 import { isExpired } from '../../domain/access/application.js'
 import type { Permission } from '../../domain/access/permissions.js'
@@ -13,8 +14,10 @@ import type { Session } from '../../framework/context.js'
 import type { StoreReader } from '../../storage/store.js'
 
 /**
- * The rights that a reactor or proxy gives its code: the rights of the application, or `permissions` of the
- * runtime on every container. The permissions decide without an application, and for configurable images always.
+ * The rights that a reactor or proxy gives its code. They are the rights of the application, or the `permissions` of
+ * the
+ * runtime on every container. The permissions decide if there is no application. For configurable images, they always
+ * decide.
  */
 export interface CodeRights {
   application_id?: string | undefined
@@ -33,13 +36,14 @@ export interface CodeActor {
   application: Caller | undefined
   /** The id of the application that `caller` is; undefined if `caller` has the permissions of the runtime. */
   actsAs: string | undefined
-  /** Differs for callers with other rights. */
+  /** Identifies the rights of `caller`. Callers with different rights have different values. */
   rights: string | undefined
 }
 
 /**
- * Calls of the code are refused if the caller of the session may no longer invoke the code, or if the
- * application, or the record that binds the code to it, is gone.
+ * Reads the actor of code. A call of the code is refused if the caller of the session may no longer invoke the code.
+ * It
+ * is also refused if the application, or the record that binds the application to the code, was deleted.
  */
 export async function readCodeActor(
   session: Session,
@@ -74,7 +78,7 @@ export async function readCodeActor(
   return { caller, application, actsAs, rights: JSON.stringify([actor, permissions]) }
 }
 
-/** The application as a caller, without permissions if it has expired. */
+/** Returns the application as a caller. An expired application has no permissions. */
 function toCaller(tenant: number, application: ApplicationRecord, now: number): Caller {
   const rights = isExpired(application, now) ? { permissions: [], rules: [] } : {}
   return applicationCaller(tenant, { ...application, ...rights })

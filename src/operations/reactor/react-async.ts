@@ -1,4 +1,4 @@
-/** Runs a reactor after its call was answered, and keeps the result for a day. */
+/** Runs a reactor after its call was answered, and keeps the result of the run for a day. */
 import { sizeOf } from '../../domain/expression/budget.js'
 import { withoutRunKeysIn } from '../../domain/reactor/run-key.js'
 import { isConfigurable } from '../../domain/reactor/runtime.js'
@@ -51,7 +51,7 @@ export const reactNow = detached({
     `echo '{"args":{"name":"{{ ada | json: \\"$.name\\" }}"}}' | coffer reactor react greet`,
   ],
   async run(session, input, found) {
-    // Durability `soon`, here and below, for units that only log reads and the run.
+    // Durability `soon` is used, here and below, for units that only log reads and the run.
     const prepared = await session.inUnit(
       async (context) =>
         (await runsLater(context, input.id)) ? undefined : react.prepare(context, session, input, found),
@@ -62,7 +62,9 @@ export const reactNow = detached({
   },
 })
 
-/** Whether the runtime of the reactor says that its runs are asynchronous. It has no effect with the image node-bt. */
+/**
+ * Whether the runtime of the reactor requests asynchronous runs. This option has no effect with the image node-bt.
+ */
 async function runsLater(context: Context, id: string): Promise<boolean> {
   const { runtime } = runningReactor(await requireRecord(context, 'reactor', id), context.now)
   return isConfigurable(runtime?.image) && runtime?.async === true
@@ -81,7 +83,7 @@ async function start<T>(
   let prepared: react.Prepared | undefined
   let claim: Claim | undefined
   try {
-    // The claim shows other processes that have the vault open that the run is in progress.
+    // The claim shows that the run is in progress to other processes that have the vault open.
     claim = await claims.take(caller.tenant, id, { isLong: true })
     const answer = await session.conclude(async (context) => {
       prepared = await react.prepare(context, session, input, found, id)
@@ -91,7 +93,7 @@ async function start<T>(
       const record: ReactorResultRecord = { id, reactor_id: input.id, started_by, created_at: context.date }
       const options = { expires: context.now + LONGEST_MS + KEPT_MS, fresh: true }
       await context.store.insert('reactor_result', caller.tenant, record, options)
-      // The run is logged when it succeeds. This entry makes the reactor a subject of the answer to an
+      // The run itself is logged when it succeeds. This entry links the reactor to the stored answer of an
       // idempotency key.
       context.audit.record('reactor', input.id, null)
       return answerOf({ asyncReactorRequestId: id })
@@ -121,7 +123,7 @@ export const getResult = detached({
     'coffer reactor result greet "$(echo Ada | coffer reactor react-async greet --args name=- -o value --fields asyncReactorRequestId)"',
   ],
   async run({ background, claims, inUnit, caller }, { id, request_id }) {
-    // Read before the result. If the run ends in between, its result is stored already.
+    // This is read before the result. If the run ends between the two reads, its result is stored already.
     const isRunning = background.has(request_id) || (await claims.has(caller.tenant, request_id))
     const { error, res, result } = await inUnit(async (context) => {
       await requireRecord(context, 'reactor', id)
@@ -139,8 +141,9 @@ export const getResult = detached({
 })
 
 /**
- * Each session has its own results, because another session of the application may have fewer rights.
- * No-reveal mode has its own results too.
+ * Returns a key for the results that this caller may read. Each session has its own results, because another session
+ * of
+ * the application may have fewer rights. No-reveal mode has its own results too.
  */
 function starterKey(caller: Caller): string {
   const key =
@@ -153,20 +156,24 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
 }
 
 /**
- * Never rejects. A run whose result cannot be stored counts as interrupted, like a run that the stop of the
- * server ended.
+ * Runs the reactor and stores the result. Never rejects. A run whose result cannot be stored counts as interrupted,
+ * like
+ * a run that is ended because the server stops.
  */
 async function runAndKeep(session: Session, id: string, prepared: react.Prepared): Promise<void> {
   const { background } = session
   const keep: react.Keep = async ({ store, caller, now }, answer) => {
     const record = await store.get('reactor_result', caller.tenant, id)
     const isError = answer instanceof CofferError
-    // The record is gone if its reactor was deleted, and has ended if an error was stored with the run.
+    // If the reactor was deleted, there is no record. If an error was stored with the run, the record has ended
+    // already.
     if (record === undefined || record.ended !== undefined || (background.isClosed && isError)) return
     const whole = withoutRunKeysIn(toEnded(answer))
     const cards = [...prepared.cards, ...(await findCards(store, caller.tenant, whole))]
     const ended = withoutCodes(whole, cards)
-    // The vault cannot recognize a code elsewhere in the result, so the result expires with that code.
+    // The vault cannot recognize a verification code in other parts of the result. Therefore the result expires with
+    // the
+    // code.
     const options = { expires: Math.min(now + KEPT_MS, firstEnd(store, JSON.stringify(ended), cards)) }
     await store.replace('reactor_result', caller.tenant, { ...record, ended }, options)
   }

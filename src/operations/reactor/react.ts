@@ -1,4 +1,7 @@
-/** Invokes a reactor: detokenize, validate, run the code, tokenize its result, store the run. */
+/**
+ * Invokes a reactor: detokenizes its arguments, validates them, runs the code, tokenizes the result, and stores the
+ * run.
+ */
 import type { Target } from '../../domain/access/access.js'
 import { isObject } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
@@ -68,7 +71,7 @@ export const running = {
 
 export type Keep = (context: Context, answer: Response | HttpAnswer | CofferError) => Promise<void>
 
-/** Creates all tokens of the result or none, in the unit that stores the run. @throws CofferError */
+/** Creates all tokens of the result or none, in the unit of work that stores the run. @throws CofferError */
 export async function invoke(
   session: Session,
   { invocation, runtime, settings, actor, secrets, given, event }: Prepared,
@@ -105,17 +108,18 @@ export async function invoke(
     if (!(error instanceof CofferError)) throw error
     const keepError = async (context: Context) => {
       await keepRun(context, session, reactor, run, error, given)
-      // The message of the error may come from code, and may contain data.
+      // The message of the error may come from code, and may contain data. Therefore the event has the title of the
+      // error.
       context.audit.emit(endedAs(event, run, ERRORS[error.code].title))
       await keep?.(context, error)
     }
-    // Recorded without a check of rights, because the error may be that the caller is gone.
+    // The error is recorded without a check of rights, because it may say that the caller does not exist any more.
     await session.record(keepError, keep === undefined ? 'soon' : 'now')
     throw error
   }
 }
 
-/** The code made the request that failed, so names in it may contain data. */
+/** Marks the error: names in it may contain data, because code made the request that failed. */
 function throwAsTelling(error: unknown): never {
   throw markAsTelling(error)
 }
@@ -151,12 +155,12 @@ function endedAs(
 type Json = Record<string, unknown>
 type Request = { id: string; args?: Json }
 
-/** The body of the request as it was sent; without a body, the input without the id. */
+/** The body of the request as the client sent it. If there was no body, the input without the id. */
 function bodyOf({ id: _, ...given }: Lenient<Request>): unknown {
   return SENT_BODY in given ? given[SENT_BODY] : given
 }
 
-/** Only an object has arguments. */
+/** Separates the arguments from the rest of the body. A body that is no object has no arguments. */
 function divide(body: unknown): { args?: Json | undefined; rest: unknown } {
   if (!isObject(body)) return { rest: body }
   const { args, ...rest } = body
@@ -175,13 +179,15 @@ async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promi
 }
 
 /**
- * `secrets`: in no-reveal mode, the data given to the code, which is redacted in the answer. `given`: the
- * data of the run, which is redacted in its output for the page. `event`: the object in the events of the
- * run. `cards`: the tokens and token intents in its arguments whose codes the vault will delete.
+ * `secrets`: in no-reveal mode, the data that the code gets, which is redacted in the answer. `given`: the data of
+ * the
+ * run, which is redacted in its output on the page. `event`: the object in the events of the run. `cards`: the tokens
+ * and
+ * token intents in the arguments that have a verification code, which the vault will delete.
  */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
-/** Without `found` the arguments are the message of a proxy. They are neither detokenized nor cast. */
+/** Without `found`, the arguments are the message of a proxy. Such a message is neither detokenized nor cast. */
 export async function prepare(
   context: Context,
   session: Session,
@@ -256,7 +262,7 @@ export async function prepare(
   }
 }
 
-/** For the tokens in arguments, reactor:invoke is enough in place of token:use. */
+/** For the tokens in arguments, the permission reactor:invoke replaces token:use. */
 function invokingContext(context: Context): Context {
   return context.as(withGrant('reactor:invoke', context.caller))
 }
@@ -278,15 +284,16 @@ interface Invoking {
   runtime: RuntimeOptions | undefined
   isAsync: boolean
   secrets: Secrets | undefined
-  /** Collects the data of the code's calls, if the output of the code is stored. */
+  /** Collects the data that calls of the code read or write, if the output of the code is stored. */
   given?: GivenData
   /** @throws CofferError if the code may no longer get its arguments */
   mayStart?(context: Context): Promise<void>
 }
 
 /**
- * The caller and the actor of a run. The run waits for its turn, so the rights are checked again when it
- * starts.
+ * Returns the caller and the actor of a run. A run may wait for a child process, so the rights are checked again when
+ * the
+ * run starts.
  */
 export function invokerOf(
   session: Session,

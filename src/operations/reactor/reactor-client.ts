@@ -1,4 +1,4 @@
-/** The client of reactor code: each method performs an operation as the reactor's application. */
+/** The client that reactor code gets. Each method performs an operation as the application of the reactor. */
 import { isObject } from '../../domain/json/json.js'
 import type { GivenData } from '../../domain/reactor/printed.js'
 import type { Secrets } from '../../domain/text/secrets.js'
@@ -15,7 +15,7 @@ import { createAttributes, type TokenView } from '../token/token-attributes.js'
 import { tokenFilters } from '../token/token-filters.js'
 import { tokenize } from '../token/tokenize.js'
 
-/** Answers are sent to the child process over a pipe, several at once, so their size is limited. */
+/** The limits for answers. Several answers can be sent to the child process over a pipe at the same time. */
 const CODE: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MAX_ANSWER_BYTES, isStrict: true }
 
 type Call = readonly [AnyOperation, read: (args: readonly unknown[]) => OperationInput]
@@ -48,7 +48,7 @@ const ATTRIBUTES = new Map([
 interface Noting {
   /** Collects the data that the code reads in plaintext. */
   secrets: Secrets | undefined
-  /** Collects that data, and the data that the code writes. */
+  /** Collects the data that the code reads in plaintext, and the data that the code writes. */
   given: GivenData | undefined
 }
 
@@ -71,7 +71,9 @@ export function createClientCall(session: Session, actor: Caller, { secrets, giv
   return Object.assign(perform, { traceId: session.traceId })
 }
 
-/** A copy of the caller that adds the id of each token whose data it gets in plaintext to `revealed`. */
+/**
+ * Copies the caller. If the copy gets the data of a token in plaintext, it adds the id of the token to `revealed`.
+ */
 function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
   return deriveCaller(actor, ({ transform }) => ({
     transform: (permission, target, orBy) => {
@@ -83,7 +85,7 @@ function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
   }))
 }
 
-/** The data of the tokens in an answer that were shown in plaintext. */
+/** Returns the data of the tokens in an answer that were shown in plaintext. */
 function listRevealed(answer: unknown, revealed: ReadonlySet<string>): unknown[] {
   if (!isObject(answer)) return []
   const page = answer as unknown as List<TokenView> | TokenView

@@ -14,14 +14,18 @@ import { closedInput } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
 import type { StoreWriter } from '../../storage/store.js'
 
-/** Listed runs of one reactor. Older runs are removed in batches, because single removals are slow. */
+/**
+ * The number of runs of one reactor that are listed. Older runs are removed in batches, because single removals are
+ * slow.
+ */
 const KEPT_RUNS = 100
 const REMOVED_AT_ONCE = 100
 const KEPT_CHARACTERS = 32 * 1024
 
 /**
- * Stores `run`, and removes runs beyond {@link KEPT_RUNS}. `ended`: the error or status of the run. `given`:
- * the data of the run.
+ * Stores `run`, and removes the oldest runs if there are too many. `ended`: the error or status of the run. `given`:
+ * the
+ * data of the run.
  */
 export async function keepRun(
   { store, caller, createUuid, date }: Context,
@@ -66,7 +70,7 @@ function cutConsole(lines: ReactorRun['console']): ReactorRunRecord['console'] {
 
 async function removeOldest(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
   const where = { field: 'reactor', value: reactorId }
-  // Reads one record only: if there is a run at this position, a batch is due.
+  // This reads at most one record. If there is a run at this position, a whole batch must be removed.
   const position = { where, page: KEPT_RUNS + REMOVED_AT_ONCE, size: 1 }
   if ((await store.find('reactor_log', tenant, position)).records.length === 0) return
   const { records } = await store.find('reactor_log', tenant, { where, page: 2, size: KEPT_RUNS })
@@ -95,7 +99,7 @@ const runsOutput = arrayOf(
   }),
 )
 
-/** Oldest first. */
+/** Returns the runs, oldest first. */
 async function readRuns(context: Context, { id, number: most = 20 }: { id: string; number?: number }) {
   await requireRecord(context, 'reactor', id)
   const request = { where: { field: 'reactor', value: id }, page: 1, size: Math.max(1, most) }

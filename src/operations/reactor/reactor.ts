@@ -224,7 +224,7 @@ export const patchReactor = change({
   },
 })
 
-/** Without `findBuild`, a requested version stays as it is. */
+/** Stores changed attributes. Without `findBuild`, a requested version does not change. */
 async function replace(
   context: Context,
   before: ReactorRecord,
@@ -247,7 +247,7 @@ const VERSIONED = [
   'configuration',
 ] as const satisfies readonly (keyof ReactorVersion)[]
 
-/** The record with the version that runs now. */
+/** Returns the record with the version that runs now. */
 export function runningReactor(record: ReactorRecord, now: number): ReactorRecord {
   return settled<ReactorVersion, ReactorRecord>(record, now, VERSIONED)
 }
@@ -281,7 +281,7 @@ export async function findFormulaOf(context: Context, { formula_id }: Pick<React
   return formula
 }
 
-/** Undefined without an application, or if the application was deleted. */
+/** Returns undefined if the reactor has no application, or if the application was deleted. */
 export async function findApplicationOf(
   context: Context,
   { application_id }: Pick<ReactorRecord, 'application_id'>,
@@ -303,7 +303,7 @@ function checkNew(given: Readonly<Record<string, unknown>>): void {
   refuseErrors(errors)
 }
 
-/** Code takes precedence over a formula. @throws CofferError `validation` */
+/** Reads the attributes to store. Code takes precedence over a formula. @throws CofferError `validation` */
 async function readBody(context: Context, given: Given, formula_id: string | undefined) {
   const { name, code, runtime } = given
   const errors: PropertyErrors = {}
@@ -322,7 +322,7 @@ async function readBody(context: Context, given: Given, formula_id: string | und
   }
 }
 
-/** In a patch an application without an id becomes null, which removes the current application. */
+/** In a patch, an application without an id becomes null. The null removes the current application. */
 export function unbinding<P extends { application?: { id?: string } | null }>(patch: P): P {
   const { application } = patch
   return application != null && application.id === undefined ? { ...patch, application: null } : patch

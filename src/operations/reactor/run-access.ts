@@ -1,4 +1,4 @@
-/** The access that the code of a run has to this server: the key of the run, and the requests with this key. */
+/** The access that the code of a run has to this server: the key of the run, and the requests that have this key. */
 import { RUN_KEY } from '../../domain/access/application.js'
 import { isObject, tryJson } from '../../domain/json/json.js'
 import type { HeaderMap } from '../../domain/proxy/code-answer.js'
@@ -12,13 +12,13 @@ import { MAX_ANSWER_BYTES, type RunAccess } from '../../framework/ports/reactors
 import type { StoreReader } from '../../storage/store.js'
 
 interface Noting {
-  /** In no-reveal mode: what the answer of the run must not contain. */
+  /** Collects the data that the answer of the run must not contain. Used only in no-reveal mode. */
   secrets: Secrets | undefined
-  /** What the stored output of the run is redacted by. */
+  /** Collects the data that is redacted in the stored output of the run. */
   given: GivenData | undefined
 }
 
-/** `actor`: the caller that the code acts as. Without it, the run has no key. */
+/** `actor`: the caller that the code acts as. Without an actor, the run has no key. */
 export function createRunAccess(
   session: Session,
   actor: Caller | undefined,
@@ -34,7 +34,7 @@ export function createRunAccess(
     if (isKey === undefined) throw new CofferError('unauthenticated', 'The run of this key has ended.')
   }
 
-  /** A copy of the caller that has no rights after the run, in requests that are still in progress too. */
+  /** Copies the caller. The copy has no rights after the run has ended. This also applies to requests in progress. */
   const asRun = (caller: Caller): Caller => {
     const read = async (reader: StoreReader) => {
       requireKey()
@@ -43,7 +43,7 @@ export function createRunAccess(
     }
     return { ...caller, isOfRun: true, source: { isCurrent: () => false, read } }
   }
-  // Code that a caller without reveal has started may otherwise print what it reads.
+  // If a caller without reveal has started the code, the code could print the data that it reads.
   const restrict = (caller: Caller) =>
     session.caller.isNoReveal ? noRevealCaller(asRun(caller)) : asRun(caller)
 
@@ -89,7 +89,7 @@ export function createRunAccess(
       if (!isNamed && !origins.includes(url.origin)) return undefined
       if (isKey?.(headers[`${ownServer.prefix()}-api-key`] ?? '')) return destination
       if (!isNamed) return undefined
-      // Never sent to the server on the network that has this name.
+      // The name may also belong to a server on the network. The request is never sent to that server.
       const reason = 'this name means this server (--own-host), which takes only the key of the run here'
       throw new CofferError('forbidden', `The destination cannot be called: ${reason}.`)
     },
@@ -98,7 +98,10 @@ export function createRunAccess(
 
 const TOKENS = /^\/(?:v2\/)?(?:tokens|token-intents)(?![^/?])/
 
-/** The data of tokens in a body. A body that describes no tokens may be data as a whole, such as that of a proxy. */
+/**
+ * Returns the data of tokens in a body. If the body describes no tokens, the whole body may be data, for example in a
+ * call through a proxy.
+ */
 function listData(target: string, body: Uint8Array): unknown[] {
   if (body.length === 0) return []
   const text = Buffer.from(body).toString()

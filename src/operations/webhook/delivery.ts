@@ -106,7 +106,7 @@ function listingOf({
   }
 }
 
-/** Reads at most `size` deliveries, and skips the first `first`. `total`: the number of matching deliveries. */
+/** Reads at most `size` deliveries after skipping the first `first`. `total`: the number of matching deliveries. */
 async function readTried(
   session: Session,
   listing: Listing<'delivery', View>,
@@ -114,7 +114,7 @@ async function readTried(
 ): Promise<{ data: View[]; total: number }> {
   const read = (page: number, of = size) => readPage(session, listing, { page, size: of })
   if (size === 0) return { data: [], total: (await read(1, 1)).pagination.total_items! }
-  // A range that does not begin with a page spans two pages.
+  // A range that begins inside a page spans two pages.
   const page = Math.floor(first / size) + 1
   const skipped = first % size
   const { data, pagination } = await read(page)
@@ -170,7 +170,9 @@ function viewDelivery(record: DeliveryRecord, hook: WebhookRecord | undefined): 
   return { ...shown, ...describeWaiting(record, hook), type: event.type, payload }
 }
 
-/** The webhook has this information once, so it is not stored with each waiting delivery. */
+/**
+ * Describes a waiting delivery. These attributes are stored once in the webhook, and not in each waiting delivery.
+ */
 function describeWaiting(
   record: DeliveryRecord,
   hook: WebhookRecord | undefined,

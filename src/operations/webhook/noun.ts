@@ -129,7 +129,10 @@ export async function addWebhook(
   return view(record)
 }
 
-/** The state of an address to which a request is forbidden. `before`: the earlier state of the webhook. */
+/**
+ * Returns the state of an address if this server may not send requests there. `before`: the earlier state of the
+ * webhook.
+ */
 function describeRefusal(
   failure: string | undefined,
   date: string,
@@ -171,7 +174,7 @@ const updateWebhook = detached({
       const before = await webhooks.require(context, id)
       const { date } = context
       const enabled_at = before.status === 'enabled' ? before.enabled_at : date
-      // The address may have changed, or may be reachable again, so the queue tries it now.
+      // The address may have changed, or may be reachable again. Therefore the queue tries the address now.
       const destination = describeRefusal(failure, date, before.destination)
       const record = await webhooks.change(context, before, {
         ...attributes,
@@ -194,7 +197,7 @@ const deleteWebhook = webhooks.delete({
     await subscribe(context.store, context.caller.tenant, { id })
     const where = { field: 'webhook', value: id }
     await removeAll(context, 'waiting_batch', where)
-    // The other deliveries are not sent any more, and expire.
+    // The remaining deliveries are no longer sent, and they expire.
     await removeAll(context, 'delivery', where, MAX_REMOVED)
     lookAgain(context, id)
   },
@@ -210,7 +213,7 @@ const listEventTypes = query({
   run: async () => [...EVENT_TYPES],
 })
 
-/** After the commit, the queue looks for waiting events of the webhook. */
+/** Makes the queue look for waiting events of the webhook after the commit. */
 function lookAgain(context: Context, id: string): void {
   context.enqueue([{ kind: 'delivery', tenant: context.caller.tenant, lane: id }])
 }
@@ -228,7 +231,7 @@ type Given = Partial<Record<'name' | 'url' | 'notify_email', string> & { events:
 function readBody({ name = '', url = '', events = [], notify_email: email }: Given) {
   const notify_email = email === '' ? undefined : email
   const errors: PropertyErrors = {}
-  // Samples in the documentation of the service have colons instead of dots.
+  // Examples in the documentation of the service write event types with colons instead of dots.
   const types = events.flatMap((each) => (each === undefined ? [] : each.replaceAll(':', '.')))
   const wrong = types.find((type) => !EVENT_TYPES.includes(type))
   const advice = (wrong && suggestName(wrong, EVENT_TYPES)) || ': see GET /webhooks/event-types'

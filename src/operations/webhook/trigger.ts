@@ -1,4 +1,4 @@
-/** Sends an event that did not happen, so that its receiver can be tested. */
+/** Sends an event that did not happen, so that a user can test the receiver. */
 import { suggestName } from '../../domain/text/nearest.js'
 import { EVENT_TYPES } from '../../domain/webhook/events.js'
 import { sampleEvent, setValues } from '../../domain/webhook/sample-event.js'
@@ -11,7 +11,7 @@ import { requireRecord } from '../../framework/unit.js'
 import { webhookId } from './delivery.js'
 
 const MAX_SET = 50
-/** The limit for the JSON of an event. */
+/** The limit for the JSON of an event, in characters. */
 const MAX_CHARACTERS = 64 * 1024
 
 export const triggerInput = closedInput(['event'], {

@@ -1,6 +1,7 @@
 /**
- * Events that are still in batches, because no attempt has sent them. They are the newest part of a list of
- * deliveries, newest first.
+ * Events that no attempt has sent yet, and that are therefore still in batches. In a list of deliveries, newest
+ * first,
+ * these events come first.
  */
 import type { DeliveryRecord } from '../../domain/records/records.js'
 import { batchIdOf } from '../../domain/webhook/event-batch.js'
@@ -21,7 +22,7 @@ export interface Untried {
   total: number
 }
 
-/** Reads at most `size` events that match, after skipping `first` of them. */
+/** Reads at most `size` matching events after skipping the first `first`. */
 export async function readUntried(
   session: Session,
   { id, event }: UntriedFilter,
@@ -53,7 +54,7 @@ export async function readUntried(
   return { deliveries, total: counted ?? passed }
 }
 
-/** The event with the id of a delivery. Undefined if there was an attempt to send it. */
+/** Returns the event that has the id of a delivery. Returns undefined if an attempt to send the event was made. */
 export async function findUntried(
   reader: StoreReader,
   tenant: number,
@@ -71,7 +72,7 @@ function count(session: Session, webhooks: readonly string[]): Promise<number> {
   })
 }
 
-/** Yields the events of each batch in order, newest batch first. Each unit of work reads a few batches. */
+/** Yields the events of each batch in order. The newest batch comes first. Each unit of work reads a few batches. */
 async function* eachBatch(session: Session, where: Condition | undefined): AsyncGenerator<DeliveryRecord[]> {
   const seek = async ({ store, caller: { tenant } }: Context, below: number | undefined) => {
     const query = { size: AT_ONCE, below, ...(where && { where }) }

@@ -1,6 +1,6 @@
 /**
- * The waiting events of a webhook. Events without an attempt are in batches. Events that are retried are
- * deliveries.
+ * The waiting events of a webhook. Before the first attempt, an event is in a batch. After a failed attempt, it is a
+ * delivery.
  */
 import { formatDate } from '../../domain/dates.js'
 import type {
@@ -16,13 +16,13 @@ import type { Outbound } from '../../framework/ports/outbound.js'
 import type { Condition, Store, StoreReader, StoreWriter } from '../../storage/store.js'
 
 /**
- * The limit for the events of a webhook without an attempt, and for its deliveries that wait for a retry.
- * Beyond the limit, the oldest are dropped.
+ * The limit for the events of a webhook without an attempt. The same limit applies to its deliveries that wait for a
+ * retry. If there are more, the oldest are dropped.
  */
 export const MAX_WAITING = 10_000
 const AT_ONCE = 200
 const A_FEW = 20
-/** Longer than any unit of work, and than the difference between the clocks of servers. */
+/** In ms. This is longer than any unit of work, and longer than the difference between the clocks of servers. */
 const CERTAIN_MS = 5 * 60_000
 
 export interface Hook {
@@ -74,9 +74,11 @@ export async function readDeliveries(
 }
 
 /**
- * Makes deliveries from the events of these batches. Returns at most `most` of them, which the caller may
- * send. After `leaseMs`, other servers may send them. Events that may not be sent become dropped deliveries.
- * `left`: the batches that still have events.
+ * Makes deliveries from the events of these batches. Returns at most `most` deliveries, which the caller may send.
+ * After
+ * `leaseMs`, other servers may send these deliveries. Events that may not be sent become dropped deliveries. `left`:
+ * the
+ * batches that still have events.
  */
 export async function takeEvents(
   store: StoreWriter,
@@ -125,7 +127,7 @@ async function replaceWaiting(
   else await store.replace('waiting_batch', tenant, rest, keptUntil(rest))
 }
 
-/** Why a server may not call the address, as far as this is known without resolving its name. */
+/** Returns the reason why a server may not call the address, as far as this is known before its name is resolved. */
 export function refusalOf(outbound: Outbound, url: string): string | undefined {
   try {
     outbound.reach(new URL(url))
@@ -150,7 +152,7 @@ export async function noteDestination(
   await store.replace('webhook', tenant, known === undefined ? rest : { ...rest, destination: known })
 }
 
-/** Whether the record already has this state. A difference in `since` does not count. */
+/** Whether the webhook already has this state. A difference in `since` does not count. */
 export function isKnown(before: DestinationState | undefined, now: DestinationState | undefined): boolean {
   if (before === undefined || now === undefined) return before === now
   const { state, failure, next_attempt_at } = now
@@ -159,8 +161,8 @@ export function isKnown(before: DestinationState | undefined, now: DestinationSt
 }
 
 /**
- * Drops the oldest waiting events beyond {@link MAX_WAITING}. `dropped`: how many were dropped. `spare`: how
- * many events may still be added.
+ * Drops the oldest waiting events beyond {@link MAX_WAITING}. `dropped`: the number of dropped events. `spare`: the
+ * number of events that may still be added.
  */
 export async function dropExcess(
   store: Store,
@@ -176,7 +178,7 @@ export async function dropExcess(
   const drop = async (most: number, dropSome: typeof dropBatches) => {
     for (let left = most; left > 0; ) {
       const count = await store.write(async (writer) => {
-        // If another process drops events at the same time, it has counted the same excess.
+        // If the numbers differ, another process drops events at this time, and has counted the same excess.
         if ((await droppedOf(writer, hook)) !== before + dropped) return 0
         const count = await dropSome(writer, hook, left)
         if (count > 0) await noteDropped({ store: writer, createUuid }, hook, count)
@@ -202,7 +204,7 @@ async function countTriedAgain(reader: StoreReader, { tenant, id }: Hook): Promi
 
 async function dropBatches(store: StoreWriter, hook: Hook, most: number): Promise<number> {
   let count = 0
-  // A batch may have many events, so a few batches are often enough.
+  // A batch may have many events, so reading a few batches is often enough.
   for (let read = 0; count < most && read < AT_ONCE; read += A_FEW) {
     const some = await oldestBatches(store, hook, A_FEW)
     for (const waiting of some) {
@@ -238,9 +240,9 @@ async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: numbe
 }
 
 /**
- * Removes batches of events for which no webhook waits. Such a batch is older than the oldest waiting batch,
- * by order and by time. The comparison of times has a margin, because concurrent units of work may be stored
- * in another order.
+ * Removes batches whose events no webhook waits for. These batches come before the oldest waiting batch, both in
+ * order
+ * and in time. The comparison of times has a margin, because concurrent units of work may be stored in another order.
  */
 export async function removeTaken(store: Store, tenant: number): Promise<void> {
   for (let found = AT_ONCE; found === AT_ONCE; ) {
