@@ -59,8 +59,8 @@ export function createOwnServer(
 }
 
 /**
- * Returns the origins that mean this server in the code of runs. @throws CofferError `usage` if a name is no host
- * name
+ * Returns the origins that mean this server in the code of runs.
+ * @throws CofferError `usage` if a name is no host name
  */
 export function readOwnHosts(names: readonly string[]): string[] {
   return names.map((name) => {
@@ -97,8 +97,8 @@ export function withoutServer(
 
 /**
  * Returns a function that gives the address of the server, with the host name from the header Host. If this name or
- * its
- * port does not belong to the server, the function gives `url`, because the caller can put anything into the header.
+ * its port does not belong to the server, the function gives `url`, because the caller can put anything into the
+ * header.
  */
 function createAddresses(url: string, names: readonly string[]): AttachedServer['addressFor'] {
   const { protocol, port } = new URL(url)

@@ -1,9 +1,7 @@
 /**
  * Decrypts the data that clients encrypt with ECDH-ES over X25519, the Concat KDF (RFC 7518, 4.6 and RFC 8037, 3.2)
- * and
- * AES-256-GCM. `node:crypto` works synchronously, so a unit of work does not wait for the thread pool. With
- * WebCrypto, it
- * would wait. Every process loads `node:crypto` anyway.
+ * and AES-256-GCM. `node:crypto` works synchronously, so a unit of work does not wait for the thread pool. With
+ * WebCrypto, it would wait. Every process loads `node:crypto` anyway.
  */
 import { createDecipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman } from 'node:crypto'
 import type { ClientEncryption, ClientKeyPair, Encrypted } from './ports.js'
@@ -39,8 +37,7 @@ export const clientEncryption: ClientEncryption = {
 
 /**
  * Returns the shared secret. Returns undefined for an ephemeral key of low order, whose secret is zero for every
- * private
- * key.
+ * private key.
  */
 function agree(
   ephemeral: Uint8Array,

@@ -6,10 +6,12 @@ import { encodeFrame, FrameReader } from '../ipc/frames.js'
 import { type Confinement, describeLaunch, type Launch, TIME_ZONE } from './confinement.js'
 import { type GuestMessage, type HostMessage, type MessageLimits, readGuestMessage } from './messages.js'
 
-/** Signals that end an aborting process. The first process of a PID namespace is not subject to SIGABRT. */
+/**
+ * The signals by which a process ends when it aborts. The first process of a PID namespace is not subject to SIGABRT.
+ */
 const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']
 
-/** Niceness with about a tenth of the processor time of normal processes under load. */
+/** A process with this niceness gets about a tenth of the processor time of normal processes under load. */
 const LOW_PRIORITY = 10
 
 /** `garbled`: the guest sent an invalid message and was killed. */
@@ -17,13 +19,13 @@ export type ExitReason = 'garbled' | 'out of memory' | 'ended'
 
 export interface GuestListener {
   message(message: GuestMessage): void
-  /** Called once; no message follows. */
+  /** Is called once. No message follows this call. */
   end(ending: ExitReason): void
 }
 
 export type Guest = Pick<GuestProcess, keyof GuestProcess>
 
-/** Starts in an empty directory, which is removed when the guest is ready. */
+/** The process of a guest. It starts in an empty directory, which is removed when the guest is ready. */
 export class GuestProcess {
   /** The process that runs the code, not a wrapper that waits for it. Undefined until the guest is ready. */
   pid: number | undefined
@@ -64,7 +66,7 @@ export class GuestProcess {
         end(code === 134 || ABORTS.includes(signal) ? 'out of memory' : 'ended'),
       )
     })
-    // A child that died is reported by the event `close`.
+    // If writing fails because the child died, the event `close` reports this.
     child.stdin.on('error', () => undefined)
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk))
     // An empty directory that cannot be removed, for example on a disk that became read-only, is harmless.
@@ -82,7 +84,7 @@ export class GuestProcess {
       try {
         this.#child.stdin!.write(encodeFrame(message, body), () => resolve())
       } catch {
-        // The message is longer than a string can be.
+        // JSON.stringify failed, because the message is longer than a string can be.
         this.kill()
         resolve()
       }
@@ -117,7 +119,7 @@ export class GuestProcess {
     }
   }
 
-  /** Finds the process of the guest, and removes rights that it needed only to start. */
+  /** Finds the process of the guest, and removes rights that the guest needed only for its start. */
   async #confine(): Promise<boolean> {
     if (this.pid !== undefined) return true
     const { wrapper, descriptorLimiter } = this.#confinement
@@ -128,7 +130,10 @@ export class GuestProcess {
   }
 }
 
-/** The pid, in the host's namespace, of the only child of the process `pid`; undefined if the child has ended. */
+/**
+ * Returns the pid of the only child of the process `pid`, as the host sees it. Returns undefined if the child has
+ * ended.
+ */
 function findChild(pid: number): number | undefined {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()) || undefined

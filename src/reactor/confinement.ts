@@ -6,12 +6,12 @@ import { CofferError } from '../errors.js'
 import type { Sandbox } from '../framework/ports/reactors.js'
 import type { GuestSize } from './settings.js'
 
-/** If the probe takes longer, no confinement is used. */
+/** If the probe takes longer than this time, no confinement is used. */
 const PROBE_MS = 5_000
 
 const NOBODY = '--reuid 65534 --regid 65534 --clear-groups'
 const GUARD = 'setpriv --pdeathsig KILL --no-new-privs'
-/** Namespaces that an unprivileged user can create; an unmapped user is nobody inside. */
+/** Options for namespaces that an unprivileged user can create. Inside, a user without a mapping is `nobody`. */
 const ALONE = '--net --ipc --pid --fork --kill-child'
 const BARE = '--inh-caps=-all --bounding-set=-all'
 
@@ -29,16 +29,17 @@ const OF_ANYBODY = [
 ]
 const LAST = [`${GUARD} ${NOBODY} ${BARE}`, `${GUARD} ${BARE}`, GUARD, 'unshare --user --net --ipc', '']
 
-/** The process whose core dumps are limited. `path`: the `PATH` to find `prlimit` in. */
+/** The process whose core dumps are limited. `path`: the `PATH` in which `prlimit` is searched. */
 export interface CoreOwner {
   pid: number
   path: string | undefined
 }
 
 /**
- * Limits the core dumps of the process $3, and prints `limited` if this succeeded. Without `prlimit`, an inherited limit
- * counts. The filter keeps memory out of dumps for a handler, which no limit affects. Then the script prints the first
- * wrapper under which Node and the guest file are accessible, and the paths of the tools.
+ * A shell script. It limits the core dumps of the process $3, and prints `limited` if this succeeded. Without
+ * `prlimit`, the inherited limit applies. The script also sets the core dump filter, which keeps memory out of dumps
+ * that a handler takes, because no limit affects a handler. Then it prints the first wrapper under which Node and the
+ * guest file are accessible, and the paths of the tools.
  */
 const PROBE = [
   'node=$1 guest=$2 pid=$3 path=$4; shift 4',
@@ -55,12 +56,13 @@ const PROBE = [
   'command -v setpriv',
 ].join('\n')
 
-/** The wrappers to try, the strongest first. The last is empty. */
+/** Returns the wrappers to try, the strongest first. The last wrapper is empty. */
 export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolean): string[] {
   // The user `nobody` cannot read the owner's bundles.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
-  // If the kernel lists no children, the guest behind a wrapper cannot be found, and its memory cannot be measured.
+  // If the kernel does not list children, the guest behind a wrapper cannot be found. Its memory could not be
+  // measured.
   const listsChildren = existsSync('/proc/thread-self/children')
   return all.filter(
     (words) => (forRoot || !words.includes(NOBODY)) && (listsChildren || !words.includes('--fork')),
@@ -98,7 +100,8 @@ export async function findConfinement(
   const wrapper = held.split(' ').filter((word) => word !== '')
   const [prlimit, setpriv = ''] = [find(/\/prlimit$/), find(/\/setpriv$/)]
   if (prlimit === undefined || !isLinux) return { wrapper, isCoreLimited }
-  // Containers can deny root the right to set limits of another user's process, so prlimit runs as the guest's user.
+  // Containers can deny root the right to set limits of another user's process. Therefore prlimit runs as the user of
+  // the guest.
   const user = held.includes(NOBODY) ? [setpriv, ...NOBODY.split(' ')] : []
   return { wrapper, isCoreLimited, descriptorLimiter: [...user, prlimit, '--nofile=0', '--pid'] }
 }
@@ -127,9 +130,12 @@ export interface NodeProgram {
 }
 
 export interface Confinement {
-  /** The first words of the command line. With `--fork` the guest is a child of the process that we start. */
+  /** The first words of the command line. With `--fork`, the guest is a child of the process that the host starts. */
   wrapper: readonly string[]
-  /** A command with an absolute path. With a process id appended, it prevents that process from opening descriptors. */
+  /**
+   * A command with an absolute path. If a process id is appended, the command prevents this process from opening file
+   * descriptors.
+   */
   descriptorLimiter?: readonly string[]
 }
 
@@ -182,8 +188,8 @@ export function describeLaunch({ node, guestFile, modulesDirectory, size, confin
   const guest = [...flags, guestFile, ...bundles]
   if (node.platform === 'win32') return { command: node.path, args: guest }
   const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
-  // For all runs together: the last run may start shortly before the child was busy for its time. Garbage collection can
-  // double the processor time.
+  // The processor time of all runs together. The last run may start shortly before the child reaches its limit for
+  // busy time. Garbage collection can double the processor time.
   const cpuSeconds = 2 * Math.ceil((size.busyMs + size.longestMs) / 1000) + 10
   return { command: '/bin/sh', args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds), ...program] }
 }

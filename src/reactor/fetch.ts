@@ -12,7 +12,10 @@ const CONNECTION_HEADERS =
   /^(?:host|connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|accept-encoding)$/
 const CREDENTIAL_HEADERS = ['authorization', 'cookie']
 
-/** `left` calls its listener when the run has ended. `access`: the access of the run to this server. */
+/**
+ * Sends a request of code. `left` calls its listener when the run has ended. `access`: the access of the run to this
+ * server.
+ */
 export type HostFetch = (
   request: FetchRequest,
   left: OnLeave,
@@ -24,7 +27,8 @@ export function createHostFetch(outbound: Outbound): HostFetch {
   return async ({ redirect, ...request }, left, access) => {
     let { url, method, headers, body } = readRequest(request)
     for (let redirects = 0; ; redirects++) {
-      // Only the code itself sends its key to this server. A redirect of another server does not.
+      // A request with the key of the run goes to this server only if the code itself sends it. After a redirect of
+      // another server, the key is not sent.
       const own = access?.reach(url, redirects === 0 ? headers : {})
       const destination = own ?? outbound.reach(url)
       const target = `${url.pathname}${url.search}`
@@ -34,7 +38,8 @@ export function createHostFetch(outbound: Outbound): HostFetch {
       const { status } = answer
       const { location } = answer.headers
       const isRedirect = REDIRECTS.includes(status) && location !== undefined
-      // A redirect in an answer of this server is that of the destination of a proxy, which is not to be obeyed.
+      // If this server answers with a redirect, the destination of a proxy has sent it. Such a redirect is not
+      // followed.
       const isFollowed = own === undefined && redirect !== 'manual'
       if (!isRedirect || (!isFollowed && redirect !== 'error'))
         return {

@@ -1,4 +1,7 @@
-/** A run of a guest. The host limits time, memory, console output and calls, kills the guest, and checks its answer. */
+/**
+ * A run of a guest. The host limits the time, memory, console output and calls of the run. It kills the guest if the
+ * run exceeds a limit, and validates the answer of the guest.
+ */
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { readCodeAnswer } from '../domain/proxy/code-answer.js'
@@ -28,14 +31,20 @@ import type { MemoryMeter, StartWatch } from './watchdog.js'
 
 export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | ExitReason
 
-/** Resident memory that a run may add to its heap limit: new space, compiled code, buffers of the channel. */
+/**
+ * A run may use this much resident memory beyond its heap limit, for new space, compiled code, and buffers of the
+ * channel.
+ */
 const RESIDENT_SLACK_MIB = 64
 const LINE_BYTES = 64
-/** A run that takes longer yields to the runs of other callers. */
+/** In ms. A run that takes longer yields to the runs of other callers. */
 const LONG_MS = 250
-/** The maximum ms from a guest's answer until it is idle. */
+/** In ms. A guest must be idle within this time after its answer. */
 const IDLE_MS = 250
-/** Calls of a run that the host processes at a time. Answers have at most 4 MiB, so a run holds at most 16 MiB of them. */
+/**
+ * The host processes this many calls of a run at a time. Answers have at most 4 MiB, so the answers of a run take at
+ * most 16 MiB.
+ */
 const CALLS_AT_ONCE = 4
 
 export interface RunServices {
@@ -62,7 +71,10 @@ export class GuestRun {
   readonly answered: Promise<RunOutcome>
   /** Resolves to true when the guest is idle and can run more work, to false if it has ended. */
   readonly idle: Promise<boolean>
-  /** Resident memory when the guest had loaded the code. Before, and if the code does not load: at the start of the run. */
+  /**
+   * Resident memory after the guest has loaded the code. Before that, or if the code does not load, it is the memory
+   * at the start of the run.
+   */
   loadedMiB: number
   readonly #guest: Guest
   readonly #work: Work
@@ -97,7 +109,8 @@ export class GuestRun {
       this.#settleIdle = resolve
     })
     this.#endWatch = this.#watch(limits.timeMs)
-    // JSON inside JSON: other text keeps about its size, but a control character takes seven bytes instead of one.
+    // The message has JSON inside JSON. Most text keeps about its size, but a control character takes seven bytes
+    // instead of one.
     const maxBytes = 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
     guest.messageLimits = { maxBytes, maxBodyBytes }
     guest.listener = {
@@ -151,7 +164,7 @@ export class GuestRun {
       else this.#console.push({ level: level as ConsoleLine['level'], text })
     } else if (message.kind === 'done') {
       this.#settle(message)
-      // Work that the code has not awaited delays the idle state.
+      // If the code did not await some work, the guest becomes idle later.
       void this.idle.finally(this.#watch(IDLE_MS))
     }
   }
@@ -172,13 +185,14 @@ export class GuestRun {
     for (let call = this.#queuedCalls.shift(); call !== undefined; call = this.#queuedCalls.shift()) {
       const answer = await this.#perform(call)
       if (this.#isAnswered) return
-      // Waits until the answer is written, because answers that the code does not read would accumulate in the host.
+      // Waits until the answer is written. If the code does not read its answers, they would otherwise accumulate in
+      // the host.
       await this.#guest.send(answer)
     }
     this.#activeCalls -= 1
   }
 
-  /** Never rejects: the code receives the error. */
+  /** Performs a call of the code. Never rejects, because the code receives the error. */
   async #perform({ call, name, args }: Call): Promise<HostMessage> {
     try {
       const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]
@@ -201,7 +215,7 @@ export class GuestRun {
   }
 }
 
-/** Begins the run. The key of the run is only in the message to the guest. */
+/** Adds the options of the run to the message. Only the message to the guest has the key of the run. */
 function withOptions(message: HostMessage, access: RunAccess | undefined): HostMessage {
   if (message.kind !== 'run') return message
   const applicationOptions = access?.begin() ?? { baseUrl: NO_SERVER, environment: NO_SERVER }
@@ -233,7 +247,7 @@ export function describeRun(
   return { ...run, outcome: { kind: 'failure', error }, ...omitUndefined({ stack }) }
 }
 
-/** Never throws: an invalid result is a failure of the code. */
+/** Converts the result of the code. Never throws: an invalid result is a failure of the code. */
 function toResult(
   { raw, tokenize, res, isThrown, body }: Done,
   prefix: string,

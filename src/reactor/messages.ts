@@ -1,4 +1,7 @@
-/** Messages between host and guest. Results of code are JSON text inside them, so that the host can refuse each result alone. */
+/**
+ * Messages between host and guest. A message has the results of code as JSON text, so that the host can refuse a
+ * single result.
+ */
 import { isObject, tryJson } from '../domain/json/json.js'
 import type { ApplicationOptions, GuestTime, TransformInput } from '../framework/ports/reactors.js'
 import { splitFrame } from '../ipc/frames.js'
@@ -11,7 +14,7 @@ export type HostMessage =
       /** Absent if the guest's last run had the same code. */
       code?: string
       args: unknown
-      /** An object if there are `args`. */
+      /** The rest of the request. It is an object if there are `args`. */
       rest?: unknown
       message?: TransformedMessage | undefined
       configuration: unknown
@@ -33,7 +36,7 @@ export type HostMessage =
       error?: { message: string; status?: number; data?: unknown }
     }
 
-/** A position in the code as given; both numbers start at 1. */
+/** A position in the code as the user wrote it. Both numbers start at 1. */
 export type Position = Record<'line' | 'column', number>
 
 export interface Thrown {

@@ -73,7 +73,7 @@ export class HttpOutbound implements Outbound {
     left?.(() => ending.abort(leftError()))
     try {
       this.#judge(url)
-      // The agent may still have a connection to this name from before this process listened on the port.
+      // The agent may have an open connection to this name that is older than the port on which this process listens.
       if (this.#ownPorts.has(portOf(url)) && isIP(hostOf(url)) === 0) await this.#find(url)
       signal.throwIfAborted()
       // Connects only to addresses that are checked here, which prevents DNS rebinding.
@@ -114,7 +114,7 @@ export class HttpOutbound implements Outbound {
     if (allowed.length === 0) {
       const host = hostOf(url)
       const reason = `the host ${host} has a private address, which --allow-net does not list`
-      // The message hides the address that the name has, because callers and reactor code read the message.
+      // The message does not show the address of the name, because callers and reactor code read the message.
       const entry = isIP(host) === 0 ? `${host},ADDRESS` : entryOf(host, url.port)
       throw refusal('forbidden', reason, { allow: entry })
     }
@@ -124,7 +124,7 @@ export class HttpOutbound implements Outbound {
   }
 }
 
-/** `allow`: the entry of `--allow-net` without which the destination was refused. */
+/** `allow`: the entry of `--allow-net` that would permit the destination. */
 function refusal(
   code: ErrorCode,
   reason: string,
@@ -179,7 +179,10 @@ function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnsw
   return { status, headers, body, collect }
 }
 
-/** Reads the body. `waitMs` limits each pause of the destination. Pauses of the reader do not count. */
+/**
+ * Reads the body. `waitMs` limits each pause in which the destination sends nothing. Pauses of the reader do not
+ * count.
+ */
 async function* readPieces(response: IncomingMessage, waitMs: number): AsyncGenerator<Uint8Array> {
   const pieces = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>
   try {
@@ -238,7 +241,7 @@ export function isPrivateAddress(address: string): boolean {
   return family === 0 || SPECIAL.v6.check(address, 'ipv6')
 }
 
-/** Two lists, because in a single list the subnet of IPv4-mapped addresses would match all of IPv4. */
+/** There are two lists. In a single list, the subnet of IPv4-mapped addresses would match all of IPv4. */
 const SPECIAL = {
   v4: createBlockList('ipv4', [
     '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24',

@@ -14,16 +14,22 @@ import { guestSizeOf, type PoolSettings } from './settings.js'
 import { type Assignment, type Worker, type WorkerServices, Workers } from './workers.js'
 
 const START_MS = 10_000
-/** If a result is larger, other requests are handled between the steps of reading it. */
+/** In characters. While a larger result is read, the server handles other requests between the steps. */
 const LARGE_CHARACTERS = 64 * 1024
-/** A child whose resident memory has grown by more than this since it had loaded its code runs no further code. */
+/**
+ * If the resident memory of a child has grown by more than this since the child loaded its code, it runs no further
+ * code.
+ */
 const MAX_GROWTH_MIB = 16
-/** Memory of this many loads of the code counts as no growth, up to {@link MAX_LOADED_MIB}. */
+/** The memory that this many loads of the code take does not count as growth, up to {@link MAX_LOADED_MIB}. */
 const LOADS_KEPT = 3
 const MAX_LOADED_MIB = 64
 /** The time limit of loading code for a check. Runs load the code too, and may take longer. */
 const CHECK_MS = 3_000
-/** The caller of all code checks. It is no tenant's caller, because those begin with the number of the tenant. */
+/**
+ * The caller of all code checks. No caller of a tenant has this name, because their names begin with the tenant's
+ * number.
+ */
 const CHECKS = 'checks'
 
 interface Job extends Assignment, Work {
@@ -44,7 +50,10 @@ export class ReactorPool implements ReactorRuntime {
   #settings: PoolSettings
   readonly #services: PoolServices
   readonly #workers: Workers
-  /** Queues by caller, in serving order; none is empty. The inner values are functions that cancel a job's timer. */
+  /**
+   * Queues by caller, in the order in which callers are served. No queue is empty. The inner values are functions
+   * that cancel the timer of a job.
+   */
   readonly #queues = new Map<string, Map<Job, () => void>>()
   #waiting = 0
   #isClosed = false
@@ -56,7 +65,7 @@ export class ReactorPool implements ReactorRuntime {
     this.#workers = new Workers(settings, services, () => this.#dispatch())
   }
 
-  /** Runs that have begun or wait keep their limits. Existing children run no further code. */
+  /** Runs that have started or wait keep their limits. Existing children run no further code. */
   configure(settings: PoolSettings): void {
     if (JSON.stringify(settings) === JSON.stringify(this.#settings)) return
     this.#settings = settings
@@ -95,7 +104,7 @@ export class ReactorPool implements ReactorRuntime {
       caller: `${tenant}/${caller}`,
       key: `${tenant}/${reactor}`,
       holder: JSON.stringify([caller, session]),
-      // A digest, so that versions can be compared without storing code and configuration.
+      // The version is a digest, so that versions can be compared without storing code and configuration.
       version: createHash('sha256')
         .update(`${JSON.stringify([rights, configuration, digests])}\n${code}`)
         .digest('base64'),
@@ -103,7 +112,8 @@ export class ReactorPool implements ReactorRuntime {
       ...{ client, access, limits, message, body, mayStart, isAsync, packages },
       maxBodyBytes: isTransform ? MAX_TRANSFORMED_BYTES : 0,
     })
-    // A large result takes three iterations of the event loop: for its message, for its content, and for the answer.
+    // The event loop needs three iterations for a large result: one each for its message, its content, and the
+    // answer.
     const { raw = '', tokenize = '', res = '' } = typeof outcome.last === 'string' ? {} : outcome.last
     const isLarge = raw.length + tokenize.length + res.length > LARGE_CHARACTERS
     if (isLarge) await setImmediate()
@@ -154,7 +164,7 @@ export class ReactorPool implements ReactorRuntime {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw this.#closedError()
       const { maxWaiting, maxWaitingOfCaller, limits } = this.#settings
-      // A run must be able to wait for another run of its kind that takes as long as it may.
+      // A run must be able to wait while another run of its kind uses its maximum time.
       const waitMs = Math.max(this.#settings.waitMs, asked.isAsync ? limits.asyncTimeMs : 0)
       const { caller } = asked
       const job = { ...asked, resolve, reject }
@@ -194,7 +204,10 @@ export class ReactorPool implements ReactorRuntime {
     }
   }
 
-  /** Removes the next job from its queue, and chooses a child. Callers take turns; the oldest job of each is first. */
+  /**
+   * Removes the next job from its queue, and chooses a child. Callers take turns. The oldest job of a caller is
+   * served first.
+   */
   #take(): [Job, Worker] | undefined {
     for (const [caller, queue] of this.#queues) {
       if (!this.#workers.mayUseAnother(caller, this.#queues.keys())) continue
@@ -289,15 +302,16 @@ export class ReactorPool implements ReactorRuntime {
   }: Worker): boolean {
     const { isolation, maxRuns } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
-    // Memory that runs leave counts for later runs. The limit of the child's processor time is for all runs together.
+    // Memory that is not free after a run counts for later runs. The limit for the processor time of a child applies
+    // to all its runs together.
     const grownMiB = (this.#services.meter(guest.pid) ?? 0) - loadedMiB
-    // Each run loads the code again, and the memory of earlier loads is not free at once.
+    // Each run loads the code again, and the memory of earlier loads is not freed at once.
     const maxMiB = MAX_GROWTH_MIB + Math.min(LOADS_KEPT * loadingMiB, MAX_LOADED_MIB)
     return runs < maxRuns && grownMiB <= maxMiB && busyMs < size.busyMs
   }
 }
 
-/** `isOwn`: the caller's own runs are the cause. */
+/** `isOwn`: whether the runs of this caller are the cause. */
 function overloaded(isOwn: boolean, retryMs: number): CofferError {
   const retryAfterSeconds = Math.ceil(retryMs / 1000)
   const what = isOwn

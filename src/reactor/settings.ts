@@ -5,26 +5,26 @@ import type { ReactorOptions } from '../framework/ports/reactors.js'
 export type ReactorLimits = typeof DEFAULT_LIMITS
 
 export const DEFAULT_LIMITS = {
-  /** Wall clock time since a started child received the work. */
+  /** In ms of wall clock time, from the moment when a started child received the work. */
   timeMs: 30_000,
-  /** {@link DEFAULT_LIMITS.timeMs} of asynchronous runs. */
+  /** Like {@link DEFAULT_LIMITS.timeMs}, for asynchronous runs. */
   asyncTimeMs: 900_000,
-  /** Limits the JavaScript heap, and the memory that a run adds to an idle child's. */
+  /** The limit for the JavaScript heap. The memory that a run adds to an idle child has this limit too. */
   memoryMiB: 128,
-  /** The JSON of `raw`, `tokenize` and `res` together. */
+  /** The limit for the JSON of `raw`, `tokenize` and `res` together. */
   resultBytes: 1024 * 1024,
   logBytes: 256 * 1024,
   calls: 1_000,
   callBytes: 16 * 1024 * 1024,
 }
 
-/** What a child is started with. All its runs have these limits. */
+/** The limits with which a child is started. They apply to all its runs. */
 export interface GuestSize {
   /** The limit of the JavaScript heap. */
   memoryMiB: number
-  /** The time of all its runs together after which it gets no further run. */
+  /** In ms. When the runs of a child have taken this time together, the child gets no further run. */
   busyMs: number
-  /** The limit of one run. */
+  /** In ms: the limit of one run. */
   longestMs: number
 }
 
@@ -42,11 +42,13 @@ export const DEFAULT_SETTINGS = {
   prefix: 'svc',
   limits: DEFAULT_LIMITS,
   isolation: 'pooled' as 'pooled' | 'process',
-  /** Children at a time. The last free child is not for a caller who already uses one. */
+  /** The number of children at a time. A caller who already uses a child does not get the last free child. */
   maxChildren: 8,
-  /** Additional children, for callers who use fewer than their share. */
+  /** The number of additional children. Only callers who use fewer children than their share get them. */
   reservedChildren: 4,
-  /** Children at a time of one reactor, so that a hanging reactor leaves children for others. */
+  /**
+   * The number of children of one reactor at a time. A reactor that hangs thus leaves children for other reactors.
+   */
   maxPerReactor: 6,
   spares: 0,
   /** An idle child is ended after this time. */

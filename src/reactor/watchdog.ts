@@ -9,19 +9,22 @@ export type StartWatch = (
 ) => () => { killed: 'time' | 'memory' | undefined; peakMiB: number }
 
 /**
- * The table of watched children, which host and thread share. A watch takes a row of numbers: no message is sent, and
- * the thread need not wake up for a run that is over in a few milliseconds.
+ * The table of watched children, which the host and the thread share. A watch takes a row of numbers. No message is
+ * sent, and the thread need not wake up for a run that ends in a few milliseconds.
  */
 const ROWS = 64
 /** The columns of a row, as 32-bit integers. `state` is a number of `STATE`, plus 4 for each earlier watch of the row. */
 const COLUMN = { state: 0, pid: 1, wrapperPid: 2, timeMs: 3, maxKiB: 4, peakKiB: 5 } as const
 const COLUMNS = 6
 const STATE = { free: 0, running: 1, time: 2, memory: 3 } as const
-/** The words before the rows, as 32-bit integers. `signal` changes with each watch. `still`: no word changes here. */
+/** The words before the rows, as 32-bit integers. `signal` changes with each watch. `still` never changes. */
 const WORD = { signal: 0, asleep: 1, still: 2 } as const
 const WORDS = 4
 
-/** Numbers that the program of the thread needs. It cannot use anything that is defined outside of its function. */
+/**
+ * The numbers that the program of the thread needs. The program cannot use anything that is defined outside of its
+ * function.
+ */
 const LAYOUT = { ROWS, COLUMN, COLUMNS, STATE, WORD, WORDS }
 
 export class Watchdog {
@@ -44,7 +47,8 @@ export class Watchdog {
       workerData: { platform: this.#platform, words: this.#words, layout: LAYOUT },
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     })
-    // If the thread has ended, the next watch starts a new one. All watches are in the table, so it watches them too.
+    // If the thread has ended, the next watch starts a new thread. All watches are in the table, so the new thread
+    // watches them too.
     const forget = () => {
       if (this.#thread === thread) this.#thread = undefined
     }
@@ -106,7 +110,8 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
     const waitMs = lookAtAll()
     if (waitMs !== undefined) Atomics.wait(words, WORD.still, 0, waitMs)
     else {
-      // No child is watched. If a watch has begun since the look, the signal has changed, and the wait ends at once.
+      // No child is watched. If a watch has begun since the last look, `signal` has changed, and the wait ends at
+      // once.
       Atomics.store(words, WORD.asleep, 1)
       Atomics.wait(words, WORD.signal, signal)
       Atomics.store(words, WORD.asleep, 0)
@@ -144,7 +149,7 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
     if (leftMs > 0 && residentKiB <= words[first + COLUMN.maxKiB]!) return leftMs
     const exceeded = (state & ~3) + (leftMs > 0 ? STATE.memory : STATE.time)
     const wrapperPid = words[first + COLUMN.wrapperPid]!
-    // Fails if the host has just ended the watch, even if it has begun another watch in the same row.
+    // This fails if the host has just ended the watch, even if a new watch has begun in this row.
     if (Atomics.compareExchange(words, first + COLUMN.state, state, exceeded) !== state) return undefined
     try {
       kill(wrapperPid, 'SIGKILL')

@@ -11,7 +11,7 @@ export interface Assignment {
   /** Identifies the caller and its session. A run can find traces of earlier runs, so each caller and
    * session has its own child. */
   holder: string
-  /** Identifies code, packages, configuration and rights. A child never runs two versions. */
+  /** Identifies code, packages, configuration and rights. A child runs only one version. */
   version: string
   size: GuestSize
 }
@@ -19,13 +19,13 @@ export interface Assignment {
 export class Worker {
   readonly guest: Guest
   readonly size: GuestSize
-  /** The current or last run's assignment; undefined for a spare. */
+  /** The assignment of the current or last run. Undefined for a spare. */
   assignment: Assignment | undefined
   runs = 0
   busyMs = 0
-  /** Resident memory after its first run had loaded the code. */
+  /** Resident memory in MiB after the first run of the child had loaded the code. */
   loadedMiB: number | undefined
-  /** What loading the code has added to the memory. */
+  /** The resident memory in MiB that loading the code has added. */
   loadingMiB = 0
   run: GuestRun | undefined
   isStarting = true
@@ -45,7 +45,7 @@ export class Workers {
   #settings: PoolSettings
   readonly #services: WorkerServices
   readonly #changed: () => void
-  /** How often a run found no child that was free for it. */
+  /** The number of runs that found no free child. */
   #neededChildren = 0
 
   /** `changed` is called when a child has started, or has ended by itself. */
@@ -74,7 +74,9 @@ export class Workers {
     return this.#list(true).filter(({ assignment }) => assignment?.caller === caller).length
   }
 
-  /** The last free child is not for callers who have one. The reserve is for callers below their share. */
+  /**
+   * A caller who already has a child does not get the last free child. Callers below their share may use the reserve.
+   */
   mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
     const { maxChildren, reservedChildren } = this.#settings
     const busy = this.#list(true)
@@ -127,7 +129,10 @@ export class Workers {
     worker.cancelTimer = this.#services.clock.after(this.#settings.warmMs, () => this.discard(worker))
   }
 
-  /** Starts spares once a second child was needed: many vaults run one reactor, and a child that starts slows its first run. */
+  /**
+   * Starts spare children after a second child was needed. Many vaults run one reactor only, and starting a child
+   * slows its first run.
+   */
   keepSpares(): void {
     if (this.#neededChildren < 2) return
     const blank = this.#list(false).filter(({ assignment }) => assignment === undefined).length

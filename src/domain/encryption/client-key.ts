@@ -24,8 +24,7 @@ function yearAfter(ms: number): number {
 
 /**
  * Returns a PEM with the 32 bytes of an X25519 key. The clients of the service expect the bare key between the lines
- * of
- * the PEM. A usual PEM would have a structure there that also names the algorithm.
+ * of the PEM. A usual PEM would have a structure there that also names the algorithm.
  */
 export function formatPublicKey(bytes: Uint8Array): string {
   const text = Buffer.from(bytes).toString('base64')

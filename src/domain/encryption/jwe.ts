@@ -10,10 +10,8 @@ const KEY_BYTES = 32
 
 /**
  * The parts of the JWE: a header of at most 4,096 characters, no encrypted key, a nonce of 12 bytes, the ciphertext,
- * and
- * a tag of 16 bytes. Only 2 bits of the tag's last character count. The expression accepts only characters whose
- * other
- * bits are zero, so that no second text has the same bytes.
+ * and a tag of 16 bytes. Only 2 bits of the tag's last character count. The expression accepts only characters whose
+ * other bits are zero, so that no second text has the same bytes.
  */
 const COMPACT = /^([\w-]{2,4096})\.\.([\w-]{16})\.([\w-]*)\.([\w-]{21}[AQgw])$/
 
@@ -74,8 +72,7 @@ function parse(bytes: Uint8Array, maxValues: number): unknown {
 
 /**
  * Decodes base64url without padding (RFC 7515, 2). Each sequence of bytes has one valid text. Returns undefined for
- * any
- * other text.
+ * any other text.
  */
 function decode(text: unknown): Uint8Array | undefined {
   if (typeof text !== 'string') return undefined

@@ -1,14 +1,12 @@
 /**
  * The npm packages that code declares: their names, the reasons why a package cannot be used, and the packages that
- * all
- * code with the image `node-bt` has.
+ * all code with the image `node-bt` has.
  */
 import { omitUndefined } from '../omit-undefined.js'
 
 /**
  * The name of the file that lists versions, in the directory of linked packages. The file is a JSON object: version
- * by
- * package name.
+ * by package name.
  */
 export const VERSIONS_FILE = 'coffer-dependencies.json'
 
@@ -79,8 +77,7 @@ export function majorOf(version: string): string {
 
 /**
  * Names by which code may require a package that has another name in a project. The list of `node-bt` has an old
- * version
- * of the client under its own name.
+ * version of the client under its own name.
  */
 export const ALIASES: Readonly<Record<string, string>> = {
   '@basis-theory/node-sdk-2': '@basis-theory/node-sdk',

@@ -4,8 +4,7 @@ import { Secrets, WITHHELD } from '../text/secrets.js'
 
 /**
  * Limits, in characters, for the data of a run and for its output. If one limit is exceeded, nothing is compared, and
- * the
- * whole output is withheld.
+ * the whole output is withheld.
  */
 const MAX_GIVEN = 16 * 1024
 const MAX_PRINTED = 8 * 1024
@@ -53,8 +52,7 @@ export class GivenData {
 
 /**
  * Copies the output and applies `change` to each text, always in the same order. The levels and our own property
- * names
- * are not changed.
+ * names are not changed.
  */
 function mapTexts(printed: Printed, change: (text: string) => string): Printed {
   const { console: lines, detail, errors, stack } = printed

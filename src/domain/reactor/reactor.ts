@@ -12,7 +12,8 @@ const MISPLACED = 'image dependencies resolutions permissions resources timeout 
 type Given = { readonly [name: string]: unknown }
 
 /**
- * Checks the rules that the schema cannot express. Values may have the wrong type. @throws CofferError `validation`
+ * Checks the rules that the schema cannot express. Values may have the wrong type.
+ * @throws CofferError `validation`
  */
 export function checkReactor(given: Given): void {
   check(given, false)

@@ -13,8 +13,7 @@ export type Image = (typeof IMAGES)[number]
 
 /**
  * Whether the image is configurable. The code of a configurable image has exactly the `permissions` of its runtime,
- * even
- * if the reactor or proxy has an application.
+ * even if the reactor or proxy has an application.
  */
 export function isConfigurable(image: Image | undefined): boolean {
   return image !== undefined && image !== DEFAULT_IMAGE
@@ -32,8 +31,7 @@ export function memoryFactorOf(runtime: RuntimeOptions | undefined): number {
 
 /**
  * The time limit of a run, in seconds. A timeout in the runtime can raise or lower the limit of configurable images.
- * The
- * limit of node-bt can only be lowered.
+ * The limit of node-bt can only be lowered.
  */
 export function timeLimitOf(runtime: RuntimeOptions | undefined, isAsync: boolean): number {
   const { image, timeout } = runtime ?? {}
@@ -94,8 +92,7 @@ export function completeRuntime(
 
 /**
  * Checks the rules for `runtime` of a reactor that its schema cannot express. Values may have the wrong type. A patch
- * may
- * lack `async`, on which the limit of the timeout depends. Therefore this limit is checked in the result of the
+ * may lack `async`, on which the limit of the timeout depends. Therefore this limit is checked in the result of the
  * patch.
  */
 export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, isPatch: boolean): void {

@@ -45,8 +45,7 @@ export function stateOf({ requested }: Stateful<unknown>, now: number): State {
 
 /**
  * Returns the record as it runs at time `now`. If a requested version has been built by then, it has replaced the
- * earlier
- * version.
+ * earlier version.
  */
 export function settled<A extends object, R extends Stateful<A> & Partial<A>>(
   record: R,
@@ -66,8 +65,7 @@ type Whole<A> = {
 
 /**
  * Returns the attributes to store for a new version. `before`: the settled record of an earlier version. Attributes
- * that
- * are undefined are removed.
+ * that are undefined are removed.
  */
 export function request<A extends object>(
   before: (Stateful<A> & Partial<A>) | undefined,

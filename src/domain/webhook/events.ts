@@ -11,8 +11,7 @@ const INVITATION = `id email role expires_at ${MADE}`
 
 /**
  * The attributes of the object of each event. `name=stored` means that the record has the attribute `name` under the
- * name
- * `stored`.
+ * name `stored`.
  */
 const EVENTS = {
   'token.created': `${TOKEN} ${MADE}`,
@@ -103,8 +102,7 @@ const EVENT_PREFIXES: { [E in EntityType]?: string } = {
 
 /**
  * Returns the event of a logged operation. Returns undefined if the operation has no event, or if its handler emits
- * the
- * event itself.
+ * the event itself.
  */
 export function eventOf(entity: EntityType, operation: string): EventType | undefined {
   const type = `${EVENT_PREFIXES[entity] ?? entity}.${operation.replace(/e$/, 'ed')}`

@@ -72,8 +72,7 @@ function furtherObjects(type: string, { createUuid }: Tools): Record<string, obj
 
 /**
  * Returns the object of an event that this server sends only when a user triggers it. The service documents only the
- * name
- * of this object.
+ * name of this object.
  */
 function sampleOfSilent(type: string, tools: Tools): Record<string, object> {
   const { id, name, created_by, created_at } = sampleRecord(tools)

@@ -1,7 +1,6 @@
 /**
  * Performs one call through a proxy: fills its destination with the data of tokens, applies its transforms, and
- * returns
- * its answer. No error and no log contains the data.
+ * returns its answer. No error and no log contains the data.
  */
 import type { Transform } from '../../domain/access/permissions.js'
 import { canonicalJson } from '../../domain/json/json.js'
@@ -219,8 +218,7 @@ type ReadCall = Awaited<ReturnType<typeof readCall>>
 
 /**
  * Reads the parts of a call. Both promises are settled when this function returns. If `fill` awaits a rejected
- * promise
- * later, it throws the error then. Therefore errors of the target come first.
+ * promise later, it throws the error then. Therefore errors of the target come first.
  */
 async function readCall(session: Session, asked: RelayRequest, target: Target) {
   const { method, path, query, headers, prefix, readBody } = asked
@@ -305,8 +303,8 @@ function unknownError(ids: readonly string[], errors: PropertyErrors): CofferErr
 }
 
 /**
- * Refuses a request that would lead to another path.
- * Contract: called after the expressions are replaced, because a value can be `..`.
+ * Refuses a request that would lead to another path. Contract: called after the expressions are replaced, because a
+ * value can be `..`.
  * @throws CofferError `validation`
  */
 function requireInside({ path, query }: ProxyRequest): void {

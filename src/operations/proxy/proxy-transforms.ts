@@ -81,7 +81,8 @@ async function applyTransforms(
 }
 
 /**
- * Applies the outcome of a transform to the message. @throws CofferError `validation` if the outcome cannot be sent
+ * Applies the outcome of a transform to the message.
+ * @throws CofferError `validation` if the outcome cannot be sent
  */
 function applyOutcome(
   message: TransformInput,
@@ -100,7 +101,8 @@ function applyOutcome(
 }
 
 /**
- * Reads the answer that code returns instead of a message. @throws CofferError `validation` if the answer is invalid
+ * Reads the answer that code returns instead of a message.
+ * @throws CofferError `validation` if the answer is invalid
  */
 function toAnswer(
   { isJson, ...given }: { statusCode: unknown; headers: unknown; isJson: boolean },
@@ -120,7 +122,8 @@ function toAnswer(
 }
 
 /**
- * If `read` refuses a value that code returned, the run of the code has failed. @throws CofferError `reactor_failed`
+ * If `read` refuses a value that code returned, the run of the code has failed.
+ * @throws CofferError `reactor_failed`
  */
 function orFailed<T>(failureStatus: FailureStatus | undefined, read: () => T): T {
   try {

@@ -39,8 +39,7 @@ export interface OpenProxy {
 
 /**
  * Reads the rights of the transforms of a proxy. If `code` is given, reads the rights of this code. The permissions
- * of
- * its own runtime count only if the proxy still has this code at this index.
+ * of its own runtime count only if the proxy still has this code at this index.
  */
 export function rightsOfProxy(
   tenant: number,

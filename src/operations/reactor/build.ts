@@ -22,8 +22,7 @@ export type FindBuild = (...runtimes: Runtimes) => Build
 
 /**
  * Links the dependencies of an input. This happens before the unit of work that stores the input, because linking
- * takes
- * seconds. Contract: the input is valid.
+ * takes seconds. Contract: the input is valid.
  */
 export async function prepareBuild(tools: CheckTools, ...runtimes: readonly unknown[]): Promise<FindBuild> {
   const linker = await tools.linker?.()
@@ -89,8 +88,7 @@ export const buildErrorOutput = {
 
 /**
  * Returns the state, and the reason why the requested version is not built. While the version is being built, the
- * reason
- * is hidden.
+ * reason is hidden.
  */
 export function viewState<A>(record: { requested?: Requested<A> }, now: number) {
   const state = stateOf(record, now)

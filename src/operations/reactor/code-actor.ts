@@ -1,7 +1,6 @@
 /**
  * The caller that code acts as: an application, or a caller with the permissions of the code. Each call of the code
- * is
- * decided by the rights that are current at that time.
+ * is decided by the rights that are current at that time.
  */
 import { isExpired } from '../../domain/access/application.js'
 import type { Permission } from '../../domain/access/permissions.js'
@@ -15,9 +14,8 @@ import type { StoreReader } from '../../storage/store.js'
 
 /**
  * The rights that a reactor or proxy gives its code. They are the rights of the application, or the `permissions` of
- * the
- * runtime on every container. The permissions decide if there is no application. For configurable images, they always
- * decide.
+ * the runtime on every container. The permissions decide if there is no application. For configurable images, they
+ * always decide.
  */
 export interface CodeRights {
   application_id?: string | undefined
@@ -42,8 +40,7 @@ export interface CodeActor {
 
 /**
  * Reads the actor of code. A call of the code is refused if the caller of the session may no longer invoke the code.
- * It
- * is also refused if the application, or the record that binds the application to the code, was deleted.
+ * It is also refused if the application, or the record that binds the application to the code, was deleted.
  */
 export async function readCodeActor(
   session: Session,

@@ -142,8 +142,7 @@ export const getResult = detached({
 
 /**
  * Returns a key for the results that this caller may read. Each session has its own results, because another session
- * of
- * the application may have fewer rights. No-reveal mode has its own results too.
+ * of the application may have fewer rights. No-reveal mode has its own results too.
  */
 function starterKey(caller: Caller): string {
   const key =
@@ -157,8 +156,7 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
 
 /**
  * Runs the reactor and stores the result. Never rejects. A run whose result cannot be stored counts as interrupted,
- * like
- * a run that is ended because the server stops.
+ * like a run that is ended because the server stops.
  */
 async function runAndKeep(session: Session, id: string, prepared: react.Prepared): Promise<void> {
   const { background } = session
@@ -172,8 +170,7 @@ async function runAndKeep(session: Session, id: string, prepared: react.Prepared
     const cards = [...prepared.cards, ...(await findCards(store, caller.tenant, whole))]
     const ended = withoutCodes(whole, cards)
     // The vault cannot recognize a verification code in other parts of the result. Therefore the result expires with
-    // the
-    // code.
+    // the code.
     const options = { expires: Math.min(now + KEPT_MS, firstEnd(store, JSON.stringify(ended), cards)) }
     await store.replace('reactor_result', caller.tenant, { ...record, ended }, options)
   }

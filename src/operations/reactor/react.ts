@@ -180,10 +180,8 @@ async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promi
 
 /**
  * `secrets`: in no-reveal mode, the data that the code gets, which is redacted in the answer. `given`: the data of
- * the
- * run, which is redacted in its output on the page. `event`: the object in the events of the run. `cards`: the tokens
- * and
- * token intents in the arguments that have a verification code, which the vault will delete.
+ * the run, which is redacted in its output on the page. `event`: the object in the events of the run. `cards`: the
+ * tokens and token intents in the arguments that have a verification code, which the vault will delete.
  */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
@@ -292,8 +290,7 @@ interface Invoking {
 
 /**
  * Returns the caller and the actor of a run. A run may wait for a child process, so the rights are checked again when
- * the
- * run starts.
+ * the run starts.
  */
 export function invokerOf(
   session: Session,

@@ -24,8 +24,7 @@ const KEPT_CHARACTERS = 32 * 1024
 
 /**
  * Stores `run`, and removes the oldest runs if there are too many. `ended`: the error or status of the run. `given`:
- * the
- * data of the run.
+ * the data of the run.
  */
 export async function keepRun(
   { store, caller, createUuid, date }: Context,

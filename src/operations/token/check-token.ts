@@ -19,8 +19,7 @@ export const EXPRESSIONS = ['mask', 'search_indexes', 'fingerprint_expression']
 
 /**
  * A valid draft of a token, or a request to convert a token intent, or to decrypt data. The intent and the key are
- * read
- * later, when the token is created.
+ * read later, when the token is created.
  */
 export type NewToken = TokenDraft | Conversion | EncryptedToken
 

@@ -1,7 +1,6 @@
 /**
  * Deletes the verification codes of cards in time. The record of a token or token intent says when its code expires.
- * From
- * then on, no read shows the code. A timer record expires at the same time, and the sweep then erases the code.
+ * From then on, no read shows the code. A timer record expires at the same time, and the sweep then erases the code.
  */
 import type { CardCode, CodeTimerRecord, TokenRecord } from '../../domain/records/token-record.js'
 import type { DraftCode } from '../../domain/token/token.js'

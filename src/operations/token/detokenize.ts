@@ -165,8 +165,7 @@ export async function render<T>(
 
 /**
  * Refuses expressions that insert a part of a value. Contract: called for a caller in no-reveal mode. This caller
- * could
- * learn a value from its parts.
+ * could learn a value from its parts.
  */
 function requireWholeValues(byText: FoundExpressions['byText']): void {
   for (const [text, { expression }] of byText) {
@@ -219,8 +218,7 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
       else {
         granted.push({ reference, record, shown: transform ?? decided })
         // A mask replaces the data, and may be larger than the data. If the caller may not see the token, its size is
-        // not
-        // disclosed.
+        // not disclosed.
         size += sizeOf(transform === undefined ? record : record.data)
         requireSize(size, access.whole)
       }

@@ -95,8 +95,7 @@ async function importBatch(
   const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
   const isOwn = before?.actor_id === actor_id
   // This batch was committed before, but its sender did not get the answer. The sender may send its rows again in
-  // smaller
-  // batches.
+  // smaller batches.
   const known = isOwn && first >= before.first ? before.results.slice(first - before.first) : []
   if (known.length > 0) return known.slice(0, checked.length || undefined)
   const done = isOwn ? before.first + before.results.length : undefined

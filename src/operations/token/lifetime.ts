@@ -126,10 +126,8 @@ type SweepTools = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'containerS
 
 /**
  * Purges at most `limit` expired records of any tenant, and resolves to the number of purged records. Logs the expiry
- * of
- * tokens and keys. Drops log records that are older than `logs.keep`. After a jump of the clock, stores the time too.
- * A
- * later sweep can then distinguish a wrong clock from elapsed time. Stops when `isOver` returns true.
+ * of tokens and keys. Drops log records that are older than `logs.keep`. After a jump of the clock, stores the time
+ * too. A later sweep can then distinguish a wrong clock from elapsed time. Stops when `isOver` returns true.
  */
 export async function sweepExpired(
   { store, createUuid, deliveries, containerSets, expressions }: SweepTools,
@@ -186,9 +184,8 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
 
 /**
  * If the token or intent has expired, purges this record, its links and the stored answers about it, and logs the
- * expiry.
- * Returns the deliveries that must be enqueued after the commit. `release` gets the containers of a purged token.
- * Contract: called before an id is used again, so that no link of the old token leads to the new token.
+ * expiry. Returns the deliveries that must be enqueued after the commit. `release` gets the containers of a purged
+ * token. Contract: called before an id is used again, so that no link of the old token leads to the new token.
  */
 export async function purgeToken(
   tools: EventTools & { release(containers: readonly string[]): void },

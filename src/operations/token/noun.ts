@@ -231,8 +231,7 @@ function refuseItself({ parent_id, child_id }: Lenient<Infer<typeof both>>): voi
 /**
  * Whether the tokens are linked. Logs the access to both tokens.
  * @throws CofferError `not_found`, or `forbidden` without `permission`, before the caller learns whether the tokens
- * are
- * linked
+ * are linked
  */
 async function areLinked(
   context: Context,

@@ -180,8 +180,7 @@ const BY_PAGE = '; POST /tokens/search takes more'
 
 /**
  * Sorts the fields, so that equal filters give equal cursors. `pathOf` returns the property that an error about a
- * field
- * names. `advice`: the end of the message about fields that cannot be combined.
+ * field names. `advice`: the end of the message about fields that cannot be combined.
  */
 function checkFields(
   fields: readonly SearchField[],

@@ -57,10 +57,8 @@ export async function filterConditions(context: Context, filters: TokenFilters):
 
 /**
  * Lists the tokens. The rule that decides about a token now also decides how the token is shown, because the
- * containers
- * of the token may have changed since it was located. `asking`: the caller at the beginning. During a unit of work,
- * the
- * rights of the caller may have changed.
+ * containers of the token may have changed since it was located. `asking`: the caller at the beginning. During a unit
+ * of work, the rights of the caller may have changed.
  */
 export function listGranted(
   asking: Caller,
@@ -98,8 +96,7 @@ function rightsChanged(): CofferError {
 
 /**
  * Decides about each token by its id. Undefined if no rule depends on token ids. If a rule does, the index of
- * containers
- * cannot decide.
+ * containers cannot decide.
  */
 export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]) {
   if (dependsOnId !== true) return undefined
@@ -110,8 +107,7 @@ export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]
 
 /**
  * The condition for tokens that the caller may list. Decides by the rules once for each distinct set of containers,
- * of
- * which there are few. If {@link matchesId} decides, this function ignores the rules.
+ * of which there are few. If {@link matchesId} decides, this function ignores the rules.
  */
 export async function whereGranted(
   context: Context,
@@ -179,8 +175,7 @@ interface Wanted {
 /**
  * Finds the tokens whose set of containers `matches`. The index finds the sets in the areas. The condition then names
  * the sets that match, or excludes the sets that do not match, whichever are fewer. Contract: a list checks each
- * token
- * that it shows, because the sets may have changed since.
+ * token that it shows, because the sets may have changed since.
  */
 async function whereContainers(context: Context, { areas, matches, steps }: Wanted): Promise<Condition> {
   const { caller, turns, containerSets } = context

@@ -182,8 +182,7 @@ export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
 export function viewToken(record: TokenRecord, transform: Transform) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
   // The view is one literal, for speed. If a list of names made the object, each read and creation would take
-  // microseconds
-  // longer.
+  // microseconds longer.
   const view: Record<keyof TokenView, unknown> = {
     id: record.id,
     tenant_id: record.tenant_id,

@@ -43,11 +43,9 @@ export async function updateToken(context: Context, before: TokenRecord, patch: 
 
 /**
  * Merges data and metadata of the draft into the original. If the caller may not update the original, changes
- * nothing.
- * Other attributes of the draft describe a new token, and are not merged. Returns undefined if the original is a
- * duplicate only because of the draft's fingerprint expression. The caller can choose that expression, so the
- * expression
- * must not decide which token is changed.
+ * nothing. Other attributes of the draft describe a new token, and are not merged. Returns undefined if the original
+ * is a duplicate only because of the draft's fingerprint expression. The caller can choose that expression, so the
+ * expression must not decide which token is changed.
  */
 export async function mergeIntoDuplicate(
   context: Context,

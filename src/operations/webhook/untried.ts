@@ -1,7 +1,6 @@
 /**
  * Events that no attempt has sent yet, and that are therefore still in batches. In a list of deliveries, newest
- * first,
- * these events come first.
+ * first, these events come first.
  */
 import type { DeliveryRecord } from '../../domain/records/records.js'
 import { batchIdOf } from '../../domain/webhook/event-batch.js'

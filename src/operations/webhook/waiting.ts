@@ -75,10 +75,8 @@ export async function readDeliveries(
 
 /**
  * Makes deliveries from the events of these batches. Returns at most `most` deliveries, which the caller may send.
- * After
- * `leaseMs`, other servers may send these deliveries. Events that may not be sent become dropped deliveries. `left`:
- * the
- * batches that still have events.
+ * After `leaseMs`, other servers may send these deliveries. Events that may not be sent become dropped deliveries.
+ * `left`: the batches that still have events.
  */
 export async function takeEvents(
   store: StoreWriter,
@@ -241,8 +239,8 @@ async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: numbe
 
 /**
  * Removes batches whose events no webhook waits for. These batches come before the oldest waiting batch, both in
- * order
- * and in time. The comparison of times has a margin, because concurrent units of work may be stored in another order.
+ * order and in time. The comparison of times has a margin, because concurrent units of work may be stored in another
+ * order.
  */
 export async function removeTaken(store: Store, tenant: number): Promise<void> {
   for (let found = AT_ONCE; found === AT_ONCE; ) {

@@ -1,4 +1,4 @@
-/** Finds a declared package in a project: its declaration, its installed version and the place of its files. */
+/** Finds a declared package in a project: its declaration, its installed version and the directory of its files. */
 import { join, sep } from 'node:path'
 import { isObject, tryJson } from '../../domain/json/json.js'
 import type { DependencyErrorCode } from '../../domain/reactor/dependencies.js'

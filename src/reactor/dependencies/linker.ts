@@ -1,6 +1,6 @@
 /**
- * Links the packages of a project for reactor code: one text for each package. The project's own esbuild makes the
- * texts, in a process of its own. A text is kept until a file that it was made from changes.
+ * Links the packages of a project for reactor code: makes one text of each package. The project's own esbuild makes
+ * the texts, in a process of its own. A text is kept until one of its source files changes.
  */
 import { createHash } from 'node:crypto'
 import { builtinModules } from 'node:module'
@@ -18,7 +18,7 @@ import {
 import type { LinkedPackage, Linker, Loaded } from '../../framework/ports/linker.js'
 import { findInstalled, type Installed, isInside, type Problem, type ProjectFiles } from './installed.js'
 
-/** A package to bundle. `name` is what the project names it. */
+/** A package to bundle. `name`: the name of the package in the project. */
 export interface BundleJob {
   project: string
   name: string
@@ -29,12 +29,12 @@ export type Bundled = { text: string; inputs: readonly string[] } | { failure: s
 
 export interface LinkerEffects {
   files: ProjectFiles
-  /** Never rejects. */
+  /** Bundles one package. Never rejects. */
   bundle(job: BundleJob): Promise<Bundled>
   close?(): void
 }
 
-/** What linking a package has given last. `stamps`: the files that the result depends on, with their stamps. */
+/** The last result of linking a package. `stamps`: the files on which the result depends, with their stamps. */
 interface Verdict {
   installed: string | undefined
   problem?: Problem
@@ -48,7 +48,9 @@ interface Linked {
   text: Uint8Array
 }
 
-/** The texts that stay in memory. A text beyond this limit is made again when it is needed. */
+/**
+ * The limit for texts that stay in memory. If a text does not fit, the package is linked again when code needs it.
+ */
 const KEPT_BYTES = 8 * MAX_LINKED_BYTES
 const MAX_REASON_CHARACTERS = 300
 /** No file has an empty path, so this stamp never matches. */
@@ -57,11 +59,11 @@ const NEVER_CURRENT: Verdict['stamps'] = new Map([['', '']])
 export class ProjectLinker implements Linker {
   readonly #projects: readonly string[]
   readonly #effects: LinkerEffects
-  /** By the name in the project. */
+  /** The last results, by the name of the package in the project. */
   readonly #verdicts = new Map<string, Verdict>()
   /**
-   * By name and major version, the least recently used first. A later failure leaves a text as it is, because
-   * deployed code uses it.
+   * Linked texts by name and major version, the least recently used first. If linking fails later, the text stays,
+   * because deployed code uses it.
    */
   readonly #linked = new Map<string, Linked>()
   #last: Promise<unknown> = Promise.resolve()
@@ -119,14 +121,14 @@ export class ProjectLinker implements Linker {
     this.#effects.close?.()
   }
 
-  /** One after the other, because esbuild uses all processors. */
+  /** Runs one task after the other, because esbuild uses all processors. */
   #inTurn(work: () => Promise<void>): Promise<void> {
     const done = this.#last.then(work)
     this.#last = done.catch(() => undefined)
     return done
   }
 
-  /** An alias stands for its package, unless a project has a package with the name of the alias. */
+  /** An alias means its package, unless a project has a package whose own name is the alias. */
   #nameOf(name: string): string {
     const other = Object.hasOwn(ALIASES, name) ? ALIASES[name]! : name
     if (other === name) return name
@@ -162,7 +164,8 @@ export class ProjectLinker implements Linker {
       installed: version,
       problem: { code: 'dependency_not_supported', installed: version, reason },
       bytes: 0,
-      // Without inputs nothing says when another attempt may succeed, so the next link tries again.
+      // If there are no inputs, no changed file can show that another attempt may succeed. Therefore the next link
+      // tries again.
       stamps: inputs.length === 0 ? NEVER_CURRENT : stampsOf(files, inputs),
     })
     if ('failure' in result) return unsupported(describeFailure(result.failure, project))
@@ -220,7 +223,7 @@ function tooLarge(bytes: number): string {
   return `Linked it has ${bytes} bytes; at most ${MAX_LINKED_BYTES} are allowed.`
 }
 
-/** One line without the path of the project. */
+/** Describes the failure in one line, without the path of the project. */
 function describeFailure(failure: string, project: string): string {
   const line = failure.replaceAll(project, '.').replaceAll(/\s+/g, ' ')
   return `It cannot be linked: ${line.slice(0, MAX_REASON_CHARACTERS)}`

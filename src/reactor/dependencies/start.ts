@@ -13,7 +13,7 @@ import { type Bundled, type LinkerEffects, ProjectLinker } from './linker.js'
 import { linkBoth, ModulesLinker, NO_PACKAGES } from './without-project.js'
 
 const BUNDLE_MS = 60_000
-/** JSON can double the text. The rest is for the list of files. */
+/** JSON can double the size of the text. The remaining bytes are for the list of files. */
 const MAX_RESULT_BYTES = 2 * MAX_LINKED_BYTES + 8 * 1024 * 1024
 
 /** @throws CofferError `usage` for a directory of `dependencies` without a `package.json` */
@@ -39,8 +39,9 @@ export function openProjects(directories: readonly string[]): ProjectLinker {
 }
 
 /**
- * A project for the commands that prepare a deployment. `dependencies`: the names in `dependencies` of its
- * `package.json`. @throws CofferError `usage`
+ * Opens a project for the commands that prepare a deployment. `dependencies`: the names in `dependencies` of its
+ * `package.json`.
+ * @throws CofferError `usage`
  */
 export function openProject(directory: string): { linker: Linker; dependencies: string[] } {
   const linker = openProjects([directory])
@@ -62,7 +63,7 @@ export const projectFiles: ProjectFiles = {
     }),
 }
 
-/** A file that cannot be read counts as absent. The finding about its package says so. */
+/** Treats a file that cannot be read as absent. The linker then reports a finding about the package of the file. */
 function attempt<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -86,7 +87,8 @@ function createEffects(): LinkerEffects {
 /** Runs the program that bundles. Resolves to its output, or to undefined if it failed or took too long. */
 function runProgram(job: object, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
-    // Without a variable of the server's environment. Standard output is not read, because a plugin may print there.
+    // The process gets no variable of the server's environment. Its standard output is not read, because a plugin may
+    // print there.
     const child = spawn(describeThisNode().path, ['--no-warnings', findProgram()], {
       env: {},
       stdio: ['pipe', 'ignore', 'ignore', 'pipe'],

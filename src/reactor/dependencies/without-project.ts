@@ -1,4 +1,7 @@
-/** Packages of a server without a project: none, or the bundles in the directory of `--modules`. */
+/**
+ * Packages for a server without a project. Either there are none, or they are the bundles in the directory of
+ * `--modules`.
+ */
 import { isObject, tryJson } from '../../domain/json/json.js'
 import {
   ALIASES,
@@ -30,7 +33,10 @@ export const NO_PACKAGES: Linker = {
   close: () => undefined,
 }
 
-/** Children read the bundles themselves. A bundle without a version, which was made by hand, counts as the right version. */
+/**
+ * The bundles of a directory as packages. Children read the bundles themselves. A bundle that was made by hand has no
+ * version, and then counts as the right version.
+ */
 export class ModulesLinker implements Linker {
   readonly #directory: string
   readonly #files: ProjectFiles
@@ -41,7 +47,8 @@ export class ModulesLinker implements Linker {
   }
 
   async link(): Promise<void> {
-    // The directory is read at each question, because it can be filled while the server runs.
+    // The bundles are linked already. The directory is read for each request, so a user can add bundles while the
+    // server runs.
   }
 
   find(wanted: Versions): DependencyFinding[] {
@@ -79,11 +86,11 @@ export class ModulesLinker implements Linker {
   }
 
   close(): void {
-    // It holds nothing open.
+    // This linker holds nothing open.
   }
 }
 
-/** The packages of the projects, and for the others the bundles. */
+/** Takes packages from the projects. A package that no project has is taken from the bundles. */
 export function linkBoth(project: Linker, modules: Linker): Linker {
   const withoutBundle = (findings: readonly DependencyFinding[]) =>
     findings.filter(({ name, version }) => modules.find({ [name]: version }).length > 0)

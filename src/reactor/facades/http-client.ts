@@ -1,6 +1,7 @@
 /**
- * `request`, `get` and `Agent` of `http` and `https`, over `fetch` of the run. So the same hosts can be reached, and
- * the same limits apply. There is no socket: a request is sent when it has ended, and its answer arrives as a whole.
+ * `request`, `get` and `Agent` of `http` and `https`, on top of `fetch` of the run. Therefore code can reach the same
+ * hosts as with `fetch`, and the same limits apply. There is no socket. A request is sent when the code has ended it,
+ * and its answer arrives as a whole.
  */
 
 import { fetch } from 'coffer:internals'
@@ -28,7 +29,10 @@ export interface RequestOptions {
 /** `fetch` limits the body of a request to this length too. */
 const MAX_BODY_BYTES = 1024 * 1024
 
-/** Options that would change whom the request reaches or who it comes from. Ignoring them would be wrong. */
+/**
+ * Options that would change the receiver or the sender of the request. These options are refused, because the request
+ * would be wrong without them.
+ */
 const REFUSED = [
   'ca',
   'cert',
@@ -56,7 +60,7 @@ export function validateHeaderValue(name: unknown, value: unknown): void {
     throw makeError(TypeError, 'ERR_INVALID_CHAR', `Invalid character in header content ["${name}"]`)
 }
 
-/** The address of a request. @throws TypeError for parts that would change the meaning of other parts */
+/** Returns the address of a request. @throws TypeError if a part would change the meaning of other parts */
 function describeAddress(options: RequestOptions, usualProtocol: string): URL {
   const { protocol = usualProtocol, hostname, host = 'localhost', path = '/', port } = options
   const name = String(hostname ?? host)
@@ -75,14 +79,14 @@ function describeAddress(options: RequestOptions, usualProtocol: string): URL {
   const place = hostname === undefined && /:\d+$/.test(name) ? name : bracket(name)
   const url = new URL(`${protocol}//${place}`)
   if (port !== undefined && String(port) !== '') url.port = String(port)
-  // A path of two slashes would name another host if it were resolved.
+  // If a path that begins with two slashes were resolved, it would name another host.
   const target = path.startsWith('/') ? path : `/${path}`
   return new URL(`${url.origin}${target}`)
 }
 
 const bracket = (name: string) => (name.includes(':') && !name.startsWith('[') ? `[${name}]` : name)
 
-/** What the code passed to `request`, as one object. */
+/** Returns the arguments that the code passed to `request`, as one object. */
 function readOptions(
   given: unknown[],
   usualProtocol: string,
@@ -104,7 +108,9 @@ function urlToOptions(url: URL, usualProtocol: string): RequestOptions {
   return { protocol: protocol || usualProtocol, hostname, port, path: `${pathname}${search}`, ...auth }
 }
 
-/** It does nothing, because there are no connections. Packages set its options and extend it. */
+/**
+ * An agent does nothing, because there are no connections. It exists because packages set its options and extend it.
+ */
 export class Agent extends EventEmitter {
   readonly options: object
   readonly sockets = {}
@@ -228,7 +234,7 @@ export class ClientRequest extends Writable {
   #timer: unknown
 
   constructor(usualProtocol: string, given: unknown[]) {
-    // Not destroyed when all is written, because the answer comes later.
+    // The stream is not destroyed after the last write, because the answer comes later.
     super({ autoDestroy: false })
     const { options, listener } = readOptions(given, usualProtocol)
     for (const name of REFUSED)

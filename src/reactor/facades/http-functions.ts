@@ -1,4 +1,6 @@
-/** The functions that `http` and `https` have for their protocols. `http` has the classes of both. */
+/**
+ * Makes the functions that `http` and `https` have for their protocols. The module `http` has the classes of both.
+ */
 type Classes = Pick<typeof import('./http-client.js'), 'Agent' | 'ClientRequest' | 'Server'>
 
 export function createFunctions(protocol: 'http:' | 'https:', { Agent, ClientRequest, Server }: Classes) {

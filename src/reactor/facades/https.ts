@@ -3,7 +3,8 @@ import { createFunctions } from './http-functions.js'
 
 class Agent extends http.Agent {}
 
-// The module is the facade beside this file, whose classes take other arguments than those of Node.
+// The types of Node do not fit here. The module `http` is the facade beside this file, and its classes take other
+// arguments than the classes of Node.
 export default createFunctions('https:', { ...http, Agent } as unknown as Parameters<
   typeof createFunctions
 >[1])

@@ -1,25 +1,25 @@
 /**
- * What a facade may use in addition to the globals and modules of the code. Each run has its own object, made by
- * `guest/internals.ts`. Reactor code cannot require it.
+ * The objects that a facade may use in addition to the globals and modules of the code. Each run has its own object,
+ * made by `guest/internals.ts`. Reactor code cannot require this module.
  */
 declare module 'coffer:internals' {
   type Work = (...args: unknown[]) => unknown
 
   export const util: Record<string, unknown>
   export const fetch: typeof globalThis.fetch
-  /** `functions`: those of `node:zlib` that return all bytes at once. */
+  /** `functions`: the functions of `node:zlib` that return all bytes at once. */
   export const zlib: {
     functions: Record<string, (bytes: unknown, options?: unknown) => Buffer>
     readConstants(): Record<string, number>
   }
-  /** What the current callback inherits from the one that scheduled it. */
+  /** The values that the current callback inherits from the callback that scheduled it. */
   export const scope: {
     get(key: object): unknown
     /** Runs `work` with another value of `key`. */
     run(key: object, value: unknown, work: () => unknown): unknown
-    /** Changes the value of `key` for the rest of the current callback, and for all that it schedules. */
+    /** Changes the value of `key` for the rest of the current callback, and for all callbacks that it schedules. */
     enter(key: object, value: unknown): void
-    /** Returns a function that runs its argument with the values of now. */
+    /** Returns a function that runs its argument with the current values. */
     capture(): (work: () => unknown) => unknown
   }
 }

@@ -1,4 +1,4 @@
-/** `util`. Formatting and the tests of types come from the guest. */
+/** `util`. The guest provides the formatting and the tests of types. */
 import { util as base } from 'coffer:internals'
 import { isDeepEqual } from './deep-equal.js'
 
@@ -7,7 +7,9 @@ type Callback = (error: unknown, value?: unknown) => void
 
 const custom = Symbol.for('nodejs.util.promisify.custom')
 
-/** Timers take their callback first, so they have promises of their own. */
+/**
+ * These functions take their callback as the first argument. Therefore they have their own versions with promises.
+ */
 const TIMERS = new Map<unknown, Work>([
   [setTimeout, (ms, value) => new Promise((resolve) => setTimeout(resolve, ms as number, value))],
   [setImmediate, (value) => new Promise((resolve) => setImmediate(resolve, value))],
@@ -49,7 +51,7 @@ function debuglog(): Work {
   return Object.assign(() => undefined, { enabled: false })
 }
 
-/** Old packages use these tests. Node has removed them. */
+/** Tests that Node has removed. Old packages still use them. */
 const OLD_TESTS = {
   isArray: Array.isArray,
   isBoolean: (value: unknown) => typeof value === 'boolean',

@@ -1,4 +1,7 @@
-/** `Buffer` and text encoding for reactor code. Node's functions work on the memory of reactor code; no Node object is exposed. */
+/**
+ * `Buffer` and text encoding for reactor code. Node's functions work on the memory of reactor code, but the code gets
+ * no object of Node.
+ */
 import { Buffer as NodeBuffer, atob as nodeAtob, btoa as nodeBtoa } from 'node:buffer'
 import { TextDecoder as NodeDecoder, TextEncoder as NodeEncoder } from 'node:util'
 import { type Any, define, getterOf, guard, Hidden, requireMemory, split, type Work } from './shield.js'
@@ -22,7 +25,7 @@ class Buffer extends Uint8Array<ArrayBuffer> {
   static {
     view = (value) => {
       if (typeof value !== 'object' || value === null || !(#view in value)) return requireMemory(value)
-      // The memory may have been resized or transferred since.
+      // The memory may have been resized or transferred since the view was cached.
       if (value.#view?.length !== Reflect.apply(lengthOf, value, [])) value.#view = requireMemory(value)
       return value.#view!
     }
@@ -60,7 +63,9 @@ class Buffer extends Uint8Array<ArrayBuffer> {
   static isEncoding(name: unknown): boolean {
     return typeof name === 'string' && isEncoding(name)
   }
-  /** Shares the memory, as Node's `slice` does. `slice` of other typed arrays copies. */
+  /**
+   * Returns a buffer with the same memory, as Node's `slice` does. `slice` of other typed arrays copies the memory.
+   */
   override slice(start?: number, end?: number): Any {
     return Reflect.apply(subarray, this, [start, end])
   }
@@ -82,7 +87,7 @@ for (const name of NODE_METHODS) {
   define(Buffer.prototype, name, method, false)
 }
 
-/** Node has a method for each encoding. Some packages use them, because they are faster there. */
+/** Node has a method for each encoding. In Node these methods are faster, so some packages use them. */
 for (const encoding of split('ascii base64 base64url hex latin1 ucs2 utf8')) {
   define(
     Buffer.prototype,

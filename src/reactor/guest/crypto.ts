@@ -19,7 +19,10 @@ const SUBTLE = split(
 )
 
 const CIPHER = { takes: 4, gives: 'update final getAuthTag', does: 'setAutoPadding setAAD setAuthTag' }
-/** Functions that return an object. `gives`: methods that return data. `does`: methods that return the object itself. */
+/**
+ * Functions that return an object. `gives`: its methods that return data. `does`: its methods that return the object
+ * itself.
+ */
 const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: string; copies?: boolean }>> = {
   createHash: { takes: 1, gives: 'digest', does: 'update', copies: true },
   createHmac: { takes: 2, gives: 'digest', does: 'update' },
@@ -109,7 +112,7 @@ export function createCrypto(epoch: Epoch) {
   return { facade, webcrypto }
 }
 
-/** All other options of ciphers are for streams. Our ciphers are not streams. */
+/** Picks the tag length. All other options of ciphers are for streams, and our ciphers are not streams. */
 const pickLength = (options?: { authTagLength?: number } | null) =>
   omitUndefined({ authTagLength: options?.authTagLength })
 

@@ -2,7 +2,7 @@
 import type { GuestTime } from '../../framework/ports/reactors.js'
 import { getterOf, type Work } from './shield.js'
 
-/** Ms since 1970, as the code sees the time. */
+/** Returns ms since 1970, as the code sees the time. */
 export function readTime({ offsetMs = 0, frozenMs }: GuestTime, realNow: () => number): number {
   return Math.floor(frozenMs ?? realNow() + offsetMs)
 }
@@ -28,7 +28,7 @@ export function setDefaultOfFormats(now: () => number): void {
   const { prototype } = Intl.DateTimeFormat
   const getFormat = getterOf(prototype, 'format')
   const { formatToParts } = prototype
-  /** The getter `format` must return the same function each time. */
+  /** Keeps the bound function of each format, because the getter `format` must return the same function each time. */
   const bound = new WeakMap<object, Work>()
   const methods = {
     get format(): Work {

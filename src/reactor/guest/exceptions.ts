@@ -1,7 +1,7 @@
 /** `DOMException` for reactor code. */
 import { define } from './shield.js'
 
-/** The numbers that old code compares. Newer names have the code 0. */
+/** The legacy codes of exceptions, which old code compares. Exceptions with newer names have the code 0. */
 const CODES: Readonly<Record<string, number>> = {
   IndexSizeError: 1,
   HierarchyRequestError: 3,
@@ -37,7 +37,9 @@ export class DOMException extends Error {
 }
 define(DOMException.prototype, Symbol.toStringTag, 'DOMException', false)
 
-/** Contract: called after the lockdown, which replaces `Error` for reactor code. The first `Error` is too powerful. */
+/**
+ * Contract: called after the lockdown, which replaces `Error` for reactor code. The original `Error` is too powerful.
+ */
 export function extendSharedError(): void {
   Object.setPrototypeOf(DOMException, Error.prototype.constructor)
 }

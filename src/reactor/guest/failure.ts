@@ -9,7 +9,10 @@ const MAX_ERRORS = 50
 const UNREADABLE = 'The code threw a value that cannot be read'
 const UNSAID = 'The code gave no reason'
 
-/** The response of a CustomHttpResponseError from any copy of the class; undefined for other values. */
+/**
+ * Returns the response of a CustomHttpResponseError, whichever copy of this class was used. Returns undefined for
+ * other values.
+ */
 export function readThrownResponse(thrown: unknown): object | undefined {
   if (!isObject(thrown) || thrown.name !== 'CustomHttpResponseError' || !Number.isInteger(thrown.status))
     return undefined
@@ -43,7 +46,10 @@ export function describeFailure(
   }
 }
 
-/** Messages by name, from text, an array, an object or an Error. Never empty. Messages without a name are under `error`. */
+/**
+ * Reads messages by name, from text, an array, an object or an Error. The result is never empty. Messages without a
+ * name are under `error`.
+ */
 export function toErrorMap(errors: unknown): Record<string, string[]> {
   const isNamed = isObject(errors) && !(errors instanceof Error) && Object.keys(errors).length > 0
   const entries = Object.entries(isNamed ? errors : { error: errors }).slice(0, MAX_ERRORS)
@@ -63,7 +69,7 @@ function toText(value: unknown): string {
   return clip(isObject ? (toJson(value) ?? UNREADABLE) : String(value)) || UNSAID
 }
 
-/** Replaces an object inside itself with `[Circular]`. */
+/** Writes JSON. If an object contains itself, writes `[Circular]` for the inner occurrence. */
 function toJson(value: object): string | undefined {
   const outer: unknown[] = []
   return JSON.stringify(value, function (this: unknown, _, inner: unknown) {

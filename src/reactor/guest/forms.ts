@@ -77,7 +77,7 @@ function join(all: readonly Bytes[]): Bytes {
   return whole
 }
 
-/** A type with other characters counts as absent, so it cannot add a header to a form. */
+/** A type with invalid characters counts as absent, because it could add a header to a form. */
 function toType(given: unknown): string {
   const text = given === undefined ? '' : `${given}`
   return /^[\x20-\x7e]*$/.test(text) ? text.toLowerCase() : ''
@@ -86,7 +86,7 @@ function toType(given: unknown): string {
 type Value = string | File
 type Entry = [name: string, value: Value]
 
-/** Not a method, because reactor code can replace the methods of a form. */
+/** This is not a method, because reactor code can replace the methods of a form. */
 let entriesOf: (form: FormData) => readonly Entry[]
 
 export class FormData extends Pairs<Value> {
@@ -133,7 +133,7 @@ export class FormData extends Pairs<Value> {
 }
 define(FormData.prototype, Symbol.toStringTag, 'FormData', false)
 
-/** The form as bytes. Nobody can guess the boundary, so no value can contain it. */
+/** Encodes the form. Nobody can guess the boundary between its parts, so no value can contain the boundary. */
 export function encodeForm(form: FormData): { bytes: Bytes; type: string } {
   const boundary = `----form-${randomBytes(18).toString('hex')}`
   const parts = entriesOf(form).flatMap(([name, value]) => [
@@ -165,7 +165,7 @@ function describePart(name: string, value: Value): string {
 const ESCAPES: Readonly<Record<string, string>> = { '"': '%22', '\r': '%0D', '\n': '%0A' }
 const escapeName = (name: string) => name.replaceAll(/["\r\n]/g, (each) => ESCAPES[each]!)
 
-/** Reads a form from the body of a message. @throws TypeError for another type or a body that is no form */
+/** Reads a form from the body of a message. @throws TypeError if the type is another type, or the body is no form */
 export function parseForm(body: Bytes, contentType: string): FormData {
   const form = new FormData()
   if (/^application\/x-www-form-urlencoded\b/i.test(contentType)) {

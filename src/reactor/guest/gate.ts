@@ -5,14 +5,16 @@ import type { GuestTime } from '../../framework/ports/reactors.js'
 import { toBuffer } from './bytes.js'
 import { type Any, define, guard, plainError, viewMemory, type Work } from './shield.js'
 
-/** Identifies the current run, so that a callback of an earlier run can detect that it is over. */
+/** Identifies the current run. A callback of an earlier run can thus detect that its run is over. */
 export interface Epoch {
   current: object
   /** The time that the code of the run sees; absent for the real time. */
   time?: GuestTime | undefined
   /** Starts a timer of the current run. */
   setTimeout?: ((callback: () => void, ms: number) => unknown) | undefined
-  /** Node's calls that have not settled. They take time and memory, so the guest is idle only after they have settled. */
+  /**
+   * Calls of Node that have not settled. They use time and memory, so the guest is idle only after they have settled.
+   */
   readonly pending: Set<Promise<unknown>>
 }
 
@@ -24,7 +26,10 @@ interface Conversion {
 
 const MAX_DEPTH = 4
 
-/** Copies bytes, objects and arrays, unless `unwrap` knows them. @throws TypeError for code and symbols */
+/**
+ * Copies bytes, objects and arrays for Node. Objects that `unwrap` knows are not copied.
+ * @throws TypeError for functions and symbols
+ */
 function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
   if (typeof value === 'function' || typeof value === 'symbol' || depth > MAX_DEPTH)
     throw new TypeError('The argument is of a type that this function does not take')
@@ -64,7 +69,7 @@ export function gate(work: Work, { unwrap, finish = fromNode }: Conversion = {})
   }
 }
 
-/** {@link gate} for functions that return promises. A promise never settles after the run of its call is over. */
+/** Like {@link gate}, for functions that return promises. If the run of a call is over, the promise never settles. */
 export function gateAsync(epoch: Epoch, work: Work, { unwrap, finish = fromNode }: Conversion = {}): Work {
   return (...args) => {
     const caller = epoch.current
@@ -84,7 +89,7 @@ export function gateAsync(epoch: Epoch, work: Work, { unwrap, finish = fromNode 
   }
 }
 
-/** {@link gate} for functions whose last argument is a callback. */
+/** Like {@link gate}, for functions whose last argument is a callback. */
 export function gateCallback(epoch: Epoch, work: Work): Work {
   const later = gateAsync(epoch, promisify(work) as Work)
   return (...args) => {
@@ -109,7 +114,9 @@ export function clone(value: unknown, seen = new Map<object, unknown>()): unknow
   return copy
 }
 
-/** Copies an object of a built-in class; a collection is copied without its items. Undefined for other objects. */
+/**
+ * Copies an object of a built-in class. The copy of a collection has no items. Returns undefined for other objects.
+ */
 function copyWhole(value: object): object | undefined {
   if (value instanceof Map) return new Map()
   if (value instanceof Set) return new Set()

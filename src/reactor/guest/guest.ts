@@ -65,10 +65,11 @@ class Guest {
     this.#rest()
   }
 
-  /** Reports that the guest is idle, when no work of the last run is in progress. */
+  /** Reports that the guest is idle, if no work of the last run is in progress. */
   #rest(): void {
     const { pending } = this.#epoch
-    // Through the event loop, which an endless chain of microtasks would block.
+    // The report goes through the event loop. An endless chain of microtasks would block the event loop, and no
+    // report would follow.
     setImmediate(() => {
       if (pending.size === 0) send({ kind: 'idle' })
       else void Promise.allSettled(pending).then(() => this.#rest())
@@ -93,7 +94,7 @@ class Guest {
     return { ...describeResult({ raw }, resultBytes), ...made }
   }
 
-  /** Returns `module.exports`, or its `default` as in compiled ES modules. */
+  /** Returns `module.exports`. For a compiled ES module, returns its `default`. */
   #load(code: string | undefined, run: Run): Handler {
     if (code !== undefined) this.#source = { code }
     const source = this.#source!
@@ -131,7 +132,7 @@ function toJson(value: unknown): string | undefined {
   return value === undefined || value === null ? undefined : JSON.stringify(value)
 }
 
-/** Blocks until the host reads, so that output does not accumulate in the guest. */
+/** Writes synchronously. It blocks until the host reads, so that output does not accumulate in the guest. */
 const send: Send = (message, body) => {
   const frame = encodeFrame(message, body)
   try {

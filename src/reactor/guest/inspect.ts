@@ -1,4 +1,7 @@
-/** `inspect`, `format` and `console`. Node formats copies, because functions of the code's own objects could run inside Node. */
+/**
+ * `inspect`, `format` and `console`. Node formats copies of values. If Node formatted the code's own objects, their
+ * functions could run inside Node.
+ */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { formatWithOptions, inspect as nodeInspect, types } from 'node:util'
 import { type Any, define, kindOf, split, viewMemory } from './shield.js'
@@ -15,7 +18,7 @@ const { toString: toSource } = Function.prototype
 const { forEach: forEachEntry } = Map.prototype
 const { forEach: forEachItem } = Set.prototype
 
-/** The text of an error. SES hides class and stack from Node's formatting. */
+/** Returns the text of an error. After SES, Node's formatting finds neither the class nor the stack of an error. */
 export type DescribeError = (error: Error) => string
 
 export function inspect(value: unknown, depth: number, describeError: DescribeError): string {
@@ -49,12 +52,14 @@ function optionsOf(depth: number) {
 }
 
 function createCopier(describeError: DescribeError) {
-  /** The objects that contain the current object, with their copies. A cycle refers to one of them. */
+  /**
+   * The objects that contain the current object, with their copies. In a cycle, a copy refers to one of these copies.
+   */
   const open = new Map<object, object>()
 
   return copy
 
-  /** Copies one level more of `value` than is shown. If `alone`, an error becomes plain text. */
+  /** Copies `value`, one level deeper than the output shows. If `alone`, an error becomes plain text. */
   function copy(value: unknown, depth: number, alone = false): unknown {
     if (typeof value === 'function') return label(describeFunction(value))
     if (typeof value !== 'object' || value === null) return value
@@ -152,7 +157,7 @@ function formatLine(values: readonly unknown[], describeError: DescribeError): s
     const text = format(values, CONSOLE_DEPTH, describeError)
     return text.slice(0, MAX_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
   } catch {
-    // A value can make formatting fail, such as a proxy that throws or a text that overflows the stack.
+    // Formatting fails for some values, for example for a proxy that throws, or a text that overflows the stack.
     return '[not printable]'
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Modules of Node that few runs need, and that take some ms to load. All others are imported, so that they are loaded
- * before reactor code runs.
+ * Modules of Node that few runs need, and that take some ms to load. All other modules are imported, so they are
+ * loaded before reactor code runs.
  */
 
 /** Captured before `stripProcess` removes it. */

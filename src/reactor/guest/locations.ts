@@ -10,7 +10,7 @@ const PATH_FUNCTIONS = split('basename dirname extname format isAbsolute join no
 const { resolve, relative } = posix
 
 export function createPath(): Record<string, unknown> {
-  // Node asks for the working directory only if no part is absolute.
+  // If no part is absolute, Node would ask for the working directory.
   const toAbsolute = (...parts: unknown[]): string => guard(() => resolve('/', ...(parts as string[])))
   const path: Record<string, unknown> = {
     sep: '/',
@@ -60,7 +60,7 @@ const URL_PARTS = split('protocol slashes auth host hostname port pathname searc
 
 export function createUrlModule(): Record<string, unknown> {
   const formatOld = gate((given) => url.format(given as Any))
-  // Other members can be functions, which no function of Node gets.
+  // Other members can be functions, and no function of the code may reach Node.
   const formatParts = (given: Any) =>
     formatOld(
       Object.fromEntries(URL_PARTS.filter((name) => name in given).map((name) => [name, given[name]])),

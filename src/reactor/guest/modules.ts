@@ -1,7 +1,7 @@
 /**
  * `require` for reactor code: built-in modules, error classes, and the owner's bundles. Some built-in modules are
- * shared by all runs and frozen. The others are texts (`facades/`), which are evaluated in the compartment of the run
- * like all other code, and only when the code requires them.
+ * shared by all runs and frozen. The other modules are texts (`facades/`). A text is evaluated in the compartment of
+ * the run, like all other code, and only when the code requires the module.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -39,8 +39,8 @@ const ERROR_CLASSES: Readonly<Record<string, readonly [status: number, message: 
 }
 
 /**
- * The source of the module of reactor errors: a function that takes {@link toErrorMap}. In a compartment, its classes
- * extend the `Error` of the compartment.
+ * The source of the module of reactor errors. The source is a function that takes {@link toErrorMap}. In a
+ * compartment, its classes extend the `Error` of this compartment.
  */
 export const ERROR_CLASSES_SOURCE = `module.exports = (toErrorMap) => {
   const nameError = (error, name) =>
@@ -80,7 +80,7 @@ export const ERROR_CLASSES_SOURCE = `module.exports = (toErrorMap) => {
   return classes
 }`
 
-/** What facades get as `coffer:internals`. `facades/internals.d.ts` describes it. */
+/** The object that facades get as `coffer:internals`. `facades/internals.d.ts` describes it. */
 export interface Internals {
   util: Record<string, unknown>
   zlib: ReturnType<typeof createZlib>
@@ -132,11 +132,11 @@ function createQuerystring(): object {
   }
 }
 
-/** The part of `util` that asks Node. The rest is in `facades/util.ts`. */
+/** Makes the functions of `util` that need Node. All other functions are in `facades/util.ts`. */
 function createUtil(describeError: DescribeError): Record<string, unknown> {
   const show = (value: unknown, options?: { depth?: number | null }) =>
     inspect(value, options?.depth === null ? Infinity : Number(options?.depth ?? 2), describeError)
-  // A module namespace object would be one of Node.
+  // The names are copied to a new object, because a module namespace object would be an object of Node.
   const names = Object.keys(types).filter((name) => name.startsWith('is') && !/External|Namespace/.test(name))
   return {
     format: (...values: unknown[]) => format(values, 2, describeError),
@@ -149,7 +149,9 @@ function createUtil(describeError: DescribeError): Record<string, unknown> {
   }
 }
 
-/** One level of scope, and no part that begins with a dot, so that the name cannot leave the directory. */
+/**
+ * The name has at most one scope, and no part that begins with a dot. Therefore it cannot lead out of the directory.
+ */
 const BUNDLE = /^((?:@[\w-][\w.-]*\/)?[\w-][\w.-]*)\.c?js$/
 
 /** Reads all bundles at once, because no file can be opened later. Caches prepared bundles, because preparing can be slow. */

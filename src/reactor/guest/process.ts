@@ -7,13 +7,16 @@ import { define } from './shield.js'
 const now = performance.now.bind(performance)
 
 const LEGACY = { node: '16.20.2', v8: '9.4.146.26-node.26', modules: '93' }
-/** The version of Node that an image promises; others promise {@link LEGACY}. The code runs under the server's Node. */
+/**
+ * The versions of Node that the images promise. Any other image promises {@link LEGACY}. The code always runs under
+ * the Node of the server.
+ */
 const VERSIONS: Readonly<Record<string, Readonly<Record<'node' | 'v8' | 'modules', string>>>> = {
   node22: { node: '22.22.0', v8: '12.4.254.21-node.33', modules: '127' },
   node24: { node: '24.13.0', v8: '13.6.233.17-node.37', modules: '137' },
 }
 
-/** Clocks are as coarse as in browsers, because finer ones would measure more than the code. */
+/** Clocks are as coarse as in browsers, because finer clocks would let code measure other work on the machine. */
 const STEPS_PER_MS = 10
 
 type Callback = (...args: unknown[]) => unknown
@@ -22,14 +25,14 @@ type Print = (...values: unknown[]) => void
 export interface ProcessContext {
   image: string
   console: Record<'error' | 'log' | 'warn', Print>
-  /** Makes a callback keep the values of `AsyncLocalStorage`. */
+  /** Makes a callback keep the current values of `AsyncLocalStorage`. */
   inherit(callback: Callback): Callback
   isOver(): boolean
   /** ms since 1970, as the code sees the time. */
   date(): number
 }
 
-/** Ms since the start of the run. */
+/** Returns a function that gives ms since the start of the run. */
 function createClock(): () => number {
   const start = now()
   return () => Math.floor((now() - start) * STEPS_PER_MS) / STEPS_PER_MS

@@ -28,7 +28,7 @@ const SES_NAMES = ['Compartment', 'harden', 'lockdown', 'assert', 'ModuleSource'
 
 export type RunGlobals = Record<string, unknown> & { fetch: ReturnType<typeof createFetch> }
 
-/** What belongs to one run. `scope`: what its `AsyncLocalStorage` uses. */
+/** The objects that belong to one run. `scope`: the values that its `AsyncLocalStorage` uses. */
 interface RunParts {
   globals: RunGlobals
   lazyGlobals: Record<'process' | 'performance', object>
@@ -136,7 +136,7 @@ function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unkno
   }
 }
 
-/** Defines a global that `make` makes at its first use. Code may replace it before. */
+/** Defines a global that `make` creates at its first use. Code may replace the global before. */
 function defineLazily(global: object, name: string, make: () => unknown): void {
   const accessors = {
     get: () => {
@@ -157,8 +157,8 @@ function hardenHiddenPrototypes(harden: Ses['harden']): void {
 }
 
 /**
- * Removes frames outside of reactor code, because they contain paths of this machine. Corrects the columns of the first
- * line, which the wrapper shifts.
+ * Removes frames outside of reactor code, because they contain paths of this machine. Corrects the columns in the
+ * first line, because the wrapper shifts them.
  */
 function cleanStack(stack: string): string | undefined {
   const isOurs = (line: string) =>

@@ -1,4 +1,7 @@
-/** The membrane. Reactor code gets no error, object or function of Node. Node gets no value that could run reactor code. */
+/**
+ * The membrane between reactor code and Node. Reactor code gets no error, object or function of Node. Node gets no
+ * value that could run reactor code.
+ */
 import { Buffer as NodeBuffer } from 'node:buffer'
 
 // biome-ignore lint/suspicious/noExplicitAny: what the code passes is checked by the functions it is passed to.
@@ -46,7 +49,7 @@ export function viewMemory(value: unknown): NodeBuffer | undefined {
   return Reflect.construct(Uint8Array, place, NodeBuffer) as NodeBuffer
 }
 
-/** {@link viewMemory}. @throws TypeError if `value` is neither */
+/** Like {@link viewMemory}. @throws TypeError if `value` is neither an ArrayBuffer nor a view */
 export function requireMemory(value: unknown): NodeBuffer {
   const memory = viewMemory(value)
   if (memory === undefined) throw new TypeError('The argument must be an ArrayBuffer or a view of one')

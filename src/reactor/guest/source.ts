@@ -40,8 +40,8 @@ export function prepareSource(code: string): string {
 }
 
 /**
- * Like {@link prepareSource}, for a package. Text without anything that SES refuses is not parsed, because parsing
- * a large package takes seconds and 80 MiB. Then SES itself reports a syntax error.
+ * Like {@link prepareSource}, for a package. If the text contains nothing that SES refuses, it is not parsed, because
+ * parsing a large package takes seconds and 80 MiB. SES itself then reports a syntax error.
  */
 export function preparePackage(text: string): string {
   const code = text.replace(/^#!/, '//')
@@ -53,7 +53,7 @@ function locate(code: string, offset: number): Position {
   return { line: before.length, column: before.at(-1)!.length + 1 }
 }
 
-/** Calls `see` for every node under `root`. Has no recursion, because code can be nested deeply. */
+/** Calls `see` for every node under `root`. Uses no recursion, because the nodes can be nested deeply. */
 function visit(root: Node, see: (node: Node) => void): void {
   const open: unknown[] = [root]
   while (open.length > 0) {
@@ -86,7 +86,7 @@ function parse(code: string, tokens: Token[], comments: Comment[]): Program {
     })
   } catch (error) {
     const { message, loc } = error as SyntaxError & { loc?: { line: number; column: number } }
-    // The position depends on the available stack, so it is not reported.
+    // The position in this error depends on the available stack, so the error is reported without a position.
     if (error instanceof RangeError || message.startsWith('Not enough stack space'))
       throw new SourceError('The code nests too deeply to be compiled', START)
     const place = loc === undefined ? START : { line: loc.line, column: loc.column + 1 }

@@ -1,6 +1,6 @@
 /**
- * `ReadableStream` for reactor code: our own classes, because Node's streams lead to Node's other objects. A stream
- * moves only when the code calls it, so nothing of it continues after a run.
+ * `ReadableStream` for reactor code. The classes are our own, because Node's streams lead to other objects of Node. A
+ * stream works only when the code calls it, so no work of a stream continues after a run.
  */
 import { type Any, define, Hidden, viewMemory } from './shield.js'
 
@@ -59,7 +59,7 @@ class Flow {
     )
   }
 
-  /** @throws TypeError if the stream takes no more, RangeError if too many chunks wait */
+  /** @throws TypeError if the stream accepts no more chunks, RangeError if too many chunks wait */
   enqueue(chunk: unknown): void {
     if (this.#phase !== 'readable') throw new TypeError('The stream takes no more chunks')
     const read = this.#reads.shift()
@@ -111,7 +111,7 @@ class Flow {
     })
   }
 
-  /** Drops what waits, and tells the source. */
+  /** Drops the waiting chunks, and informs the source. */
   async cancel(reason: unknown): Promise<void> {
     this.isDisturbed = true
     if (this.#phase === 'errored') throw this.#reason
@@ -122,7 +122,7 @@ class Flow {
     if (cancel !== undefined) await Reflect.apply(cancel, this.#source, [reason])
   }
 
-  /** Rejects the reads of a reader that gives up the stream. */
+  /** Rejects the pending reads of a reader that releases the stream. */
   release(): void {
     this.reader = undefined
     for (const read of this.#reads.splice(0)) read.reject(new TypeError('The reader was released'))
@@ -146,7 +146,7 @@ class Flow {
       return
     }
     this.#isPulling = true
-    // Through a promise, so that a source that enqueues at once does not nest its calls.
+    // The call goes through a promise. If a source enqueues a chunk at once, its calls are then not nested.
     Promise.resolve()
       .then(() => Reflect.apply(pull, this.#source, [this.#controller]))
       .then(
@@ -205,7 +205,7 @@ export class ReadableStreamDefaultReader {
     if (!(stream instanceof ReadableStream)) throw new TypeError('The argument must be a ReadableStream')
     if (flow.reader !== undefined) throw new TypeError('The stream is locked to a reader')
     const closed = flow.ended()
-    // An error that nobody asks for must not end the run.
+    // If nobody handles the rejection, it must not end the run.
     closed.catch(() => undefined)
     flow.reader = this
     readers.set(this, { flow, closed })
@@ -226,7 +226,7 @@ export class ReadableStreamDefaultReader {
   }
 }
 
-/** A member of what the code gave, as a function. It is read once. @throws TypeError for another value */
+/** Reads a member of an object of the code once, as a function. @throws TypeError for a value that is no function */
 function methodOf(given: Any, name: string): ((given: unknown) => unknown) | undefined {
   const method = given?.[name]
   if (method === undefined || method === null) return undefined
@@ -265,7 +265,9 @@ export class ReadableStream {
     if (this.locked) throw new TypeError('The stream is locked to a reader')
     return flows.get(this).cancel(reason)
   }
-  /** Two streams of the same chunks. A chunk that only one of them has read waits in the other. */
+  /**
+   * Returns two streams with the same chunks. If one stream has read a chunk, the chunk waits in the other stream.
+   */
   tee(): [ReadableStream, ReadableStream] {
     const reader = this.getReader()
     const controllers: ReadableStreamDefaultController[] = []
@@ -335,7 +337,7 @@ define(
   false,
 )
 
-/** Only calls lead to these classes, and not the globals. */
+/** The classes to which no global leads. Code reaches them only through calls. */
 export const HIDDEN_CLASSES: readonly object[] = [
   ReadableStreamDefaultReader,
   ReadableStreamDefaultController,
@@ -352,7 +354,7 @@ export function isLocked(stream: ReadableStream): boolean {
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** A stream of `bytes` in chunks. Each chunk is a copy. */
+/** Makes a stream that gives `bytes` in chunks. Each chunk is a copy. */
 export function streamOf(bytes: Bytes): ReadableStream {
   let at = 0
   const pull = (controller: ReadableStreamDefaultController) => {

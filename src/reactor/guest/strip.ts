@@ -1,11 +1,11 @@
 /**
- * Removes everything that reactor code does not need from the start realm and from the process object. This is a second
- * layer, because code in an SES compartment reaches neither of them. The lists name what stays, so globals that a later
- * version of Node adds are removed too.
+ * Removes everything that reactor code does not need from the start realm and from the process object. This is a
+ * second layer, because code in an SES compartment can reach neither of them. The lists name what is kept. Therefore
+ * globals that a later version of Node adds are removed too.
  */
 import * as module from 'node:module'
 
-/** ECMA-262 and ECMA-402 without shared memory, weak references and evaluators. */
+/** The globals of ECMA-262 and ECMA-402, without shared memory, weak references and evaluators. */
 const LANGUAGE =
   `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
   Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number

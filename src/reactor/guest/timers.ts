@@ -19,7 +19,10 @@ interface Timer {
 
 const timers = new Hidden<Timer>()
 
-/** What `setTimeout` and the other functions return. A run ends whatever is pending, so `ref` and `unref` do nothing. */
+/**
+ * The result of `setTimeout` and the other functions. At the end of a run all timers are cancelled, so `ref` and
+ * `unref` do nothing.
+ */
 export class Timeout {
   constructor(timer: unknown) {
     if (!isTimer(timer)) throw new TypeError('Illegal constructor')
@@ -48,7 +51,7 @@ export class Timeout {
 }
 define(Timeout.prototype, Symbol.toStringTag, 'Timeout', false)
 
-/** Reactor code cannot reach any object of this set, so it cannot call the constructor. */
+/** The inner timer objects. Reactor code can reach none of them, so it cannot call the constructor of `Timeout`. */
 const made = new WeakSet<object>()
 const isTimer = (value: unknown): value is Timer => made.has(value as object)
 

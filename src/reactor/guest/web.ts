@@ -128,7 +128,10 @@ type Bytes = Uint8Array<ArrayBuffer>
 /** Answers with these statuses have no body. */
 const WITHOUT_BODY: readonly number[] = [101, 204, 205, 304]
 
-/** A body is bytes, a stream of the code, or null. `stream`: made of `bytes` when the code asks for it. */
+/**
+ * A body is bytes, a stream of the code, or null. `stream`: a stream that is made of `bytes` when the code asks for
+ * it.
+ */
 interface Content {
   bytes?: Bytes | undefined
   stream?: ReadableStream | undefined
@@ -146,7 +149,7 @@ function isUsed({ isUsed, stream }: Message): boolean {
   return isUsed || (stream !== undefined && isDisturbed(stream))
 }
 
-/** @throws TypeError if the body was read, or if a reader of the code may read it */
+/** @throws TypeError if the body was read, or if the code has a reader that may read it */
 function requireUnused(message: Message): void {
   const { stream } = message
   if (isUsed(message)) throw new TypeError('The body was read already')
@@ -173,7 +176,7 @@ class Body {
     if (stream !== undefined || bytes === undefined) return stream ?? null
     const made = streamOf(message.isUsed ? NOTHING : bytes)
     message.stream = made
-    // Nobody can read it after the body was read as a whole.
+    // After the body was read as a whole, its stream stays locked, so that nobody can read it.
     if (message.isUsed) new ReadableStreamDefaultReader(made)
     return made
   }
@@ -258,7 +261,7 @@ export class Request extends Body {
 }
 requests.addMembers(Request, { reads: 'method redirect signal' })
 
-/** What a copy of an unused body is made of. A stream of the code is divided into two. */
+/** Returns the content for a copy of an unused body. A stream of the code is divided into two streams. */
 function split(message: Message): unknown {
   if (message.bytes !== undefined || message.stream === undefined) return message.bytes
   const [own, other] = Reflect.apply(ReadableStream.prototype.tee, message.stream, [])

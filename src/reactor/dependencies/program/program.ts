@@ -1,6 +1,7 @@
 /**
  * The program that bundles one package with esbuild, in a process of its own. It reads a job from standard input, and
- * writes the result to descriptor 3. The esbuild is the project's, or else the one that is installed with Coffer.
+ * writes the result to descriptor 3. It uses the esbuild of the project if there is one, and otherwise the esbuild
+ * that is installed with Coffer.
  */
 import { readFileSync, writeSync } from 'node:fs'
 import { builtinModules, createRequire } from 'node:module'
@@ -10,10 +11,13 @@ import { preparePackage } from '../../guest/source.js'
 const INPUT = 0
 const OUTPUT = 3
 const ENTRY = 'coffer-entry.js'
-/** esbuild's mark of a file that the `browser` field of a package replaces with nothing. It need not exist. */
+/**
+ * The prefix with which esbuild marks a file that the `browser` field of a package replaces with nothing. The file
+ * need not exist.
+ */
 const DISABLED = '(disabled):'
 
-/** Packages that break as `browser` and work as `node`. */
+/** Packages that do not work if they are bundled for the platform `browser`, and do work for the platform `node`. */
 const FOR_NODE: readonly string[] = ['jsonwebtoken']
 
 interface Esbuild {
@@ -46,7 +50,7 @@ async function bundle(project: string, name: string): Promise<object> {
   throw first
 }
 
-/** @throws Error if there is none, or one that is too old */
+/** @throws Error if no esbuild is installed, or if the installed version is too old */
 function findEsbuild(project: string): Esbuild {
   let esbuild: Esbuild | undefined
   for (const from of [`${project}/package.json`, import.meta.url]) {
@@ -80,7 +84,7 @@ function optionsOf(project: string, name: string, platform: Platform): BuildOpti
     minify: true,
     legalComments: 'none',
     external: builtinModules.flatMap((each) => [each, `node:${each}`]),
-    // SES refuses import(). esbuild then writes it as require.
+    // SES refuses import(). With this option, esbuild replaces import() by require.
     supported: { 'dynamic-import': false },
     // A tsconfig of the project could lead to other files.
     tsconfigRaw: '{}',
