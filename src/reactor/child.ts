@@ -95,7 +95,7 @@ export class GuestProcess {
     try {
       if (this.pid !== undefined) setPriority(this.pid, LOW_PRIORITY)
     } catch {
-      // The process has ended, or a container forbids changing the priority of another user's process.
+      // Either the process has ended, or a container forbids changing the priority of another user's process.
     }
   }
 

@@ -49,7 +49,7 @@ export interface Thrown {
 
 export type GuestFailure = ({ kind: 'invalid'; message: string } & Position) | Thrown
 
-/** The end of a run or a check. `isThrown`: the code threw `res`. `body`: what a transform returned. */
+/** The message that ends a run or a check. `isThrown`: the code threw `res`. `body`: what a transform returned. */
 export interface Done {
   kind: 'done'
   raw?: string

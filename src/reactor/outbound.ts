@@ -73,7 +73,7 @@ export class HttpOutbound implements Outbound {
     left?.(() => ending.abort(leftError()))
     try {
       this.#judge(url)
-      // The agent may have an open connection to this name that is older than the port on which this process listens.
+      // The agent may still have a connection to this name that was opened before this process listened on the port.
       if (this.#ownPorts.has(portOf(url)) && isIP(hostOf(url)) === 0) await this.#find(url)
       signal.throwIfAborted()
       // Connects only to addresses that are checked here, which prevents DNS rebinding.
@@ -140,7 +140,10 @@ function entryOf(host: string, port: string): string {
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
 }
 
-/** Names the code of a system error. Its message is left out, because it can quote the request. */
+/**
+ * Makes an error with the code of a system error. The message of the system error can quote the request, so it is
+ * omitted.
+ */
 function badGateway(what: string, cause: unknown): CofferError {
   const code = codeOf(cause)
   const reason = /^\w{1,40}$/.test(code) ? code : 'unknown reason'

@@ -27,8 +27,8 @@ const MAX_LOADED_MIB = 64
 /** The time limit of loading code for a check. Runs load the code too, and may take longer. */
 const CHECK_MS = 3_000
 /**
- * The caller of all code checks. No caller of a tenant has this name, because their names begin with the tenant's
- * number.
+ * The name under which all code checks are queued. No caller of a tenant has this name, because their names begin
+ * with the tenant's number.
  */
 const CHECKS = 'checks'
 
@@ -257,7 +257,7 @@ export class ReactorPool implements ReactorRuntime {
     this.#release(worker, isFit)
   }
 
-  /** @throws CofferError as `mayStart` does */
+  /** Starts the job on the child if the job may still start. @throws CofferError that `mayStart` throws */
   async #admit(worker: Worker, { mayStart }: Job, isWarm: boolean): Promise<void> {
     try {
       await mayStart?.()

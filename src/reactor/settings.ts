@@ -22,7 +22,7 @@ export const DEFAULT_LIMITS = {
 export interface GuestSize {
   /** The limit of the JavaScript heap. */
   memoryMiB: number
-  /** In ms. When the runs of a child have taken this time together, the child gets no further run. */
+  /** In ms. When all runs of a child together have taken this time, the child gets no further run. */
   busyMs: number
   /** In ms: the limit of one run. */
   longestMs: number

@@ -17,7 +17,10 @@ const ROWS = 64
 const COLUMN = { state: 0, pid: 1, wrapperPid: 2, timeMs: 3, maxKiB: 4, peakKiB: 5 } as const
 const COLUMNS = 6
 const STATE = { free: 0, running: 1, time: 2, memory: 3 } as const
-/** The words before the rows, as 32-bit integers. `signal` changes with each watch. `still` never changes. */
+/**
+ * The words that precede the rows of the table, as 32-bit integers. `signal` changes with each watch. `still` never
+ * changes.
+ */
 const WORD = { signal: 0, asleep: 1, still: 2 } as const
 const WORDS = 4
 

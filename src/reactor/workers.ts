@@ -48,7 +48,7 @@ export class Workers {
   /** The number of runs that found no free child. */
   #neededChildren = 0
 
-  /** `changed` is called when a child has started, or has ended by itself. */
+  /** `changed` is called when a child has started, or has ended without a command of the pool. */
   constructor(settings: PoolSettings, services: WorkerServices, changed: () => void) {
     this.#settings = settings
     this.#services = services
@@ -88,7 +88,10 @@ export class Workers {
     return busy.length + 1 < (own < share ? most : maxChildren)
   }
 
-  /** Returns a child that can run this now, or undefined. Contract: {@link mayUseAnother} is true for the caller. */
+  /**
+   * Returns a child that can run the assignment now, or undefined. Contract: {@link mayUseAnother} is true for the
+   * caller.
+   */
   choose({ key, holder, version, caller, size }: Assignment): Worker | undefined {
     const isOwn = ({ assignment }: Worker) => assignment?.key === key && assignment.holder === holder
     for (const worker of [...this.#all].filter(isOwn))

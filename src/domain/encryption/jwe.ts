@@ -40,7 +40,7 @@ export function readJwe(text: unknown) {
   return { kid: header.kid, parts }
 }
 
-/** Parses the decrypted bytes as a JSON value. Returns undefined if they are not strict JSON in UTF-8. */
+/** Parses the decrypted bytes as a JSON value. Returns undefined if the bytes are not strict JSON in UTF-8. */
 export function readPlaintext(bytes: Uint8Array, maxValues: number): unknown {
   return parse(bytes, maxValues)
 }

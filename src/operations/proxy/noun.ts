@@ -116,7 +116,7 @@ const proxyBody = {
 
 const proxyInput = lenientInput(['name', 'destination_url'], proxyBody)
 
-/** For the two booleans, null means absent, as it does in other requests. */
+/** A null for one of the two booleans means that the attribute is absent, as in other requests. */
 const proxyPatch = {
   ...patchOf(proxyBody, ['name', 'destination_url']),
   require_auth: proxyBody.require_auth,

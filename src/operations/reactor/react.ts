@@ -113,7 +113,7 @@ export async function invoke(
       context.audit.emit(endedAs(event, run, ERRORS[error.code].title))
       await keep?.(context, error)
     }
-    // The error is recorded without a check of rights, because it may say that the caller does not exist any more.
+    // The error is recorded without a check of rights, because the cause may be that the caller was deleted.
     await session.record(keepError, keep === undefined ? 'soon' : 'now')
     throw error
   }

@@ -48,7 +48,7 @@ interface Access {
 const WHOLE_VALUE =
   /\{\{\s*(?:token(?:_intent)?:)?[^{}|,:"']+(?:\|\s*json:\s*(?:"\$(?:\.[\w-]+|\[\d+\]|\['[\w -]+'\])*"|'\$(?:\.[\w-]+|\[\d+\])*')\s*)?\}\}/g
 
-/** For code, which gets the plaintext of the data, whatever the transform of the rule is. */
+/** How code reads tokens. Code gets the plaintext of the data, whatever the transform of the rule is. */
 export const USE = {
   permission: 'token:use',
   log: { operation: 'use', message: 'Token used' },

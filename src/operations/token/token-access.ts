@@ -56,9 +56,9 @@ export async function filterConditions(context: Context, filters: TokenFilters):
 }
 
 /**
- * Lists the tokens. The rule that decides about a token now also decides how the token is shown, because the
- * containers of the token may have changed since it was located. `asking`: the caller at the beginning. During a unit
- * of work, the rights of the caller may have changed.
+ * Lists the tokens. The containers of a token may change after the token is located. Therefore the rules decide
+ * again, with the current containers, how the token is shown. `asking`: the caller with its rights at the start of
+ * the request. In a later unit of work, the caller may have other rights.
  */
 export function listGranted(
   asking: Caller,

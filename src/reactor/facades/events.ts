@@ -1,4 +1,4 @@
-/** `events`: the package of this name, with the functions that Node has added since. */
+/** `events`: the npm package `events`, and the functions that newer versions of Node have in addition. */
 import EventEmitter from 'events/events.js'
 import { abortError } from './abort-error.js'
 
@@ -21,7 +21,10 @@ function listen(emitter: Emitter | EventTarget, name: string, listener: Listener
   return () => void emitter.removeListener(name, listener)
 }
 
-/** Iterates over the events, each as an array of its arguments. Ends by an error or by `signal`. */
+/**
+ * Iterates over the events, each as an array of its arguments. The iteration ends when an error is emitted, or when
+ * `signal` is aborted.
+ */
 function on(
   emitter: Emitter | EventTarget,
   name: string,

@@ -3,8 +3,8 @@ import { createFunctions } from './http-functions.js'
 
 class Agent extends http.Agent {}
 
-// The types of Node do not fit here. The module `http` is the facade beside this file, and its classes take other
-// arguments than the classes of Node.
+// The types of Node do not fit here. The module `http` is the facade beside this file, and its classes do not take
+// the arguments that the classes of Node take.
 export default createFunctions('https:', { ...http, Agent } as unknown as Parameters<
   typeof createFunctions
 >[1])

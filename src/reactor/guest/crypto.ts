@@ -40,7 +40,7 @@ const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: stri
 /** The module `crypto`. Its `webcrypto` is the global `crypto`, per W3C Web Cryptography. */
 export function createCrypto(epoch: Epoch) {
   const keys = new WeakMap<object, object>()
-  /** Packages test whether a value is a key. */
+  /** The class exists because packages test whether a value is a key. */
   class KeyObject {
     constructor() {
       throw new TypeError('Use createSecretKey, createPublicKey or createPrivateKey')
@@ -104,7 +104,7 @@ export function createCrypto(epoch: Epoch) {
     const work: Work = (...args) =>
       make(...args.slice(0, takes).map((each, at) => (at === 3 ? pickLength(each) : each)))
     const gated = gate(work, { unwrap, finish: (raw) => wrap(raw, gives, does, copies) })
-    // Not an arrow function, because some packages call it with `new`.
+    // This is not an arrow function, because some packages call it with `new`.
     facade[name] = function create(...args: unknown[]): unknown {
       return gated(...args)
     }

@@ -12,7 +12,7 @@ export function createDate(time: () => GuestTime | undefined): DateConstructor {
   const Real = Date
   const realNow = Real.now
   const now = (): number => readTime(time() ?? {}, realNow)
-  // Not a class, because `Date()` without `new` returns a text.
+  // This is not a class, because `Date()` without `new` returns a text.
   function SetDate(this: unknown, ...args: unknown[]): unknown {
     if (new.target === undefined) return new Real(now()).toString()
     return Reflect.construct(Real, args.length === 0 ? [now()] : args, new.target)

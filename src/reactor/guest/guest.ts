@@ -167,7 +167,7 @@ function start(node: NodeJS.Process): void {
   const epoch: Epoch = { current: {}, pending: new Set() }
   const guest = new Guest(epoch, createRealm(epoch, node.argv[2]))
   stripProcess(node)
-  // Installed last, because an error during the start must end the process.
+  // This handler is installed last, because an error during the start must end the process.
   node.on('uncaughtException', (error) => guest.failFromOutside(error))
   node.on('unhandledRejection', (error) => guest.failFromOutside(error))
   listen(guest)

@@ -1,4 +1,4 @@
-/** `process` and `performance` for reactor code. Both say nothing about the process that runs the code. */
+/** `process` and `performance` for reactor code. Neither reveals anything about the process that runs the code. */
 import { performance } from 'node:perf_hooks'
 import { nextTick } from 'node:process'
 import { define } from './shield.js'
@@ -84,7 +84,7 @@ export function createProcess({ image, console, inherit, isOver, date }: Process
     listenerCount: () => 0,
     emit: () => false,
   }
-  // No event of the process reaches the code.
+  // These methods do nothing, because no event of the process reaches the code.
   for (const name of LISTENING) process[name] = () => process
   define(process, Symbol.toStringTag, 'process', false)
   const performance = {

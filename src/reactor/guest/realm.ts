@@ -77,7 +77,7 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
       Reflect.apply(work, module.exports, [module.exports, ownRequire, module, filename, '/'])
       return module.exports
     }
-    // The package needs modules that do not exist here, so `require` has its own `node-fetch`.
+    // The package `node-fetch` needs modules that do not exist here, so `require` provides its own `node-fetch`.
     const findPackage = (name: string) => (name === 'node-fetch' ? undefined : packages.get(name))
     const { fetch } = globals
     const own: Internals = { ...internals, fetch, scope }
@@ -99,12 +99,12 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
 function lockDownProcess(): Omit<Ses, 'lockdown'> {
   // Buffers from Node's pool would share memory with each other.
   NodeBuffer.poolSize = 0
-  // Read before the first step removes it.
+  // `lockdown` is read before the first step removes it.
   const { lockdown } = globalThis as unknown as Ses
   stripForLockdown()
   lockdown({
     errorTaming: 'safe',
-    // Older packages such as axios assign properties that shadow inherited ones.
+    // Older packages, such as axios, assign properties with the names of inherited properties.
     overrideTaming: 'severe',
     localeTaming: 'unsafe',
     consoleTaming: 'unsafe',
@@ -149,7 +149,7 @@ function defineLazily(global: object, name: string, make: () => unknown): void {
   Object.defineProperty(global, name, { ...accessors, enumerable: true, configurable: true })
 }
 
-/** Hardens the classes and prototypes that only calls expose, because no global leads to them. */
+/** Hardens the classes and prototypes that code can reach only through calls, because no global leads to them. */
 function hardenHiddenPrototypes(harden: Ses['harden']): void {
   const segments = new Intl.Segmenter('en').segment('a')
   for (const each of [segments, segments[Symbol.iterator]()]) harden(Object.getPrototypeOf(each) as object)

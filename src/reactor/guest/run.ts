@@ -43,7 +43,7 @@ export class Run {
     this.#describeProcess = { image, date }
   }
 
-  /** `process` and `performance`. Most code uses neither, so they are made when the code asks for one. */
+  /** `process` and `performance`. Most code uses neither of them, so both are created at the first use. */
   get lazyGlobals(): ReturnType<typeof createProcess> {
     this.#lazyGlobals ??= createProcess({
       ...this.#describeProcess,

@@ -70,7 +70,7 @@ export class Hidden<T extends object> {
     this.#raw.set(facade, raw)
   }
 
-  /** @throws TypeError for an object that has none */
+  /** Returns the hidden object behind a facade. @throws TypeError if there is none */
   get(facade: object): T {
     const raw = this.#raw.get(facade)
     if (raw === undefined) throw new TypeError('Illegal invocation')

@@ -70,7 +70,7 @@ class Flow {
     this.#pull()
   }
 
-  /** Ends the stream after the chunks that wait. @throws TypeError if it has ended */
+  /** Ends the stream after the waiting chunks were read. @throws TypeError if the stream has ended */
   close(): void {
     if (this.#phase !== 'readable') throw new TypeError('The stream is closed')
     this.#phase = 'closing'
@@ -182,11 +182,11 @@ export class ReadableStreamDefaultController {
   }
 }
 
-/** Only this module can make a controller. Reactor code cannot reach this object. */
+/** Only code with this key can make a controller. Reactor code cannot reach the key. */
 const KEY = {}
 
 interface Reading {
-  /** Undefined after the reader released the stream. */
+  /** The stream of the reader. Undefined after the reader has released the stream. */
   flow: Flow | undefined
   closed: Promise<void>
 }
@@ -226,7 +226,10 @@ export class ReadableStreamDefaultReader {
   }
 }
 
-/** Reads a member of an object of the code once, as a function. @throws TypeError for a value that is no function */
+/**
+ * Reads a function from an object that the code passed. Reads the member only once.
+ * @throws TypeError for a value that is no function
+ */
 function methodOf(given: Any, name: string): ((given: unknown) => unknown) | undefined {
   const method = given?.[name]
   if (method === undefined || method === null) return undefined

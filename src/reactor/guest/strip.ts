@@ -14,7 +14,7 @@ const LANGUAGE =
   encodeURIComponent escape globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
 /** The lockdown itself uses these evaluators, so they are removed after it. */
 const EVALUATORS = ['Function', 'eval']
-/** The members of `Intl` that ECMA-402 defines. V8 adds another class. */
+/** The members of `Intl` that ECMA-402 defines. V8 adds another class, which is removed. */
 const INTL = `Collator DateTimeFormat DisplayNames DurationFormat ListFormat Locale NumberFormat PluralRules
   RelativeTimeFormat Segmenter getCanonicalLocales supportedValuesOf`.split(/\s+/)
 /** Members of `process` that Node itself uses at run time. They have no effect outside of this process. */
@@ -50,7 +50,7 @@ export function stripProcess(node: object): void {
   })
 }
 
-/** Deletes all properties of `target` except `names`. @throws TypeError if one cannot be deleted */
+/** Deletes all properties of `target` except `names`. @throws TypeError if a property cannot be deleted */
 function keep(target: object, names: readonly string[]): void {
   for (const key of Reflect.ownKeys(target)) {
     // Symbols on the global object come from Node and are deleted. Symbols on other objects stay.

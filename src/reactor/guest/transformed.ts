@@ -16,7 +16,7 @@ const MEMBERS: Readonly<Record<Direction, readonly string[]>> = {
   response: ['res', 'body', 'headers'],
 }
 
-/** The message that a transform receives. The host never parses its body. */
+/** Builds the message that a transform receives. The host never parses the body of this message. */
 export function describeMessage({ direction, headers, ...message }: TransformedMessage, bytes: Buffer) {
   const body = readBodyValue(headers, bytes.toString())
   return { body, headers, ...message }

@@ -149,7 +149,7 @@ function isUsed({ isUsed, stream }: Message): boolean {
   return isUsed || (stream !== undefined && isDisturbed(stream))
 }
 
-/** @throws TypeError if the body was read, or if the code has a reader that may read it */
+/** @throws TypeError if the body was read, or if a reader of the code holds its stream */
 function requireUnused(message: Message): void {
   const { stream } = message
   if (isUsed(message)) throw new TypeError('The body was read already')
