@@ -1,6 +1,6 @@
 /**
  * The objects that a facade may use in addition to the globals and modules of the code. Each run has its own object,
- * made by `guest/internals.ts`. Reactor code cannot require this module.
+ * the `Internals` of `guest/modules.ts`. Reactor code cannot require this module.
  */
 declare module 'coffer:internals' {
   type Work = (...args: unknown[]) => unknown
