@@ -144,7 +144,7 @@ class TenantReader {
     return answer
   }
 
-  /** Official formulas belong to the service. Only those that a reactor runs are part of the seed. */
+  /** Drops official formulas that no reactor runs, because they belong to the service. */
   #chooseFormulas(formulas: readonly Item[], reactors: readonly Item[]): Item[] {
     const used = new Set(reactors.map(({ formula }) => (isObject(formula) ? formula.id : undefined)))
     return formulas.filter(({ id, type }) => type !== 'official' || used.has(id))

@@ -1,4 +1,4 @@
-/** A seed in a file: JSON, or YAML if the name of the file says so. */
+/** Reads a seed from a file: YAML if its name ends with .yaml or .yml, else JSON. */
 import { parseJson } from '../../domain/json/json.js'
 import type { InputReader } from './input.js'
 

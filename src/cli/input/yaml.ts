@@ -20,7 +20,7 @@ import { display, escapeInQuotes } from '../output/display.js'
 /** The limit for values and property names, after aliases are replaced by what they stand for. */
 const MAX_VALUES = 10 * MAX_JSON_VALUES
 const MAX_ALIASES = 100
-/** The limit for the characters of all texts, after aliases are replaced. */
+/** The texts of a file may have this many characters together, after aliases are replaced. */
 const MAX_CHARACTERS = 16 * 1024 * 1024
 /** A container in the library's syntax tree can have two levels for one level of the value. */
 const MAX_TOKEN_DEPTH = 2 * MAX_JSON_DEPTH
@@ -66,7 +66,7 @@ export function formatYaml(value: unknown): string {
   const options = { version: '1.2', schema: 'core', lineWidth: 0, aliasDuplicateObjects: false } as const
   const text = stringify(value, options)
   if (display(text) === text.replaceAll('\n', '↵')) return text
-  // A character that a terminal might obey stands in quotes, and is escaped.
+  // Escapes characters that a terminal might obey. YAML has escapes in double quotes only.
   const quoted = {
     defaultStringType: 'QUOTE_DOUBLE',
     defaultKeyType: 'QUOTE_DOUBLE',
@@ -133,7 +133,7 @@ function expandAliases(document: Composed, refuse: Refuse): unknown {
   return value
 }
 
-/** Counts a repeated value each time, so the size is that of the JSON text. Stops at the limit. */
+/** Refuses a value that is larger than the limits. Counts a repeated value each time, as JSON writes it each time. */
 function refuseSize(value: unknown, refuse: Refuse): void {
   let values = 0
   let characters = 0

@@ -37,7 +37,7 @@ export function applyFaults({ refuse, refuseStale }: Refusal): VaultStep {
 /** Kinds that let the server run the request. */
 const PASSED_ON: readonly FaultRule['kind'][] = ['delay', 'destination', 'provision']
 
-/** How the code of the request is built, if a rule says so. */
+/** Returns how the building of the code ends, or undefined if no rule decides it. */
 function findProvision(rules: readonly FaultRule[]): Build | undefined {
   const rule = rules.find(({ kind }) => kind === 'provision')
   if (rule === undefined) return undefined

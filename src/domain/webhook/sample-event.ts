@@ -1,4 +1,5 @@
 /** Made-up events. They let a user test a receiver with an event that did not happen. */
+import { formatDate } from '../dates.js'
 import { isObject } from '../json/json.js'
 import { describeEvent, type EventType, SENT_EVENT_TYPES } from './events.js'
 
@@ -19,7 +20,7 @@ interface Tools {
  */
 function sampleRecord({ createUuid, now }: Tools): Record<string, unknown> {
   const actor = createUuid()
-  const date = new Date(now).toISOString()
+  const date = formatDate(now)
   return {
     id: createUuid(),
     name: 'sample',
@@ -29,7 +30,7 @@ function sampleRecord({ createUuid, now }: Tools): Record<string, unknown> {
     fingerprint: 'CC2XvyoohnqecEq4r3FtXv6MdCx4TbaW1UUTdCCN5MNL',
     fingerprint_expression: '{{ data.number }}',
     search_indexes: [],
-    expires_at: new Date(now + DAY_MS).toISOString(),
+    expires_at: formatDate(now + DAY_MS),
     created_by: actor,
     created_at: date,
     modified_by: actor,

@@ -69,7 +69,7 @@ export const triggerEvent = change({
     if (webhooks.length === 0)
       throw new CofferError(
         'unprocessable',
-        `No enabled webhook subscribes to ${event}. Create one: coffer webhook create --event ${event}, or name one: --webhook`,
+        `No enabled webhook subscribes to ${event}. Create one: coffer webhook create --name NAME --address URL --event ${event}. Or name a webhook: --webhook NAME`,
       )
     for (const id of webhooks)
       audit.record('webhook', id, {

@@ -37,9 +37,9 @@ t.test('a made-up event that the server sends too has all documented attributes'
     destination_url: 'https://example.com/payments',
     require_authentication: true,
     created_by: tools.createUuid(),
-    created_at: '2030-01-15T00:00:00.000Z',
+    created_at: '2030-01-15T00:00:00.000+00:00',
     modified_by: tools.createUuid(),
-    modified_at: '2030-01-15T00:00:00.000Z',
+    modified_at: '2030-01-15T00:00:00.000+00:00',
   })
 })
 

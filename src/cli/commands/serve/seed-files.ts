@@ -2,7 +2,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { isObject } from '../../../domain/json/json.js'
-import { CofferError, usage } from '../../../errors.js'
+import { CofferError, codeOf, usage } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
 import { readSeedFile } from '../../input/seed-file.js'
 
@@ -18,7 +18,7 @@ export interface ReadSeed {
   seed: unknown
   /** The API keys that the seed chooses. */
   chosenKeys: ReadonlySet<unknown>
-  /** Names the file of each error, which otherwise counts the items of all files. */
+  /** Replaces the place of each error in the merged seed by its file and its place there. */
   explain(error: unknown): unknown
 }
 
@@ -34,8 +34,10 @@ export async function readSeed(
     const seed = await read(path)
     return { seed, chosenKeys: findKeys(seed), explain: (error) => error }
   }
-  // A volume of Kubernetes also has directories whose names begin with two dots.
-  const names = (await readdir(place)).filter((name) => /^[^.].*\.(?:json|ya?ml)$/.test(name)).sort()
+  const found = await readdir(place).catch((error: unknown) => {
+    throw usage(`--seed: ${path} cannot be read (${codeOf(error)}).`)
+  })
+  const names = chooseSeeds(found)
   if (names.length === 0) throw usage(`--seed: there is no file *.json, *.yaml or *.yml in ${path}.`)
   if (names.length > MAX_FILES) throw usage(`--seed: ${path} has more than ${MAX_FILES} files of seeds.`)
   const files: SeedFile[] = []
@@ -48,6 +50,13 @@ export async function readSeed(
   return { seed, chosenKeys: findKeys(seed), explain: (error) => explain(error, files) }
 }
 
+/** The names of seeds, in their order. At most one more than a directory may have. */
+export function chooseSeeds(names: readonly string[]): string[] {
+  // A volume of Kubernetes also has directories whose names begin with two dots.
+  const seeds = names.filter((name) => /^[^.].*\.(?:json|ya?ml)$/.test(name))
+  return seeds.sort().slice(0, MAX_FILES + 1)
+}
+
 function findKeys(seed: unknown): ReadonlySet<unknown> {
   const itemsOf = (place: unknown, list: string): unknown[] => {
     const items = isObject(place) ? place[list] : undefined
@@ -58,7 +67,7 @@ function findKeys(seed: unknown): ReadonlySet<unknown> {
   return new Set(applications.map(({ key }) => key).filter((key) => key !== undefined))
 }
 
-/** Puts the lists of all files together, in the order of the files. */
+/** Appends the lists of each file to those of the files before it. */
 function merge(files: readonly SeedFile[]): object {
   const merged = new Map<string, unknown>()
   for (const { name, seed } of files) {

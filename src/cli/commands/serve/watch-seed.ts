@@ -3,10 +3,10 @@ import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pause } from '../../../client/pause.js'
 import type { ControlState } from '../../../control/control-state.js'
-import { CofferError } from '../../../errors.js'
+import { CofferError, codeOf } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
 import { printLogLine, printWarning } from '../../output/output.js'
-import { readSeed } from './seed-files.js'
+import { chooseSeeds, readSeed } from './seed-files.js'
 
 /** Asking for the state of one file is cheap, and also notices an editor that replaces the file by another. */
 const ASKED_EVERY_MS = 300
@@ -29,11 +29,15 @@ export function followSeed(context: CommandContext, path: string) {
   }
 }
 
-/** The state of the file, or of a directory and what is directly in it. Empty if there is none. */
+/** The state of the file, or of a directory and its seeds. If they cannot be examined, the reason. */
 function versionOf(place: string): string {
-  const isDirectory = statSync(place, { throwIfNoEntry: false })?.isDirectory() === true
-  const names = isDirectory ? readdirSync(place).sort() : []
-  return [place, ...names.map((name) => join(place, name))].map(describeFile).join('\n')
+  try {
+    const isDirectory = statSync(place, { throwIfNoEntry: false })?.isDirectory() === true
+    const names = isDirectory ? chooseSeeds(readdirSync(place)) : []
+    return [place, ...names.map((name) => join(place, name))].map(describeFile).join('\n')
+  } catch (error) {
+    return codeOf(error)
+  }
 }
 
 function describeFile(path: string): string {
