@@ -30,6 +30,8 @@ export const ERRORS = {
   reactor_failed: { status: 500, exit: 8, title: 'Reactor Runtime Error' },
   proxy_invalid: { status: 400, exit: 2, title: 'Invalid proxy request' },
   bad_gateway: { status: 502, exit: 9, title: 'Bad Gateway' },
+  threeds_unsupported: { status: 400, exit: 2, title: '3DS Service Validation Error' },
+  threeds_failed: { status: 424, exit: 9, title: '3DS Service Error' },
   unavailable: { status: 503, exit: 9, title: 'Service Unavailable' },
   vault_missing: { status: 503, exit: 6, title: 'Vault Missing' },
   vault_locked: { status: 503, exit: 6, title: 'Vault Locked' },
@@ -54,6 +56,15 @@ export const AFTER_DAMAGE =
 /** Messages, by the path of the property in the caller's input, such as `data.number` or `rules[0].container`. */
 export type PropertyErrors = Record<string, string[]>
 
+/** An error of the bank, the directory or the server of 3-D Secure. `service_status`: its HTTP status as text. */
+export interface ServiceError {
+  service_status: string
+  session_id: string
+  error_source: '3DS Server' | 'Directory Server' | 'Access Control Server'
+  message: string
+  detail: string
+}
+
 export interface ErrorDetails {
   errors?: PropertyErrors
   cause?: unknown
@@ -63,6 +74,8 @@ export interface ErrorDetails {
   exit?: number
   retryAfterSeconds?: number
   traceId?: string
+  /** Only for `threeds_failed`. */
+  service?: ServiceError
   /** Callers with an API key see this text instead of `message`, which names a path on the disk. */
   toCallers?: string
   /** Only the caller may see the message and the paths. They may contain data, because code or a template made them. */
@@ -78,6 +91,7 @@ export class CofferError extends Error {
   readonly errors: PropertyErrors | undefined
   readonly retryAfterSeconds: number | undefined
   readonly traceId: string | undefined
+  readonly service: ServiceError | undefined
   readonly toCallers: string | undefined
   readonly mayTellData: boolean
 
@@ -89,6 +103,7 @@ export class CofferError extends Error {
     this.errors = details.errors
     this.retryAfterSeconds = details.retryAfterSeconds
     this.traceId = details.traceId
+    this.service = details.service
     this.toCallers = details.toCallers
     this.mayTellData = details.mayTellData === true
   }
@@ -154,6 +169,7 @@ export interface SentError {
   message: string
   status: number
   errors?: PropertyErrors
+  service?: ServiceError
   mayTellData?: boolean
 }
 
@@ -161,9 +177,10 @@ export interface SentError {
 export function toSent(error: unknown): SentError {
   const known =
     error instanceof CofferError ? error : new CofferError('internal', 'Something went wrong on our side.')
-  const { code, message, status, errors, mayTellData } = known
+  const { code, message, status, errors, service, mayTellData } = known
   const marked = mayTellData ? { mayTellData } : {}
-  return { code, message, status, ...(errors === undefined ? {} : { errors }), ...marked }
+  const served = service === undefined ? {} : { service }
+  return { code, message, status, ...(errors === undefined ? {} : { errors }), ...served, ...marked }
 }
 
 export function fromSent({ code, message, ...details }: SentError): CofferError {
@@ -178,6 +195,7 @@ export interface Problem {
   detail: string
   instance: string
   errors?: PropertyErrors
+  error?: ServiceError
 }
 
 /** For an unexpected error the document contains only the trace id. */
@@ -192,6 +210,7 @@ export function toProblem(error: unknown, traceId: string, reader: 'caller' | 'o
     detail: message ?? `Something went wrong on our side. Reference: ${traceId}`,
     instance: known?.traceId ?? traceId,
   }
+  if (known?.service !== undefined) return { ...problem, error: known.service }
   return known?.errors === undefined ? problem : { ...problem, errors: known.errors }
 }
 

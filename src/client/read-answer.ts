@@ -4,7 +4,7 @@
 import { isObject, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { passAnswerHeaders } from '../domain/proxy/code-answer.js'
-import { CofferError, ERRORS, type ErrorCode, type PropertyErrors } from '../errors.js'
+import { CofferError, ERRORS, type ErrorCode, type PropertyErrors, type ServiceError } from '../errors.js'
 import { IDEMPOTENCY_KEY } from '../framework/declaration.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { RegisteredOperation } from '../framework/registry.js'
@@ -76,7 +76,7 @@ function readProblem(definition: RegisteredOperation, { status, headers, text }:
   const body = parseJsonOrNothing(text)
   const { proxy_error = body } = isObject(body) ? body : {}
   const problem = isObject(proxy_error) ? proxy_error : {}
-  const { type, detail, title, instance, errors } = problem
+  const { type, detail, title, instance, errors, error } = problem
   const told = [detail, title].find((each) => typeof each === 'string' && each !== '')
   const message = (told as string | undefined) ?? `The server answered ${status} without a reason.`
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
@@ -85,8 +85,20 @@ function readProblem(definition: RegisteredOperation, { status, headers, text }:
     traceId: typeof instance === 'string' && TRACE_ID.test(instance) ? instance : undefined,
     retryAfterSeconds: Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds) : undefined,
     errors: readErrors(definition, errors),
+    service: readServiceError(error),
   })
   return new CofferError(findCode(definition, status, type), message.slice(0, MAX_CHARACTERS), details)
+}
+
+/** The part of an error of 3-D Secure that says what failed outside. */
+function readServiceError(error: unknown): ServiceError | undefined {
+  if (!isObject(error)) return undefined
+  const { service_status, session_id, error_source, message, detail } = error
+  const service = { service_status, session_id, error_source, message, detail }
+  const isComplete = Object.values(service).every((value) => typeof value === 'string')
+  return isComplete && JSON.stringify(service).length <= MAX_CHARACTERS
+    ? (service as ServiceError)
+    : undefined
 }
 
 /** Our servers send the code of an error. For other servers, the code follows from the status. */

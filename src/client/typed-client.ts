@@ -45,7 +45,13 @@ export type Methods<Names extends OperationName> = {
 export type Client = Methods<RoutedName>
 
 /** Nouns whose property is not their regular plural. */
-const IRREGULAR = { app: 'applications', invite: 'invitations', control: 'control', clock: 'clock' } as const
+const IRREGULAR = {
+  app: 'applications',
+  invite: 'invitations',
+  control: 'control',
+  clock: 'clock',
+  '3ds': 'threeds',
+} as const
 
 /** @throws CofferError `usage` for a key or prefix that a header cannot carry */
 export function createTypedClient(options: HttpClientOptions): Client {

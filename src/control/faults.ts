@@ -129,6 +129,7 @@ const SPECIFIC: readonly ErrorCode[] = [
   'values_found',
   'seed_differs',
   'not_emulated',
+  'threeds_failed',
 ]
 
 function codeOfStatus(status: number): ErrorCode | undefined {

@@ -57,6 +57,18 @@ export const VAULT_SETTINGS = {
     default: '1h',
     read: matching(/^(?:never|[1-9]\d{0,3}h)$/, 'must be whole hours from 1h to 9999h, or never'),
   },
+  'threeds.other_cards': {
+    description:
+      'What 3-D Secure does with a card that is no published test card: unsupported (refused) or frictionless (successful)',
+    default: 'unsupported',
+    read: choice('unsupported', 'frictionless'),
+  },
+  'threeds.challenges': {
+    description:
+      'How a challenge of 3-D Secure ends: wait (for the cardholder, or coffer 3ds decide) or complete (by itself, at once)',
+    default: 'wait',
+    read: choice('wait', 'complete'),
+  },
   'logs.keep': {
     description: 'The minimum time for which log records are kept: days such as 90d, or forever',
     default: 'forever',

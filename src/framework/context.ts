@@ -68,6 +68,13 @@ export interface Audit {
   trigger(event: TriggeredEvent): void
 }
 
+/** What a handler may know about the HTTP request of its operation. */
+export interface RequestOrigin {
+  /** Scheme, host and path prefix under which the client reaches this server. Undefined if the request has no valid host. */
+  readonly base: string | undefined
+  readonly accept: string | undefined
+}
+
 /** The tools of a handler within one unit of work. The engine may run the unit again. */
 export interface Context
   extends Pick<
@@ -79,6 +86,8 @@ export interface Context
   /** ms since the epoch. It does not change within the unit of work. */
   readonly now: number
   readonly date: string
+  /** Undefined if no HTTP request performs the operation. */
+  readonly origin: RequestOrigin | undefined
   hashSecret(text: string): Promise<string>
   /**
    * Returns these tools for another caller. `log` replaces the default log entry, and null logs nothing.

@@ -19,6 +19,8 @@ export interface Access {
   readonly isAnyEnough?: true
   /** Accepts only keys of applications of this type, and no sessions. */
   readonly keyOf?: 'public' | 'private'
+  /** Refuses session keys, even if the session has the permissions. */
+  readonly refusesSessions?: true
 }
 
 export const owner: Access = { owner: 'tenant', permissions: [] }
@@ -78,6 +80,8 @@ export interface Http {
    * answer that code returns.
    */
   readonly mayAnswer?: 'existing' | 'anything'
+  /** A part of the 3DS service outside of this server may fail, with the status 424. */
+  readonly mayFailOutside?: true
 }
 
 export interface Cli {

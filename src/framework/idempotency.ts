@@ -48,6 +48,7 @@ const SUBJECT_KINDS: Readonly<Record<EntityType, Kind | undefined>> = {
   webhook: 'webhook',
   invitation: 'invitation',
   key: 'client_key',
+  threeds_session: 'threeds_session',
   member: undefined,
   tenant: undefined,
 }

@@ -8,7 +8,7 @@ import { CofferError, type PropertyErrors } from '../errors.js'
 import type { SubjectCollector } from './audit-entry.js'
 import { admit, authorizeNow, requireNoRun, requireOwner } from './caller/authorize.js'
 import type { Caller } from './caller/caller.js'
-import type { Context, OfflineSession, OperationInput, Session } from './context.js'
+import type { Context, OfflineSession, OperationInput, RequestOrigin, Session } from './context.js'
 import {
   type AnyDeclaration,
   type CheckTools,
@@ -39,6 +39,7 @@ export interface PerformOptions {
   idempotencyKey?: string | undefined
   /** The header Host of the request. */
   reachedAt?: string | undefined
+  origin?: RequestOrigin | undefined
   /** Of the operation whose code sends this request. */
   outer?: SubjectCollector | undefined
   /** How the control plane wants the building of code to end. */
@@ -66,6 +67,7 @@ export function perform(
     limits = LOCAL_LIMITS,
     idempotencyKey: key,
     reachedAt,
+    origin,
     outer,
     provision,
   }: PerformOptions = {},
@@ -75,7 +77,7 @@ export function perform(
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
     run(
-      { host, caller, definition, traceId, reachedAt, generation, limits, answer, outer },
+      { host, caller, definition, traceId, reachedAt, generation, limits, answer, outer, origin },
       input,
       errors,
       provision,

@@ -11,7 +11,7 @@ import type { AuditEntry, SubjectCollector } from './audit-entry.js'
 import { authorizeNow, requireOwner } from './caller/authorize.js'
 import { type Caller, currentCaller } from './caller/caller.js'
 import { UnitContainerSets } from './container-sets.js'
-import type { Context } from './context.js'
+import type { Context, RequestOrigin } from './context.js'
 import type { LogEntry } from './declaration.js'
 import { writeEntries } from './events.js'
 import type { Host } from './host.js'
@@ -36,6 +36,7 @@ export interface Execution {
   limits: ResponseLimits
   answer?: IdempotentAnswer | undefined
   outer?: SubjectCollector | undefined
+  origin?: RequestOrigin | undefined
   /**
    * How each unit of work checks the caller's current rights. By default, they must still permit the
    * operation. `admitted`: a relay admitted the caller, and the caller's source says whether this still
@@ -74,7 +75,16 @@ export async function runUnit<T>(
     released = []
     if (host.generation !== generation) throw staleWorkError()
     return andThen(callerOfUnit(execution, store), (current) => {
-      const context = new UnitContext(host, store, current, definition.log, recorded, waiting, released)
+      const context = new UnitContext(
+        host,
+        store,
+        current,
+        definition.log,
+        recorded,
+        waiting,
+        released,
+        execution.origin,
+      )
       return andThen(work(context), (out) => {
         const writing = recorded.length === 0 ? undefined : writeLog(context, recorded, traceId)
         return andThen(writing, () => (answer === undefined && !hasDeleted() ? out : conclude(context, out)))
@@ -113,6 +123,7 @@ class UnitContext implements Context {
   readonly expressions: Host['expressions']
   readonly turns: Host['turns']
   readonly isEqualSecret: Host['isEqualSecret']
+  readonly origin: RequestOrigin | undefined
   readonly #host: Host
   readonly #log: LogEntry | undefined
   readonly #recorded: AuditEntry[]
@@ -129,6 +140,7 @@ class UnitContext implements Context {
     recorded: AuditEntry[],
     waiting: Waiting[],
     released: string[],
+    origin: RequestOrigin | undefined,
   ) {
     this.store = store
     this.caller = caller
@@ -143,6 +155,7 @@ class UnitContext implements Context {
     this.#recorded = recorded
     this.#waiting = waiting
     this.#released = released
+    this.origin = origin
   }
 
   get date(): string {
@@ -224,6 +237,7 @@ class UnitContext implements Context {
       recorded,
       this.#waiting,
       this.#released,
+      this.origin,
     )
   }
 }

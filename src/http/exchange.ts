@@ -11,6 +11,10 @@ export interface HttpRequest {
   /** The request target: path and query, or an absolute URL. */
   target: string
   headers: Readonly<Record<string, string | string[] | undefined>>
+  /** Whether the client uses TLS. */
+  isSecure?: boolean
+  /** Scheme and host of a request without a socket, which has no header Host. */
+  origin?: string
   /** The address of the client; absent without a socket. */
   client?: string
   /** Counts the bytes of body and response; absent without a socket. */
@@ -93,10 +97,19 @@ export function answerProblem(
 ): HttpResponse {
   const problem = toProblem(error, traceId)
   const isPlain = wrap !== undefined || wantsPlainJson(accept)
-  const body = JSON.stringify(wrap === undefined ? problem : wrap(problem))
+  const body = JSON.stringify(wrap === undefined ? formOf(error, problem) : wrap(problem))
   const answer = answerText(problem.status, isPlain ? JSON_TYPE : PROBLEM_TYPE, body)
   if (error instanceof CofferError && error.mayTellData) answer.mayTellData = true
   return answer
+}
+
+/** Clients compare errors of 3-D Secure with those of the service, so these have only the attributes of the service. */
+function formOf(error: unknown, problem: Problem): object {
+  const isOfService =
+    error instanceof CofferError && (error.code === 'threeds_failed' || error.code === 'threeds_unsupported')
+  if (!isOfService) return problem
+  const { type: _, instance: __, ...rest } = problem
+  return rest
 }
 
 function wantsPlainJson(accept: string | undefined): boolean {

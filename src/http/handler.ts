@@ -6,11 +6,12 @@ export type Handler = (request: Request) => Promise<Response>
 
 export function toHandler(answerer: Answerer): Handler {
   return async (request) => {
-    const { pathname, search } = new URL(request.url)
+    const { pathname, search, origin } = new URL(request.url)
     const answer = await answerer({
       method: request.method,
       target: pathname + search,
       headers: Object.fromEntries(request.headers),
+      origin,
       readBody: (limitBytes) => collectBytes(request.body ?? [], limitBytes),
       onLeave: (listener) => {
         if (request.signal.aborted) listener()

@@ -15,8 +15,11 @@ const JSON_MEDIA_TYPE = 'application/json'
 export async function readBodyInput(request: HttpRequest, operation: AnyOperation, limitBytes: number) {
   checkContentType(request, operation)
   const bytes = await readWhole(request, limitBytes)
-  // A request of the control plane needs no body if no property is required.
-  const needsNothing = isControl(operation) && (operation.input.required ?? []).length === 0
+  // A request of the control plane needs no body if no property of the body is required.
+  const needed = ((operation.input.required ?? []) as readonly string[]).filter(
+    (name) => operation.route?.includes(`{${name}}`) !== true,
+  )
+  const needsNothing = isControl(operation) && needed.length === 0
   const isOptional = needsNothing || operation.http?.body?.isOptional === true
   if (bytes.length === 0 && isOptional) return {}
   if (bytes.length === 0) throw validationError('The request needs a JSON body.')

@@ -1,6 +1,7 @@
 import type { Declaration } from '../framework/declaration.js'
 import { createRegistry } from '../framework/registry.js'
 import type { Answer, Infer } from '../framework/schema.js'
+import { noun as threeds } from './3ds/noun.js'
 import { noun as app } from './application/noun.js'
 import { noun as config } from './config/noun.js'
 import { noun as control } from './control/noun.js'
@@ -23,6 +24,7 @@ const nouns = [
   token,
   intent,
   key,
+  threeds,
   app,
   session,
   formula,

@@ -414,39 +414,35 @@ t.test('requests for areas that are not emulated are counted, without the ids in
   }
   const id = '0d7f2bb0-52f5-4d6b-9f0d-6a6f7c1e2b3a'
   const lines = [
-    `GET /3ds/sessions/${id}?a=SECRET`,
-    `GET /3ds/sessions/${id.replace('0', '1')}/`,
-    'DELETE /3ds/sessions/SECRET-1',
+    `GET /network-tokens/${id}?a=SECRET`,
+    `GET /network-tokens/${id.replace('0', '1')}/`,
+    'DELETE /network-tokens/SECRET-1',
     `GET /tenants/${id}/merchants/SECRET`,
     'POST /apple-pay/a/b/c/d/e/f/g/h/i/j',
     `POST /account-updater/jobs/${'secret'.repeat(20)}`,
   ]
   for (const line of lines) t.equal((await ask(line, { 'svc-api-key': keys.private })).status, 501, line)
   const preflight = { origin: 'https://a.example', 'access-control-request-method': 'POST' }
-  t.equal((await ask('OPTIONS /3ds/sessions', preflight)).status, 204)
+  t.equal((await ask('OPTIONS /network-tokens', preflight)).status, 204)
   for (const line of ['GET /nothing', 'GET /tokens/none', 'PUT /tokens']) await ask(line)
   const counted = await control.notEmulated()
   t.same(
     counted.map(({ method, path, count }) => `${method} ${path} ${count}`),
     [
-      'GET /3ds/sessions/{} 2',
-      'DELETE /3ds/sessions/{} 1',
+      'GET /network-tokens/{} 2',
+      'DELETE /network-tokens/{} 1',
       'GET /tenants/{}/merchants/{} 1',
       'POST /apple-pay/a/b/c/d/e/f/… 1',
       'POST /account-updater/jobs/{} 1',
     ],
   )
-  t.match(counted[0], { area: '3-D Secure' })
+  t.match(counted[0], { area: 'Network tokens' })
   t.notMatch(JSON.stringify(counted), /secret/i)
   const remote = createControl({ url, key: control.key })
   t.same(await remote.notEmulated(), counted, 'over HTTP')
   const fork = await control.fork()
-  await ask('GET /network-tokens', { 'svc-api-key': fork.keys.private! })
-  t.match(
-    await fork.control.notEmulated(),
-    [{ path: '/network-tokens', count: 1 }],
-    'a fork has its own counts',
-  )
+  await ask('GET /documents', { 'svc-api-key': fork.keys.private! })
+  t.match(await fork.control.notEmulated(), [{ path: '/documents', count: 1 }], 'a fork has its own counts')
   t.match(await control.notEmulated(), { length: counted.length })
   await control.faults.set({ rules: [{ path: '/tokens', kind: 'status', status: 501 }] })
   const answer = await ask('GET /tokens')

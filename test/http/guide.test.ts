@@ -65,6 +65,26 @@ t.test('the tables in the documents are equal to the tables of fixtures/emulatio
   t.equal(short, ['| Status | Areas |', '| --- | --- |', ...summary].join('\n'), 'copy it into README')
 })
 
+interface TestCard {
+  number: string
+  brands: string[]
+  scenario: string
+  luhn: boolean
+  documented: boolean
+}
+
+t.test('the table of test cards is equal to the fixture', async (t) => {
+  const cards = JSON.parse(readFileSync(`${root}fixtures/threeds-cards.json`, 'utf8')) as TestCard[]
+  const rows = cards.map(({ number, brands, scenario, luhn, documented }) => {
+    const marks = `${luhn ? '' : '*'}${documented ? '†' : ''}`
+    const brand = brands.join(', ') || '–'
+    return `| ${marks === '' ? number : `${number} ${marks}`} | ${brand} | ${scenario} |`
+  })
+  const table = ['| Number | Brand | Scenario |', '| --- | --- | --- |', ...rows].join('\n')
+  const section = readSection('Test cards', 'docs/3ds.md')
+  t.ok(section.includes(`\n${table}\n`), `copy it into docs/3ds.md:\n${table}`)
+})
+
 t.test('every rated part exists in the program, and every call is rated', async (t) => {
   const parts = listParts()
   const rated = areas.flatMap(({ in_2023 = [], since_2023 = [] }) =>

@@ -9,7 +9,6 @@ import { openTestVault, permissionsOf } from '../support/test-vault.js'
  * table in the program.
  */
 const OUT: Record<string, string> = {
-  '/3ds': '3-D Secure',
   '/apple-pay': 'Apple Pay',
   '/google-pay': 'Google Pay',
   '/documents': 'Documents',

@@ -67,6 +67,14 @@ const CALLS: Record<string, string[]>[] = [
   { 'webhooks:read webhook:read': ['GET /webhooks', 'GET /webhooks/{id}', 'GET /webhooks/event-types'] },
   { 'webhooks:update webhook:update': ['PUT /webhooks/{id}'] },
   { 'webhooks:delete webhook:delete': ['DELETE /webhooks/{id}'] },
+  { '3ds:session:create': ['POST /3ds/sessions', 'PUT /3ds/sessions/{id}'] },
+  { '3ds:session:read': ['GET /3ds/sessions/{id}'] },
+  {
+    '3ds:session:authenticate': [
+      'POST /3ds/sessions/{id}/authenticate',
+      'GET /3ds/sessions/{id}/challenge-result',
+    ],
+  },
   { 'reactor:update': ['PATCH /reactors/{id}'], 'proxy:update': ['PATCH /proxies/{id}'] },
   { 'token:use reactor:invoke': ['POST /reactors/{id}/react', 'POST /reactors/{id}/react-async'] },
   { 'token:use reactor:invoke': ['GET /reactors/{id}/results/{request_id}'] },
@@ -97,6 +105,14 @@ export const ONLY_FOR: Record<string, ApplicationType> = {
   'POST /sessions': 'public',
   'POST /sessions/authorize': 'private',
 }
+
+/** The calls that no session may make, even if it has the permission. */
+export const NOT_FOR_SESSIONS = [
+  'PUT /3ds/sessions/{id}',
+  'GET /3ds/sessions/{id}',
+  'POST /3ds/sessions/{id}/authenticate',
+  'GET /3ds/sessions/{id}/challenge-result',
+]
 
 export type Input = Record<string, unknown>
 
@@ -152,6 +168,45 @@ const WRONG_FORMULAS = [
   { configuration: [{ name: 'a b', type: 'string' }] },
 ]
 const WRONG_REACTORS = [{ name: 1 }, { configuration: { KEY: {} } }, { runtime: { timeout: 901 } }]
+
+export const BROWSER = {
+  browser_javascript_enabled: true,
+  browser_java_enabled: false,
+  browser_language: 'en-US',
+  browser_color_depth: '24',
+  browser_screen_height: '900',
+  browser_screen_width: '1440',
+  browser_tz: '-60',
+  browser_user_agent: 'Mozilla/5.0',
+}
+export const APP = {
+  sdk_transaction_id: 'b2385523-a66c-4907-ac3c-91848e8c0067',
+  sdk_application_id: 'df898f15-b3b4-4a1e-a1d9-2a1a3b0e5b5f',
+  sdk_encryption_data: 'eyJhbGciOiJSU0EtT0FFUCJ9',
+  sdk_ephemeral_public_key: '{"kty":"EC"}',
+  sdk_max_timeout: '05',
+  sdk_reference_number: '3DS_LOA_SDK',
+  sdk_render_options: { sdk_interface: 'native', sdk_ui_type: ['text'] },
+}
+export const AUTHENTICATE = {
+  authentication_category: 'payment',
+  authentication_type: 'payment-transaction',
+  merchant_info: {
+    mid: '9876543210001',
+    acquirer_bin: '000000999',
+    name: 'Example 3DS Merchant',
+    country_code: '826',
+    category_code: '7922',
+  },
+  purchase_info: { amount: '80000', currency: '826', exponent: '2', date: '20240109141010' },
+  cardholder_info: { name: 'John Doe', email: 'john@me.com' },
+}
+const WRONG_AUTHENTICATION = [
+  { authentication_category: 'both' },
+  { purchase_info: { ...AUTHENTICATE.purchase_info, amount: '8.00' } },
+  { cardholder_info: { name: 'John Doe' } },
+  { metadata: { a: 1 } },
+]
 
 const closed = { id: 'closed' }
 
@@ -213,6 +268,22 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   },
   'token children': { good: { parent_id: 'open' }, input: PAGE, forbidden: { parent_id: 'closed' } },
   'intent create': { good: { type: 'token', data: 1 }, input: [{ type: 'card' }, { data: null }] },
+  '3ds create': {
+    good: { token_id: '$token', device: 'browser', device_info: BROWSER },
+    input: [{ token_intent_id: 'x' }, { device: 'phone' }, { device_info: { browser_tz: 1 } }],
+  },
+  '3ds get': { good: { id: '$threeds' } },
+  '3ds update': {
+    good: { id: '$threedsapp', device_info: APP },
+    input: [{ device_info: { ...APP, sdk_max_timeout: 5 } }],
+    conflict: { id: '$threedsover' },
+  },
+  '3ds authenticate': {
+    good: { id: '$threeds', ...AUTHENTICATE },
+    input: WRONG_AUTHENTICATION,
+    conflict: { id: '$threedsover' },
+  },
+  '3ds result': { good: { id: '$threedsover' }, conflict: { id: '$threedsapp' } },
   'key get': { good: { id: '$clientkey' } },
   'key delete': { good: { id: '$clientkey' } },
   'key create': { input: [{ expires_at: '1/1/2001' }, { expires_at: '2032-01-15' }] },

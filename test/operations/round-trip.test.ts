@@ -166,8 +166,11 @@ function without(thing: Json, names: readonly string[] = []): Json {
 
 const withMethod = (method: string) => registry.routed.filter(({ endpoint }) => endpoint.method === method)
 
+/** A PUT of this path takes only a part of the record, and answers in the form of the creation. */
+const PARTIAL = ['3ds update']
+
 t.test('a PUT of the body of GET changes nothing', async (t) => {
-  const all = withMethod('PUT')
+  const all = withMethod('PUT').filter(({ name }) => !PARTIAL.includes(name))
   t.ok(all.length >= 7, `${all.length} operations`)
   for (const operation of all) {
     const world = await open(t)

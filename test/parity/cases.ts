@@ -152,6 +152,11 @@ export function normalize(answers: readonly Answer[], saved: ReadonlyMap<string,
 function withoutReference({ status: answered, body, ...rest }: Answer): Answer {
   const status = answered !== 'done' && answered < 300 ? 'done' : answered
   if (typeof body !== 'object' || body === null || !('instance' in body)) return { status, body, ...rest }
+  // Over HTTP, errors of 3-D Secure have only the attributes of the service.
+  if ('title' in body && String(body.title).startsWith('3DS Service')) {
+    const { type: _, instance: __, ...told } = body as Record<string, unknown>
+    return { status, body: told, ...rest }
+  }
   return { status, body: { ...body, instance: '<reference>' } }
 }
 

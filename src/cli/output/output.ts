@@ -147,10 +147,11 @@ export async function printProblem(terminal: Terminal, problem: Problem, format?
   const { stderr } = terminal
   if (format === 'json' || format === 'ndjson')
     return void (await write(stderr, `${toJson(problem, format === 'json' && isTerminal(stderr) ? 2 : 0)}\n`))
-  const { type, detail, errors = {} } = problem
+  const { type, detail, errors = {}, error } = problem
   if (type === 'urn:coffer:problem:interrupted')
     return void (await write(stderr, `${fold(displayLines(detail), widthOf(stderr))}\n`))
   const lines = Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`))
+  if (error !== undefined) lines.push(`${error.error_source}: ${error.message} ${error.detail}`)
   // If the detail repeats the first line, other text replaces the detail. If there is only one line, only the detail is
   // printed.
   const isRepeated = lines.length > 0 && detail.startsWith(lines[0]!)

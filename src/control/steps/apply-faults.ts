@@ -5,6 +5,7 @@ import type { FaultRule } from '../../framework/ports/control.js'
 import type { HttpResponse } from '../../http/exchange.js'
 import { readHeader } from '../../http/headers.js'
 import { DEFAULT_BODY_LIMIT_BYTES } from '../../http/server.js'
+import { SERVICE_STATUS, serviceFault } from '../../operations/3ds/service-error.js'
 import { closeStream, cutStream, problemOf, titleByStatus, watchDestination } from '../faults.js'
 import { textOf } from './body.js'
 import type { VaultExchange, VaultStep } from './exchange.js'
@@ -27,8 +28,10 @@ export function applyFaults({ refuse, refuseStale }: Refusal): VaultStep {
     const rule = rules.find(({ kind }) => !PASSED_ON.includes(kind))
     if (rule === undefined) return next(exchange)
     if (rule.kind !== 'drop' && rule.kind !== 'status') return cut(await next(exchange), rule)
-    const response = refuse(problemOf(rule), request)
-    titleByStatus(response)
+    const isOfService = rule.status === SERVICE_STATUS && exchange.operation?.noun === '3ds'
+    const problem = isOfService ? serviceFault(exchange.path, rule.detail) : problemOf(rule)
+    const response = refuse(problem, request)
+    if (!isOfService) titleByStatus(response)
     if (rule.retry_after !== undefined) response.headers['retry-after'] = String(rule.retry_after)
     return rule.kind === 'drop' ? { ...response, cutAt: 'start' } : response
   }

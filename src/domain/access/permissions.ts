@@ -6,7 +6,6 @@ const EVERYBODY = ['public', 'private', 'management'] as const
 
 /** Permissions of areas that this server does not emulate. Applications may have them, but they grant nothing. */
 const WITHOUT_EFFECT = {
-  '3ds:session': ['create', 'read', 'authenticate'],
   'apple-pay': ['create', 'read', 'reveal', 'delete', 'unlink', 'session', 'manage'],
   'google-pay': ['create', 'read', 'reveal', 'delete'],
   'connections:apple-pay': ['invoke', 'manage'],
@@ -22,7 +21,10 @@ type PermissionWithoutEffect = {
 }[AreaWithoutEffect]
 interface PermissionEntry {
   description: string
+  /** The types of applications for which the permission has an effect. */
   application_types: readonly ApplicationType[]
+  /** Applications of any type may have the permission, even if it has no effect for them. */
+  isAcceptedEverywhere?: true
 }
 
 const WITH_EFFECT = {
@@ -37,6 +39,21 @@ const WITH_EFFECT = {
   'token-intent:create': { description: 'Create token intents', application_types: ['public', 'private'] },
   'token-intent:read': { description: 'Read token intents', application_types: privateHolders },
   'token-intent:delete': { description: 'Delete token intents', application_types: privateHolders },
+  '3ds:session:create': {
+    description: 'Create 3DS sessions',
+    application_types: ['public', 'private'],
+    isAcceptedEverywhere: true,
+  },
+  '3ds:session:read': {
+    description: 'Read 3DS sessions',
+    application_types: privateHolders,
+    isAcceptedEverywhere: true,
+  },
+  '3ds:session:authenticate': {
+    description: 'Authenticate 3DS sessions',
+    application_types: privateHolders,
+    isAcceptedEverywhere: true,
+  },
   ...crudPermissions({ application: 'applications', reactor: 'reactors and formulas', proxy: 'proxies' }),
   'tenant:read': { description: 'Read the tenant', application_types: managementHolders },
   'tenant:update': { description: 'Update the tenant', application_types: managementHolders },
@@ -92,9 +109,16 @@ export const PERMISSIONS = {
 }
 
 export function permissionsOf(type: ApplicationType, { withEffect = false } = {}): Permission[] {
-  return (Object.keys(withEffect ? WITH_EFFECT : PERMISSIONS) as Permission[]).filter((name) =>
-    (PERMISSIONS[name] as PermissionEntry).application_types.includes(type),
-  )
+  return (Object.keys(withEffect ? WITH_EFFECT : PERMISSIONS) as Permission[]).filter((name) => {
+    const { application_types, isAcceptedEverywhere }: PermissionEntry = PERMISSIONS[name]
+    return application_types.includes(type) || (isAcceptedEverywhere === true && !withEffect)
+  })
+}
+
+/** Whether the permission has an effect for applications of this type that have it. */
+export function hasEffect(permission: Permission, type: ApplicationType): boolean {
+  const { application_types, isAcceptedEverywhere }: PermissionEntry = PERMISSIONS[permission]
+  return isAcceptedEverywhere !== true || application_types.includes(type)
 }
 
 /**

@@ -14,6 +14,7 @@ export interface AnswerSubject {
     | 'proxy'
     | 'webhook'
     | 'invitation'
+    | 'threeds_session'
   id: string
   /** Only for a token: the caller's grants at the time when the answer was stored. */
   granted?: Grants | undefined

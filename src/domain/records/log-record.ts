@@ -97,6 +97,7 @@ export const ENTITY_TYPES = {
   reactor: 'Reactor',
   reactor_formula: 'ReactorFormula',
   tenant: 'Tenant',
+  threeds_session: 'ThreeDsSession',
   token: 'Token',
   token_intent: 'TokenIntent',
   webhook: 'Webhook',

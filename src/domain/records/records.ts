@@ -8,6 +8,7 @@ import type { Requested } from '../reactor/state.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
+import type { ThreeDsSessionRecord, ThreeDsTimerRecord } from './threeds-record.js'
 import type {
   Audit,
   CodeTimerRecord,
@@ -21,10 +22,11 @@ import type {
 
 export type { LogRecord } from './log-record.js'
 export type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
+export type { ThreeDsSessionRecord } from './threeds-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
 /**
- * The number of each kind on disk. Never change a number, and never use it again. The next number is 32. The
+ * The number of each kind on disk. Never change a number, and never use it again. The next number is 34. The
  * gaps are deliberate.
  */
 export const KINDS = {
@@ -55,6 +57,8 @@ export const KINDS = {
   event_batch: 29,
   waiting_batch: 30,
   client_key: 31,
+  threeds_session: 32,
+  threeds_timer: 33,
   import: 40,
   log_block: 254,
   log: 255,
@@ -366,6 +370,8 @@ export interface RecordOf {
   event_batch: EventBatchRecord
   waiting_batch: WaitingBatchRecord
   client_key: ClientKeyRecord
+  threeds_session: ThreeDsSessionRecord
+  threeds_timer: ThreeDsTimerRecord
   import: ImportRecord
   log_block: LogBlockRecord | LogHeadRecord
   log: LogRecord

@@ -247,7 +247,7 @@ async function readCode(
 }
 
 /** Metadata is never masked. Lengths are in UTF-16 units. */
-function checkMetadata(value: unknown, errors: PropertyErrors): Record<string, string> {
+export function checkMetadata(value: unknown, errors: PropertyErrors): Record<string, string> {
   const entries = isObject(value) ? Object.entries(value) : []
   if (!isObject(value) || entries.length > MAX_METADATA_ENTRIES) {
     addError(errors, 'metadata', `must be an object of at most ${MAX_METADATA_ENTRIES} strings`)

@@ -7,6 +7,8 @@ const TOKEN = 'id type metadata containers fingerprint fingerprint_expression se
 const APPLICATION = 'id type name permissions rules created_by created_at'
 const PROXY = 'id name application_id destination_url require_authentication=require_auth'
 const SESSION = 'id created_by created_at expires_at issued_to_application'
+/** The card of a 3DS session. */
+const CARD = 'token_id token_intent_id card_brand'
 const INVITATION = `id email role expires_at ${MADE}`
 
 /**
@@ -40,6 +42,12 @@ const EVENTS = {
   'reactor.failed': 'id name elapsed_ms error',
   'session.created': SESSION,
   'session.authorized': `${SESSION} permissions rules`,
+  '3ds.session.created': `id type tenant_id ${MADE} device expires_at ${CARD}`,
+  '3ds.session.method-completed': 'id type tenant_id',
+  '3ds.session.authenticated': `id type authentication_status ${MADE} device expires_at ${CARD}`,
+  '3ds.session.challenge-completed': 'id type tenant_id authentication_status',
+  '3ds.session.decoupled-challenge-notification': 'id type tenant_id',
+  '3ds.session.challenge-result-retrieved': `id type tenant_id ${MADE} device expires_at ${CARD}`,
   'tenant.updated': `id name ${CHANGED}`,
   'tenant.invitation.created': INVITATION,
   'tenant.invitation.accepted': INVITATION,
@@ -51,9 +59,7 @@ const EVENTS = {
 
 /** Webhooks can subscribe to these events, but this server never sends them. */
 const SILENT = (
-  'tenant.created tenant.deleted http.request 3ds.session.authenticated 3ds.session.created ' +
-  '3ds.session.challenge-completed 3ds.session.challenge-result-retrieved 3ds.session.method-completed ' +
-  '3ds.session.decoupled-challenge-notification account-updater.job.created account-updater.job.completed ' +
+  'tenant.created tenant.deleted http.request account-updater.job.created account-updater.job.completed ' +
   'account-updater.job.failed google-pay.created google-pay.deleted google-pay.retrieved ' +
   'reactor.vulnerabilities_discovered proxy.vulnerabilities_discovered tenant.vulnerabilities_notified'
 ).split(' ')
@@ -114,7 +120,7 @@ export function describeEvent({ type, about, more }: WebhookEvent): Record<strin
   const payload: Record<string, unknown> = {}
   for (const { name, stored } of ATTRIBUTES.get(type)!)
     if (record[stored] !== undefined) payload[name] = record[stored]
-  const object = type.slice(0, type.lastIndexOf('.')).replace(/^tenant\.|\.property$/, '')
+  const object = type.slice(0, type.lastIndexOf('.')).replace(/^(?:tenant|3ds)\.|\.property$/, '')
   return { [object.replaceAll(/[.-]/g, '_')]: payload, ...more }
 }
 

@@ -1,4 +1,5 @@
 /** Decides whether a caller may perform an operation at all. Handlers decide about each token. */
+import { hasEffect, type Permission } from '../../domain/access/permissions.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { CofferError } from '../../errors.js'
 import type { Store, StoreReader } from '../../storage/store.js'
@@ -9,16 +10,28 @@ type Declared = Pick<Declaration, 'access'>
 
 /** @throws CofferError `forbidden`, which names the missing permissions or the type of application */
 export function authorize(caller: Caller, definition: Declared): void {
-  const { owner, permissions, isAnyEnough = false, keyOf } = definition.access
+  const { owner, permissions, isAnyEnough = false, keyOf, refusesSessions } = definition.access
   if (owner !== undefined) requireOwner(undefined, caller)
   if (caller.session?.isAuthorized === false)
     throw new CofferError('forbidden', 'This session is not authorized yet.')
   if (keyOf !== undefined && (caller.applicationType !== keyOf || caller.session !== undefined))
     throw new CofferError('forbidden', `This requires the key of a ${keyOf} application.`)
-  const missing = permissions.filter((permission) => !caller.holds(permission))
+  if (refusesSessions && caller.session !== undefined)
+    throw new CofferError(
+      'forbidden',
+      'This requires the key of an application. The key of a session is refused.',
+    )
+  const missing = permissions.filter(
+    (permission) => !caller.holds(permission) || !takesEffect(permission, caller),
+  )
   if (missing.length === 0 || (isAnyEnough && caller.holds(...permissions))) return
   const names = missing.join(isAnyEnough ? ' or ' : ' and ')
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
+}
+
+/** A session may have rights that its public application cannot have, so the type of the application does not matter. */
+function takesEffect(permission: Permission, { applicationType, session }: Caller): boolean {
+  return applicationType === undefined || session !== undefined || hasEffect(permission, applicationType)
 }
 
 /** Returns `granted` to the owner only. @throws CofferError `forbidden` */

@@ -1,4 +1,5 @@
 import { omitUndefined } from '../../domain/omit-undefined.js'
+import { ERRORS } from '../../errors.js'
 import { MAX_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/declaration.js'
 import { arrayOf, object, text } from '../../framework/output.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../../framework/registry.js'
@@ -9,6 +10,25 @@ export type OpenApiDocument = ReturnType<typeof createDocument>
 
 const API_KEY = 'apiKey'
 const NO_REVEAL: JsonSchema = { $ref: '#/components/parameters/NoReveal' }
+
+const serviceProblem = {
+  component: 'ServiceProblem',
+  ...object({
+    title: text,
+    status: { type: 'integer', minimum: 400, maximum: 499 },
+    detail: text,
+    'errors?': { type: 'object', additionalProperties: arrayOf(text) },
+    'error?': object({
+      service_status: text,
+      session_id: text,
+      error_source: text,
+      message: text,
+      detail: text,
+    }),
+  }),
+  description:
+    'A failure of 3-D Secure outside of this server, or a card that no scheme has. Clients compare its texts.',
+} satisfies Schema
 
 const problemOutput = {
   component: 'Problem',
@@ -79,8 +99,15 @@ export function createDocument(
           schema: { const: 'true' },
         },
       },
-      responses: { Problem: describeProblem(names.traceId) },
-      schemas: describeComponents([problemOutput, ...registry.routed.map(({ output }) => output ?? {})]),
+      responses: {
+        Problem: describeProblem(names.traceId),
+        ServiceProblem: describeServiceProblem(names.traceId),
+      },
+      schemas: describeComponents([
+        problemOutput,
+        serviceProblem,
+        ...registry.routed.map(({ output }) => output ?? {}),
+      ]),
     },
   }
 }
@@ -195,10 +222,16 @@ function describeResponses(operation: RoutedOperation, { traceId, replayed }: He
     [endpoint.success]: done,
     ...(http?.mayAnswer === 'existing' && { 200: existing }),
     ...Object.fromEntries(statuses.filter(Boolean).map((status) => [status, PROBLEM])),
+    ...(http?.mayFailOutside && {
+      [ERRORS.threeds_unsupported.status]: SERVICE_PROBLEM,
+      [ERRORS.threeds_failed.status]: SERVICE_PROBLEM,
+    }),
     default: PROBLEM,
     ...(http?.mayAnswer === 'anything' && Object.fromEntries(STATUS_RANGES.map((range) => [range, GIVEN]))),
   }
 }
+
+const SERVICE_PROBLEM = { $ref: '#/components/responses/ServiceProblem' }
 
 const RELAYED = {
   description: 'The answer of the destination, or an error of this server.',
@@ -257,6 +290,16 @@ export function describeComponents(schemas: readonly Schema[]): Record<string, J
   }
   schemas.forEach(state)
   return found
+}
+
+/** The usual problem, or the form that the service of 3-D Secure has for its own failures. */
+function describeServiceProblem(traceId: string): JsonSchema {
+  const schema = { anyOf: [toJsonSchema(problemOutput), toJsonSchema(serviceProblem)] }
+  return {
+    description: 'Refused, or failed outside of this server.',
+    headers: { [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' } },
+    content: { 'application/problem+json': { schema }, 'application/json': { schema } },
+  }
 }
 
 function describeProblem(traceId: string): JsonSchema {

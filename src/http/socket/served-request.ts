@@ -60,6 +60,10 @@ export class ServedRequest implements HttpRequest {
     this.#body = new RequestBody(message, this.lease, sendContinue)
   }
 
+  get isSecure(): boolean {
+    return 'encrypted' in this.#message.socket
+  }
+
   get client(): string {
     return this.#message.socket.remoteAddress ?? ''
   }

@@ -14,6 +14,7 @@ import { answerGiven, answerResult } from '../exchange.js'
 import { type HeaderNames, headerNames, readHeader } from '../headers.js'
 import { readBodyInput, readQuery } from '../input.js'
 import type { AnswererOptions } from '../options.js'
+import { HttpOrigin } from '../origin.js'
 import type { Match, Router } from '../router.js'
 import type { Authenticator } from './authenticate.js'
 import { refuseMethod } from './respond.js'
@@ -67,6 +68,7 @@ export function performOperation(
         limits,
         idempotencyKey,
         reachedAt,
+        origin: new HttpOrigin(request),
         outer: ofRun?.outer,
         provision: request.provision,
       }

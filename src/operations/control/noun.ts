@@ -11,6 +11,9 @@ import { anyJson, arrayOf, object, text, texts } from '../../framework/output.js
 import type { List } from '../../framework/page.js'
 import * as port from '../../framework/ports/control.js'
 import { closedInput, type Infer, nameOf } from '../../framework/schema.js'
+import { decideInput, decideSession } from '../3ds/decide.js'
+import { CHALLENGED } from '../3ds/examples.js'
+import { sessionOutput } from '../3ds/outputs.js'
 import { readOutbox } from '../invite/noun.js'
 import { countReveals, REVEALS, revealsInput, revealsOutput } from '../log/noun.js'
 import { deliveryFilters, deliveryOutput, listDeliveries } from '../webhook/delivery.js'
@@ -69,6 +72,7 @@ export const noun = {
     clock: 'Read and change the time of the vault.',
     fault: 'Make requests fail.',
     request: 'List requests, or wait for them.',
+    '3ds': 'Decide challenges of 3-D Secure.',
   },
   operations: [
     detached({
@@ -257,6 +261,14 @@ export const noun = {
       check: checkTrigger,
       run: async (session, input) =>
         (await performControlled(session, triggerEvent, input)) as Infer<typeof triggerOutput>,
+    }),
+    detached({
+      ...on('3ds decide', 'POST /3ds/{id}/complete', `${CHALLENGED} --outcome failed`),
+      summary: 'Decide a pending challenge of 3-D Secure as the bank, without a browser.',
+      input: decideInput,
+      output: sessionOutput,
+      run: async (session, input) =>
+        (await performControlled(session, decideSession, input)) as Infer<typeof sessionOutput>,
     }),
     detached({
       ...on('reveals', 'GET /reveals', '--token card-1'),

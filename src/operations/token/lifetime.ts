@@ -176,7 +176,11 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
       waiting.push(...(await purgeToken({ ...tools, release }, tenant, record.id, kind)))
     else if (kind === 'api_key') waiting.push(...(await purgeKey(tools, record)))
     else if (kind === 'code_timer') waiting.push(...(await eraseCode(tools, tenant, record)))
-    else if ('id' in record) await store.purge(kind, tenant, record.id)
+    else if (kind === 'threeds_timer') {
+      // Loaded only when a challenge ends, because every command about tokens loads this file.
+      const { endByTimer } = await import('../3ds/changes.js')
+      waiting.push(...(await endByTimer(tools, tenant, record)))
+    } else if ('id' in record) await store.purge(kind, tenant, record.id)
     count++
   }
   return { count, waiting, released }

@@ -3,6 +3,7 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { EntityType } from '../../domain/records/log-record.js'
 import type { IntentRecord, TokenRecord } from '../../domain/records/records.js'
 import { binLength, brandOf, CARD_BRANDS } from '../../domain/token/card-number.js'
+import { isScaRequired } from '../../domain/token/test-cards.js'
 import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
 import type { Context } from '../../framework/context.js'
 import { absent } from '../../framework/no-reveal.js'
@@ -149,6 +150,10 @@ export const tokenOutput = output.component('Token', columns, {
       'expiration_month?': count,
       'expiration_year?': count,
       'brand?': enumOf(...CARD_BRANDS),
+      'authentication?': {
+        ...enumOf('sca_required'),
+        description: 'Only for documented test cards of 3-D Secure.',
+      },
     }),
   },
   'bank?': {
@@ -244,7 +249,8 @@ function describeData({ type, data }: TokenRecord): Pick<TokenView, 'card' | 'ba
 function describeCard(card: { number: string; expiration_month?: number; expiration_year?: number }) {
   const { number, expiration_month, expiration_year } = card
   const bin = number.slice(0, binLength(number.length))
-  const rest = omitUndefined({ expiration_month, expiration_year, brand: brandOf(number) })
+  const authentication = isScaRequired(number) ? ('sca_required' as const) : undefined
+  const rest = omitUndefined({ expiration_month, expiration_year, brand: brandOf(number), authentication })
   return { bin, last4: number.slice(-4), ...rest }
 }
 

@@ -3,7 +3,7 @@ import { fold, indent } from '../../output/display.js'
 
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
-  Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
+  Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', '3ds', 'log', 'scan'],
   Access: ['app', 'session', 'tenant', 'member', 'invite'],
   Testing: ['control', 'seed', 'pull', 'openapi'],
   Vault: ['vault', 'config', 'profile'],

@@ -1,0 +1,83 @@
+import type {
+  BrandName,
+  CancelReason,
+  ChallengePreference,
+  ChallengeType,
+  Device,
+  SessionType,
+  Status,
+  StatusReason,
+} from '../threeds/enumerations.js'
+import type { ScenarioName } from '../threeds/scenarios.js'
+import type { TenantEntity } from './token-record.js'
+
+/** The result of an authentication, as answers show it. */
+export interface ThreeDsResult {
+  status: Status
+  reason?: StatusReason
+  cancelled?: CancelReason
+}
+
+/** The challenge of a session. It is pending until `ended` is set. */
+export interface ThreeDsChallenge {
+  /** `decoupled`: the bank reaches the cardholder without a browser. */
+  kind: Device | 'decoupled'
+  type: ChallengeType
+  isMandated: boolean
+  /** When the challenge ends by itself, ms since the epoch. */
+  until: number
+  /** The id of the timer record, which ends a decoupled challenge. */
+  timer?: string
+  /** The browser has opened the page of the challenge. */
+  isOpened?: true
+  /** How many answers the cardholder has given. */
+  attempts: number
+  ended?: ThreeDsResult
+}
+
+export interface ThreeDsAuthentication {
+  acs_transaction_id: string
+  ds_transaction_id: string
+  brand?: BrandName
+  challenge_preference?: ChallengePreference
+  /** What the page of the challenge shows. */
+  paid?: { merchant?: string; amount?: string; currency?: string; exponent?: string }
+  /** The result that `authenticate` answered. */
+  first: ThreeDsResult
+  challenge?: ThreeDsChallenge
+  /** The result of the challenge was retrieved, so the session shows it. */
+  isFinal?: true
+}
+
+/**
+ * A session of 3-D Secure. It has no card number. Until it is authenticated, the record expires at `expires_at`. Afterwards
+ * it has no expiry.
+ */
+export interface ThreeDsSessionRecord extends TenantEntity {
+  type: SessionType
+  device?: Device
+  device_info?: Record<string, unknown>
+  web_challenge_mode?: 'iframe' | 'redirect'
+  metadata?: Record<string, string>
+  token_id?: string
+  token_intent_id?: string
+  brands: readonly BrandName[]
+  scenario: ScenarioName
+  /** The start of the addresses of its pages: scheme, host and path prefix of the request that created it. */
+  base: string
+  expires_at?: string
+  /** Absent: the session has no method step. */
+  method?: 'waiting' | 'done'
+  /** A page of this server authenticates the session with this request, and ends at one of the addresses. */
+  redirect?: {
+    request: Record<string, unknown>
+    callback_urls: { success: string; failure: string; hides_branding?: boolean }
+  }
+  authentication?: ThreeDsAuthentication
+}
+
+/** When this record expires, the sweep ends the decoupled challenge of the session. */
+export interface ThreeDsTimerRecord {
+  id: string
+  session_id: string
+}

@@ -1,0 +1,50 @@
+/** What the pretended bank does with a card. A session gets the scenario of its card when it is created. */
+import type { FinalStatus, StatusReason } from './enumerations.js'
+
+export interface Scenario {
+  /** How an authentication ends. Absent if there can be none. */
+  final?: FinalStatus
+  /** The bank asks the cardholder in this way, before it decides. Absent: it decides at once. */
+  challenge?: 'static' | 'out-of-band'
+  isMandated?: true
+  /** The bank has no page for the method step. */
+  hasNoMethod?: true
+  /** The operation that fails outside, with an error of the 3DS service. */
+  failsAt?: 'create' | 'authenticate'
+  /** No scheme has this card. */
+  isUnsupported?: true
+}
+
+export const SCENARIOS = {
+  FY: { final: 'successful' },
+  FA: { final: 'attempted' },
+  FN: { final: 'failed' },
+  FU: { final: 'unavailable' },
+  FR: { final: 'rejected' },
+  CY: { challenge: 'static', final: 'successful' },
+  CYX: { challenge: 'static', final: 'successful', hasNoMethod: true },
+  CYM: { challenge: 'static', final: 'successful', isMandated: true },
+  CYO: { challenge: 'out-of-band', final: 'successful' },
+  CYB: { challenge: 'static', final: 'successful' },
+  CA: { challenge: 'static', final: 'attempted' },
+  CN: { challenge: 'static', final: 'failed' },
+  CNO: { challenge: 'out-of-band', final: 'failed' },
+  CU: { challenge: 'static', final: 'unavailable' },
+  CR: { challenge: 'static', final: 'rejected' },
+  ED: { failsAt: 'authenticate' },
+  EI: { failsAt: 'create' },
+  X: { isUnsupported: true },
+} as const satisfies Record<string, Scenario>
+
+export type ScenarioName = keyof typeof SCENARIOS
+
+export function scenarioOf(name: ScenarioName): Scenario {
+  return SCENARIOS[name]
+}
+
+/** The reason that answers give for a status. `successful` and `attempted` have none. */
+export const REASONS: { readonly [S in FinalStatus]?: StatusReason } = {
+  failed: 'card-authentication-failed',
+  unavailable: 'cardholder-not-enrolled',
+  rejected: 'suspected-fraud',
+}

@@ -1,0 +1,26 @@
+import type { RequestOrigin } from '../framework/context.js'
+import type { HttpRequest } from './exchange.js'
+import { readHeader } from './headers.js'
+
+/** A host name or address and a port. Any other text would make addresses that lead elsewhere. */
+const HOST = /^(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
+
+/** Reads the request only when a handler asks, because few operations do. */
+export class HttpOrigin implements RequestOrigin {
+  readonly #request: HttpRequest
+
+  constructor(request: HttpRequest) {
+    this.#request = request
+  }
+
+  get base(): string | undefined {
+    const { headers, isSecure = false, origin } = this.#request
+    if (origin !== undefined) return origin
+    const host = readHeader(headers, 'host')
+    return host !== undefined && HOST.test(host) ? `${isSecure ? 'https' : 'http'}://${host}` : undefined
+  }
+
+  get accept(): string | undefined {
+    return readHeader(this.#request.headers, 'accept')
+  }
+}

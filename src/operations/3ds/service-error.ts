@@ -1,0 +1,25 @@
+import { CofferError, type ServiceError } from '../../errors.js'
+
+/** The status of an error outside: of the bank, the directory or the 3DS server. */
+export const SERVICE_STATUS = 424
+
+export function serviceFailed(service: ServiceError): CofferError {
+  const message = "The 3DS service returned an error. See the 'error' field for more details."
+  return new CofferError('threeds_failed', message, { service })
+}
+
+/** The error of a fault rule, for an operation on the session of `path`. */
+export function serviceFault(
+  path: string,
+  detail = 'This fault was asked for with the control plane.',
+): CofferError {
+  const [, session_id = ''] = /^\/3ds\/sessions\/([^/]+)/.exec(path) ?? []
+  const message = 'The access control server failed.'
+  return serviceFailed({
+    service_status: '502',
+    session_id,
+    error_source: 'Access Control Server',
+    message,
+    detail,
+  })
+}
