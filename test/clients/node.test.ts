@@ -8,13 +8,33 @@ import { serveClients } from './server.js'
 /** Calls of areas that are not emulated. `bodies.test.ts` lists their paths as `Not Emulated`. */
 const OF_TENANTS = '(?:securityContact|connections|merchants|owner|ownerTransfer)'
 const OUT = new RegExp(
-  `^(?:accountUpdater|agentic|applePay|applicationTemplates|documents|enrichments|googlePay|networkTokens|tenants\\.${OF_TENANTS}|threeds)\\b`,
+  `^(?:accountUpdater|agentic|applePay|applicationTemplates|documents|enrichments|googlePay|networkTokens|tenants\\.${OF_TENANTS})\\b`,
 )
+
+const BROWSER = {
+  browserJavascriptEnabled: true,
+  browserJavaEnabled: false,
+  browserLanguage: 'en-US',
+  browserColorDepth: '24',
+  browserScreenHeight: '900',
+  browserScreenWidth: '1440',
+  browserTz: '-60',
+  browserUserAgent: 'Mozilla/5.0',
+}
+const PAYMENT = {
+  authenticationCategory: 'payment',
+  authenticationType: 'payment-transaction',
+  purchaseInfo: { amount: '80000', currency: '826', exponent: '2', date: '20240109141010' },
+  merchantInfo: {
+    ...{ mid: '9876543210001', acquirerBin: '000000999', name: 'Shop' },
+    ...{ countryCode: '826', categoryCode: '7922' },
+  },
+}
 
 const CODE = 'module.exports = async ({ args }) => ({ raw: { sum: args.a + 1 } })'
 
 t.test('every call is answered or refused as not emulated', async (t) => {
-  const { url, keys, accept } = await serveClients(t)
+  const { url, keys, accept, completeChallenges } = await serveClients(t)
   const answered = new Set<string>()
   const open = (apiKey: string): Client => watch(new BasisTheoryClient({ baseUrl: url, apiKey }), answered)
   const [own, manager, browser] = [open(keys.private), open(keys.management), open(keys.public)]
@@ -102,6 +122,28 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   const guest = await open(session.sessionKey).tokens.create({ type: 'token', data: 'by a session' })
   t.match(guest, { type: 'token' })
 
+  // 3-D Secure.
+  const start3ds = async (number: string) => {
+    const { id: tokenId } = await own.tokens.create({ type: 'card', data: { number } })
+    return browser.threeds.sessions.create({ tokenId, device: 'browser', deviceInfo: BROWSER })
+  }
+  const asked = { ...PAYMENT, cardholderInfo: { name: 'Ada', email: 'ada@example.com' } }
+  await completeChallenges()
+  const challenged = await start3ds('4000020000000000')
+  t.match(challenged, { cardBrand: 'Visa', recommendedVersion: '2.2.0', directoryServerId: 'M000000003' })
+  t.match(await own.threeds.sessions.authenticate(challenged.id, asked), {
+    authenticationStatus: 'challenge',
+    acsChallengeUrl: `${url}/3ds/acs/browser/creq`,
+  })
+  const final = { authenticationStatus: 'successful', eci: '05', directoryStatusCode: 'C' }
+  t.match(await own.threeds.sessions.getChallengeResult(challenged.id), final)
+  t.match(await own.threeds.sessions.get(challenged.id), { id: challenged.id, authentication: final })
+  const failing = await start3ds('4264281500003339')
+  await t.rejects(own.threeds.sessions.authenticate(failing.id, asked), {
+    statusCode: 424,
+    body: { error: { service_status: '502', error_source: 'Directory Server' } },
+  } as object as Error)
+
   // Keys with which browsers and phones encrypt.
   const clientKey = await manager.keys.create()
   t.match(clientKey, { keyId: /^[0-9a-f-]{36}$/, publicKeyPem: /^-----BEGIN PUBLIC KEY-----\n/ })
@@ -121,7 +163,7 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   // The tenant, its members, its log.
   t.match(await manager.tenants.self.get(), { name: 'clients' })
   t.match(await manager.tenants.self.update({ name: 'renamed' }), { name: 'renamed' })
-  t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 11 } })
+  t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 13 } })
   const { id } = await manager.tenants.invitations.create({ email: 'ada@example.com', role: 'READ_ONLY' })
   t.same(await collect(manager.tenants.invitations.list({ size: 1 })), [id])
   t.match(await manager.tenants.invitations.get(id), { email: 'ada@example.com' })

@@ -11,6 +11,8 @@ export interface Served {
   keys: Record<'private' | 'management' | 'public', string>
   /** Accepts the newest invitation as the invited person. Returns the id of the member. */
   accept(): Promise<void>
+  /** From now on, challenges of 3-D Secure end by themselves. */
+  completeChallenges(): Promise<void>
 }
 
 export async function serveClients(t: Test): Promise<Served> {
@@ -42,6 +44,7 @@ export async function serveClients(t: Test): Promise<Served> {
     url,
     destination: `http://${host}`,
     keys: { private: keyOf('private'), management: keyOf('management'), public: keyOf('public') },
+    completeChallenges: async () => void (await json('config', 'set', 'threeds.challenges', 'complete')),
     accept: async () => {
       const { data } = await json('invite', 'outbox')
       await json('invite', 'accept', data[0].link)

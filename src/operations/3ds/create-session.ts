@@ -3,7 +3,6 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, refuseErrors } from '../../domain/property-errors.js'
 import type { IntentRecord, ThreeDsSessionRecord, TokenRecord } from '../../domain/records/records.js'
 import { DEFAULT_PUBLIC_URL } from '../../domain/settings.js'
-import { findTestCard } from '../../domain/threeds/cards.js'
 import {
   APP_INFO,
   BROWSER_INFO,
@@ -57,6 +56,8 @@ export const createSession = change({
     const { store, caller, now } = context
     const card = await requireCard(context, input)
     const others = await context.setting('threeds.other_cards')
+    // Loaded only when it is used, because it contains the whole table of test cards.
+    const { findTestCard } = await import('../../domain/threeds/cards.js')
     const { brands, scenario } = findTestCard((card.data as { number: string }).number, others)
     refuseAtCreation(scenarioOf(scenario))
     const expires = card.expires_at === undefined ? now + SESSION_MS : Date.parse(card.expires_at)
