@@ -52,7 +52,7 @@ try {
   rmSync(place, { recursive: true, force: true })
 }
 
-/** Moves a process to a core, unless the arguments forbid it. Where `taskset` is missing, processes run on any core. */
+/** Moves a process to a core, unless the arguments forbid it. If `taskset` is missing, processes run on any core. */
 function pin(core: number, pid: number | undefined): void {
   if (pinning === 'pinned') spawnSync('taskset', ['-acp', String(core), String(pid)], { stdio: 'ignore' })
 }

@@ -3,7 +3,7 @@ import { cpus } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 
 const LOOK_MS = 200
-/** The machine counts as idle if at most this part of all cores is busy. */
+/** The machine counts as idle if at most this part of its cores is busy. */
 const MAX_BUSY = 0.1
 const MAX_LOOKS = 25
 

@@ -1,6 +1,6 @@
 /**
- * The entrypoint of the image, over an installed package. Where network namespaces can be made, the server and its clients
- * have addresses of their own, as containers have. Elsewhere the clients use an address of this machine that is not loopback.
+ * The entrypoint of the image, over an installed package. If the machine can create network namespaces, the server and its
+ * clients have addresses of their own, as containers have. Elsewhere the clients use an address of this machine that is not loopback.
  */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

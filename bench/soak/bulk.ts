@@ -10,7 +10,7 @@ import { createMachine, PROGRAM } from '../../test/support/process.js'
 
 const ROWS = Number(process.env.COFFER_SOAK_ROWS ?? 1_000_000)
 /**
- * The peak of the second half may exceed that of the first half by this many MB, for caches of index blocks and for the
+ * The peak of the second half may exceed the peak of the first half by this many MB, for caches of index blocks and for the
  * directory of tables.
  */
 const GROWTH_MB = 96

@@ -1,5 +1,5 @@
 /**
- * Tests of the product and of all guarantees of engines, over PostgreSQL. Then clients create, change, delete and read
+ * Tests of the product and of the guarantees of engines, over PostgreSQL. Then clients create, change, delete and read
  * a few tokens through three servers, for a minute or for COFFER_SOAK_SECONDS. Some order of the requests must explain
  * all their answers.
  */

@@ -162,7 +162,7 @@ export class DeliveryQueue implements DeliveryPort {
   enqueue(waiting: readonly Waiting[]): void {
     if (this.#listener !== undefined) this.#add(waiting)
     else {
-      // The event of a read may not be synced yet, and a search does not find unsynced records. So its batch is added by id.
+      // The event of a read may not be synced yet, and a search does not find unsynced records. Therefore its batch is added by id.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }

@@ -47,7 +47,7 @@ export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'>
 
 type Attempt = Pick<DeliveryRecord, 'status' | 'answer' | 'failure'> & { isRefused?: boolean }
 
-/** What this process knows about a webhook. Times are ms since the epoch. */
+/** The state of a webhook in this process. Times are ms since the epoch. */
 interface Experience {
   /** The number of failed attempts since the last success. `failingSince`: the time of the first failed attempt. */
   failures: number

@@ -22,8 +22,8 @@ const MAX_CACHED = 100_000
 const PAGE_SIZE = 1000
 /**
  * How many sets one unit of work examines. In a store of one process, other units wait meanwhile. In a shared
- * store, each unit that removes sets makes all processes read their cached records again. Such a store should
- * therefore use few units.
+ * store, each unit that removes sets makes all processes read their cached records again. Therefore work on this
+ * store should use few units.
  */
 const AT_ONCE = { own: 50, shared: 1_000 }
 /** How many released sets are remembered. If there are more, all sets are examined instead. */

@@ -68,7 +68,7 @@ export interface Audit {
   trigger(event: TriggeredEvent): void
 }
 
-/** What a handler may know about the HTTP request of its operation. */
+/** The facts that a handler may read about the HTTP request of its operation. */
 export interface RequestOrigin {
   /** Scheme, host and path prefix under which the client reaches this server. Undefined if the request has no valid host. */
   readonly base: string | undefined
@@ -117,7 +117,7 @@ export interface Session extends Omit<Effects, 'random' | 'isEqualSecret' | 'cli
   /** Has the rights from the beginning of the operation. For decisions, use the caller of a {@link Context}. */
   readonly caller: Caller
   readonly traceId: string
-  /** Of the operation, if its answer is stored. The requests that code sends are a part of the operation. */
+  /** Set if the operation's answer is stored. The requests that code sends are a part of the operation. */
   readonly subjects: SubjectCollector | undefined
   /** The header Host of the request, if the operation was called over HTTP. */
   readonly reachedAt: string | undefined

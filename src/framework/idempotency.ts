@@ -135,7 +135,7 @@ async function checkSubjects(
   )
 }
 
-/** What the operation's permissions and token:read grant on a token. Undefined for other records. */
+/** The access that the operation's permissions and token:read grant on a token. Undefined for other records. */
 function grantsOn(caller: Caller, { access }: AnyOperation, record: RecordOf[Kind]) {
   if (!('containers' in record)) return undefined
   const grants: Grants = {}
@@ -199,7 +199,7 @@ export class IdempotentAnswer implements SubjectCollector {
     const stale = this.#stale && JSON.stringify(this.#stale)
     if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
       await removeAnswer(store, caller.tenant, this.#id)
-    // The vault cannot find a code in other parts of the answer. So the whole answer expires together with
+    // The vault cannot find a code in other parts of the answer. Therefore the whole answer expires together with
     // the code.
     const ends = firstEnd(store, json?.text ?? '', cards)
     const expires = Math.min(store.now + KEPT_MS, ends)

@@ -44,7 +44,7 @@ function lastingView(data: unknown, { data: whole, code }: TokenRecord): unknown
   return code !== undefined && 'masked' in code ? code.masked : data
 }
 
-/** Words that may be codes. The fraction of a second is no such word. */
+/** Words that may be codes. The fraction of a second does not count as a word. */
 const CODES = /(?<![\w.])\d{3,4}(?!\w)/g
 
 /**

@@ -40,7 +40,7 @@ export interface PerformOptions {
   /** The header Host of the request. */
   reachedAt?: string | undefined
   origin?: RequestOrigin | undefined
-  /** Of the operation whose code sends this request. */
+  /** The audit subjects of the operation whose code sends this request. */
   outer?: SubjectCollector | undefined
   /** How the control plane wants the building of code to end. */
   provision?: CheckTools['provision']

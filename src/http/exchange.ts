@@ -103,7 +103,7 @@ export function answerProblem(
   return answer
 }
 
-/** Clients compare errors of 3-D Secure with those of the service, so these have only the attributes of the service. */
+/** Clients compare errors of 3-D Secure with the service's errors. Therefore these errors have only the attributes of the service. */
 function formOf(error: unknown, problem: Problem): object {
   const isOfService =
     error instanceof CofferError && (error.code === 'threeds_failed' || error.code === 'threeds_unsupported')

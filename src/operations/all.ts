@@ -62,7 +62,7 @@ type Unless<S> = S extends { requiredUnless: readonly (infer Other extends strin
 type Needed<P> = { [N in keyof P]: [Unless<P[N]>] extends [never] ? never : N }[keyof P]
 /** The properties with `requiredUnless` that `Other` does not replace. */
 type Beside<P, Other> = { [N in Needed<P>]: Other extends Unless<P[N]> ? never : N }[Needed<P>]
-/** Either the properties with `requiredUnless`, or one that `requiredUnless` names, with those that it does not replace. */
+/** Either the properties with `requiredUnless`, or a property that `requiredUnless` names, together with the properties that it does not replace. */
 type Alternatives<I> = I extends { properties: infer P }
   ?
       | Choose<P, Needed<P>>

@@ -188,7 +188,7 @@ export function describeLaunch({ node, guestFile, modulesDirectory, size, confin
   const guest = [...flags, guestFile, ...bundles]
   if (node.platform === 'win32') return { command: node.path, args: guest }
   const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
-  // The processor time of all runs together. The last run may start shortly before the child reaches its limit for
+  // The processor time that the runs use together. The last run may start shortly before the child reaches its limit for
   // busy time. Garbage collection can double the processor time.
   const cpuSeconds = 2 * Math.ceil((size.busyMs + size.longestMs) / 1000) + 10
   return { command: '/bin/sh', args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds), ...program] }

@@ -38,7 +38,7 @@ export function createHostFetch(outbound: Outbound): HostFetch {
       const { status } = answer
       const { location } = answer.headers
       const isRedirect = REDIRECTS.includes(status) && location !== undefined
-      // If this server answers with a redirect, the destination of a proxy has sent it. Such a redirect is not
+      // If this server answers with a redirect, the destination of a proxy has sent it. This redirect is not
       // followed.
       const isFollowed = own === undefined && redirect !== 'manual'
       if (!isRedirect || (!isFollowed && redirect !== 'error'))

@@ -234,7 +234,7 @@ export interface EngineMaintenance {
   /** Removes dead rows and merges files until nothing is left to do. Units of work run meanwhile. */
   compact(): Promise<void>
   readonly header: Header
-  /** Calls `work` with a snapshot of all rows. Units of work run meanwhile. */
+  /** Calls `work` with a snapshot of the rows. Units of work run meanwhile. */
   withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T>
   /** Replaces the header. From then on, the vault does not open with the old header. */
   replaceHeader(header: Header): Promise<void>

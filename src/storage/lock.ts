@@ -12,7 +12,7 @@ import { noVault } from './vault-file.js'
 
 export interface ProcessIdentity {
   pid: number
-  /** When the running process with this number started, in any fixed format. Undefined if no such process runs. */
+  /** When the running process with this number started, in any fixed format. Undefined if the process does not run. */
   startOf(pid: number): string | undefined
   /** The id of the machine's boot, and after a `/` the PID namespace. Empty if the system does not report the boot. */
   boot: string
@@ -105,7 +105,7 @@ function describeKeptLock(path: string, { message }: CofferError): string {
 }
 
 /**
- * Fails in a read-only directory, even for a command that only reads. The same disk may be mounted as writable elsewhere, and a
+ * Fails in a read-only directory, even for a command that only reads. Another machine may have mounted this disk as writable, and a
  * process there may change the vault. @throws CofferError `storage_failed`
  */
 function createLockFile(

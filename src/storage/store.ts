@@ -82,7 +82,7 @@ export interface StoreReader {
   openCursor(tenant: number, about: string, cursor: string): Promise<number | undefined>
   /** Opens the record at a location from this or an earlier unit of work. Undefined if the record was removed. */
   open<K extends Kind>(location: RecordLocation<K>): Promise<RecordOf[K] | undefined>
-  /** Returns at most `limit` expired records that may be purged now, of all tenants, in no order. */
+  /** Returns at most `limit` expired records of any tenant that may be purged now, in no order. */
   findExpired(limit: number): Promise<Expired[]>
   /**
    * {@link Store.changeCounter} in the state that this unit reads. Undefined once the unit has changed records of these kinds.

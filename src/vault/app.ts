@@ -70,7 +70,7 @@ export interface App extends Host, Vault {
   /** Adds to earlier options. Has no effect after a reactor has run. `confinement`: of children. Default: a probe finds it. */
   configureReactors(options: RuntimeOptions): void
   runtimeOptions(): RuntimeOptions
-  /** The server that answers the code of runs. Of a fork: the server of the original. */
+  /** The server that answers the code of runs. In a fork, it is the server of the original. */
   attachedServer(): AttachedServer
   attachControl(control: ControlPlane): void
   /** Call when all data is replaced. Work that began earlier fails at its next read or write. */

@@ -7,7 +7,7 @@ import { nodeFiles } from '../storage/node-files.js'
 
 const TIMEOUT_MS = 10_000
 
-/** The address of a vault, and effects. By default, the effects are real: the disk, the clock and so on. */
+/** The address of a vault, and effects. By default, the effects are real, for example the disk and the clock. */
 export interface VaultLocation {
   /** A directory, or an address with a scheme ({@link kindOfAddress}). */
   directory: string

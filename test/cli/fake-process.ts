@@ -111,7 +111,7 @@ export function withoutStyle(text: string): string {
 export interface FakeOutput extends Writable {
   isTTY: boolean
   columns: number | undefined
-  /** All text that was written so far. */
+  /** All text that was written until now. */
   text: string
 }
 

@@ -37,7 +37,7 @@ for (const [shell, line] of Object.entries(SHELLS)) {
     child.stdin.write(`${commands}exit\n`)
     const { stdout } = await ended
     t.ok(expected.length > 20 && blocks.every(({ output }) => output !== undefined))
-    // A shell echoes pasted text between its prompts. The program prints whole lines, so these can be told apart.
+    // A shell echoes pasted text between its prompts. The program prints whole lines, so these can be distinguished.
     const lines = settle(withoutStyle(stdout).replaceAll('\r\n', '\n').replaceAll('\r', '\n'))
     let from = 0
     for (const wanted of expected) {

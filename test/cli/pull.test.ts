@@ -210,7 +210,7 @@ async function hostile(t: Test, listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-t.test('parts that the key may not read, and attributes that are not known, are told', async (t) => {
+t.test('pull lists the parts that the key may not read, and the attributes that are not known', async (t) => {
   const { run, read } = workplaceFor(t)
   const url = await hostile(t, (request, response) => {
     const { pathname } = new URL(request.url!, 'http://x')

@@ -38,32 +38,35 @@ t.test('a changed seed is loaded, with the keys from before', async (t) => {
   t.equal(await statusOf('third'), 200, 'JSON is YAML')
 })
 
-t.test('a directory of seeds that cannot be read is reported, and the server goes on watching', async (t) => {
-  const place = createWorkplace()
-  const seeds = join(place.directory, 'seeds')
-  const write = (id: string) => {
-    mkdirSync(seeds)
-    writeFileSync(join(seeds, 'a.json'), JSON.stringify({ tokens: [{ id, type: 'token', data: 1 }] }))
-  }
-  write('first')
-  const words = ['--ephemeral', '--seed', 'seeds', '--watch', '--log', 'none']
-  const { announcement, printed, child } = await serveFor(t, words, place)
-  const key = announcement.applications.private?.key
-  const statusOf = async (id: string) => (await request(announcement, key, `GET /tokens/${id}`)).status
-  const printedLater = async (wanted: RegExp) => {
-    while (!wanted.test(printed.stderr))
-      await new Promise((resolve) => child.stderr!.once('data', () => setImmediate(resolve)))
-    printed.stderr = ''
-  }
-  rmSync(seeds, { recursive: true })
-  symlinkSync('seeds', seeds)
-  await printedLater(/seeds has changed, but was not loaded/)
-  t.equal(await statusOf('first'), 200)
-  rmSync(seeds)
-  write('second')
-  await printedLater(/reset to the new seed/)
-  t.equal(await statusOf('second'), 200)
-})
+t.test(
+  'a directory of seeds that cannot be read is reported, and the server continues to watch it',
+  async (t) => {
+    const place = createWorkplace()
+    const seeds = join(place.directory, 'seeds')
+    const write = (id: string) => {
+      mkdirSync(seeds)
+      writeFileSync(join(seeds, 'a.json'), JSON.stringify({ tokens: [{ id, type: 'token', data: 1 }] }))
+    }
+    write('first')
+    const words = ['--ephemeral', '--seed', 'seeds', '--watch', '--log', 'none']
+    const { announcement, printed, child } = await serveFor(t, words, place)
+    const key = announcement.applications.private?.key
+    const statusOf = async (id: string) => (await request(announcement, key, `GET /tokens/${id}`)).status
+    const printedLater = async (wanted: RegExp) => {
+      while (!wanted.test(printed.stderr))
+        await new Promise((resolve) => child.stderr!.once('data', () => setImmediate(resolve)))
+      printed.stderr = ''
+    }
+    rmSync(seeds, { recursive: true })
+    symlinkSync('seeds', seeds)
+    await printedLater(/seeds has changed, but was not loaded/)
+    t.equal(await statusOf('first'), 200)
+    rmSync(seeds)
+    write('second')
+    await printedLater(/reset to the new seed/)
+    t.equal(await statusOf('second'), 200)
+  },
+)
 
 t.test('--watch is refused without a file or with another address', async (t) => {
   const place = createWorkplace()

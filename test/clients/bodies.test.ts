@@ -121,7 +121,7 @@ const NEVER = {
   AccessRule: 'conditions',
   ReactResponse: 'body headers',
   Proxy: 'proxy_host timeout client_certificate',
-  // What is not built anew is no part of the version that waits.
+  // The waiting version contains only what is built anew.
   PendingProxy: 'destination_url require_auth',
   User: 'provider mfa_enrolled',
   // Lists by page have no cursor.

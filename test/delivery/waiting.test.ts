@@ -17,7 +17,7 @@ const MINUTE_MS = 60_000
 const FAILING_AFTER = 100
 const AT_ONCE = 16
 
-/** Opens a vault as a server does. It may call this machine, and its clock advances when the test says so. */
+/** Opens a vault as a server does. It may call this machine, and the test advances its clock. */
 async function open(t: Test, answer?: Answer) {
   const receiver = await startReceiver(answer)
   const vault = await openTestVault()

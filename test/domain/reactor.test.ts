@@ -72,7 +72,7 @@ t.test('arguments are found by their exact names, with dots for nested objects',
 })
 
 t.test(
-  'the names of a contract have valid characters, are unique, and no name lies inside another name',
+  'the names of a contract have valid characters, are unique, and no name contains another name',
   async (t) => {
     const check = (configuration: string[], parameters: string[]) => {
       const errors: PropertyErrors = {}

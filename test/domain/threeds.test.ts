@@ -46,7 +46,7 @@ function sessionOf(scenario: ScenarioName, more: Partial<ThreeDsSessionRecord> =
 const authenticate = (session: ThreeDsSessionRecord, wishes: states.AuthenticationWishes = {}) =>
   states.authenticate(session, wishes, IDS, NOW)
 
-t.test('the lists of numbers in the program are those of the fixture', async (t) => {
+t.test('the program and the fixture have the same lists of numbers', async (t) => {
   t.equal(cards.length, 58)
   t.equal(new Set(cards.map(({ number }) => number)).size, cards.length)
   t.equal(cards.filter(({ luhn }) => !luhn).length, 18)

@@ -160,21 +160,24 @@ t.test('code of a configurable image depends on its permissions, and not on the 
   t.same(await answering, { raw: 'done' })
 })
 
-t.test('a run never changes between the rights of its runtime and those of the application', async (t) => {
-  for (const [before, after] of [
-    ['node22', 'node-bt'],
-    ['node-bt', 'node22'],
-  ] as const) {
-    const { vault, invoker, reactor } = await cast(t, { runtime: { image: before, ...READ } })
-    const answering = vault.askAs(invoker.key, 'reactor react', { id: reactor })
-    const run = await vault.runs.next()
-    t.equal(await run.call('tokens.retrieve', 'ssn'), 200, before)
-    await vault.ask('reactor patch', { id: reactor, runtime: { image: after } })
-    t.equal(await run.call('tokens.retrieve', 'ssn'), 401, after)
-    run.end()
-    await answering
-  }
-})
+t.test(
+  'a run has either the rights of its runtime or the rights of the application, and never changes between them',
+  async (t) => {
+    for (const [before, after] of [
+      ['node22', 'node-bt'],
+      ['node-bt', 'node22'],
+    ] as const) {
+      const { vault, invoker, reactor } = await cast(t, { runtime: { image: before, ...READ } })
+      const answering = vault.askAs(invoker.key, 'reactor react', { id: reactor })
+      const run = await vault.runs.next()
+      t.equal(await run.call('tokens.retrieve', 'ssn'), 200, before)
+      await vault.ask('reactor patch', { id: reactor, runtime: { image: after } })
+      t.equal(await run.call('tokens.retrieve', 'ssn'), 401, after)
+      run.end()
+      await answering
+    }
+  },
+)
 
 t.test('resources of a configurable image decide how much memory a run may use', async (t) => {
   const { vault, reactor } = await cast(t)

@@ -215,7 +215,7 @@ t.test('behind the realm there is a second wall: the process itself has no power
   t.match(stdout, /"kind":"ready"/, stderr.slice(0, 500))
   t.equal(status, 0)
   const found = JSON.parse(stderr) as Found
-  // The globals of ECMA-262, edition 16, except those that the second wall removes.
+  // The globals of ECMA-262, edition 16, without the globals that the second wall removes.
   const language =
     `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
     Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number

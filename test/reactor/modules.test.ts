@@ -1,4 +1,4 @@
-/** The built-in modules and globals that reactor code has beside those of the language. */
+/** The built-in modules and globals that reactor code has in addition to the language. */
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
@@ -190,7 +190,7 @@ const FORMS = [
 /** Expressions whose results must have the same JSON in Node and in the realm. */
 const ALIKE = [...EVENTS, ...STREAMS, ...ZLIB, ...PATHS, ...UTIL, ...ASSERT, ...OTHERS, ...STORAGE, ...FORMS]
 
-t.test('modules and globals give the same results as those of Node', async (t) => {
+t.test('modules and globals give the same results as in Node', async (t) => {
   const works = ALIKE.map((text) => `() => (${text})`).join(',\n')
   // One after the other, because some wait for timers.
   const list = `(async () => { const found = []; for (const work of [${works}]) try { found.push(JSON.stringify(await work() ?? null)) } catch (e) { found.push('threw ' + e.message) } return found })()`

@@ -124,8 +124,8 @@ const print = (contents: Contents) =>
     .join(' ')
 
 /**
- * Returns the states that a crash after `done` acts may leave: from the state of the last stored act to that of the
- * interrupted act.
+ * Returns the states that a crash after `done` acts may leave: from the state of the last stored act to the state of
+ * the interrupted act.
  */
 function allowed(acts: readonly Act[], done: number): Set<string> {
   let first = done

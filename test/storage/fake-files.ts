@@ -116,7 +116,7 @@ export class FakeFiles implements Files {
   write(file: number, bytes: Uint8Array, position: number): void {
     const held = this.#file(file)
     const fault = this.fault
-    // A disk writes one sector completely or not at all. Therefore a process crashes either before or after such a write.
+    // A disk writes one sector completely or not at all. Therefore a process crashes either before or after this write.
     const isOneSector = position === 0 && bytes.length <= SECTOR
     const isTorn = fault?.isTorn === true && this.steps + 1 === fault.at && !isOneSector
     if (isTorn) put(held, bytes.subarray(0, Math.floor(bytes.length / 2)), position)

@@ -15,7 +15,7 @@ import {
 import { FakeFiles } from './fake-files.js'
 import { repeatableRandom } from './powers.js'
 
-/** Parses running processes, such as `10a 11b`: the pid 10 with the start time `a`, and so on. */
+/** Parses running processes, such as `10a 11b`: the pid 10 with the start time `a`, and the pid 11 with the start time `b`. */
 const processes = (text: string) =>
   new Map(text.split(' ').map((each) => [Number.parseInt(each, 10), each.replace(/^\d+/, '')]))
 

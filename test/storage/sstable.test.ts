@@ -36,8 +36,8 @@ const keyOf = (name: string) => digest(`key ${name}`, 8)
 const idOf = (number: number) => digest(`id ${number}`, 16)
 
 /**
- * Row `number` has a key for each of its divisors: every row has the key `all`, every third row has the key `3`, and so
- * on. Each row also has a unique key.
+ * Row `number` has a key for each of its divisors: every row has the key `all`, every second row the key `2`, and every third
+ * row the key `3`. Each row also has a unique key.
  */
 function rowOf(number: number): Row {
   const keys = [

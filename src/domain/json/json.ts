@@ -100,7 +100,7 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
 }
 
 /**
- * Whether the value nests deeper than `MAX_JSON_DEPTH`. A recursion over such a value could overflow the
+ * Whether the value nests deeper than `MAX_JSON_DEPTH`. A recursion over a deeper value could overflow the
  * stack.
  */
 export function isDeep(value: unknown, depth = MAX_JSON_DEPTH): boolean {

@@ -117,7 +117,7 @@ export function isJsonType(type: string | undefined): boolean {
 }
 
 /**
- * The value of a JSON body. A body is JSON if its content type says so. A body without a content type is JSON
+ * The value of a JSON body. A body is JSON if it has the content type of JSON. A body without a content type is JSON
  * if it begins like an object or array. Undefined for any other body.
  */
 export function readJsonBody(headers: HeaderMap, text: string): unknown {

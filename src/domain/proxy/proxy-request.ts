@@ -31,7 +31,7 @@ type Write = (value: unknown) => string
 /** An expression in a URL or form. If its end is missing, it takes the rest of the text, and is invalid. */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
 /**
- * The limit for the characters of all values in a URL and a form. Encoding more than this would delay other
+ * The limit for the characters of a URL's and a form's values together. Encoding more than this would delay other
  * requests.
  */
 const MAX_ENCODED = 2 * 1024 * 1024

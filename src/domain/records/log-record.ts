@@ -74,7 +74,7 @@ export interface LogHeadRecord {
 export interface TakenBatches {
   /** The newest batches of each server that writes the log. The key is the server's random name in hexadecimal. */
   by: Record<string, ServerBatches>
-  /** The time of the newest batch of all servers that were dropped from `by`, ms since the epoch. */
+  /** The time of the newest batch of any server that was dropped from `by`, ms since the epoch. */
   until: number
 }
 

@@ -13,7 +13,7 @@ export interface ReactorRecord extends TenantEntity, ReactorVersion {
   requested?: Requested<ReactorVersion>
 }
 
-/** What is built together. */
+/** The parts that are built together. */
 export interface ReactorVersion {
   formula_id?: string
   code?: string

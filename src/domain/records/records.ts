@@ -159,7 +159,7 @@ export interface MailRecord {
   state: 'outbox' | 'waiting' | 'sent' | 'refused' | 'dropped'
   attempts: number
   due_at?: string
-  /** Why the last attempt failed, in our words and not in those of the mail server. */
+  /** Why the last attempt failed. The text is ours, because the text of the mail server may contain anything. */
   failure?: string
   server?: string
   created_at: string
@@ -234,7 +234,7 @@ export interface ProxyRecord extends TenantEntity, ProxyVersion {
   requested?: Requested<ProxyVersion>
 }
 
-/** What is built together. */
+/** The parts that are built together. */
 export interface ProxyVersion {
   configuration: Record<string, string>
   request_transforms: ProxyTransform[]

@@ -22,8 +22,8 @@ const ALPHABETS: readonly (readonly [RegExp, number])[] = [
 const ALL_VISIBLE = 94
 
 /**
- * Whether a random key of this form has at least 128 bits. Nothing can tell that a text was drawn at random, so this refuses
- * only texts that are too short or that obviously repeat themselves.
+ * Whether a random key of this form has at least 128 bits. No check can show that a text was drawn at random. Therefore this
+ * refuses only texts that are too short or that obviously repeat themselves.
  */
 export function isControlKey(text: string): boolean {
   if (!VISIBLE.test(text) || REPEATED.test(text) || new Set(text).size < MIN_DIFFERENT) return false

@@ -124,7 +124,7 @@ export const CANCEL_REASONS = {
 } as const
 export type CancelReason = keyof typeof CANCEL_REASONS
 
-/** The reasons of a status. The numbers 01 to 26 are those of EMV, and the numbers from 80 on those of the schemes. */
+/** The reasons of a status. EMV defines the numbers 01 to 26. The schemes define the numbers from 80 on. */
 export const STATUS_REASONS = {
   'card-authentication-failed': '01',
   'unknown-device': '02',
@@ -166,7 +166,7 @@ export const STATUS_REASONS = {
 } as const
 export type StatusReason = keyof typeof STATUS_REASONS
 
-/** `Y`: the bank was told about the device. `N`: it was not told yet. `U`: the session has no such step. */
+/** `Y`: the bank has the data of the device. `N`: the bank does not have it yet. `U`: the session does not have this step. */
 export const METHOD_INDICATORS = ['Y', 'N', 'U'] as const
 
 export const CHALLENGE_TYPES = ['static', 'dynamic', 'out-of-band', 'decoupled'] as const

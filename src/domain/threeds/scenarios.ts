@@ -1,4 +1,4 @@
-/** What the pretended bank does with a card. A session gets the scenario of its card when it is created. */
+/** The decisions of the pretended bank about a card. A session gets the scenario of its card when it is created. */
 import type { FinalStatus, StatusReason } from './enumerations.js'
 
 export interface Scenario {

@@ -37,7 +37,7 @@ export const OUTCOMES = [
 ] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/** What a cardholder does on the page of a challenge. `done` confirms a challenge out of band. */
+/** The actions of a cardholder on the page of a challenge. `done` confirms a challenge out of band. */
 export type ChallengeAnswer = { code: string } | 'done' | 'cancel'
 
 type Session = ThreeDsSessionRecord
@@ -201,7 +201,7 @@ export function retrieveResult(session: Session): Challenged {
   return { ...session, authentication: { ...authentication, isFinal: true } }
 }
 
-/** What web pages and events say about a challenge that has ended. */
+/** The words of web pages and events for a challenge that has ended. */
 export function toldStatus({ authentication }: Challenged): 'successful' | 'failed' {
   const { status } = authentication.challenge.ended ?? {}
   return status === 'successful' || status === 'attempted' ? 'successful' : 'failed'

@@ -19,7 +19,7 @@ export function isAcceptedWithoutLuhn(number: string): boolean {
   return NOT_LUHN.test(number)
 }
 
-/** Whether the issuer of the card wants strong customer authentication. Programs start 3-D Secure only for such cards. */
+/** Whether the issuer of the card wants strong customer authentication. Programs start 3-D Secure only for these cards. */
 export function isScaRequired(number: string): boolean {
   return DOCUMENTED.includes(`,${number},`) || DOCUMENTED_SERIES.test(number)
 }

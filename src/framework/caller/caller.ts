@@ -23,7 +23,7 @@ export interface Caller extends Decider {
   /** `id`: the record of the session. A session that is not authorized yet may do nothing. */
   session?: { id: string; isAuthorized: boolean }
   source?: RightsSource
-  /** The decisions of this caller are recorded. So each decision must be made, even if its result is known. */
+  /** The decisions of this caller are recorded. Therefore each decision must be made, even if its result is known. */
   recordsDecisions?: true
   /** The caller can use tokens, but gets no data, no new keys, and nothing that confirms a guess. */
   isNoReveal?: true

@@ -20,7 +20,7 @@ export interface Loaded {
 export interface Linker {
   /** Links these packages as they are installed now. Takes seconds for a large package. Failures become findings. */
   link(wanted: Versions): Promise<void>
-  /** What was wrong with these packages when they were last linked. A package that was never linked has no finding. */
+  /** The faults of these packages when they were last linked. A package that was never linked has no finding. */
   find(wanted: Versions): DependencyFinding[]
   /** The packages as they were last linked with success. Links a package that was not linked yet. */
   load(wanted: Versions): Promise<Loaded>

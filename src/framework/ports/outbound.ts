@@ -67,8 +67,8 @@ export function leftError(): CofferError {
 }
 
 /**
- * A call that is passed on to another server. It can have any body, any path below that of the operation, and
- * any method that the operation lists.
+ * A call that is passed on to another server. It can have any body, any path below the operation's path, and any
+ * method that the operation lists.
  */
 export interface RelayRequest extends Omit<ProxyRequest, 'body'> {
   prefix: string

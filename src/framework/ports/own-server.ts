@@ -9,7 +9,7 @@ export const NO_SERVER = 'http://localhost'
 export interface OwnCall {
   /** @throws CofferError `unauthenticated` if the run has ended */
   identify(): Promise<Caller>
-  /** Marks a caller whom the server has found itself, such as that of a proxy without authentication. */
+  /** Marks a caller whom the server has found itself, for example the caller of a proxy without authentication. */
   asRun(caller: Caller): Caller
   left?: OnLeave | undefined
   /** Collects the records of the request, if the answer of the run is stored. */

@@ -90,7 +90,7 @@ export interface Invocation {
 /** A message for a transform. The host passes its body on unchanged, and only the child parses it (as UTF-8). */
 export interface TransformInput extends Partial<ProxyRequest> {
   direction: 'request' | 'response'
-  /** Of a response. */
+  /** Only responses have it. */
   statusCode?: number
   headers: HeaderMap
   body: Uint8Array

@@ -1,6 +1,6 @@
 /**
- * Changes of stored sessions. Operations, pages and timers use them: each change stores the session and says what the log and
- * webhooks are told. `tellByCaller` and `tellBySystem` then tell it.
+ * Changes of stored sessions. Operations, pages and timers use them: each change stores the session, and writes the log entry and
+ * the event. `tellByCaller` and `tellBySystem` then tell it.
  */
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -103,7 +103,7 @@ export async function startAuthentication(
   return { session: stored as states.Authenticated, entry: updated('3DS session authenticated'), events }
 }
 
-/** A browser challenge needs no timer, because no event tells that its time is over. */
+/** A browser challenge needs no timer, because no event is sent when its time is over. */
 async function startTimer(
   { store, createUuid }: EventTools,
   tenant: number,
@@ -157,7 +157,7 @@ export async function endByTimer(
 }
 
 /**
- * Ends a decoupled challenge whose time is over, and tells so. Does nothing if it has ended already. Returns the events that
+ * Ends a decoupled challenge whose time is over, and sends the event. Does nothing if it has ended already. Returns the events that
  * must be enqueued after the commit.
  */
 export async function endIfDue(

@@ -185,7 +185,7 @@ async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promi
  */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
-/** Without `found`, the arguments are the message of a proxy. Such a message is neither detokenized nor cast. */
+/** Without `found`, the arguments are the message of a proxy. This message is neither detokenized nor cast. */
 export async function prepare(
   context: Context,
   session: Session,

@@ -50,7 +50,7 @@ function readObject(property: string, given: unknown): { reference?: Reference; 
 export const keepName: Find = async (_, reference) => ('id' in reference ? reference.id : reference.name)
 
 /**
- * Finds records that the tenant had before, and those that the seed has created. Contract: no item refers to a
+ * Finds records that the tenant had before, and records that the seed has created. Contract: no item refers to a
  * record of its own kind, so the names of a kind are read once, after all its records were created.
  * @throws CofferError `validation`
  */

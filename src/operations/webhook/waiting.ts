@@ -16,7 +16,7 @@ import type { Outbound } from '../../framework/ports/outbound.js'
 import type { Condition, Store, StoreReader, StoreWriter } from '../../storage/store.js'
 
 /**
- * The limit for the events of a webhook without an attempt. The same limit applies to its deliveries that wait for a
+ * The limit for the events of a webhook without an attempt. This limit also applies to its deliveries that wait for a
  * retry. If there are more, the oldest are dropped.
  */
 export const MAX_WAITING = 10_000

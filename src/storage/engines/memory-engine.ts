@@ -15,7 +15,7 @@ const MAX_LAYERS = 8
 /** This number of log entries is sealed together, because each addition to a chain seals the head of the chain again. */
 const SEALED_AT_ONCE = 32
 
-/** A snapshot of all rows. Several engines may share the rows, because no engine changes them. */
+/** A snapshot of the rows. Several engines may share the rows, because no engine changes them. */
 export interface MemoryState {
   readonly layers: readonly Memtable[]
   readonly counters: Counters

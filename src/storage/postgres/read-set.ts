@@ -98,7 +98,7 @@ export class ReadSet {
     return new Map([...this.#revisions, ...this.#counts])
   }
 
-  /** Removes and returns the numbers of rows for each key, of one kind or of all kinds. */
+  /** Removes and returns the numbers of rows for each key, of one kind or of each kind. */
   takeCounts(kind?: number): Map<string, Change> {
     const taken = new Map([...this.#counts].filter(([, count]) => (kind ?? count.kind) === count.kind))
     for (const name of taken.keys()) this.#counts.delete(name)

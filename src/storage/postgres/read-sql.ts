@@ -84,7 +84,7 @@ export function findExpiredStatement(limit: number, until: number): Statement {
   return { name: 'expired', text: withState(`${ROW}, r.sealed`, expired), values: [until, limit] }
 }
 
-/** Every match has at least one of the returned keys. Returns none if there are no such keys, or for a query without a page. */
+/** Every match has at least one of the returned keys. Returns none if these keys do not exist, or for a query without a page. */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
   const keyed = parts.map(keysOf).filter((keys) => keys.length > 0)
@@ -240,7 +240,7 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/** Every match has at least one of the returned keys. Returns none if the condition has no such keys. */
+/** Every match has at least one of the returned keys. Returns none if the condition does not have these keys. */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []

@@ -233,7 +233,7 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Sends the waiting changes of a kind (or of all kinds) with the next statement. Also sends the counts that these changes may
+   * Sends the waiting changes of a kind (or of each kind) with the next statement. Also sends the counts that these changes may
    * alter. The commit compares the revisions, because it locks the rows.
    */
   #flush(kind?: number, then?: readonly Statement[]): void {

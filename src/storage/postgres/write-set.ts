@@ -6,7 +6,7 @@ import { type Change, changePending, REMOVE } from './write-sql.js'
 export class WriteSet {
   /** Changes that no statement has sent yet, in their order, by the names of their rows. */
   readonly #unsent = new Map<string, Change>()
-  /** The kinds of all changed rows, even if the change was sent already. */
+  /** The kinds of the changed rows, even if the change was sent already. */
   readonly #kinds = new Set<number>()
 
   /** Contract: this row has no unsent change, because one statement cannot change a row twice. */
@@ -47,7 +47,7 @@ export class WriteSet {
     return this.#kinds.size > 0
   }
 
-  /** Removes and returns the unsent changes, of one kind or of all kinds. */
+  /** Removes and returns the unsent changes, of one kind or of each kind. */
   take(kind?: number): Map<string, Change> {
     const prefix = kind === undefined ? '' : `${kind}/`
     const taken = new Map([...this.#unsent].filter(([name]) => name.startsWith(prefix)))

@@ -374,7 +374,7 @@ t.test('a key of a fork works in the fork, and a reset waits for the run', async
   t.equal((await server.ask('token list')).data.length, 0)
 })
 
-t.test('the address is that of the server, whatever the caller writes into the header Host', async (t) => {
+t.test('code gets the address of the server, whatever the caller writes into the header Host', async (t) => {
   const { server, create } = await open(t)
   const id = await create('return { raw: baseUrl }')
   const { port, url } = server

@@ -30,7 +30,7 @@ t.test('changes can be found by a prefix of their names until they are sent', as
   t.notOk(writes.hasUnsentWith(''))
 })
 
-t.test('changes of one kind or of all kinds are taken in order, and only once', async (t) => {
+t.test('changes of one kind or of each kind are taken in order, and only once', async (t) => {
   const writes = filled()
   writes.add(createChange(INSERT, name(3)))
   const taken = (kind?: number) => [...writes.take(kind).values()].map(({ id }) => id[0])

@@ -67,7 +67,7 @@ function findKeys(seed: unknown): ReadonlySet<unknown> {
   return new Set(applications.map(({ key }) => key).filter((key) => key !== undefined))
 }
 
-/** Appends the lists of each file to those of the files before it. */
+/** Appends the lists of each file to the lists of the files before it. */
 function merge(files: readonly SeedFile[]): object {
   const merged = new Map<string, unknown>()
   for (const { name, seed } of files) {

@@ -136,7 +136,7 @@ export class SSTable {
 
   block(section: format.Section, number: number): Buffer {
     const { blocks } = this.#context
-    // Of the 53 bits of a key, 24 are for the number of the block, 2 for the section, and 27 for the table.
+    // A key has 53 bits: 24 for the number of the block, 2 for the section, and 27 for the table.
     const key = (this.#serial * 4 + section) * 2 ** 24 + number
     const known = blocks.get(key)
     if (known !== undefined) return known
