@@ -1,6 +1,11 @@
 /** 3-D Secure: sessions, authentication and challenges without pages. */
 import t, { type Test } from 'tap'
-import { answerChallenge, beginChallenge, completeMethodStep } from '../../src/operations/3ds/pages.js'
+import {
+  answerChallenge,
+  beginChallenge,
+  completeMethodStep,
+  readEndedChallenge,
+} from '../../src/operations/3ds/pages.js'
 import { createHandler } from '../support/service.js'
 import { openTestVault, START, setSetting } from '../support/test-vault.js'
 import { APP, AUTHENTICATE, BROWSER } from './documented.js'
@@ -588,9 +593,8 @@ t.test('a challenge that nobody answers ends after ten minutes', async (t) => {
   await beginChallenge(app, { id: opened, acsTransactionId, traceId: 'trace' })
   clock.now += 10 * MINUTE_MS
   const answer = { code: '1234' }
-  await t.rejects(answerChallenge(app, { id: opened, acsTransactionId, answer, traceId: 'trace' }), {
-    code: 'conflict',
-  })
+  const late = await answerChallenge(app, { id: opened, acsTransactionId, answer, traceId: 'trace' })
+  t.match(late.authentication.challenge.ended, { reason: 'timeout-at-acs' }, 'the answer came too late')
   const failed = { authentication_status: 'failed', authentication_status_reason_code: '14' }
   t.match((await result(id)).body, { ...failed, challenge_cancel_reason_code: '05' })
   t.match((await result(opened)).body, { ...failed, challenge_cancel_reason_code: '04' })
@@ -678,15 +682,16 @@ t.test('pages complete the method step and answer the challenge', async (t) => {
     { ...given, id: 'x' },
   ])
     await t.rejects(beginChallenge(app, wrong), { code: 'not_found' })
+  const right = { ...given, answer: { code: '1234' } }
+  await t.rejects(answerChallenge(app, right), { code: 'conflict' }, 'an answer without the page')
+  await t.rejects(readEndedChallenge(app, given), { code: 'conflict' })
   await beginChallenge(app, given)
   const wrong = await answerChallenge(app, { ...given, answer: { code: '9999' } })
   t.equal(wrong.authentication?.challenge?.ended, undefined)
-  await answerChallenge(app, { ...given, answer: { code: '1234' } })
-  await t.rejects(
-    answerChallenge(app, { ...given, answer: 'cancel' }),
-    { code: 'conflict' },
-    'a replayed answer',
-  )
+  await answerChallenge(app, right)
+  await answerChallenge(app, { ...given, answer: 'cancel' })
+  await beginChallenge(app, given)
+  t.match(await readEndedChallenge(app, given), { authentication: { challenge: { attempts: 2 } } })
   t.match((await result(id)).body, { authentication_status: 'successful', challenge_attempts: '02' })
   const log = await ask('log list', { entity_type: 'threeds_session', size: 50 })
   const updates = log.data.filter(({ operation }) => operation === 'update')

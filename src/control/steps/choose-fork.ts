@@ -2,24 +2,48 @@ import { ACCEPT_PATH } from '../../domain/invitation/invitation.js'
 import { CofferError } from '../../errors.js'
 import { authenticate } from '../../framework/caller/authenticate.js'
 import { headerNames, readHeader } from '../../http/headers.js'
+import { type BankPage, findBankPage } from '../../http/pages/threeds/routes.js'
 import { DeadLink, inspectLink } from '../../operations/invite/accept-invitation.js'
 import type { ControlState } from '../control-state.js'
+import { keepBody } from './body.js'
 import type { VaultExchange, VaultStep } from './exchange.js'
 
 /**
- * Chooses the vault that answers. A request belongs to a fork if it has an API key of the fork, or a link from a mail
- * of the fork.
+ * Chooses the vault that answers. A request belongs to a fork if it has an API key of the fork, a link from a mail of the
+ * fork, or the id of a session of 3-D Secure of the fork.
  */
 export function chooseFork(prefix: string): VaultStep {
   const { apiKey } = headerNames(prefix)
   return async (exchange, next) => {
-    if (exchange.control.forks.size > 0) {
-      const key = readHeader(exchange.request.headers, apiKey)
-      exchange.control =
-        exchange.path === ACCEPT_PATH ? await findByLink(exchange) : await findByKey(exchange.control, key)
-    }
+    if (exchange.control.forks.size > 0) exchange.control = await find(exchange, apiKey)
     return next(exchange)
   }
+}
+
+function find(exchange: VaultExchange, apiKey: string): Promise<ControlState> {
+  const page = findBankPage(exchange.path)
+  if (page !== undefined) return findBySession(exchange, page)
+  if (exchange.path === ACCEPT_PATH) return findByLink(exchange)
+  return findByKey(exchange.control, readHeader(exchange.request.headers, apiKey))
+}
+
+/** A session that is older than the fork is in both vaults. Its pages then belong to the vault that was forked. */
+async function findBySession(
+  { control: base, request }: VaultExchange,
+  page: BankPage,
+): Promise<ControlState> {
+  const { findSession } = await import('../../operations/3ds/pages.js')
+  const { readNamedSession } = await import('../../http/pages/threeds/pages.js')
+  keepBody(request)
+  const id = await readNamedSession(page, request)
+  for (const control of [base, ...base.forks.values()]) {
+    const found = await control.app.store
+      .read((reader) => findSession(reader, id))
+      .catch((error: unknown) => error)
+    const isUnknown = found instanceof CofferError && found.code === 'not_found'
+    if (!isUnknown && (control === base || isOpen(base, control))) return control
+  }
+  return base
 }
 
 async function findByLink({ control: base, search }: VaultExchange): Promise<ControlState> {

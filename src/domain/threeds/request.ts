@@ -83,7 +83,11 @@ function checkRedirect(errors: PropertyErrors, request: SessionRequest): void {
   for (const name of ['success', 'failure'] as const) {
     const url = urls?.[name]
     if (url !== undefined && !isWebAddress(url))
-      addError(errors, `callback_urls.${name}`, 'must be an address that begins with http:// or https://')
+      addError(
+        errors,
+        `callback_urls.${name}`,
+        'must be an address that begins with http:// or https://, without user information',
+      )
   }
   if (asked === undefined) return
   const found = checkAuthentication(asked, 'customer')
@@ -91,8 +95,11 @@ function checkRedirect(errors: PropertyErrors, request: SessionRequest): void {
     for (const message of messages) addError(errors, `authentication_request.${path}`, message)
 }
 
+/** A name before the host could make the address look like that of another site. */
 function isWebAddress(text: string): boolean {
-  return /^https?:\/\//i.test(text) && text.length <= MAX_URL && URL.canParse(text)
+  if (!/^https?:\/\//i.test(text) || text.length > MAX_URL || !URL.canParse(text)) return false
+  const { username, password } = new URL(text)
+  return username === '' && password === ''
 }
 
 export function checkDeviceInfo(
@@ -175,6 +182,9 @@ function requireMembers(
 }
 
 /** The brand that the request names, compared without case. Undefined if the session does not have this brand. */
-export function chooseBrand({ brands }: ThreeDsSessionRecord, wanted: string): BrandName | undefined {
+export function chooseBrand(
+  { brands }: Pick<ThreeDsSessionRecord, 'brands'>,
+  wanted: string,
+): BrandName | undefined {
   return brands.find((brand) => brand.toLowerCase() === wanted.toLowerCase())
 }

@@ -9,22 +9,13 @@ import {
   STATUS_REASONS,
   STATUSES,
 } from './enumerations.js'
+import { CHALLENGE_PATH, METHOD_PATH, methodNotificationPath, redirectPath } from './paths.js'
 import { type Authenticated, isAuthenticated, shownResult } from './session.js'
 
 const VERSION = '2.2.0'
 const DIRECTORY_SERVER = 'M000000003'
 /** 20 bytes in base64. All samples of the service have this value. */
 const AUTHENTICATION_VALUE = 'LVJhdmVsaW4gVGVzdCBWYWx1ZS0='
-
-/** The paths of the pages, below the base of a session. */
-export const METHOD_PATH = '/3ds/acs/browser/method'
-export const CHALLENGE_PATH = '/3ds/acs/browser/creq'
-export const ANSWER_PATH = '/3ds/acs/browser/answer'
-export const REDIRECT_PATH = '/3ds/redirect'
-
-export function methodNotificationPath(id: string): string {
-  return `/3ds/sessions/${id}/method-notification`
-}
 
 type Session = ThreeDsSessionRecord
 
@@ -39,7 +30,7 @@ export function viewCreated(session: Session) {
     method_notification_url: type === 'merchant' ? '' : base + methodNotificationPath(id),
     directory_server_id: DIRECTORY_SERVER,
     recommended_version: VERSION,
-    ...(redirect && { redirect_url: `${base}${REDIRECT_PATH}/${id}?apiKey=` }),
+    ...(redirect && { redirect_url: `${base}${redirectPath(id)}?apiKey=` }),
     ...(metadata && { metadata }),
   }
 }

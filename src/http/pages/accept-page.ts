@@ -7,8 +7,8 @@ import type { AcceptContext, Invited } from '../../operations/invite/accept-invi
 import { acceptInvitation, DeadLink, inspectLink } from '../../operations/invite/accept-invitation.js'
 import type { HttpRequest, HttpResponse } from '../exchange.js'
 import { readHeader } from '../headers.js'
-import { readWhole } from '../input.js'
 import { createRateLimit } from '../rate-limit.js'
+import { readFields } from './form.js'
 import { answerHtml, answerMessage, MESSAGE_STYLE, STYLE } from './html.js'
 import type { Page } from './pages.js'
 
@@ -16,7 +16,6 @@ import type { Page } from './pages.js'
  * The limit of unknown links for each client. Nobody can guess 256 bits: the limit saves space in the log, and time.
  */
 const GUESSES = { count: 60, periodMs: 60_000 }
-const FORM_TYPE = 'application/x-www-form-urlencoded'
 /**
  * Two names of 5,000 characters fit, even if each character takes twelve bytes. These names then get the error about
  * long names.
@@ -71,10 +70,7 @@ async function readForm(request: HttpRequest): Promise<URLSearchParams> {
   const site = readHeader(request.headers, 'sec-fetch-site')
   if (site !== undefined && site !== 'same-origin' && site !== 'none')
     throw new CofferError('forbidden', 'This form was sent from another site.')
-  const type = readHeader(request.headers, 'content-type')?.split(';')[0]?.trim().toLowerCase()
-  if (type !== FORM_TYPE)
-    throw new CofferError('unsupported_media_type', `The content type of a form must be ${FORM_TYPE}.`)
-  return new URLSearchParams(Buffer.from(await readWhole(request, FORM_LIMIT_BYTES)).toString('utf8'))
+  return readFields(request, FORM_LIMIT_BYTES)
 }
 
 type Refused = { names: PersonNames; errors: PropertyErrors }

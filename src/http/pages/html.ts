@@ -27,12 +27,11 @@ h1 { margin: 1rem 0 0 } p { margin: .5rem 0 } a { color: var(--accent) } .dim { 
 /** The policy allows the style sheet and the script by their digests (CSP 3, 2.3.1). */
 export function answerHtml(page: HtmlPage): HttpResponse {
   const { status = 200, title, body, style, script, hasForm = false } = page
-  const html = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${encodeHtml(title)}</title><style>${style}</style></head><body>
-${body}
-${script === undefined ? '' : `<script type="module">${script}</script>\n`}</body></html>`
-  const answer = answerText(status, 'text/html; charset=utf-8', html)
+  const answer = answerText(
+    status,
+    'text/html; charset=utf-8',
+    renderDocument({ title, body, style, script }),
+  )
   const scripts =
     script === undefined
       ? ''
@@ -44,7 +43,18 @@ ${script === undefined ? '' : `<script type="module">${script}</script>\n`}</bod
   return answer
 }
 
-const digest = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+type Content = Pick<HtmlPage, 'title' | 'body' | 'style'> & { script?: string | undefined }
+
+export function renderDocument({ title, body, style, script }: Content): string {
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${encodeHtml(title)}</title><style>${style}</style></head><body>
+${body}
+${script === undefined ? '' : `<script type="module">${script}</script>\n`}</body></html>`
+}
+
+/** A source of a content security policy that allows exactly this text. */
+export const digest = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 export function answerMessage(status: number, title: string, text: string): HttpResponse {
   const body = `<main><h1>${encodeHtml(title)}</h1><p>${encodeHtml(text)}</p></main>`

@@ -8,6 +8,7 @@ import {
   BROWSER_INFO,
   checkDeviceInfo,
   checkSession,
+  chooseBrand,
   keepDeviceInfo,
   OPTIONAL_BROWSER_INFO,
 } from '../../domain/threeds/request.js'
@@ -60,6 +61,7 @@ export const createSession = change({
     const { findTestCard } = await import('../../domain/threeds/cards.js')
     const { brands, scenario } = findTestCard((card.data as { number: string }).number, others)
     refuseAtCreation(scenarioOf(scenario))
+    refuseStrangeBrand(brands, input)
     const expires = card.expires_at === undefined ? now + SESSION_MS : Date.parse(card.expires_at)
     const session: ThreeDsSessionRecord = {
       id: context.createUuid(),
@@ -149,6 +151,16 @@ async function requireCard(
   const token = await store.get('token', tenant, token_id ?? pan ?? '')
   if (token?.type === 'card') return token
   throw invalid(token_id === undefined ? 'pan' : 'token_id', NO_CARD)
+}
+
+/** A page cannot tell anyone that the stored request names a wrong brand. @throws CofferError `validation` */
+function refuseStrangeBrand(
+  brands: ThreeDsSessionRecord['brands'],
+  { authentication_request: request }: Request,
+): void {
+  const { card_brand } = request ?? {}
+  if (card_brand === undefined || chooseBrand({ brands }, card_brand) !== undefined) return
+  throw invalid('authentication_request.card_brand', `must be a brand of the card: ${brands.join(', ')}`)
 }
 
 /** @throws CofferError `threeds_unsupported`, `threeds_failed` */

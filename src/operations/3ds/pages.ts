@@ -7,11 +7,12 @@ import * as states from '../../domain/threeds/session.js'
 import {
   type ChallengeAnswer,
   type Challenged,
+  isChallenged,
   isPending,
   openChallenge,
   settle,
 } from '../../domain/threeds/session.js'
-import { conflict } from '../../errors.js'
+import { CofferError, conflict } from '../../errors.js'
 import type { Host } from '../../framework/host.js'
 import type { Waiting } from '../../framework/ports/deliveries.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
@@ -25,7 +26,7 @@ import {
   tellBySystem,
 } from './changes.js'
 
-type PageHost = Pick<Host, 'store' | 'createUuid' | 'deliveries'>
+export type PageHost = Pick<Host, 'store' | 'createUuid' | 'deliveries'>
 
 interface Found {
   tenant: number
@@ -54,23 +55,25 @@ export function completeMethodStep(
 }
 
 /**
- * Opens the page of the challenge with the ids of the CReq message.
- * @throws CofferError `not_found` if the ids are wrong, or `conflict` if no challenge is pending
+ * Opens the page of the challenge with the ids of the CReq message. A challenge that has ended stays as it is.
+ * @throws CofferError `not_found` if the ids are wrong, or `conflict` if the session has no challenge for a browser
  */
 export function beginChallenge(
   host: PageHost,
   { id, acsTransactionId, traceId }: { id: string; acsTransactionId: string; traceId: string },
-): Promise<ThreeDsSessionRecord> {
+): Promise<Challenged> {
   return changeSession(host, traceId, id, async (tools, { tenant, session }) => {
-    const pending = requirePending(session, acsTransactionId)
-    const opened = openChallenge(pending)
-    return { session: opened === undefined ? pending : await storeSession(tools, tenant, opened, {}) }
+    const challenged = requireChallenge(session, acsTransactionId)
+    const opened = isPending(challenged) ? openChallenge(challenged) : undefined
+    if (opened === undefined) return { session: challenged }
+    return { session: (await storeSession(tools, tenant, opened, {})) as Challenged }
   })
 }
 
 /**
- * Applies what the cardholder does. After a wrong code the challenge is still pending.
- * @throws CofferError `not_found` if the ids are wrong, or `conflict` if no challenge is pending
+ * Applies what the cardholder does. After a wrong code the challenge is still pending. An answer to a challenge that has ended
+ * changes nothing.
+ * @throws CofferError `not_found` if the ids are wrong, or `conflict` if nobody has opened the page of the challenge
  */
 export function answerChallenge(
   host: PageHost,
@@ -80,29 +83,47 @@ export function answerChallenge(
     answer,
     traceId,
   }: { id: string; acsTransactionId: string; answer: ChallengeAnswer; traceId: string },
-): Promise<ThreeDsSessionRecord> {
+): Promise<Challenged> {
   return changeSession(host, traceId, id, async (tools, { tenant, session }) => {
-    const pending = requirePending(session, acsTransactionId)
-    const told = await storeChallenge(tools, tenant, states.answerChallenge(pending, answer))
-    return { session: told.session, told }
+    const challenged = requireChallenge(session, acsTransactionId)
+    if (!isPending(challenged)) return { session: challenged }
+    if (challenged.authentication.challenge.isOpened !== true)
+      throw conflict('The page of this challenge was not opened, so nobody can have answered on it.')
+    const told = await storeChallenge(tools, tenant, states.answerChallenge(challenged, answer))
+    return { session: told.session as Challenged, told }
   })
 }
 
-function requirePending(session: ThreeDsSessionRecord, acsTransactionId: string): Challenged {
-  const { authentication } = session
-  if (authentication?.acs_transaction_id !== acsTransactionId) throw notFound()
-  if (isPending(session) && session.authentication.challenge.kind === 'browser') return session
-  throw conflict('No challenge of this session waits for an answer.')
+/**
+ * Returns a session whose challenge has ended. It changes nothing, because the answer of the cardholder has decided.
+ * @throws CofferError `not_found` if the ids are wrong, or `conflict` if the challenge is pending
+ */
+export async function readEndedChallenge(
+  { store }: Pick<Host, 'store'>,
+  { id, acsTransactionId }: { id: string; acsTransactionId: string },
+): Promise<Challenged> {
+  const { session } = await store.read((reader) => findSession(reader, id))
+  const challenged = requireChallenge(session, acsTransactionId)
+  if (isPending(challenged)) throw conflict('The challenge of this session is not over.')
+  return challenged
+}
+
+function requireChallenge(session: ThreeDsSessionRecord, acsTransactionId: string): Challenged {
+  if (session.authentication?.acs_transaction_id !== acsTransactionId)
+    throw new CofferError('not_found', 'No session has this threeDSServerTransID and this acsTransID.')
+  if (isChallenged(session) && session.authentication.challenge.kind === 'browser') return session
+  throw conflict('This session has no challenge for a browser.')
 }
 
 type Tools = Pick<Host, 'createUuid'> & { store: StoreWriter }
 
-async function changeSession(
+/** Changes a session in one unit of work. Afterwards, webhooks get the events of the change. */
+export async function changeSession<S extends ThreeDsSessionRecord>(
   { store, createUuid, deliveries }: PageHost,
   traceId: string,
   id: string,
-  work: (tools: Tools, found: Found) => Promise<{ session: ThreeDsSessionRecord; told?: Told | undefined }>,
-): Promise<ThreeDsSessionRecord> {
+  work: (tools: Tools, found: Found) => Promise<{ session: S; told?: Told | undefined }>,
+): Promise<S> {
   const { session, waiting } = await store.write(async (writer) => {
     const tools = { store: writer, createUuid }
     const found = await findSession(writer, id)

@@ -1,0 +1,15 @@
+import type { Host } from '../../../framework/host.js'
+import type { HttpRequest } from '../../exchange.js'
+import type { AnswererOptions } from '../../options.js'
+import type { BankPage } from './routes.js'
+
+/** A request for one of the pages. */
+export interface Visit extends Pick<AnswererOptions, 'authenticate'> {
+  host: Host
+  page: BankPage
+  request: HttpRequest
+  search: string
+  traceId: string
+  /** The form that was sent. Empty for a GET request. */
+  fields: URLSearchParams
+}
