@@ -1,0 +1,405 @@
+/** The unmodified package `@basis-theory/web-threeds` in Chromium: frames, windows and the redirect page. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
+import type { Browser, FrameLocator, Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { checkPage, launchChromium, needsChromium } from './chromium.js'
+import { type Backend, createBackend, type Json, NUMBERS, openShop, type Scenario } from './threeds-shop.js'
+
+const PACKAGE = dirname(dirname(createRequire(import.meta.url).resolve('@basis-theory/web-threeds')))
+const SDK = readFileSync(join(PACKAGE, 'bundle/index.js'))
+
+interface ShopPage {
+  tab: Page
+  backend: Backend
+  /** The hosts other than those of the test that the page asked for. */
+  strangers: string[]
+  /** Runs the package's `createSession`, with a new token. */
+  createSession(scenario: Scenario, more?: object): Promise<Json>
+  /** Authenticates the session, and calls the package's `startChallenge` without waiting for it. */
+  startChallenge(id: string, more?: object): Promise<Json>
+  /** How the challenge has ended for the page. */
+  ended(): Promise<Json>
+  bank: FrameLocator
+}
+
+/** A web page on another port than the bank. Each path answers the same page; `/pages/` has those of the package. */
+async function serveShop(t: Test, policy?: string): Promise<string> {
+  const server = createServer((request, response) => {
+    const [path = '/'] = (request.url ?? '/').split('?')
+    if (path.startsWith('/pages/')) {
+      response.setHeader('content-type', 'text/html')
+      response.end(readFileSync(join(PACKAGE, path)))
+      return
+    }
+    response.setHeader('content-type', path === '/sdk.js' ? 'text/javascript' : 'text/html')
+    if (policy !== undefined) response.setHeader('content-security-policy', policy)
+    response.end(
+      path === '/sdk.js'
+        ? SDK
+        : '<!doctype html><title>Shop</title><h1>Shop</h1><script src="/sdk.js"></script>',
+    )
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://localhost:${(server.address() as AddressInfo).port}`
+}
+
+let browser: Browser | undefined
+t.before(async () => {
+  if (!('skip' in needsChromium)) browser = await launchChromium()
+})
+t.teardown(() => browser?.close())
+
+interface Around {
+  backend?: Backend
+  shop?: string
+  pages?: 'own' | 'package'
+}
+
+async function openPage(t: Test, { pages = 'own', ...given }: Around = {}): Promise<ShopPage> {
+  const backend = given.backend ?? (await openShop(t)).backend
+  const shop = given.shop ?? (await serveShop(t))
+  const context = await browser!.newContext()
+  t.teardown(() => context.close())
+  const strangers: string[] = []
+  await context.route('**/*', (route) => {
+    const { hostname, host } = new URL(route.request().url())
+    if (['localhost', '127.0.0.1'].includes(hostname)) return route.continue()
+    strangers.push(host)
+    return route.abort()
+  })
+  const tab = await context.newPage()
+  await tab.goto(shop)
+  const config = {
+    apiBaseUrl: backend.url,
+    sdkBaseUrl: pages === 'own' ? backend.url : shop,
+    disableTelemetry: true,
+  }
+  await tab.evaluate(
+    ([key, config]) => {
+      const scope = globalThis as Json
+      scope.threeds = scope.BasisTheory3ds.BasisTheory3ds?.(key, config) ?? scope.BasisTheory3ds(key, config)
+    },
+    [backend.keys.public, config] as const,
+  )
+  return {
+    tab,
+    backend,
+    strangers,
+    async createSession(scenario, more = {}) {
+      const tokenId = await backend.token(scenario)
+      return tab.evaluate(
+        (request) =>
+          (globalThis as Json).threeds
+            .createSession(request)
+            .catch((error: unknown) => ({ refused: (error as Error)?.message ?? error })),
+        { tokenId, ...more },
+      )
+    },
+    async startChallenge(id, more = {}) {
+      const answer = await backend.authenticate(id)
+      const request = {
+        sessionId: id,
+        acsChallengeUrl: answer.acs_challenge_url,
+        acsTransactionId: answer.acs_transaction_id,
+        threeDSVersion: answer.threeds_version,
+        ...more,
+      }
+      await tab.evaluate((request) => {
+        const scope = globalThis as Json
+        scope.ended = scope.threeds
+          .startChallenge(request)
+          .catch((error: unknown) => ({ refused: (error as Error)?.message ?? error }))
+      }, request)
+      return answer
+    },
+    ended: () => tab.evaluate(() => (globalThis as Json).ended),
+    bank: tab.frameLocator('#challengeIframe').frameLocator('iframe'),
+  }
+}
+
+t.test('a session with and without the method step', needsChromium, async (t) => {
+  const { createSession, backend, tab, strangers } = await openPage(t)
+  const started = performance.now()
+  const session = await createSession('FY')
+  t.ok(performance.now() - started < 3000, 'it does not wait until the method step times out')
+  t.match(session, { id: String, cardBrand: 'Mastercard' })
+  t.equal((await backend.get(session.id)).method.method_completion_indicator, 'Y')
+  t.equal(await tab.locator('#methodIframe').count(), 0, 'the frame is gone')
+  t.match(await backend.authenticate(session.id), { authentication_status: 'successful', eci: '02' })
+  const skipped = await createSession('CY', { skipMethodRequest: true })
+  t.equal((await backend.get(skipped.id)).method.method_completion_indicator, 'N')
+  t.equal((await backend.get((await createSession('CYX')).id)).method.method_completion_indicator, 'U')
+  t.match(await createSession('X'), { refused: '3DS is not supported for the provided card' })
+  t.match(await createSession('EI'), { refused: /The 3DS server failed/ })
+  t.strictSame(strangers, [], 'no other host was asked')
+})
+
+t.test('challenges in frames, by keyboard and by mouse', needsChromium, async (t) => {
+  const { createSession, startChallenge, ended, backend, tab, bank, strangers } = await openPage(t)
+  const { id } = await createSession('CY')
+  await startChallenge(id, { windowSize: '01' })
+  await bank.getByLabel('Passcode').waitFor()
+  t.match(await tab.locator('#challengeIframe').boundingBox(), { width: 250, height: 400 })
+  const [frame] = tab.frames().filter((each) => each.url().endsWith('/creq'))
+  t.equal(await frame!.evaluate('document.documentElement.scrollWidth <= innerWidth'), true, 'it fits')
+  t.match(await bank.locator('main').textContent(), /test bank.*You pay 800\.00.*Example 3DS Merchant/s)
+  await bank.getByLabel('Passcode').fill('9999')
+  await bank.getByRole('button', { name: 'Submit' }).click()
+  await bank.getByRole('alert').waitFor()
+  await bank.getByLabel('Passcode').focus()
+  await tab.keyboard.type('1234')
+  await tab.keyboard.press('Enter')
+  t.strictSame(await ended(), { id, isCompleted: true, authenticationStatus: 'successful' })
+  t.equal(await tab.locator('#challengeIframe').count(), 0, 'the frame is gone')
+  t.match((await backend.result(id)).json, { authentication_status: 'successful', challenge_attempts: '02' })
+
+  const table = [
+    ['CA', 'successful', 'attempted'],
+    ['CN', 'failed', 'failed'],
+    ['CU', 'failed', 'unavailable'],
+    ['CR', 'failed', 'rejected'],
+  ] as const
+  for (const [scenario, told, final] of table) {
+    const session = await createSession(scenario)
+    await startChallenge(session.id)
+    await bank.getByLabel('Passcode').fill('1234')
+    await bank.getByRole('button', { name: 'Submit' }).click()
+    t.match(await ended(), { id: session.id, authenticationStatus: told })
+    t.match((await backend.result(session.id)).json, { authentication_status: final })
+  }
+  const outside = await createSession('CYO')
+  await startChallenge(outside.id)
+  await bank.getByRole('button', { name: 'Done' }).click()
+  t.match(await ended(), { authenticationStatus: 'successful' })
+  const cancelled = await createSession('CY')
+  await startChallenge(cancelled.id)
+  await bank.getByRole('button', { name: 'Cancel' }).click()
+  t.match(await ended(), { isCompleted: true, authenticationStatus: 'failed' })
+  t.match((await backend.result(cancelled.id)).json, { challenge_cancel_reason_code: '01' })
+  t.strictSame(strangers, [])
+})
+
+t.test(
+  'a wrong id and a time-out reject at once, and a decided challenge asks nothing',
+  needsChromium,
+  async (t) => {
+    const { createSession, startChallenge, ended, backend, bank } = await openPage(t)
+    const wrong = await createSession('CY')
+    await startChallenge(wrong.id, { acsTransactionId: wrong.id })
+    t.match(await ended(), { refused: /No session has this threeDSServerTransID/ })
+    const late = await createSession('CY')
+    await startChallenge(late.id, { timeout: 500 })
+    t.match(await ended(), { refused: 'Timed out waiting for a challenge response. Please try again.' })
+    t.equal((await backend.result(late.id)).status, 409, 'the challenge is still pending')
+    const { server, backend: other } = await openShop(t)
+    const page = await openPage(t, { backend: other })
+    const decided = await page.createSession('CY')
+    await other.authenticate(decided.id)
+    await server.control.threeds.decide({ id: decided.id, outcome: 'failed' })
+    const { authentication } = await other.get(decided.id)
+    await page.tab.evaluate(
+      ([id, { acs_challenge_url, acs_transaction_id }]) => {
+        const scope = globalThis as Json
+        scope.ended = scope.threeds.startChallenge({
+          sessionId: id,
+          acsChallengeUrl: acs_challenge_url,
+          acsTransactionId: acs_transaction_id,
+          threeDSVersion: '2.2.0',
+        })
+      },
+      [decided.id, authentication] as const,
+    )
+    t.match(await page.ended(), { authenticationStatus: 'failed' })
+    t.equal(await bank.getByLabel('Passcode').count(), 0)
+  },
+)
+
+t.test('windows instead of frames', needsChromium, async (t) => {
+  const { createSession, startChallenge, ended, tab } = await openPage(t)
+  const session = await createSession('CY', { methodRequestMode: 'redirect', challengeMode: 'redirect' })
+  t.match(session, { id: String })
+  const [popup] = await Promise.all([
+    tab.waitForEvent('popup'),
+    startChallenge(session.id, { mode: 'redirect' }),
+  ])
+  const isClosed = popup.waitForEvent('close')
+  await popup.getByLabel('Passcode').fill('1234')
+  await popup.getByRole('button', { name: 'Submit' }).click()
+  t.match(await ended(), { id: session.id, authenticationStatus: 'successful' })
+  await isClosed
+})
+
+t.test(
+  'the pages of the package, a strict policy, another host name, and a fork',
+  needsChromium,
+  async (t) => {
+    const { server, backend } = await openShop(t)
+    const { port } = new URL(server.url)
+    const fork = await server.control.fork()
+    const numeric = createBackend(`http://127.0.0.1:${port}`, backend.keys)
+    const own = createBackend(server.url, fork.keys as Backend['keys'])
+    const strict = `default-src 'self'; script-src 'self'; connect-src ${server.url}; frame-src ${server.url}; style-src 'unsafe-inline'`
+    const table = {
+      'pages of the package': await openPage(t, { backend, pages: 'package' }),
+      'a policy that allows frames of the bank': await openPage(t, {
+        backend,
+        shop: await serveShop(t, strict),
+      }),
+      'another host name': await openPage(t, { backend: numeric }),
+      'a fork': await openPage(t, { backend: own }),
+    }
+    for (const [name, { createSession, startChallenge, ended, bank, backend }] of Object.entries(table)) {
+      const { id } = await createSession('CY')
+      t.equal((await backend.get(id)).method.method_completion_indicator, 'Y', name)
+      await startChallenge(id)
+      await bank.getByLabel('Passcode').fill('1234')
+      await bank.getByRole('button', { name: 'Submit' }).click()
+      t.match(await ended(), { id, authenticationStatus: 'successful' }, name)
+    }
+    const { id } = await numeric.session('CY')
+    const answer = await backend.authenticate(id)
+    t.match(answer.acs_challenge_url, numeric.url, 'the address is that of the browser, not of the backend')
+  },
+)
+
+t.test('the redirect page leads back to the shop', needsChromium, async (t) => {
+  const { backend, tab, strangers } = await openPage(t)
+  const shop = new URL(tab.url()).origin
+  const callbacks = { success: `${shop}/paid?cart=1`, failure: `${shop}/failed` }
+  const open = async (scenario: Scenario, key = backend.keys.public) => {
+    const { id, redirect_url } = await backend.redirect(scenario, callbacks)
+    await tab.goto(redirect_url + key)
+    return { id, redirect_url, bank: tab.frameLocator('iframe[name=challenge]') }
+  }
+  const good = await open('FY')
+  await tab.waitForURL(callbacks.success)
+  t.match(await backend.get(good.id), {
+    authentication: { authentication_status: 'successful' },
+    method: { method_completion_indicator: 'Y' },
+    device_info: { browser_user_agent: /Chrom/, browser_color_depth: String },
+  })
+  const asked = await open('CY', '')
+  await asked.bank.getByLabel('Passcode').waitFor()
+  await checkPage(t, tab, 'redirect page')
+  await asked.bank.getByLabel('Passcode').fill('1234')
+  await asked.bank.getByRole('button', { name: 'Submit' }).click()
+  await tab.waitForURL(callbacks.success)
+  t.match((await backend.get(asked.id)).authentication, { authentication_status: 'successful' })
+  await tab.goto(asked.redirect_url)
+  t.equal(tab.url(), callbacks.success, 'opened again')
+  const cancelled = await open('CY')
+  await cancelled.bank.getByRole('button', { name: 'Cancel' }).click()
+  await tab.waitForURL(callbacks.failure)
+  for (const scenario of ['FN', 'ED'] as const) {
+    await open(scenario)
+    await tab.waitForURL(callbacks.failure)
+  }
+  t.strictSame(strangers, [])
+})
+
+t.test(
+  'no page is framed that must not be, and frames of the bank reach nothing else',
+  needsChromium,
+  async (t) => {
+    const { tab, backend, strangers } = await openPage(t)
+    const redirect = await backend.redirect('CY', { success: 'https://a.test', failure: 'https://a.test' })
+    const refused: string[] = []
+    tab.on('console', (message) => {
+      if (/frame-ancestors/.test(message.text())) refused.push(message.text())
+    })
+    const targets = [`${backend.url}/`, `${backend.url}/invitations/accept?token=x`, redirect.redirect_url]
+    for (const [at, src] of targets.entries()) {
+      const isRefused = tab.waitForEvent('console', (message) => /frame-ancestors/.test(message.text()))
+      await tab.evaluate((src) => {
+        const { document } = globalThis as Json
+        const frame = document.createElement('iframe')
+        frame.src = src
+        document.body.append(frame)
+      }, src)
+      await isRefused
+      t.equal(refused.length, at + 1, src)
+    }
+    // The frame page posts a form to any address. The form must not count as a form of Coffer's own pages.
+    const [posted] = await Promise.all([
+      tab.waitForResponse(
+        (answer) => answer.url().includes('/invitations/accept') && answer.request().method() === 'POST',
+      ),
+      tab.evaluate((base) => {
+        const { document } = globalThis as Json
+        const frame = document.createElement('iframe')
+        frame.src = `${base}/pages/challenge.html`
+        frame.onload = () => {
+          const message = { type: 'startChallenge', acsURL: `${base}/invitations/accept`, creq: 'x' }
+          frame.contentWindow!.postMessage(message, '*')
+        }
+        document.body.append(frame)
+      }, backend.url),
+    ])
+    t.equal(posted.status(), 403)
+    const told = await tab.evaluate(
+      (base) =>
+        new Promise((resolve) => {
+          const { addEventListener } = globalThis as Json
+          addEventListener('message', ({ data }: Json) => resolve(data), { once: true })
+          const { document } = globalThis as Json
+          const frame = document.createElement('iframe')
+          frame.src = `${base}/pages/challenge.html`
+          frame.onload = () =>
+            frame.contentWindow!.postMessage(
+              { type: 'startChallenge', acsURL: 'javascript:alert(1)', creq: 'x' },
+              '*',
+            )
+          document.body.append(frame)
+        }),
+      backend.url,
+    )
+    t.match(told, { type: 'error', details: 'acsURL or creq is missing in the message' })
+    t.strictSame(strangers, [])
+  },
+)
+
+t.test('the pages of the bank are accessible', needsChromium, async (t) => {
+  const { backend, tab } = await openPage(t)
+  for (const scenario of ['CY', 'CYO'] as const) {
+    const { id } = await backend.session(scenario)
+    const answer = await backend.authenticate(id)
+    const show = (fields: object, url: string) =>
+      Promise.all([
+        tab.waitForNavigation(),
+        tab.evaluate(
+          ([url, fields]) => {
+            const { document } = globalThis as Json
+            const form = document.createElement('form')
+            Object.assign(form, { action: url, method: 'POST' })
+            for (const [name, value] of Object.entries(fields)) {
+              const input = document.createElement('input')
+              Object.assign(input, { type: 'hidden', name, value })
+              form.append(input)
+            }
+            document.body.append(form)
+            form.submit()
+          },
+          [url, fields] as const,
+        ),
+      ])
+    const ids = { threeDSServerTransID: id, acsTransID: answer.acs_transaction_id }
+    const creq = { messageType: 'CReq', messageVersion: '2.2.0', ...ids }
+    await show({ creq: Buffer.from(JSON.stringify(creq)).toString('base64url') }, answer.acs_challenge_url)
+    await checkPage(t, tab, `challenge ${NUMBERS[scenario]}`)
+    if (scenario === 'CYO') continue
+    await tab.getByLabel('Passcode').fill('1')
+    await tab.getByRole('button', { name: 'Submit' }).click()
+    await tab.getByRole('alert').waitFor()
+    await checkPage(t, tab, 'challenge with a wrong code')
+  }
+})
