@@ -87,7 +87,7 @@ async function openPage(t: Test, { pages = 'own', ...given }: Around = {}): Prom
   await tab.evaluate(
     ([key, config]) => {
       const scope = globalThis as Json
-      scope.threeds = scope.BasisTheory3ds.BasisTheory3ds?.(key, config) ?? scope.BasisTheory3ds(key, config)
+      scope.threeds = scope.BasisTheory3ds(key, config)
     },
     [backend.keys.public, config] as const,
   )
