@@ -267,6 +267,19 @@ t.test('the redirect page ends at a stored address, and no part of a request cha
   t.strictSame([again.status, again.headers.get('location')], [303, CALLBACKS.success])
   for (const wrong of [other, 'key_unknown'])
     t.equal((await call(good.redirect_url + wrong)).status, 401, 'the key is no public key')
+  const stranger = await server.ask('tenant create', { name: 'stranger' })
+  const { key: strange } = await server.ask(
+    'app create',
+    { name: 'page', type: 'public', permissions: ['3ds:session:create'] },
+    { tenant: stranger.id },
+  )
+  t.equal((await call(good.redirect_url + strange)).status, 401, 'the key of another tenant')
+  const { key: weak } = await server.ask('app create', {
+    name: 'weak',
+    type: 'public',
+    permissions: ['token:create'],
+  })
+  t.equal((await call(good.redirect_url + weak)).status, 401, 'the key may not create sessions')
   t.match(await backend.get(good.id), { device_info: { browser_user_agent: 'test' } })
   t.strictSame(dataOf((await finish('FN')).page.text), { url: CALLBACKS.failure })
   t.strictSame(dataOf((await finish('ED')).page.text), { url: CALLBACKS.failure })

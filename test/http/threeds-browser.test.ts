@@ -147,11 +147,8 @@ t.test('a session with and without the method step', needsChromium, async (t) =>
 t.test('challenges in frames, by keyboard and by mouse', needsChromium, async (t) => {
   const { createSession, startChallenge, ended, backend, tab, bank, strangers } = await openPage(t)
   const { id } = await createSession('CY')
-  await startChallenge(id, { windowSize: '01' })
+  await startChallenge(id)
   await bank.getByLabel('Passcode').waitFor()
-  t.match(await tab.locator('#challengeIframe').boundingBox(), { width: 250, height: 400 })
-  const [frame] = tab.frames().filter((each) => each.url().endsWith('/creq'))
-  t.equal(await frame!.evaluate('document.documentElement.scrollWidth <= innerWidth'), true, 'it fits')
   t.match(await bank.locator('main').textContent(), /test bank.*You pay 800\.00.*Example 3DS Merchant/s)
   await bank.getByLabel('Passcode').fill('9999')
   await bank.getByRole('button', { name: 'Submit' }).click()
@@ -221,6 +218,33 @@ t.test(
     )
     t.match(await page.ended(), { authenticationStatus: 'failed' })
     t.equal(await bank.getByLabel('Passcode').count(), 0)
+  },
+)
+
+t.test(
+  'sizes of the frame, a container of the shop, and a clock that stands still',
+  needsChromium,
+  async (t) => {
+    const { server, backend } = await openShop(t)
+    await server.control.clock.set({ mode: 'frozen', at: '2030-01-01T00:00:00Z' })
+    const { createSession, startChallenge, ended, tab, bank } = await openPage(t, { backend })
+    await tab.evaluate(() => {
+      const { document } = globalThis as Json
+      document.body.insertAdjacentHTML('beforeend', '<section id="own" style="width: 700px"></section>')
+    })
+    const sizes = { '01': [250, 400], '02': [390, 400], '03': [500, 600], '04': [600, 400] }
+    for (const [windowSize, [width, height]] of Object.entries(sizes)) {
+      const { id } = await createSession('CY')
+      await startChallenge(id, { windowSize, containerId: 'own' })
+      await bank.getByLabel('Passcode').fill('1234')
+      t.match(await tab.locator('#own #challengeIframe').boundingBox(), { width, height }, windowSize)
+      const frame = tab.frames().find((each) => each.url().endsWith('/creq'))
+      const fits =
+        'document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight'
+      t.equal(await frame!.evaluate(fits), true, `the page needs no scroll bars in ${width} × ${height}`)
+      await bank.getByRole('button', { name: 'Submit' }).click()
+      t.match(await ended(), { id, authenticationStatus: 'successful' })
+    }
   },
 )
 
