@@ -20,5 +20,6 @@ export {
   type Tenant,
   type TestVault,
 } from './library/coffer.js'
+export { listen, type WebhookAttempt, type WebhookListener, type WebhookOptions } from './library/listen.js'
 export * from './library/open.js'
 export type { OperationName, ResultOf } from './operations/all.js'

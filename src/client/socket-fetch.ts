@@ -52,7 +52,7 @@ export function createSocketFetch({ ca, insecure }: SocketOptions = {}) {
   }
 }
 
-async function trustOnly(ca: string): Promise<{ ca: string }> {
+export async function trustOnly(ca: string): Promise<{ ca: string }> {
   const { createSecureContext } = await import('node:tls')
   try {
     if (!ca.includes('-----BEGIN CERTIFICATE-----')) throw new Error('no certificate')
@@ -63,7 +63,7 @@ async function trustOnly(ca: string): Promise<{ ca: string }> {
   }
 }
 
-const findLoopback: LookupFunction = (_, options, done) => {
+export const findLoopback: LookupFunction = (_, options, done) => {
   if (!options.all) return done(null, '127.0.0.1', 4)
   done(null, [
     { address: '127.0.0.1', family: 4 },

@@ -105,6 +105,12 @@ export class ControlState implements ControlPlane {
     for (const fork of this.forks.values()) fork.listenAt(url)
   }
 
+  /** Ends the waits of listeners, before the server stops. */
+  releaseListeners(): void {
+    this.app.deliveries.releaseListeners()
+    for (const fork of this.forks.values()) fork.releaseListeners()
+  }
+
   get hasState(): boolean {
     return this.#inMemory !== undefined
   }

@@ -60,6 +60,9 @@ export async function serveVault(control: ControlState, options: ServeOptions) {
       },
     }),
   )
-  const stop = () => server.stop().finally(detach)
+  const stop = () => {
+    control.releaseListeners()
+    return server.stop().finally(detach)
+  }
   return { url, port: server.port, pageUrl: dashboard?.listenAt(url), begin, stop }
 }

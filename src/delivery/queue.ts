@@ -13,6 +13,7 @@ import {
   type Store,
   type StoreWriter,
 } from '../storage/store.js'
+import { Listeners } from './listeners.js'
 
 /** A stopping server waits this long for attempts in progress, ms. */
 const STOP_MS = 2_000
@@ -141,6 +142,7 @@ export class DeliveryQueue implements DeliveryPort {
   readonly #generation: () => number
   readonly #lanes = new Map<string, LaneState>()
   readonly #running = new Set<Promise<void>>()
+  readonly #listeners = new Listeners()
   /** The due date of each record that has a timer, so that no record gets two timers for one time. */
   readonly #timers = new Map<string, string>()
   /** Only a server has a listener. A command, which has none, tries each record once. */
@@ -160,12 +162,30 @@ export class DeliveryQueue implements DeliveryPort {
 
   /** In a command, also attempts the waiting records that earlier commands left. */
   enqueue(waiting: readonly Waiting[]): void {
+    for (const each of waiting) this.#listeners.note(nameOf(each))
     if (this.#listener !== undefined) this.#add(waiting)
     else {
       // The event of a read may not be synced yet, and a search does not find unsynced records. Therefore its batch is added by id.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }
+  }
+
+  changesOf(lane: Lane): number {
+    return this.#listeners.changesOf(nameOf(lane))
+  }
+
+  awaitChange(lane: Lane, since: number, ms: number): Promise<number> {
+    return this.#listeners.awaitChange(nameOf(lane), since, ms)
+  }
+
+  silenceOf(lane: Lane): number | undefined {
+    return this.#listeners.silenceOf(nameOf(lane))
+  }
+
+  /** Ends the waits of listeners, so that they do not delay the stop of a server. */
+  releaseListeners(): void {
+    this.#listeners.release()
   }
 
   async settle(): Promise<void> {
@@ -216,6 +236,7 @@ export class DeliveryQueue implements DeliveryPort {
     const finish = () => this.settle().catch(() => undefined)
     if (this.#listener === undefined) await finish()
     this.#isClosed = true
+    this.releaseListeners()
     const timer = setTimeout(() => {
       for (const channel of Object.values(this.#channels)) channel.abort()
     }, STOP_MS)

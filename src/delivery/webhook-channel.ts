@@ -10,7 +10,9 @@ import { pauseAfter, payloadOf } from '../domain/webhook/events.js'
 import { CofferError } from '../errors.js'
 import type { Effects } from '../framework/context.js'
 import { keptUntil } from '../framework/events.js'
-import type { Lane } from '../framework/ports/deliveries.js'
+import type { DeliveryPort, Lane } from '../framework/ports/deliveries.js'
+import { removeAbandoned } from '../operations/webhook/remove-webhook.js'
+import { ANSWER_MS, MAX_ANSWER_CHARACTERS, signedHeaders } from '../operations/webhook/signed-request.js'
 import { disableWebhook } from '../operations/webhook/subscription.js'
 import {
   dropExcess,
@@ -26,9 +28,7 @@ import {
 import type { Store, StoreWriter } from '../storage/store.js'
 import type { BatchChannel, Channel, Outcome, Taken } from './queue.js'
 
-const ANSWER_MS = 10_000
 const MAX_ANSWER_BYTES = 64 * 1024
-const MAX_ANSWER_CHARACTERS = 2000
 /** A webhook is failing after this many failed attempts in a row. */
 const FAILING_AFTER = 100
 /** While a webhook is failing, the pause between two events, ms. The queue asks for events every 30 s. */
@@ -41,6 +41,7 @@ const NOTICE_EVERY_MS = 10 * 60_000
 
 export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'> {
   store: Store
+  silenceOf: DeliveryPort['silenceOf']
   signer(): Promise<Signer>
   prefix(): string
 }
@@ -78,7 +79,10 @@ export class WebhookChannel implements Channel<'delivery'> {
       whereLane: (value) => ({ field: 'webhook', value }),
       take: (lane, from) => this.#take(hookOf(lane), from),
       bound: (lane) => this.#bound(hookOf(lane)),
-      tidy: (tenant) => removeTaken(options.store, tenant),
+      tidy: async (tenant) => {
+        await removeTaken(options.store, tenant)
+        await removeAbandoned(options, tenant)
+      },
     }
   }
 
@@ -89,6 +93,7 @@ export class WebhookChannel implements Channel<'delivery'> {
   async send(tenant: number, record: DeliveryRecord): Promise<Outcome<'delivery'>> {
     const hook = { tenant, id: record.webhook_id }
     const { webhook, now } = await this.#read(hook)
+    if (webhook?.listener !== undefined) return { change: async () => undefined, closes: true }
     if (webhook?.status !== 'enabled' || record.queued_at < webhook.enabled_at)
       return { change: async ({ due_at: _, ...found }) => ({ ...found, state: 'dropped' }) }
     const attempted_at = formatDate(now)
@@ -183,6 +188,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     }))
     if (webhook === undefined) this.#experience.delete(keyOf(hook))
     if (webhook === undefined || ids.length === 0) return NOTHING
+    if (webhook.listener !== undefined) return { ...NOTHING, closes: true }
     const failure =
       webhook.status === 'enabled' ? refusalOf(await this.#options.outbound(), webhook.url) : undefined
     if (failure !== undefined) {
@@ -258,12 +264,7 @@ export class WebhookChannel implements Channel<'delivery'> {
   async #post(url: string, text: string): Promise<Attempt> {
     const { signer, outbound, prefix } = this.#options
     const { pathname, search } = new URL(url)
-    const headers = {
-      'content-type': 'application/json',
-      'user-agent': 'coffer',
-      [`${prefix()}-signature-version`]: 'v1',
-      [`${prefix()}-signature`]: (await signer()).sign(text),
-    }
+    const headers = signedHeaders(await signer(), prefix(), text)
     const late = AbortSignal.timeout(ANSWER_MS)
     const ended = AbortSignal.any([late, this.#stopping.signal])
     const left = (listener: () => void) => ended.addEventListener('abort', listener)

@@ -1,4 +1,4 @@
-import type { ClientEncryption, RandomSource } from '../crypto/ports.js'
+import type { ClientEncryption, RandomSource, Signer } from '../crypto/ports.js'
 import type { Transform } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
@@ -37,6 +37,8 @@ export interface Effects {
   outbound(): Promise<Outbound>
   readonly ownServer: OwnServer
   createRunKey(): RunKey
+  /** Signs events. The first call may create the key of the vault. */
+  signer(): Promise<Signer>
   /** Compares two results of `hashSecret` in constant time. */
   isEqualSecret(a: string, b: string): boolean
   /** The first call loads the encryption of clients. */

@@ -1,4 +1,3 @@
-import type { Signer } from '../crypto/ports.js'
 import type { Store, StoreReader } from '../storage/store.js'
 import type { CallerCache } from './caller/caller.js'
 import type { ContainerSets } from './container-sets.js'
@@ -16,7 +15,6 @@ export interface Host extends OpenVault, Effects {
   readonly generation: number
   readonly control: ControlPlane | undefined
   readonly ownPorts: Set<number>
-  signer(): Promise<Signer>
   /**
    * Keyed hash of an API key or of a link's secret, in hexadecimal. The key of the hash is read from the
    * vault once.

@@ -194,6 +194,7 @@ function createSession(execution: Execution): Session {
     outbound: host.outbound,
     ownServer: host.ownServer,
     createRunKey: host.createRunKey,
+    signer: host.signer,
     expressions: host.expressions,
     turns: host.turns,
     background: host.background,

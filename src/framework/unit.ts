@@ -263,7 +263,7 @@ const REMOVED_AT_ONCE = 100
 
 /** Removes records in batches. Stops after about `most` records. */
 export async function removeAll(
-  { store, caller: { tenant } }: Context,
+  { store, caller: { tenant } }: Pick<Context, 'store'> & { caller: Pick<Caller, 'tenant'> },
   kind: Kind,
   where: Condition,
   most = Number.POSITIVE_INFINITY,

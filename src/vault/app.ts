@@ -126,7 +126,12 @@ export function createApp(parts: AppParts): App {
   const signer = base?.signer ?? createSigning(store)
   const channels = (queue: DeliveryQueue) => [
     new MailChannel(store, queue),
-    new WebhookChannel({ ...storeTools, ...runtime, signer }),
+    new WebhookChannel({
+      ...storeTools,
+      ...runtime,
+      signer,
+      silenceOf: (lane) => queue.silenceOf(lane),
+    }),
   ]
   const deliveries = new DeliveryQueue(store, channels, () => generation)
   const processMac = createMac(primitives, random.bytes(KEY_BYTES))

@@ -158,6 +158,25 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     run: async (...line) => (await import('./seed-diff.js')).diffSeed(...line),
   },
   {
+    name: 'webhook listen',
+    summary: 'Print events as they happen, and send them to an address of your machine.',
+    details:
+      'Creates a webhook, and deletes it at Ctrl-C. This command takes the events from the vault or server and sends them itself,\n' +
+      'signed like all events, so the server needs no --allow-net and cannot reach the address. An event without a 2xx answer is\n' +
+      'sent again later. With --url, it needs the control key in COFFER_CONTROL_KEY.',
+    options: [
+      [
+        '--forward-to <url>',
+        'send the events here, such as http://localhost:3000/events or localhost:3000/events',
+      ],
+      ['--event <type>', 'only this type of event; repeatable (default: all types)', true],
+      ['--print-key', 'print the public key that verifies the signatures (PEM), and end'],
+    ],
+    examples: ['coffer webhook listen --print-key'],
+    prints: { text: ['ndjson', 'json', 'table'] },
+    run: async (...line) => (await import('./listen.js')).listenToWebhooks(...line),
+  },
+  {
     name: 'pull',
     summary: 'Write the configuration of a tenant on a server as a seed',
     details:

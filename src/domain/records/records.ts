@@ -251,6 +251,11 @@ export interface WebhookRecord extends TenantEntity {
   enabled_at: string
   destination?: DestinationState
   dropped?: { count: number; last_at: string }
+  /**
+   * The server does not send the events of this webhook: a listener takes them. `seen_at`: about when the listener took
+   * events last.
+   */
+  listener?: { seen_at: string }
 }
 
 /**

@@ -23,6 +23,15 @@ export interface DeliveryPort {
   /** The URL of the vault's server. Links in mail begin with it. Undefined if no server runs. */
   readonly publicUrl: string | undefined
   enqueue(waiting: readonly Waiting[]): void
+  /** A number that changes when something is enqueued in the lane. */
+  changesOf(lane: Lane): number
+  /**
+   * Resolves when `changesOf` differs from `since`, after `ms`, or when the server stops. Resolves to the time that has passed, ms.
+   * Counts as a sign of life of the lane's listener.
+   */
+  awaitChange(lane: Lane, since: number, ms: number): Promise<number>
+  /** How long ago this process saw a sign of life of the lane's listener, ms. Undefined if it saw none. */
+  silenceOf(lane: Lane): number | undefined
   /** Resolves when everything that was enqueued before has had one attempt, or cannot have an attempt now. */
   settle(): Promise<void>
 }

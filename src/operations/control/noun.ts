@@ -1,11 +1,10 @@
-import { parseDuration, parseLogDate } from '../../domain/dates.js'
+import { parseLogDate } from '../../domain/dates.js'
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
 import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/proxy/destination-fault.js'
 import { CofferError, invalid } from '../../errors.js'
 import type { Session } from '../../framework/context.js'
-import { CONTROL_PATH, owner } from '../../framework/declaration.js'
 import { type AnyOperation, detached } from '../../framework/operation.js'
 import { anyJson, arrayOf, object, text, texts } from '../../framework/output.js'
 import type { List } from '../../framework/page.js'
@@ -18,40 +17,17 @@ import { readOutbox } from '../invite/noun.js'
 import { countReveals, REVEALS, revealsInput, revealsOutput } from '../log/noun.js'
 import { deliveryFilters, deliveryOutput, listDeliveries } from '../webhook/delivery.js'
 import { checkTrigger, triggerEvent, triggerInput, triggerOutput } from '../webhook/trigger.js'
+import { on, readDuration, readTimeout } from './declare.js'
+import { listenerOperations } from './listener.js'
 
-const LONGEST_WAIT_MS = 60_000
 const MAX_DELIVERIES = 100
 type Delivery = Infer<typeof deliveryOutput>
 
-/** These operations need a vault in memory, so their examples start one. */
-const NEEDS_MEMORY = /^(reset|snapshot|fork|clock)/
 const DUE = 'Before it answers, the server purges expired tokens and retries mail that is due.'
 
 const faultsOutput = arrayOf(
   anyJson('A rule. matched: how many requests match it. applied: how many requests had its fault.'),
 )
-
-/**
- * The members that all operations of the control plane have. `route`: the method, and the path without the
- * prefix of the control plane.
- */
-function on<const Name extends string>(name: Name, route: string, example = '') {
-  const [method, path] = route.split(' ')
-  return {
-    name: `control ${name}`,
-    route: `${method} ${CONTROL_PATH}${path}`,
-    access: owner,
-    examples: [toExample(name, example)],
-  } as const
-}
-
-function toExample(name: string, args: string): string {
-  const command = `coffer control ${name} ${args}`.trimEnd()
-  const before = name === 'snapshot restore' || name === 'snapshot delete' ? SNAPSHOT : ''
-  return NEEDS_MEMORY.test(name) ? `coffer serve --ephemeral --run '${before}${command}'` : command
-}
-
-const SNAPSHOT = 'coffer control snapshot create with-cards && '
 
 function onSnapshot<const Name extends string>(name: Name, route: string) {
   const input = closedInput(['name'], { name: nameOf('The name of the snapshot.', 100) })
@@ -73,6 +49,7 @@ export const noun = {
     fault: 'Make requests fail.',
     request: 'List requests, or wait for them.',
     '3ds': 'Decide challenges of 3-D Secure.',
+    listener: 'Take the events of a webhook.',
   },
   operations: [
     detached({
@@ -262,6 +239,7 @@ export const noun = {
       run: async (session, input) =>
         (await performControlled(session, triggerEvent, input)) as Infer<typeof triggerOutput>,
     }),
+    ...listenerOperations,
     detached({
       ...on('3ds decide', 'POST /3ds/{id}/complete', `${CHALLENGED} --outcome failed`),
       summary: 'Decide a pending challenge of 3-D Secure as the bank, without a browser.',
@@ -307,10 +285,6 @@ function waiting(maximum: number) {
   } as const
 }
 
-function readTimeout({ timeout }: { timeout?: string | undefined }): number {
-  return Math.min(LONGEST_WAIT_MS, readDuration('timeout', timeout ?? '2s'))
-}
-
 /** Each reactor that is built with the rule stores the details. */
 const MAX_DETAILS_CHARACTERS = 16 * 1024
 
@@ -336,11 +310,4 @@ function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void
     )
   if (destination !== undefined && readDestinationFault(destination) === undefined)
     throw invalid(`${place}.destination`, DESTINATION_FAULT_RULE)
-}
-
-function readDuration(property: string, text: string): number {
-  const [, digits] = /^(\d{1,6})ms$/.exec(text) ?? []
-  const ms = digits === undefined ? parseDuration(text) : Number(digits)
-  if (ms === undefined) throw invalid(property, 'must be a duration such as 300ms, 90s, 15m, 72h, 30d or 2w')
-  return ms
 }

@@ -70,7 +70,10 @@ export const exportSeed = query({
       associations: await read('association', 'associations'),
       reactors: await read('reactor', 'reactors'),
       proxies: await read('proxy', 'proxies'),
-      webhooks: await read('webhook', 'webhooks'),
+      // A webhook with a listener ends with its listener.
+      webhooks: (await readInOrder(context, 'webhook'))
+        .filter(({ listener }) => listener === undefined)
+        .map((record) => show(record, 'webhooks')),
       members: await exportMembers(context),
       invitations: await read('invitation', 'invitations'),
     }

@@ -11,18 +11,18 @@ import { detached, list, query } from '../../framework/operation.js'
 import { audit, component, count, date, enumOf, object, text, texts, uuid } from '../../framework/output.js'
 import { cursorOutput } from '../../framework/page.js'
 import { displayName, type Infer, inputSchema } from '../../framework/schema.js'
-import { removeAll } from '../../framework/unit.js'
+import { eachRecord } from '../../storage/store.js'
 import { chosenId, manage } from '../manage.js'
 import { listDeliveries, resendDelivery, webhookId } from './delivery.js'
+import { removeWaiting } from './remove-webhook.js'
 import { subscribe } from './subscription.js'
 import { triggerEvent } from './trigger.js'
 import { refusalOf } from './waiting.js'
 
 const MAX_WEBHOOKS = 5
-const MAX_REMOVED = 10_000
 const STATUSES = ['enabled', 'disabled'] as const
 
-const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events', 'status', 'created_at'], {
+export const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events', 'status', 'created_at'], {
   id: uuid,
   tenant_id: uuid,
   status: enumOf(...STATUSES),
@@ -111,22 +111,37 @@ interface NewWebhook {
   /** The id that a seed has chosen. */
   id?: string | undefined
   status?: WebhookRecord['status'] | undefined
+  /** Whether a listener takes the events. */
+  hasListener?: boolean
 }
 
 export async function addWebhook(
   context: Context,
   attributes: WebhookAttributes,
-  { failure, id, status = 'enabled' }: NewWebhook,
+  { failure, id, status = 'enabled', hasListener = false }: NewWebhook,
 ) {
-  const { webhooks: known = {} } = await context.tenant()
-  if (Object.keys(known).length >= MAX_WEBHOOKS)
-    throw new CofferError('unprocessable', `A tenant has at most ${MAX_WEBHOOKS} webhooks. Delete one first.`)
+  await requireRoom(context, hasListener)
   const { date } = context
-  const state = { status, enabled_at: date, dropped: undefined } as const
+  const listener = hasListener ? { seen_at: date } : undefined
+  const state = { status, enabled_at: date, dropped: undefined, listener } as const
   const destination = describeRefusal(failure, date)
   const record = await webhooks.add(context, { ...attributes, ...state, destination }, chosenId(id))
   await subscribe(context.store, context.caller.tenant, record)
   return view(record)
+}
+
+/** Webhooks of listeners have a limit of their own. @throws CofferError `unprocessable` */
+async function requireRoom(context: Context, hasListener: boolean): Promise<void> {
+  const { webhooks: known = {} } = await context.tenant()
+  if (Object.keys(known).length < MAX_WEBHOOKS) return
+  let count = 0
+  for await (const { listener } of eachRecord(context.store, 'webhook', context.caller.tenant))
+    if ((listener !== undefined) === hasListener) count++
+  if (count < MAX_WEBHOOKS) return
+  const limit = hasListener
+    ? `At most ${MAX_WEBHOOKS} listeners can listen to a tenant. Stop one of them. The place of a listener that was killed is free after 2 minutes.`
+    : `A tenant has at most ${MAX_WEBHOOKS} webhooks. Delete one first.`
+  throw new CofferError('unprocessable', limit)
 }
 
 /**
@@ -194,11 +209,7 @@ const deleteWebhook = webhooks.delete({
   examples: [`coffer webhook delete ${CREATED} --yes`],
   confirmation: 'This deletes the webhook and its deliveries,',
   async before(context, { id }) {
-    await subscribe(context.store, context.caller.tenant, { id })
-    const where = { field: 'webhook', value: id }
-    await removeAll(context, 'waiting_batch', where)
-    // The remaining deliveries are no longer sent, and they expire.
-    await removeAll(context, 'delivery', where, MAX_REMOVED)
+    await removeWaiting(context.store, context.caller.tenant, id)
     lookAgain(context, id)
   },
 })
@@ -218,7 +229,7 @@ function lookAgain(context: Context, id: string): void {
   context.enqueue([{ kind: 'delivery', tenant: context.caller.tenant, lane: id }])
 }
 
-const view = ({ enabled_at: _, ...shown }: WebhookRecord): Infer<typeof webhookOutput> => shown
+const view = ({ enabled_at: _, listener: __, ...shown }: WebhookRecord): Infer<typeof webhookOutput> => shown
 
 export type WebhookAttributes = ReturnType<typeof readBody>
 
@@ -228,7 +239,7 @@ type Given = Partial<Record<'name' | 'url' | 'notify_email', string> & { events:
  * Returns the attributes as they are stored. For `notify_email`, empty text means no address.
  * @throws CofferError `validation`
  */
-function readBody({ name = '', url = '', events = [], notify_email: email }: Given) {
+export function readBody({ name = '', url = '', events = [], notify_email: email }: Given) {
   const notify_email = email === '' ? undefined : email
   const errors: PropertyErrors = {}
   // Examples in the documentation of the service write event types with colons instead of dots.

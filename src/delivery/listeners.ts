@@ -1,0 +1,66 @@
+/** Listeners wait here for the events of their webhooks. Each webhook has a name. */
+
+interface Known {
+  changes: number
+  /** ms of a monotonic clock. Undefined if no listener was seen. */
+  seenAt?: number
+  readonly waiting: Set<() => void>
+}
+
+/** More names are not remembered, except those that somebody waits for. */
+const MAX_NAMES = 1000
+
+export class Listeners {
+  readonly #known = new Map<string, Known>()
+  #isReleased = false
+
+  changesOf(name: string): number {
+    return this.#known.get(name)?.changes ?? 0
+  }
+
+  note(name: string): void {
+    const known = this.#known.get(name)
+    if (known === undefined) return
+    known.changes++
+    for (const wake of known.waiting) wake()
+  }
+
+  silenceOf(name: string): number | undefined {
+    const known = this.#known.get(name)
+    if (known?.seenAt === undefined) return undefined
+    return known.waiting.size > 0 ? 0 : performance.now() - known.seenAt
+  }
+
+  async awaitChange(name: string, since: number, ms: number): Promise<number> {
+    const known = this.#know(name)
+    const began = performance.now()
+    known.seenAt = began
+    if (known.changes === since && ms > 0 && !this.#isReleased)
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          clearTimeout(timer)
+          known.waiting.delete(end)
+          resolve()
+        }
+        const timer = setTimeout(end, ms)
+        known.waiting.add(end)
+      })
+    known.seenAt = performance.now()
+    return this.#isReleased ? ms : known.seenAt - began
+  }
+
+  release(): void {
+    this.#isReleased = true
+    for (const { waiting } of this.#known.values()) for (const wake of waiting) wake()
+  }
+
+  #know(name: string): Known {
+    const known = this.#known.get(name) ?? { changes: 0, waiting: new Set() }
+    this.#known.set(name, known)
+    for (const [other, { waiting }] of this.#known) {
+      if (this.#known.size <= MAX_NAMES) break
+      if (waiting.size === 0 && other !== name) this.#known.delete(other)
+    }
+    return known
+  }
+}

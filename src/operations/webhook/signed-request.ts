@@ -1,0 +1,16 @@
+import type { Signer } from '../../crypto/ports.js'
+
+/** The time limit for the answer of a destination, ms. */
+export const ANSWER_MS = 10_000
+/** More of an answer is not stored. */
+export const MAX_ANSWER_CHARACTERS = 2000
+
+/** `text`: the body of the request. */
+export function signedHeaders(signer: Signer, prefix: string, text: string): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'coffer',
+    [`${prefix}-signature-version`]: 'v1',
+    [`${prefix}-signature`]: signer.sign(text),
+  }
+}
