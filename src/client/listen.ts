@@ -128,7 +128,12 @@ class Listener {
       } catch (error) {
         if (isGone(error)) return
         // The connection may be the one to a server that has ended since.
-        if (isFinal(error) || attempt === CLOSE_ATTEMPTS) throw error
+        if (isFinal(error)) throw error
+        if (attempt < CLOSE_ATTEMPTS) continue
+        const { problem } = this.#options
+        return void (await problem?.(
+          'The server does not answer, so it deletes the webhook by itself, after 2 minutes.',
+        ))
       }
     }
   }

@@ -309,7 +309,8 @@ t.test('a server stops although a listener waits, and the listener says so', asy
   await server.stop()
   await until(() => problems.length > 0)
   t.match(problems, [/The connection to the server is lost|cannot be reached/])
-  await t.rejects(listener.stop(), { code: 'unavailable' }, 'the webhook could not be deleted')
+  await listener.stop()
+  t.match(problems.at(-1), /does not answer, so it deletes the webhook by itself/)
 })
 
 t.test('coffer webhook listen prints events without control characters, and ends at Ctrl-C', async (t) => {
@@ -344,7 +345,7 @@ t.test('coffer webhook listen prints events without control characters, and ends
       code: expected,
       stderr: /--forward-to|forwarded/,
     })
-  t.match(await home.run('webhook listen --event token.made'), { code: 1, stderr: /types of events/ })
+  t.match(await home.run('webhook listen --event token.made'), { code: 2, stderr: /types of events/ })
   t.match(await home.run('webhook listen', { env: { COFFER_NO_REVEAL: '1' } }), { code: 4 })
 })
 

@@ -57,6 +57,7 @@ export const listenerOperations = [
     input: closedInput([], {
       url: {
         type: 'string',
+        flag: 'address',
         description: 'The address that the caller sends the events to. The server does not use it.',
       },
       events: {
