@@ -17,7 +17,7 @@ const ARROWS: Record<string, string> = {
   http: 'framework operations domain config.ts assets.ts',
   reactor: 'framework domain ipc client/http-sender.ts',
   client: 'operations framework domain http/headers.ts',
-  delivery: 'framework operations domain crypto/ports.ts storage/store.ts',
+  delivery: 'framework operations domain crypto/ports.ts storage/store.ts client/http-sender.ts',
   vault: 'ipc crypto storage reactor delivery operations framework domain',
   control: 'vault http operations framework domain crypto/ports.ts version.ts',
   library: 'control client vault http operations framework domain',

@@ -4,6 +4,7 @@ import type { ContainerSets } from './container-sets.js'
 import type { Effects } from './context.js'
 import type { AnyDeclaration } from './declaration.js'
 import type { ControlPlane } from './ports/control.js'
+import type { LogSinkPort } from './ports/log-sink.js'
 import type { OpenVault } from './ports/vault.js'
 
 export interface Host extends OpenVault, Effects {
@@ -22,6 +23,8 @@ export interface Host extends OpenVault, Effects {
   hashSecret(text: string, reader: StoreReader): Promise<string>
   /** Whether API keys of any form may exist: `serve --test-keys`. */
   readonly acceptsTestKeys?: boolean
+  /** Receives the audit log, if the server has a sink: `serve --log-sink`. */
+  readonly logSink?: LogSinkPort | undefined
   readonly callers: CallerCache
   readonly containerSets: ContainerSets
   validate(definition: AnyDeclaration, input: Record<string, unknown>): void

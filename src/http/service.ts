@@ -27,7 +27,13 @@ export function completeService(options: ServiceOptions): AnswererOptions {
   const reference = createPages(() => createDocument(registry, { version, prefix, bodyLimitBytes }))
   const answerReady = async () => {
     await host.store.checkReady()
-    return answerResult(200, { status: 'ok', ...(host.acceptsTestKeys && { test_keys: true }) })
+    const sink = host.logSink?.status()
+    const log_sink = sink && { state: sink.state, records_behind: sink.behind }
+    return answerResult(200, {
+      status: 'ok',
+      ...(host.acceptsTestKeys && { test_keys: true }),
+      ...(log_sink && { log_sink }),
+    })
   }
   const answerKey = async () => answerText(200, 'text/plain; charset=utf-8', (await host.signer()).publicKey)
   return {

@@ -197,6 +197,8 @@ export interface Engine {
    * The last known {@link EngineReader.changeCounter}. It may be outdated. A unit that uses it checks at its end whether it is.
    */
   cachedCounter?(kind: number): number | undefined
+  /** Puts entries of the log into rows that would wait longer than a moment. */
+  sealPending?(): Promise<void>
   /** Resolves if a read and a write would succeed now. @throws CofferError with the reason why they would fail */
   checkReady?(): Promise<void>
   readonly maintenance?: EngineMaintenance

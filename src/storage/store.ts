@@ -54,6 +54,20 @@ export interface LogCheck {
   brokenAt?: number
 }
 
+/** How many records of each chain of a tenant's log were read, by the number of the chain. */
+export type LogPosition = Readonly<Record<string, number>>
+
+/**
+ * Records of a tenant's log in the order of their chains. `position`: after them. `lost`: how many records were dropped before they
+ * were read. `left`: how many records follow.
+ */
+export interface LogPart {
+  records: LogRecord[]
+  position: LogPosition
+  lost: number
+  left: number
+}
+
 export interface StoreReader {
   /** The wall clock when this unit of work began, ms since the epoch. It may be earlier than in a previous unit. */
   readonly now: number
@@ -76,6 +90,8 @@ export interface StoreReader {
    * Returns the newest matches below a `seq`, or the oldest above it. The cost depends on `size`, not on the number of matches.
    */
   seek<K extends Kind>(kind: K, tenant: number, query: SeekSearch): Promise<RecordLocation<K>[]>
+  /** Reads at most `limit` records of the tenant's log after this position. */
+  readLogAfter(tenant: number, position: LogPosition, limit: number): Promise<LogPart>
   /** Seals a `seq` as an opaque text. {@link openCursor} accepts the text only for the same tenant and `about`. */
   sealCursor(tenant: number, about: string, seq: number): Promise<string>
   /** Returns the `seq` of a cursor. Undefined for any text that was not sealed for this tenant and `about`. */
@@ -132,8 +148,11 @@ export interface StoreWriter extends StoreReader {
   storeTime(options?: { isTrusted?: boolean }): void
   /** Appends a log record, which can never be replaced or removed. `at`: its `created_at` in ms. */
   log(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): void
-  /** Drops full blocks older than `before`, at most `limit` for each tenant. Returns the number of dropped blocks. */
-  dropLogs(before: number, limit: number): Promise<number>
+  /**
+   * Drops full blocks older than `before`, at most `limit` for each tenant. Returns the number of dropped blocks. With `sink`, keeps
+   * the records that this log sink has not received.
+   */
+  dropLogs(before: number, limit: number, sink?: string): Promise<number>
   /** A digest of `text` with the tenant's fingerprint key: 32 bytes in base58. */
   fingerprint(tenant: number, text: string): Promise<string>
 }
@@ -152,6 +171,8 @@ export interface Store {
   cachedCounter(kinds: readonly Kind[]): number | undefined
   /** Whether other processes may use the store at the same time. */
   readonly isShared: boolean
+  /** Afterwards, `readLogAfter` also reads the newest records, except those of the last moment. */
+  sealPending(): Promise<void>
   /** Checks that each record of a tenant's log follows from the record before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>
   /** Resolves if a read and a write would succeed now. @throws CofferError with the reason why they would fail */

@@ -25,6 +25,7 @@ import { perform } from '../framework/perform.js'
 import { Background, createClaims } from '../framework/ports/background.js'
 import type { ControlPlane } from '../framework/ports/control.js'
 import type { Linker } from '../framework/ports/linker.js'
+import type { LogSinkPort } from '../framework/ports/log-sink.js'
 import { type AttachedServer, NO_SERVER, type OwnServer } from '../framework/ports/own-server.js'
 import type { FindReactors, ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
 import type { RegisteredOperation } from '../framework/registry.js'
@@ -73,6 +74,7 @@ export interface App extends Host, Vault {
   /** The server that answers the code of runs. In a fork, it is the server of the original. */
   attachedServer(): AttachedServer
   attachControl(control: ControlPlane): void
+  attachLogSink(sink: LogSinkPort): void
   /** Call when all data is replaced. Work that began earlier fails at its next read or write. */
   beginGeneration(): void
   /** `create` returns an address that signs in to the dashboard. */
@@ -116,6 +118,7 @@ export function createApp(parts: AppParts): App {
   let closing: Promise<void> | undefined
   let generation = 0
   let control: ControlPlane | undefined
+  let logSink: LogSinkPort | undefined
   let createPageUrl: (() => string) | undefined
   const findOperation = rememberOperations()
   const hashSecret: Host['hashSecret'] = async (text, reader) => {
@@ -153,6 +156,12 @@ export function createApp(parts: AppParts): App {
     },
     attachControl: (given) => {
       control = given
+    },
+    get logSink() {
+      return logSink
+    },
+    attachLogSink: (given) => {
+      logSink = given
     },
     get createPageUrl() {
       return createPageUrl

@@ -70,6 +70,10 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--rate-limit <rate>', 'answer more requests of an application with 429: 100/s, 600/m or 1000/h'],
       ['--no-cors', 'refuse calls from web pages of other origins'],
       ['--log <format>', 'the access log on standard error: text (default), json (with -o json) or none'],
+      [
+        '--log-sink <address>',
+        'also send the audit log to https://… (lines of JSON), syslog+tcp://… or syslog+udp://…; see docs/security.md',
+      ],
       ['--test-controls', 'let tests of this vault set faults and see requests; see coffer control --help'],
       [
         '--control-key-file <file>',

@@ -60,6 +60,7 @@ export const KINDS = {
   threeds_session: 32,
   threeds_timer: 33,
   import: 40,
+  log_sink: 41,
   log_block: 254,
   log: 255,
 } as const
@@ -258,6 +259,12 @@ export interface WebhookRecord extends TenantEntity {
   listener?: { seen_at: string }
 }
 
+/** How many records of each chain of the tenant's log the sink has received. `id`: the address of the sink. */
+export interface LogSinkRecord {
+  id: string
+  position: Record<string, number>
+}
+
 /**
  * Why events of a webhook wait. It is stored with the webhook once, and not with each event. `blocked`: a
  * server may not call the address. `failing`: many attempts in a row failed.
@@ -378,6 +385,7 @@ export interface RecordOf {
   threeds_session: ThreeDsSessionRecord
   threeds_timer: ThreeDsTimerRecord
   import: ImportRecord
+  log_sink: LogSinkRecord
   log_block: LogBlockRecord | LogHeadRecord
   log: LogRecord
 }

@@ -122,7 +122,10 @@ export async function countActive({ store, caller: { tenant }, date }: Context):
   return created.total + (await store.locate('activity', tenant, search)).total
 }
 
-type SweepTools = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'containerSets' | 'expressions'>
+type SweepTools = Pick<
+  Host,
+  'store' | 'createUuid' | 'deliveries' | 'containerSets' | 'expressions' | 'logSink'
+>
 
 /**
  * Purges at most `limit` expired records of any tenant, and resolves to the number of purged records. Logs the expiry
@@ -130,11 +133,11 @@ type SweepTools = Pick<Host, 'store' | 'createUuid' | 'deliveries' | 'containerS
  * too. A later sweep can then distinguish a wrong clock from elapsed time. Stops when `isOver` returns true.
  */
 export async function sweepExpired(
-  { store, createUuid, deliveries, containerSets, expressions }: SweepTools,
+  { store, createUuid, deliveries, containerSets, expressions, logSink }: SweepTools,
   limit: number,
   isOver: () => boolean,
 ): Promise<number> {
-  await dropOldLogs(store)
+  await dropOldLogs(store, logSink?.status().id)
   let swept = 0
   let count: number
   do {
@@ -152,14 +155,17 @@ export async function sweepExpired(
   return swept
 }
 
-/** Applies the setting `logs.keep`. After a jump of the clock, drops nothing. */
-async function dropOldLogs(store: Host['store']): Promise<void> {
+/**
+ * Applies the setting `logs.keep`, but keeps what the sink of this server has not received. After a jump of the clock, drops
+ * nothing.
+ */
+async function dropOldLogs(store: Host['store'], sink: string | undefined): Promise<void> {
   const before = await store.read(async (reader) => {
     const keep = await readSetting(reader, 'logs.keep')
     const until = Math.min(reader.now, reader.clock.purgeBefore)
     return keep === 'forever' ? 0 : until - Number.parseInt(keep, 10) * DAY_MS
   })
-  while (before > 0 && (await store.write((writer) => writer.dropLogs(before, BLOCKS))) > 0);
+  while (before > 0 && (await store.write((writer) => writer.dropLogs(before, BLOCKS, sink))) > 0);
 }
 
 async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean) {

@@ -95,11 +95,47 @@ export class LogChain {
     await this.#putHead(writer, batches.length === 0 ? next : { ...next, taken: takeBatches(taken, batches) })
   }
 
-  /** Drops up to `limit` blocks whose records are all older than `before`. Returns the number of dropped blocks. */
-  async drop(writer: EngineWriter, before: number, limit: number): Promise<number> {
+  get number(): number {
+    return this.#number
+  }
+
+  /**
+   * Reads at most `limit` records after the first `from` records of the chain. `next`: the position after them. `lost`: how many
+   * records were dropped before they were read. `left`: the number of records after `next`.
+   */
+  async readAfter(from: number, limit: number) {
+    const { blocks, gone, tail } = await this.load()
+    const first = gone * BLOCK_RECORDS
+    const end = blocks * BLOCK_RECORDS + tail.items.length
+    // A position after the end is one of another state of the vault, which was restored since.
+    const start = from > end ? first : Math.max(from, first)
+    const lines: LogLine[] = []
+    while (lines.length < limit && start + lines.length < end) {
+      const at = start + lines.length
+      const block = Math.floor(at / BLOCK_RECORDS)
+      const known = block < blocks ? (await this.#readBlocks(block, block + 1))[0] : tail
+      if (known === undefined) throw missingBlock()
+      const skipped = at % BLOCK_RECORDS
+      lines.push(...unpack(known).slice(skipped, skipped + limit - lines.length))
+    }
+    const next = start + lines.length
+    return { lines, next, lost: Math.max(0, start - from), left: end - next }
+  }
+
+  /**
+   * Drops up to `limit` blocks whose records are all older than `before` and are among the first `read` records. Returns the number
+   * of dropped blocks.
+   */
+  async drop(
+    writer: EngineWriter,
+    before: number,
+    limit: number,
+    read = Number.POSITIVE_INFINITY,
+  ): Promise<number> {
     const head = await this.load()
     let { gone, start, types } = head
     while (gone < head.blocks && gone - head.gone < limit) {
+      if ((gone + 1) * BLOCK_RECORDS > read) break
       const [block] = await this.#readBlocks(gone, gone + 1)
       if (block === undefined) throw missingBlock()
       if (latestOf(block) >= before) break

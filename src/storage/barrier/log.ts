@@ -2,7 +2,7 @@ import type { TakenBatches } from '../../domain/records/log-record.js'
 import type { LogRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import { type EngineWriter, LOG_ROWS } from '../engine.js'
-import type { Condition, LogCheck, Page } from '../store.js'
+import type { Condition, LogCheck, LogPart, LogPosition, Page } from '../store.js'
 import { type LogFilter, type LogLine, toFilter, toRecord } from './log-block.js'
 import { countOf, FIRST_CHAIN, LogChain, type LogContext } from './log-chain.js'
 import { digestAll } from './sealing.js'
@@ -29,11 +29,29 @@ export class Log {
     return new LogChain(this.#context, number)
   }
 
-  /** Drops up to `limit` blocks of each chain whose records are all older than `before`. Returns the number of dropped blocks. */
-  async drop(writer: EngineWriter, before: number, limit: number): Promise<number> {
+  /**
+   * Drops up to `limit` blocks of each chain whose records are all older than `before`. Returns the number of dropped blocks. With
+   * `read`, keeps all records after this position.
+   */
+  async drop(writer: EngineWriter, before: number, limit: number, read?: LogPosition): Promise<number> {
     let count = 0
-    for (const chain of this.#chains) count += await chain.drop(writer, before, limit)
+    for (const chain of this.#chains)
+      count += await chain.drop(writer, before, limit, read && (read[chain.number] ?? 0))
     return count
+  }
+
+  /** Entries that are in no chain yet are left out, because they have no position. */
+  async readAfter(position: LogPosition, limit: number): Promise<LogPart> {
+    const part = { records: [] as LogRecord[], position: { ...position }, lost: 0, left: 0 }
+    for (const chain of this.#chains) {
+      const from = position[chain.number] ?? 0
+      const { lines, next, lost, left } = await chain.readAfter(from, limit - part.records.length)
+      part.records.push(...lines.map(toRecord))
+      part.position[chain.number] = next
+      part.lost += lost
+      part.left += left
+    }
+    return part
   }
 
   /** The batches that are in each chain. Skips a chain whose head is damaged, because {@link verify} reports the damage. */

@@ -5,7 +5,17 @@ import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records/re
 import { tokenAt } from '../../domain/token/card-code.js'
 import { CofferError } from '../../errors.js'
 import type { EngineReader, Row } from '../engine.js'
-import type { ClockState, Expired, Found, RecordLocation, Search, SeekSearch, StoreReader } from '../store.js'
+import type {
+  ClockState,
+  Expired,
+  Found,
+  LogPart,
+  LogPosition,
+  RecordLocation,
+  Search,
+  SeekSearch,
+  StoreReader,
+} from '../store.js'
 import { Log } from './log.js'
 import { sizeOf } from './log-block.js'
 import type { HeadCache } from './log-chain.js'
@@ -140,6 +150,10 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
     const query = sealing.select(await this.keysOf(tenant), kind, tenant, where)
     const rows = await this.rows.seek({ ...query, size, below, above, maxBytes: HELD_BYTES })
     return rows.map((row) => locateRow(kind, tenant, row))
+  }
+
+  async readLogAfter(tenant: number, position: LogPosition, limit: number): Promise<LogPart> {
+    return (await this.readLog(tenant)).readAfter(position, limit)
   }
 
   async sealCursor(tenant: number, about: string, seq: number): Promise<string> {

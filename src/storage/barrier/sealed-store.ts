@@ -57,6 +57,7 @@ export function createSealedStore(engine: Engine, keys: VaultKeys, codeLag = () 
     isShared: engine.cachedCounter !== undefined,
     cachedCounter: (kinds) => sumCounters(kinds, (kind) => engine.cachedCounter?.(kind)),
     verifyLogs: (tenant) => engine.read(async (rows) => (await readerOf(rows).readLog(tenant)).verify()),
+    sealPending: async () => engine.sealPending?.(),
     checkReady: async () => {
       await engine.read((rows) => readerOf(rows).get('settings', 0, 'vault'))
       await engine.checkReady?.()

@@ -66,10 +66,13 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
     this.rows.append(createEntry(tenant, record, at))
   }
 
-  async dropLogs(before: number, limit: number): Promise<number> {
+  async dropLogs(before: number, limit: number, sink?: string): Promise<number> {
     let count = 0
-    for await (const { number } of eachRecord(this, 'tenant', 0))
-      count += await (await this.readLog(number)).drop(this.rows, before, limit)
+    for await (const { number } of eachRecord(this, 'tenant', 0)) {
+      const read =
+        sink === undefined ? undefined : ((await this.get('log_sink', number, sink))?.position ?? {})
+      count += await (await this.readLog(number)).drop(this.rows, before, limit, read)
+    }
     return count
   }
 

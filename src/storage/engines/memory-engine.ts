@@ -98,9 +98,17 @@ export class MemoryEngine implements Engine {
     return this.#changeCounters.of(kind)
   }
 
+  sealPending(): Promise<void> {
+    return this.#tasks.run(() => this.#sealPending())
+  }
+
+  async #sealPending(): Promise<void> {
+    if (this.#pending.length > 0) await this.#write(() => undefined, 0)
+  }
+
   save(): Promise<MemoryState> {
     return this.#tasks.run(async () => {
-      if (this.#pending.length > 0) await this.#write(() => undefined, 0)
+      await this.#sealPending()
       if (this.#layers.length >= MAX_LAYERS) this.#layers = [merge(this.#layers, () => true)]
       const layers = this.#layers[0]!.isEmpty ? this.#layers.slice(1) : this.#layers
       this.#layers = [new Memtable(), ...layers]

@@ -17,7 +17,18 @@ const MAX_WORKERS = 64
 export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
   const { ephemeral, demo, starterApps, testKeys, controlStored } = flags
   const texts = flags as Record<string, string | undefined>
-  const { rateLimit, seed, log: format, tlsCert, tlsKey, run, host, controlKeyFile, workers = '1' } = texts
+  const {
+    rateLimit,
+    seed,
+    log: format,
+    tlsCert,
+    tlsKey,
+    run,
+    host,
+    controlKeyFile,
+    workers = '1',
+    logSink,
+  } = texts
   const { port = run === undefined ? String(DEFAULT_PORT) : '0' } = texts
   if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
   if (seed !== undefined && ephemeral !== true)
@@ -41,6 +52,10 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
     throw usage(`--port takes a number from 0 to ${MAX_PORT}.`)
   if (!/^[1-9]\d?$/.test(workers) || Number(workers) > MAX_WORKERS)
     throw usage(`--workers takes a number from 1 to ${MAX_WORKERS}.`)
+  if (logSink !== undefined && workers !== '1')
+    throw usage(
+      '--log-sink needs a single process. Leave out --workers, or give --log-sink to one of several servers.',
+    )
   return {
     port: Number(port),
     workers: Number(workers),
@@ -60,6 +75,7 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
       seed,
       run,
       controlKeyFile,
+      logSink,
       log,
       rate: rateLimit === undefined ? undefined : parseRate(rateLimit),
       tls: tlsCert === undefined ? undefined : { cert: tlsCert, key: tlsKey! },

@@ -200,6 +200,7 @@ async function serveOpened(
   const hasDashboard = isAnnounced && (control.hasState || !config.noReveal)
   const samples = 'samples' in opened ? opened.samples : {}
   const { stderr } = terminal
+  const sink = options.logSink === undefined ? undefined : await openSink(context, app, options.logSink)
   app.configureReactors({ prefix, spares: 1 })
   const hasControls = control.hasState || options.hasControls
   if (hasControls) app.attachControl(control)
@@ -247,6 +248,7 @@ async function serveOpened(
   const ran = runBeside?.({ COFFER_URL: url, COFFER_API_KEY: key, COFFER_CONTROL_KEY: controlKey })
   // The error is thrown below, after the server has stopped.
   ran?.catch(() => undefined)
+  const sinking = sink?.run(signal)
   const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))
   const examining = app
     .examineContainers(() => signal.aborted)
@@ -256,6 +258,7 @@ async function serveOpened(
   // Not awaited: if the reader of standard error has stopped reading, the notice must not block the stop.
   if (isAnnounced && runBeside === undefined) void printNotice(terminal, STOPPING)
   await server.stop()
+  await sinking
   await sweeping
   await watching
   await examining
@@ -265,6 +268,17 @@ async function serveOpened(
   function report(error: unknown, traceId: string): void {
     stderr.write(describeFault(error, traceId))
   }
+}
+
+/** Attaches the sink before the first sweep, which must not drop log records that the sink has not received. */
+async function openSink({ terminal, env }: CommandContext, app: App, address: string) {
+  const { createLogSink } = await import('../../../vault/log-sink.js')
+  return createLogSink(app, {
+    address,
+    token: env.COFFER_LOG_SINK_TOKEN || undefined,
+    notice: (text) => void printLogLine(terminal, text),
+    wait: (ms, signal) => pause(ms, signal, { ref: false }),
+  })
 }
 
 /**

@@ -1,0 +1,136 @@
+/**
+ * Sends the audit log to a sink. The log is the queue: the vault stores a position for each tenant, and the position moves after the
+ * sink has received the records. So nothing is lost if the server or the sink ends, and a record may be sent twice.
+ */
+import { formatDate } from '../domain/dates.js'
+import type { LogRecord, TenantRecord } from '../domain/records/records.js'
+import { CofferError } from '../errors.js'
+import type { LogSinkPort, LogSinkStatus } from '../framework/ports/log-sink.js'
+import { readAll, type Store } from '../storage/store.js'
+
+/** At most this many records are in memory. */
+const AT_ONCE = 100
+/** The log is read this often for new records, ms. */
+const READ_EVERY_MS = 500
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 30_000
+
+export interface SinkSender {
+  /** See `LogSinkStatus`. */
+  readonly id: string
+  /** Resolves when the sink has received the records. @throws CofferError `unavailable` */
+  send(records: readonly LogRecord[], signal: AbortSignal): Promise<void>
+  close(): Promise<void>
+}
+
+export interface LogSinkOptions {
+  store: Store
+  sender: SinkSender
+  /** Tells the operator when the sink stops and starts to receive records. */
+  notice(text: string): void
+  /** Resolves after `ms`, or when the signal is aborted. */
+  wait(ms: number, signal: AbortSignal): Promise<unknown>
+}
+
+export class LogSink implements LogSinkPort {
+  readonly #options: LogSinkOptions
+  readonly #status: LogSinkStatus
+  #failedInRow = 0
+
+  constructor(options: LogSinkOptions) {
+    this.#options = options
+    const { id } = options.sender
+    this.#status = { id, state: 'starting', behind: 0, sent: 0, lost: 0, failures: 0 }
+  }
+
+  status(): LogSinkStatus {
+    return { ...this.#status }
+  }
+
+  /** Resolves after `signal` was aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { wait, sender } = this.#options
+    while (!signal.aborted) {
+      const pauseMs = await this.#pass(signal)
+      if (pauseMs > 0) await wait(pauseMs, signal)
+    }
+    await sender.close()
+  }
+
+  /** Sends a part of the log of each tenant. Returns the time until the next pass, ms. */
+  async #pass(signal: AbortSignal): Promise<number> {
+    try {
+      await this.#options.store.sealPending()
+      const tenants = await readAll(this.#options.store, 'tenant', 0)
+      let behind = 0
+      let sent = 0
+      for (const tenant of tenants) {
+        if (signal.aborted) return 0
+        const part = await this.#sendPart(tenant, signal)
+        behind += part.left
+        sent += part.sent
+      }
+      this.#status.behind = behind
+      if (this.#failedInRow === 0 && this.#status.state !== 'working') this.#status.state = 'working'
+      return sent > 0 && behind > 0 ? 0 : READ_EVERY_MS
+    } catch (error) {
+      if (signal.aborted) return 0
+      return this.#fail(error)
+    }
+  }
+
+  async #sendPart({ number }: TenantRecord, signal: AbortSignal): Promise<{ sent: number; left: number }> {
+    const { store, sender } = this.#options
+    const { id } = sender
+    const part = await store.read(async (reader) => {
+      // The tenant may have been deleted since, and its log with it.
+      if ((await reader.get('tenant', 0, String(number))) === undefined) return undefined
+      const { position = {} } = (await reader.get('log_sink', number, id)) ?? {}
+      return reader.readLogAfter(number, position, AT_ONCE)
+    })
+    if (part === undefined) return { sent: 0, left: 0 }
+    const { records, position, lost, left } = part
+    if (records.length === 0) return { sent: 0, left }
+    this.#status.behind = Math.max(this.#status.behind, records.length + left)
+    await sender.send(records, signal)
+    await store.write(async (writer) => {
+      if ((await writer.get('tenant', 0, String(number))) === undefined) return
+      const isKnown = (await writer.get('log_sink', number, id)) !== undefined
+      const record = { id, position: { ...position } }
+      if (isKnown) await writer.replace('log_sink', number, record)
+      else await writer.insert('log_sink', number, record)
+    }, 'soon')
+    this.#succeed(records.length, lost, await store.read(async ({ now }) => now))
+    return { sent: records.length, left }
+  }
+
+  #succeed(count: number, lost: number, now: number): void {
+    const { notice } = this.#options
+    if (this.#failedInRow > 0) notice(`The log sink ${this.#status.id} receives records again.`)
+    if (lost > 0)
+      notice(`${lost} log records were deleted because of their age before the log sink received them.`)
+    this.#failedInRow = 0
+    const { failure: _, ...status } = this.#status
+    const { sent } = status
+    delete this.#status.failure
+    Object.assign(this.#status, {
+      state: 'working',
+      sent: sent + count,
+      lost: status.lost + lost,
+      last_sent_at: formatDate(now),
+    })
+  }
+
+  #fail(error: unknown): number {
+    // A message of another error may contain data of the log.
+    const failure = error instanceof CofferError ? error.message : 'The log cannot be read or sent.'
+    if (this.#failedInRow === 0)
+      this.#options.notice(
+        `The log sink ${this.#status.id} receives nothing. ${failure} Records wait in the log. Trying again.`,
+      )
+    const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(this.#failedInRow, 10))
+    this.#failedInRow++
+    Object.assign(this.#status, { state: 'failing', failure, failures: this.#status.failures + 1 })
+    return pauseMs
+  }
+}
