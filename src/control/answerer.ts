@@ -1,7 +1,9 @@
 /** Answers all requests of a server: for its control plane, its dashboard, and its vault or a fork of the vault. */
 import { CofferError } from '../errors.js'
 import { authenticate, readApplicationCaller } from '../framework/caller/authenticate.js'
+import { CONTROL_PATH } from '../framework/declaration.js'
 import { type Answerer, createAnswerer, createService } from '../http/answerer.js'
+import { answerText } from '../http/exchange.js'
 import { createRouter } from '../http/router.js'
 import { completeService, type ServiceOptions } from '../http/service.js'
 import { type Answer, inOrder } from '../http/steps/step.js'
@@ -10,7 +12,9 @@ import { VERSION } from '../version.js'
 import type { ControlState } from './control-state.js'
 import { DASHBOARD_PATH, type Dashboard } from './dashboard.js'
 import { closeStream } from './faults.js'
+import { createMetrics, METRICS_TYPE } from './metrics.js'
 import type { SendRequest } from './page-work.js'
+import { RequestCounts } from './request-counts.js'
 import { applyFaults } from './steps/apply-faults.js'
 import { chooseFork } from './steps/choose-fork.js'
 import { answerControlPlane } from './steps/control-plane.js'
@@ -36,6 +40,8 @@ export interface VaultAnswererOptions {
   allowHosts?: readonly string[] | undefined
 }
 
+const METRICS_PATH = `${CONTROL_PATH}/metrics`
+
 /** A browser requests these paths to show the page. These requests are not recorded. */
 const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
 
@@ -48,8 +54,12 @@ export function createVaultService(
   given: VaultServiceOptions,
   { control, key, isKeyForOthers: isForOthers = false, dashboard, prefix, allowHosts }: VaultAnswererOptions,
 ): { answerer: Answerer; answerOwn: Answer<VaultExchange> } {
+  const requests = new RequestCounts()
+  // Without a control plane, nobody can read metrics, so nothing is counted.
+  const record = key === undefined ? given.record : recordBoth(requests.add, given.record)
   const service = {
     ...given,
+    record,
     host: control.app,
     prefix,
     registry,
@@ -57,13 +67,12 @@ export function createVaultService(
     version: VERSION,
     allowHosts,
   }
-  const services = createServices(service)
+  const services = createServices(service, requests)
   const refusal = createRefusal(prefix, control.app.createUuid)
 
   const recorded = [recordRequest(prefix, createRouter(registry)), applyFaults(refusal), holdData(refusal)]
   const answerVault: Answer<VaultExchange> = (exchange) => services.vaultOf(exchange.control)(exchange)
 
-  const { record } = given
   const plane = { control, prefix, isForOthers, allowHosts: allowHosts ?? [], record, refuse: refusal.refuse }
   const controlPlane =
     key === undefined ? [] : [answerControlPlane({ ...plane, key, serviceOf: services.controlPlaneOf })]
@@ -115,15 +124,27 @@ function sendThrough(answer: Answer<VaultExchange>): SendRequest {
   }
 }
 
+type RecordEntry = NonNullable<ServiceOptions['record']>
+
+function recordBoth(one: RecordEntry, other: RecordEntry | undefined): RecordEntry {
+  if (other === undefined) return one
+  return (entry) => {
+    one(entry)
+    other(entry)
+  }
+}
+
 /** Creates the service of a vault or of a fork at its first request. */
-function createServices(service: ServiceOptions) {
+function createServices(service: ServiceOptions, requests: RequestCounts) {
   const create = (changes: Partial<ServiceOptions>) =>
     createService(completeService({ ...service, ...changes }))
   return {
     vaultOf: remember(({ app: host }) => create({ host })),
-    controlPlaneOf: remember(({ app: host }) =>
-      create({
+    controlPlaneOf: remember(({ app: host }) => {
+      const metrics = createMetrics(host, requests)
+      return create({
         host,
+        pages: new Map([[METRICS_PATH, async () => answerText(200, METRICS_TYPE, await metrics())]]),
         registry: { ...registry, routed: registry.controls },
         // The step before has checked the control key. No other key reaches the control plane.
         authenticate: async () => {
@@ -131,8 +152,8 @@ function createServices(service: ServiceOptions) {
         },
         cors: false,
         rate: undefined,
-      }),
-    ),
+      })
+    }),
   }
 }
 

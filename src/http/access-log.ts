@@ -6,6 +6,8 @@ export interface AccessEntry {
   /** `-` if the bytes are not a valid HTTP request. */
   method: string
   route: string
+  /** The name of the operation. The access log does not show it. */
+  operation?: string | undefined
   status: number
   ms: number
   traceId: string

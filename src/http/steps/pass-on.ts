@@ -27,6 +27,7 @@ export function passOn(
     const { relay } = operation
     const { method, outboundWrapper: through } = request
     exchange.route = relay.path
+    exchange.operationName = operation.name
     if (!relay.methods.includes(method)) return refuseMethod(exchange, relay.methods.join(', '), cors)
     const headers: Record<string, string> = {}
     for (const name of Object.keys(request.headers)) headers[name] = readHeader(request.headers, name) ?? ''

@@ -50,6 +50,7 @@ export function performOperation(
     const { operation, parameters } = match
     const { endpoint } = operation
     exchange.route = endpoint.path
+    exchange.operationName = operation.name
     const idempotencyKey = readHeader(request.headers, names.idempotencyKey)
     // An operation of a single unit of work reads the rights of a cached caller again in this unit.
     const allowsCached = isOneUnit(operation) && idempotencyKey === undefined

@@ -25,7 +25,7 @@ export function respond(options: Options): Step {
     } catch (error) {
       answer = refuse(exchange, error)
     }
-    const { traceId, route, applicationId, isNoReveal, isForPages } = exchange
+    const { traceId, route, operationName: operation, applicationId, isNoReveal, isForPages } = exchange
     answer.headers[names.traceId] = traceId
     if (isNoReveal) answer.headers[names.noReveal] = 'true'
     if (isForPages) Object.assign(answer.headers, corsHeaders)
@@ -33,6 +33,7 @@ export function respond(options: Options): Step {
     record?.({
       method: exchange.request.method,
       route,
+      operation,
       status,
       ms: clock() - started,
       traceId,

@@ -13,6 +13,8 @@ export class Exchange {
   traceId = ''
   /** The pattern of the route, for the access log; `-` until it is known. */
   route = '-'
+  /** The name of the operation, for metrics; undefined until it is known. */
+  operationName: string | undefined
   relayed: RelayMatch | undefined
   describeError: ((problem: Problem) => object) | undefined
   /** Finds the caller. If it is absent, the caller is found by the API key of the request. */

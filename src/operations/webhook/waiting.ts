@@ -196,7 +196,7 @@ async function droppedOf(reader: StoreReader, { tenant, id }: Hook): Promise<num
   return (await reader.get('webhook', tenant, id))?.dropped?.count ?? 0
 }
 
-async function countTriedAgain(reader: StoreReader, { tenant, id }: Hook): Promise<number> {
+export async function countTriedAgain(reader: StoreReader, { tenant, id }: Hook): Promise<number> {
   return (await reader.locate('delivery', tenant, { where: triedAgain(id), page: 1, size: 1 })).total
 }
 
