@@ -19,7 +19,7 @@ const ARROWS: Record<string, string> = {
   client: 'operations framework domain http/headers.ts',
   delivery: 'framework operations domain crypto/ports.ts storage/store.ts client/http-sender.ts',
   vault: 'ipc crypto storage reactor delivery operations framework domain',
-  control: 'vault http operations framework domain crypto/ports.ts version.ts',
+  control: 'vault http operations framework domain crypto/ports.ts storage/store.ts version.ts',
   library: 'control client vault http operations framework domain',
   'index.ts': 'library client operations',
   'vitest.ts': 'index.ts',
