@@ -238,6 +238,14 @@ function createAdmission(header: Header | undefined) {
       if (header !== undefined) throw usage('A stored vault has random API keys only.')
       acceptsTestKeys = true
     },
+    admitChosenProxyKey: () => {
+      if (header !== undefined || (isExposed && !acceptsTestKeys))
+        throw new CofferError(
+          'unprocessable',
+          'is the only protection of a proxy without require_auth, so it can be chosen only in a vault in memory that other machines cannot reach. Leave out the key, or set require_auth to true',
+        )
+      hasChosenKeys = true
+    },
     admitChosenKey: (key: string) => {
       if (header !== undefined || (isExposed && !acceptsTestKeys))
         throw new CofferError(

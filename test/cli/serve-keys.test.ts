@@ -186,3 +186,38 @@ t.test('the library accepts no test keys', async (t) => {
   const seed = { applications: [applicationWith(API_KEY)] } as never
   await t.rejects(startServer({ seed }), { code: 'unprocessable' })
 })
+
+testHome(
+  'a seed may choose the key of a proxy, except where the key is the only protection',
+  async (t, home) => {
+    const key = '3fGx7vKq9TbWm2RhYzNc8D'
+    const proxy = { name: 'bank', destination_url: 'https://bank.example.com/', key }
+    const open = { ...proxy, require_auth: false, application: 'backend' }
+    const applications = [{ name: 'backend', type: 'private', permissions: ['token:read'] }]
+    home.write('named.json', JSON.stringify({ proxies: [proxy] }))
+    home.write('open.json', JSON.stringify({ applications, proxies: [open] }))
+    home.write('random.json', JSON.stringify({ applications, proxies: [{ ...open, key: undefined }] }))
+    await home.json(['init'])
+    const refused = await home.run('seed apply open.json')
+    t.match(refused, { code: 2, stderr: /proxies\[0\]\.key.*only protection.*Leave out the key/ })
+    t.notOk(refused.stderr.includes(key))
+    t.equal((await home.run('proxy list -o id')).stdout, '', 'nothing was created')
+    for (const name of ['named', 'random']) t.equal((await home.run(`seed apply ${name}.json`)).code, 0, name)
+    const { proxies } = await home.json('seed export --reveal')
+    t.match(proxies, [
+      { name: 'bank', key },
+      { require_auth: false, key: /^[1-9A-HJ-NP-Za-km-z]{22}$/ },
+    ])
+    const remote = await startServer({ addresses: ['0.0.0.0'] })
+    t.teardown(() => remote.stop())
+    const near = await startServer()
+    t.teardown(() => near.stop())
+    const apply = (server: typeof near, item: object) =>
+      server.ask('seed apply', {
+        seed: { applications: [{ ...applications[0], name: 'own' }], proxies: [item] },
+      })
+    await t.rejects(apply(remote, { ...open, application: 'own' }), { message: /only protection/ })
+    await apply(remote, proxy)
+    await apply(near, { ...open, application: 'own' })
+  },
+)

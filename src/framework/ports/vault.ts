@@ -56,6 +56,12 @@ export interface OpenVault {
    * @throws CofferError `unprocessable` if the vault is on disk or exposed, or needs keys of another form
    */
   admitChosenKey(key: string): void
+  /**
+   * Checks that this vault may have a proxy that needs no API key, with a key that other people may know: the key of the proxy is
+   * then its only protection.
+   * @throws CofferError `unprocessable` if the vault is on disk or exposed
+   */
+  admitChosenProxyKey(): void
   sandbox(): Promise<Sandbox>
   /**
    * Makes an address that signs in to the page at `/`. It is valid once, within two minutes. A server with

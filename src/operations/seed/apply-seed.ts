@@ -62,8 +62,7 @@ export const applySeed = detached({
   async run(session, _, parts) {
     const steps = parts.flatMap((part) => part.steps)
     for (const { at, list, item } of steps)
-      if (list === 'applications' && item.key !== undefined)
-        await within(`${at}.key`, async () => session.vault().admitChosenKey(String(item.key)))
+      if (item.key !== undefined) await within(`${at}.key`, async () => admitKey(session, list, item))
     await findRefusals(session, steps)
     return session.inUnit(async (context) => {
       const done = []
@@ -187,6 +186,15 @@ async function enterNew(context: Context, { place, contents }: Part): Promise<Co
   const create = () => createTenant(store, { name: contents.name!, keys, createUuid })
   const { number, owner_id } = await within(place, create)
   return context.as(ownerCaller(number, owner_id, { reveal: false }), null)
+}
+
+/**
+ * A key of an application gives access by itself, and so does the key of a proxy that needs no API key. The key of another proxy
+ * only names the proxy, so every vault may have it: an export of a stored vault can then be applied to another one.
+ */
+function admitKey(session: Session, list: ListName, item: Item): void {
+  if (list === 'applications') session.vault().admitChosenKey(String(item.key))
+  else if (list === 'proxies' && item.require_auth === false) session.vault().admitChosenProxyKey()
 }
 
 /** Finds out which addresses of webhooks the server may not call. */
