@@ -224,6 +224,7 @@ ${rows.join('\n')}
 Other variables:
 
   COFFER_CONTROL_KEY          the key of the control plane of --url, instead of COFFER_API_KEY; for serve --ephemeral, the key that other machines send
+  COFFER_LOG_SINK_TOKEN       for serve --log-sink with an HTTP address: sent as Authorization: Bearer
   PAGER                       shows help on a terminal
   NO_COLOR                    disable colours
   XDG_CONFIG_HOME             the parent of the directory coffer/ with the key files; default ~/.config
