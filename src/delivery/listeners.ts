@@ -25,6 +25,10 @@ export class Listeners {
     for (const wake of known.waiting) wake()
   }
 
+  noteAll(): void {
+    for (const name of this.#known.keys()) this.note(name)
+  }
+
   silenceOf(name: string): number | undefined {
     const known = this.#known.get(name)
     if (known?.seenAt === undefined) return undefined

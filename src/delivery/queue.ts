@@ -211,6 +211,8 @@ export class DeliveryQueue implements DeliveryPort {
       this.#look(tenant, !isKnown)
     }
     this.#seen = { until, generation }
+    // A test may have moved the clock, so that retries are due.
+    this.#listeners.noteAll()
   }
 
   /** The address of the server. Links in mail begin with it, unless the settings name another address. */

@@ -13,6 +13,8 @@ import {
 import { createVaultHome } from '../cli/home.js'
 import { isSigned, type Received, startReceiver } from './receiver.js'
 
+t.setTimeout(120_000)
+
 const MINUTE_MS = 60_000
 /** Nothing listens at the port 9 of this machine. */
 const DEAD = 'http://127.0.0.1:9/events'
@@ -317,13 +319,25 @@ t.test('coffer webhook listen prints events without control characters, and ends
   const home = await createVaultHome(t)
   const receiver = await startReceiver()
   t.teardown(() => receiver.close())
-  const run = (words: string[], until: string, isTty = false) =>
-    home.run(['webhook', 'listen', ...words], { interruptAt: until, isTty } as never)
-  const listening = run(
-    ['--forward-to', receiver.url, '--event', 'token.created', '-o', 'ndjson'],
-    '"payload"',
-  )
-  while (((await home.json('webhook list --output json')).data as object[]).length === 0) {}
+  const words = [
+    'webhook',
+    'listen',
+    '--forward-to',
+    receiver.url,
+    '--event',
+    'token.created',
+    '-o',
+    'ndjson',
+  ]
+  let begin = () => {}
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve
+  })
+  const listening = home.run(words, {
+    interruptAt: '"payload"',
+    watch: (text) => text.includes('Listening') && begin(),
+  })
+  await begun
   await home.createToken({ id: 'card-1', metadata: { note: '\u001b[31mred\u202e' } })
   const { code, stdout, stderr } = await listening
   t.equal(code, 0)
