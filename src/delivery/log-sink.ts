@@ -12,6 +12,8 @@ import { readAll, type Store } from '../storage/store.js'
 const AT_ONCE = 100
 /** The log is read this often for new records, ms. */
 const READ_EVERY_MS = 500
+/** A stopping server sends for at most this time, ms. A vault in memory then loses the rest. */
+const LAST_MS = 400
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
 
@@ -47,13 +49,18 @@ export class LogSink implements LogSinkPort {
     return { ...this.#status }
   }
 
-  /** Resolves after `signal` was aborted. */
+  /** Resolves after `signal` was aborted. Before, sends the newest records, if the sink receives them within {@link LAST_MS}. */
   async run(signal: AbortSignal): Promise<void> {
     const { wait, sender } = this.#options
     while (!signal.aborted) {
       const pauseMs = await this.#pass(signal)
       if (pauseMs > 0) await wait(pauseMs, signal)
     }
+    const last = new AbortController()
+    const timer = setTimeout(() => last.abort(), LAST_MS)
+    let isDone = this.#status.state === 'failing'
+    while (!isDone && !last.signal.aborted) isDone = (await this.#pass(last.signal)) > 0
+    clearTimeout(timer)
     await sender.close()
   }
 
@@ -72,7 +79,7 @@ export class LogSink implements LogSinkPort {
       }
       this.#status.behind = behind
       if (this.#failedInRow === 0 && this.#status.state !== 'working') this.#status.state = 'working'
-      return sent > 0 && behind > 0 ? 0 : READ_EVERY_MS
+      return sent > 0 ? 0 : READ_EVERY_MS
     } catch (error) {
       if (signal.aborted) return 0
       return this.#fail(error)

@@ -1,4 +1,5 @@
 /** Listeners take the events of a webhook, and send them to addresses that the server cannot reach. */
+import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
@@ -11,6 +12,7 @@ import {
   type WebhookOptions,
 } from '../../src/index.js'
 import { createVaultHome } from '../cli/home.js'
+import { createWorkplace, runCommand, serveFor, startCommand, startProcess } from '../http/process.js'
 import { isSigned, type Received, startReceiver } from './receiver.js'
 
 t.setTimeout(120_000)
@@ -361,6 +363,36 @@ t.test('coffer webhook listen prints events without control characters, and ends
     })
   t.match(await home.run('webhook listen --event token.made'), { code: 2, stderr: /types of events/ })
   t.match(await home.run('webhook listen', { env: { COFFER_NO_REVEAL: '1' } }), { code: 4 })
+})
+
+t.test('a listener goes on when the server of its vault is killed and started again', async (t) => {
+  const place = createWorkplace()
+  const receiver = await startReceiver()
+  t.teardown(() => receiver.close())
+  const { stdout } = await runCommand(place, ['init', '--starter-apps', '-o', 'json'])
+  const { key } = JSON.parse(stdout).applications.private
+  const create = async ({ url }: { url: string }, id: string) => {
+    const headers = { 'svc-api-key': key, 'content-type': 'application/json' }
+    const body = JSON.stringify({ id, type: 'token', data: 'x' })
+    t.equal((await fetch(`${url}/tokens`, { method: 'POST', headers, body })).status, 201)
+  }
+  const first = await startProcess(place)
+  const words = ['webhook', 'listen', '--forward-to', receiver.url, '--event', 'token.created']
+  const listener = startCommand(place, words)
+  await once(listener.child.stderr!, 'data')
+  await create(first.announcement, 'card-1')
+  await receiver.waitFor(1)
+  first.child.kill('SIGKILL')
+  await first.ended
+  const second = await serveFor(t, [], place)
+  await create(second.announcement, 'card-2')
+  while (!receiver.received.some(({ text }) => text.includes('card-2')))
+    await receiver.waitFor(receiver.received.length + 1)
+  listener.child.kill('SIGINT')
+  const { code, stderr } = await listener.ended
+  t.equal(code, 0)
+  t.match(stderr, /The server answers again/)
+  t.same(JSON.parse((await runCommand(place, ['webhook', 'list', '-o', 'json'])).stdout).data, [])
 })
 
 async function serveWith(t: Test, answer: RequestListener): Promise<string> {

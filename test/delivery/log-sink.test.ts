@@ -47,9 +47,11 @@ function run(
   const sender: SinkSender = {
     id: 'test://sink/',
     close: async () => undefined,
-    send: async (records) => {
+    send: async (records, signal) => {
       attempt++
-      await act(attempt, false)
+      // As a request does, ends when the sink is stopped.
+      await Promise.race([act(attempt, false), signal.aborted || once(signal, 'abort')])
+      signal.throwIfAborted()
       received.push(...records)
       tell()
       await act(attempt, true)
@@ -100,6 +102,20 @@ t.test('each record reaches the sink once and in order, also after a restart of 
   t.same(all.toReversed(), (await logged()).slice(-all.length))
   t.equal(new Set(all).size, all.length)
   t.match(second.sink.status(), { state: 'working', behind: 0, sent: 40, lost: 0 })
+})
+
+t.test('a stop sends the newest records first, but does not wait for a dead sink', async (t) => {
+  const { app, add, logged } = await open(t)
+  const { received, ids, until, stop } = run(t, app)
+  await until(() => received.length > 0)
+  await add(150)
+  await stop()
+  t.same(ids().toReversed(), await logged())
+  const dead = run(t, app, unreachable)
+  await add(1, 150)
+  await dead.until(() => dead.sink.status().failures > 0)
+  await dead.stop()
+  t.equal(dead.received.length, 0)
 })
 
 t.test('a dead sink gets everything when it is back, with growing pauses and two notices', async (t) => {

@@ -248,7 +248,9 @@ async function serveOpened(
   const ran = runBeside?.({ COFFER_URL: url, COFFER_API_KEY: key, COFFER_CONTROL_KEY: controlKey })
   // The error is thrown below, after the server has stopped.
   ran?.catch(() => undefined)
-  const sinking = sink?.run(signal)
+  // Also receives the records of the requests that are in progress when the server is stopped.
+  const stoppedSink = new AbortController()
+  const sinking = sink?.run(stoppedSink.signal)
   const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))
   const examining = app
     .examineContainers(() => signal.aborted)
@@ -258,6 +260,7 @@ async function serveOpened(
   // Not awaited: if the reader of standard error has stopped reading, the notice must not block the stop.
   if (isAnnounced && runBeside === undefined) void printNotice(terminal, STOPPING)
   await server.stop()
+  stoppedSink.abort()
   await sinking
   await sweeping
   await watching
