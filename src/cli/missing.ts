@@ -15,6 +15,7 @@ const MAX_COLUMNS = 60
  * the noun is the record's name, and the command is `list`.
  */
 const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: string }>> = {
+  '3DS session': { noun: '3ds' },
   application: { noun: 'app' },
   delivery: { list: 'webhook deliveries' },
   fork: { list: 'control fork list' },
@@ -25,7 +26,7 @@ const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: s
   'token intent': { noun: 'intent' },
 }
 /** The start of the message of an operation. It does not contain the id, because the API does not repeat input. */
-const MISSING = /^(There is|.* has) no ([a-z ]+?) with this (?:id|key or id|name)(?=[,.])/
+const MISSING = /^(There is|.* has) no ([A-Za-z\d ]+?) with this (?:id|key or id|name)(?=[,.])/
 const UNLINKED = /^These tokens(?= are not linked\.$)/
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** Nine digits or more: a person may have typed the number of a card or an identity number instead of an id. */

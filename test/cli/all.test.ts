@@ -14,6 +14,11 @@ async function fill(home: Home): Promise<void> {
   const make = async (line: string, ...bodies: object[]) => {
     for (const body of bodies) await home.json(line, { stdin: JSON.stringify(body) })
   }
+  const card = await home.json('token create', {
+    stdin: JSON.stringify({ type: 'card', data: { number: '4200000000000002' } }),
+  })
+  const session = { token_id: card.id, type: 'merchant' }
+  await make('3ds create', session, session)
   const url = 'https://example.com/events'
   await make('webhook create', { name: 'w', url, events: ['token.created'] })
   for (const id of ['parent', 'one', 'two']) await home.createToken({ id })

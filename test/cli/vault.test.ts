@@ -107,7 +107,8 @@ t.test('starter applications are created on request, one of each type, with vali
     const permissions = permissionsOf(type as ApplicationType, { withEffect: true })
     if (type === 'private') t.same(known.rules, [ruleOf('reveal', { permissions })])
     if (type === 'management') t.same(known.permissions, permissions)
-    if (type === 'public') t.same(known.permissions, ['token:create', 'token:update', 'token-intent:create'])
+    if (type === 'public')
+      t.same(known.permissions, ['token:create', 'token:update', 'token-intent:create', '3ds:session:create'])
   }
 })
 

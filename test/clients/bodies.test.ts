@@ -113,7 +113,7 @@ const ANSWERS: Record<string, string> = {
 const NEVER = {
   Token: 'enrichments network_token aliases authentication',
   TokenExtras: 'tsp_details network_token_ids',
-  CardDetails: 'funding authentication issuer issuer_country segment product additional',
+  CardDetails: 'funding issuer issuer_country segment product additional',
   TokenIntent: 'network_token authentication _extras',
   CreateTokenIntentResponse: 'network_token authentication _extras',
   ApplicationKey: 'version',
@@ -162,6 +162,30 @@ function* listAbsent(type: string, given: Schema): Generator<string> {
 
 /** Properties of request bodies that no response shows under the same name. */
 const DONE: Record<string, string[]> = {
+  // Only the session itself, or the record of its authentication, has them.
+  '3ds create': [
+    'token_id',
+    'token_intent_id',
+    'pan',
+    'device',
+    'device_info',
+    'web_challenge_mode',
+    'authentication_request',
+    'callback_urls',
+  ],
+  '3ds update': ['device_info'],
+  '3ds authenticate': [
+    'authentication_category',
+    'authentication_type',
+    'card_brand',
+    'request_decoupled_challenge',
+    'decoupled_challenge_max_time',
+    'merchant_info',
+    'purchase_info',
+    'cardholder_info',
+    'requestor_info',
+    'metadata',
+  ],
   // The data of the intent, or the decrypted data, becomes the data of the token.
   'token create': ['token_intent_id', 'encrypted'],
   'token create-child': ['token_intent_id', 'encrypted'],
