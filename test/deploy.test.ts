@@ -115,8 +115,9 @@ t.test(
 t.test('the YAML of docs/containers.md is valid, and its seed starts a server', async (t) => {
   const document = readFileSync(new URL('docs/containers.md', root), 'utf8')
   const blocks = [...document.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, yaml = '']) => yaml)
-  const [compose, actions, job] = blocks.map((yaml) => parse(yaml, { merge: true, strict: true }))
-  t.equal(blocks.length, 3)
+  const [compose, scraping, actions, job] = blocks.map((yaml) => parse(yaml, { merge: true, strict: true }))
+  t.equal(blocks.length, 4)
+  t.equal(scraping.scrape_configs[0].metrics_path, '/_coffer/metrics')
   const { coffer, shop } = compose.services
   const seed = JSON.parse(compose.configs.seed.content)
   t.equal(seed.applications[0].key, shop.environment.BT_API_KEY)

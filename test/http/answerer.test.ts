@@ -294,10 +294,10 @@ t.test('every request is logged with its route, without ids, keys, queries or bo
   for (const line of lines) await ask(line, { headers, ...(line.endsWith('/a') && { key: 'secret' }) })
   const entry = { method: 'GET', ms: 5, traceId: 'x' }
   t.same(entries, [
-    { ...entry, route: '/tokens/{id}', status: 404, applicationId: all.id },
-    { ...entry, route: '-', status: 404, applicationId: undefined },
-    { ...entry, route: '/tokens/{id}', status: 401, applicationId: undefined },
-    { ...entry, route: '/healthz', status: 200, applicationId: undefined },
+    { ...entry, route: '/tokens/{id}', operation: 'token get', status: 404, applicationId: all.id },
+    { ...entry, route: '-', operation: undefined, status: 404, applicationId: undefined },
+    { ...entry, route: '/tokens/{id}', operation: 'token get', status: 401, applicationId: undefined },
+    { ...entry, route: '/healthz', operation: undefined, status: 200, applicationId: undefined },
   ])
 })
 
