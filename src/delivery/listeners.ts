@@ -7,7 +7,7 @@ interface Known {
   readonly waiting: Set<() => void>
 }
 
-/** More names are not remembered, except those that somebody waits for. */
+/** The names beyond this number are forgotten, unless somebody waits for them. */
 const MAX_NAMES = 1000
 
 export class Listeners {

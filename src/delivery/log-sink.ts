@@ -1,6 +1,6 @@
 /**
  * Sends the audit log to a sink. The log is the queue: the vault stores a position for each tenant, and the position moves after the
- * sink has received the records. So nothing is lost if the server or the sink ends, and a record may be sent twice.
+ * sink has received the records. Therefore nothing is lost if the server or the sink ends, but a record may be sent twice.
  */
 import { formatDate } from '../domain/dates.js'
 import type { LogRecord, TenantRecord } from '../domain/records/records.js'

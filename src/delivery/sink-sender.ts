@@ -70,8 +70,8 @@ function overTcp(url: URL): SinkSender['send'] {
     const { connect } = await import('node:net')
     const signal = AbortSignal.any([stopping, AbortSignal.timeout(ANSWER_MS)])
     const socket = connect({ host: hostOf(url), port: Number(url.port) || SYSLOG_PORT })
+    // Rejects at an error of the socket too.
     const closed = once(socket, 'close', { signal })
-    const failed = new Promise<never>((_, reject) => socket.once('error', reject))
     try {
       const lines = records.map((record) => {
         const message = Buffer.from(formatSyslog(record))
@@ -79,11 +79,10 @@ function overTcp(url: URL): SinkSender['send'] {
       })
       socket.end(Buffer.concat(lines))
       socket.resume()
-      await Promise.race([closed, failed])
+      await closed
     } catch (error) {
       throw unreachable(url, error)
     } finally {
-      failed.catch(() => undefined)
       closed.catch(() => undefined)
       socket.destroy()
     }

@@ -59,7 +59,7 @@ export const VAULT_SETTINGS = {
   },
   'threeds.other_cards': {
     description:
-      'What 3-D Secure does with a card that is no published test card: unsupported (refused) or frictionless (successful)',
+      'How 3-D Secure treats a card that is no published test card: unsupported (refused) or frictionless (successful)',
     default: 'unsupported',
     read: choice('unsupported', 'frictionless'),
   },

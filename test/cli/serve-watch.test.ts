@@ -1,18 +1,16 @@
 /** `coffer serve --ephemeral --seed FILE --watch`: a changed seed is loaded, and a broken one changes nothing. */
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { openControlled } from '../../src/control/control-state.js'
 import { createWorkplace, request, runCommand, serveFor } from '../http/process.js'
 
 const KEY = 'key_1111111111111111111111'
 const application = { name: 'backend', type: 'private', permissions: ['token:read'], key: KEY }
 
-t.test('a changed seed is loaded, with the keys from before', async (t) => {
-  const place = createWorkplace()
-  const file = join(place.directory, 'seed.yaml')
-  writeFileSync(file, 'tokens:\n  - { id: first, type: token, data: 1 }\n')
-  const words = ['--ephemeral', '--seed', 'seed.yaml', '--watch', '--log', 'none']
+/** `printedLater` waits until the server has printed the text on stderr. */
+async function serveAndWatch(t: Test, seed: string, place: ReturnType<typeof createWorkplace>) {
+  const words = ['--ephemeral', '--seed', seed, '--watch', '--log', 'none']
   const { announcement, printed, child } = await serveFor(t, words, place)
   const key = announcement.applications.private?.key
   const statusOf = async (id: string) => (await request(announcement, key, `GET /tokens/${id}`)).status
@@ -21,6 +19,14 @@ t.test('a changed seed is loaded, with the keys from before', async (t) => {
       await new Promise((resolve) => child.stderr!.once('data', () => setImmediate(resolve)))
     printed.stderr = ''
   }
+  return { statusOf, printedLater }
+}
+
+t.test('a changed seed is loaded, with the keys from before', async (t) => {
+  const place = createWorkplace()
+  const file = join(place.directory, 'seed.yaml')
+  writeFileSync(file, 'tokens:\n  - { id: first, type: token, data: 1 }\n')
+  const { statusOf, printedLater } = await serveAndWatch(t, 'seed.yaml', place)
   t.equal(await statusOf('first'), 200)
   // Editors write another file and rename it.
   writeFileSync(`${file}.new`, 'tokens:\n  - { id: second, type: token, data: 2 }\n')
@@ -48,15 +54,7 @@ t.test(
       writeFileSync(join(seeds, 'a.json'), JSON.stringify({ tokens: [{ id, type: 'token', data: 1 }] }))
     }
     write('first')
-    const words = ['--ephemeral', '--seed', 'seeds', '--watch', '--log', 'none']
-    const { announcement, printed, child } = await serveFor(t, words, place)
-    const key = announcement.applications.private?.key
-    const statusOf = async (id: string) => (await request(announcement, key, `GET /tokens/${id}`)).status
-    const printedLater = async (wanted: RegExp) => {
-      while (!wanted.test(printed.stderr))
-        await new Promise((resolve) => child.stderr!.once('data', () => setImmediate(resolve)))
-      printed.stderr = ''
-    }
+    const { statusOf, printedLater } = await serveAndWatch(t, 'seeds', place)
     rmSync(seeds, { recursive: true })
     symlinkSync('seeds', seeds)
     await printedLater(/seeds has changed, but was not loaded/)

@@ -151,7 +151,7 @@ class Connection {
     const vault = await reachThisVault(this.#context)
     this.#isDirect = vault.attachServer !== undefined
     if (this.#isDirect) {
-      // Other processes, such as a server that starts, cannot open the vault meanwhile. So the request must not wait.
+      // Other processes, such as a server that starts, cannot open the vault meanwhile. Therefore the request must not wait.
       const { input } = request
       const asked = 'timeout' in input ? { ...request, input: { ...input, timeout: '0ms' } } : request
       return withVault(this.#context, vault, async () => ({ result: resultOf(await vault.ask(asked)) }))

@@ -34,8 +34,8 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const MAX_HEADER_CHARACTERS = 8192
 
 /**
- * Returns the headers without those of the connection, those that begin with `prefix` (our own), the length,
- * and each header that `isDropped` accepts.
+ * Returns the headers to pass on. Removes the headers of the connection, our own headers (they begin with `prefix`),
+ * the length, and each header that `isDropped` accepts.
  */
 export function passHeaders(
   headers: HeaderMap,

@@ -95,7 +95,7 @@ function checkRedirect(errors: PropertyErrors, request: SessionRequest): void {
     for (const message of messages) addError(errors, `authentication_request.${path}`, message)
 }
 
-/** A name before the host could make the address look like that of another site. */
+/** A name before the host could make the address look like the address of another site. */
 function isWebAddress(text: string): boolean {
   if (!/^https?:\/\//i.test(text) || text.length > MAX_URL || !URL.canParse(text)) return false
   const { username, password } = new URL(text)

@@ -1,4 +1,4 @@
-/** What a log sink has received. Counts are of this process, except `behind`. */
+/** The state of a log sink, and the records that it has received. Counts are of this process, except `behind`. */
 export interface LogSinkStatus {
   /** The address, without its query, which may contain a secret. */
   id: string
