@@ -53,7 +53,7 @@ t.test('commands manage keys, and the key survives a rekey, a copy and a backup'
   await create('--vault', copy!)
 })
 
-t.test('a duration is an expiry, and the flags say what is missing', async (t) => {
+t.test('an expiry can be a duration, and an error names the missing flags', async (t) => {
   const home = await createVaultHome(t)
   const { expires_at } = (await home.json(['key', 'create', '--expires-at', '30d'])) as { expires_at: string }
   const days = (Date.parse(expires_at) - Date.now()) / 86_400_000

@@ -132,29 +132,32 @@ testVault('an interrupted command reports how many ids are done and how to conti
   }
 })
 
-t.test('an interrupted request to a server is reported as possibly performed', async (t) => {
-  const vault = await openTestVault()
-  t.teardown(() => vault.stop())
-  const home = createHome(t)
-  const env = { COFFER_URL: 'http://localhost:4010', COFFER_API_KEY: vault.keys.private! }
-  const pass: Fetch = (url, init) => vault.fetch(url, init)
-  const all = ['t-0', 't-1', 't-2', 't-3']
-  const stdin = all.map((id) => `{"id":"${id}","type":"token","data":"d"}`).join('\n')
-  t.equal((await home.run('token create', { fetch: pass, env, stdin })).code, 0)
-  const stop = new AbortController()
-  const fetch: Fetch = async (url, init) => {
-    if (!url.endsWith('t-1')) return vault.fetch(url, init)
-    setTimeout(() => stop.abort(), 100)
-    return new Promise((_, reject) => init.signal.addEventListener('abort', () => reject(new Error('cut'))))
-  }
-  const stopped = await home.run(['token', 'delete', ...all, '--yes'], {
-    ...{ fetch, env },
-    interrupt: stop.signal,
-  })
-  t.match(stopped, {
-    code: 130,
-    stderr: 't-1: Interrupted. (done before: 1; perhaps done: t-1; not done: 2 after it)',
-  })
-  const left = await home.run('token list --output id', { fetch: pass, env })
-  t.equal(left.stdout, 't-3\nt-2\nt-1\n')
-})
+t.test(
+  'if a request to a server is interrupted, the message says that the server may have performed it',
+  async (t) => {
+    const vault = await openTestVault()
+    t.teardown(() => vault.stop())
+    const home = createHome(t)
+    const env = { COFFER_URL: 'http://localhost:4010', COFFER_API_KEY: vault.keys.private! }
+    const pass: Fetch = (url, init) => vault.fetch(url, init)
+    const all = ['t-0', 't-1', 't-2', 't-3']
+    const stdin = all.map((id) => `{"id":"${id}","type":"token","data":"d"}`).join('\n')
+    t.equal((await home.run('token create', { fetch: pass, env, stdin })).code, 0)
+    const stop = new AbortController()
+    const fetch: Fetch = async (url, init) => {
+      if (!url.endsWith('t-1')) return vault.fetch(url, init)
+      setTimeout(() => stop.abort(), 100)
+      return new Promise((_, reject) => init.signal.addEventListener('abort', () => reject(new Error('cut'))))
+    }
+    const stopped = await home.run(['token', 'delete', ...all, '--yes'], {
+      ...{ fetch, env },
+      interrupt: stop.signal,
+    })
+    t.match(stopped, {
+      code: 130,
+      stderr: 't-1: Interrupted. (done before: 1; perhaps done: t-1; not done: 2 after it)',
+    })
+    const left = await home.run('token list --output id', { fetch: pass, env })
+    t.equal(left.stdout, 't-3\nt-2\nt-1\n')
+  },
+)

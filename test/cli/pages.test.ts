@@ -20,13 +20,16 @@ const walk = async (task: Pick<Task, 'ask'>) => {
   return found
 }
 
-t.test('smaller pages are asked for by the code of the error, whatever its text is', async (t) => {
-  const { sizes, task } = createAsk(new CofferError('page_too_large', 'any text'))
-  t.strictSame(await walk(task), [1, 2])
-  t.strictSame(sizes, [4, 2, 1, 1])
-})
+t.test(
+  'smaller pages are requested after an error with a certain code, whatever the text of the error is',
+  async (t) => {
+    const { sizes, task } = createAsk(new CofferError('page_too_large', 'any text'))
+    t.strictSame(await walk(task), [1, 2])
+    t.strictSame(sizes, [4, 2, 1, 1])
+  },
+)
 
-t.test('another error about the size ends the list', async (t) => {
+t.test('an error about the size with another code ends the list', async (t) => {
   const { sizes, task } = createAsk(invalid('size', 'ask for a smaller size'))
   await t.rejects(walk(task), { code: 'validation' })
   t.strictSame(sizes, [4])

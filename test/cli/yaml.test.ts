@@ -46,7 +46,7 @@ settings: {}
   t.same(read('1: x'), { '1': 'x' })
 })
 
-t.test('what JSON cannot have is refused with its line and column', async (t) => {
+t.test('a value that JSON cannot express is refused, and the error names its line and column', async (t) => {
   const cases: [string, RegExp][] = [
     ['a: 1\na: 2', /line 2, column 1: this property occurs twice/],
     ['a: !secret x', /line 1, column 4: tags are not supported/],
@@ -90,7 +90,7 @@ t.test('hostile files end quickly with an error', async (t) => {
   t.same(read('['.repeat(64) + ']'.repeat(64)), JSON.parse('['.repeat(64) + ']'.repeat(64)))
 })
 
-t.test('what is written is read again as it was', async (t) => {
+t.test('a written seed is read back unchanged', async (t) => {
   const texts = [
     '',
     'yes',

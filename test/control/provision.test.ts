@@ -32,7 +32,7 @@ async function openFrozen() {
   return vault
 }
 
-t.test('a reactor is being created until the time of the rule is over', async (t) => {
+t.test('a reactor has the state creating until the time of the rule has passed', async (t) => {
   await using vault = await openFrozen()
   const rule = { operation: 'reactor create', kind: 'provision', delay_ms: 3000, times: 1 } as const
   await vault.control.faults.set({ rules: [rule] })
@@ -53,29 +53,32 @@ t.test('a reactor is being created until the time of the rule is over', async (t
   })
 })
 
-t.test('a reactor whose code is not built is failed, and shows why when the time is over', async (t) => {
-  await using vault = await openFrozen()
-  const details = { vulnerabilities: [{ name: 'axios', version: '1.0.0', severity: 'HIGH', id: 'X-1' }] }
-  const error = {
-    error_code: 'vulnerabilities_detected',
-    error_message: 'Please update the dependencies listed to resolve security vulnerabilities.',
-    error_details: details,
-  }
-  await vault.control.faults.set({
-    rules: [{ operation: 'reactor create', kind: 'provision', delay_ms: 1000, ...error }],
-  })
-  const { body } = await send(vault, 'POST', '/reactors', { name: 'r', code: codeOf(1) })
-  t.equal(body.state, 'creating')
-  t.notMatch(JSON.stringify(body), 'vulnerabilities')
-  await vault.control.clock.advance({ by: '1000ms' })
-  t.match(await send(vault, 'GET', `/reactors/${body.id}`), { body: { state: 'failed', requested: error } })
-  t.match(await react(vault, body.id), { status: 422 })
-  await vault.control.faults.set({ rules: [] })
-  t.equal((await send(vault, 'PATCH', `/reactors/${body.id}`, { code: codeOf(2) })).status, 204)
-  t.match(await react(vault, body.id), { status: 200, body: { raw: 2 } })
-})
+t.test(
+  'a reactor whose code cannot be built becomes failed after the time of the rule, and shows why',
+  async (t) => {
+    await using vault = await openFrozen()
+    const details = { vulnerabilities: [{ name: 'axios', version: '1.0.0', severity: 'HIGH', id: 'X-1' }] }
+    const error = {
+      error_code: 'vulnerabilities_detected',
+      error_message: 'Please update the dependencies listed to resolve security vulnerabilities.',
+      error_details: details,
+    }
+    await vault.control.faults.set({
+      rules: [{ operation: 'reactor create', kind: 'provision', delay_ms: 1000, ...error }],
+    })
+    const { body } = await send(vault, 'POST', '/reactors', { name: 'r', code: codeOf(1) })
+    t.equal(body.state, 'creating')
+    t.notMatch(JSON.stringify(body), 'vulnerabilities')
+    await vault.control.clock.advance({ by: '1000ms' })
+    t.match(await send(vault, 'GET', `/reactors/${body.id}`), { body: { state: 'failed', requested: error } })
+    t.match(await react(vault, body.id), { status: 422 })
+    await vault.control.faults.set({ rules: [] })
+    t.equal((await send(vault, 'PATCH', `/reactors/${body.id}`, { code: codeOf(2) })).status, 204)
+    t.match(await react(vault, body.id), { status: 200, body: { raw: 2 } })
+  },
+)
 
-t.test('while a change is being built, the version before runs, and the last change wins', async (t) => {
+t.test('while a change is being built, the earlier version runs, and the last change wins', async (t) => {
   await using vault = await openFrozen()
   const { body } = await send(vault, 'POST', '/reactors', {
     name: 'r',
@@ -109,7 +112,7 @@ t.test('while a change is being built, the version before runs, and the last cha
   t.match(((await vault.ask('seed export')) as { reactors: unknown }).reactors, [{ code: codeOf(4) }])
 })
 
-t.test('a proxy is being built too', async (t) => {
+t.test('a proxy with code also has the state creating until the time of the rule has passed', async (t) => {
   await using vault = await openFrozen()
   await vault.control.faults.set({ rules: [{ path: '/proxies*', kind: 'provision', delay_ms: 1000 }] })
   const proxy = {

@@ -108,7 +108,7 @@ t.test('web pages and proxies cannot use the control plane, even with the key', 
 })
 
 t.test(
-  'a page cannot use up the attempts of a person, because its requests are refused earlier',
+  'a web page cannot use up the attempts of a person, because its requests are refused before the key is checked',
   async (t) => {
     const { send, own } = await open(t)
     for (let count = 0; count < 2 * WRONG_KEYS.count; count++) {
@@ -140,15 +140,18 @@ t.test('an address that sends wrong keys has to wait, and other addresses do not
   t.notOk(JSON.stringify(lines).includes(KEY.slice(0, 8)), 'no key is logged')
 })
 
-t.test('wrong keys that arrive together have no more attempts than others', async (t) => {
-  const { send, own } = await open(t)
-  const together = Array.from({ length: 200 }, () => send('GET /_coffer/clock', { headers: own(WRONG) }))
-  const statuses = (await Promise.all(together)).map(({ status }) => status)
-  t.equal(statuses.filter((status) => status === 401).length, WRONG_KEYS.count)
-  t.equal(statuses.filter((status) => status === 429).length, 200 - WRONG_KEYS.count)
-})
+t.test(
+  'wrong keys that arrive at the same time have no more attempts than wrong keys that arrive one after another',
+  async (t) => {
+    const { send, own } = await open(t)
+    const together = Array.from({ length: 200 }, () => send('GET /_coffer/clock', { headers: own(WRONG) }))
+    const statuses = (await Promise.all(together)).map(({ status }) => status)
+    t.equal(statuses.filter((status) => status === 401).length, WRONG_KEYS.count)
+    t.equal(statuses.filter((status) => status === 429).length, 200 - WRONG_KEYS.count)
+  },
+)
 
-t.test('a header that is sent twice has no key that counts', async (t) => {
+t.test('a key is refused if its header is sent twice', async (t) => {
   const { control } = await openControlled({ tenantName: 'test' }, undefined)
   t.teardown(() => control.close())
   const { serveVault } = await import('../../src/control/serve.js')
@@ -216,7 +219,7 @@ t.test('the key is compared as a digest, so neither the time nor an error shows 
   t.equal(lengths.size, 1)
 })
 
-t.test('the control plane of a fork has the rules of the server', async (t) => {
+t.test('the control plane of a fork is protected like the control plane of the server', async (t) => {
   const { send, own } = await open(t)
   const { json: fork } = await send('POST /_coffer/forks', { headers: own(), body: {} })
   const line = `GET /_coffer/forks/${fork.id}/clock`

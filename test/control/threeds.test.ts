@@ -64,7 +64,7 @@ t.test('the control plane decides a challenge, in the process and over HTTP', as
   t.equal(refused.status, 401, 'not with the key of an application')
 })
 
-t.test('the clock moves the ends of challenges and sessions', async (t) => {
+t.test('challenges and sessions end by the clock of the control plane', async (t) => {
   const { server, control, send, challenge } = await open(t)
   await server.ask('webhook create', {
     name: 'w',
@@ -88,7 +88,7 @@ t.test('the clock moves the ends of challenges and sessions', async (t) => {
   })
 })
 
-t.test('sessions in progress follow snapshots, resets and forks', async (t) => {
+t.test('snapshots, resets and forks include sessions in progress', async (t) => {
   const { server, control, send, asking, challenge } = await open(t)
   const id = await challenge(send)
   await control.snapshots.create({ name: 'pending' })
@@ -112,7 +112,7 @@ t.test('sessions in progress follow snapshots, resets and forks', async (t) => {
   t.same((await server.ask('3ds list')).data, [])
 })
 
-t.test('a fault of 3-D Secure has the form of the service', async (t) => {
+t.test('an injected fault of 3-D Secure has the form of an error of the service', async (t) => {
   const { control, send, challenge } = await open(t)
   const id = await challenge(send)
   const rule = { kind: 'status', status: 424 } as const

@@ -42,29 +42,32 @@ t.test('an old key is accepted until its grace time has passed on the clock of t
   t.match(data[0], { message: 'Application key expired' }, 'the key had expired before the clock answered')
 })
 
-t.test('mail that could not be sent is tried again before the clock answers', async (t) => {
-  const mail = await startMailServer({ isPlain: true })
-  const { control } = await openControlled({ tenantName: 'test', clock: () => START }, undefined)
-  t.teardown(async () => {
-    await control.close()
-    await mail.close()
-  })
-  const { app } = control
-  const ask = async (operation: 'config set' | 'invite create' | 'invite outbox', input: object) =>
-    (await app.ask({ operation, input: { ...input }, as: { reveal: false } })).result
-  const use = (to: number) => ask('config set', { name: 'mail.url', value: `smtp://127.0.0.1:${to}` })
-  await use(1)
-  const faults: unknown[] = []
-  app.deliveries.listenAt('http://localhost')
-  await app.deliveries.resume({ notice: () => {}, fault: (error) => faults.push(error) })
-  await ask('invite create', { email: 'ada@example.com' })
-  await app.deliveries.settle()
-  t.match(await ask('invite outbox', {}), { data: [{ state: 'waiting', attempts: 1 }] })
-  await use(mail.port)
-  await control.advanceClock(1)
-  t.equal(mail.received.length, 0, 'the mail is not sent before it is due')
-  await control.advanceClock(60 * 60_000)
-  t.match(mail.received, [{ to: ['ada@example.com'] }])
-  t.match(await ask('invite outbox', {}), { data: [{ state: 'sent', attempts: 2 }] })
-  t.same(faults, [])
-})
+t.test(
+  'advancing the clock retries mail that could not be sent, before the request is answered',
+  async (t) => {
+    const mail = await startMailServer({ isPlain: true })
+    const { control } = await openControlled({ tenantName: 'test', clock: () => START }, undefined)
+    t.teardown(async () => {
+      await control.close()
+      await mail.close()
+    })
+    const { app } = control
+    const ask = async (operation: 'config set' | 'invite create' | 'invite outbox', input: object) =>
+      (await app.ask({ operation, input: { ...input }, as: { reveal: false } })).result
+    const use = (to: number) => ask('config set', { name: 'mail.url', value: `smtp://127.0.0.1:${to}` })
+    await use(1)
+    const faults: unknown[] = []
+    app.deliveries.listenAt('http://localhost')
+    await app.deliveries.resume({ notice: () => {}, fault: (error) => faults.push(error) })
+    await ask('invite create', { email: 'ada@example.com' })
+    await app.deliveries.settle()
+    t.match(await ask('invite outbox', {}), { data: [{ state: 'waiting', attempts: 1 }] })
+    await use(mail.port)
+    await control.advanceClock(1)
+    t.equal(mail.received.length, 0, 'the mail is not sent before it is due')
+    await control.advanceClock(60 * 60_000)
+    t.match(mail.received, [{ to: ['ada@example.com'] }])
+    t.match(await ask('invite outbox', {}), { data: [{ state: 'sent', attempts: 2 }] })
+    t.same(faults, [])
+  },
+)

@@ -60,7 +60,7 @@ t.test('two independent programs encrypt, and the vault decrypts', async (t) => 
   }
 })
 
-t.test('what was encrypted for another key, or was changed, is not opened', async (t) => {
+t.test('data that was encrypted for another key, or was changed, is not decrypted', async (t) => {
   const { privateKey, key } = makeKey()
   const jwe = encryptLikePhones({ a: 'b' }, key)
   t.equal(open(jwe, makeKey().privateKey), undefined)
@@ -86,7 +86,7 @@ t.test('an ephemeral key of low order is refused, although everybody knows the s
   }
 })
 
-t.test('the highest bit of an ephemeral key does not count, as RFC 7748 requires', async (t) => {
+t.test('the highest bit of an ephemeral key is ignored, as RFC 7748 requires', async (t) => {
   const { privateKey, key } = makeKey()
   const header = JSON.parse(Buffer.from(encryptLikePhones(1, key).split('.')[0]!, 'base64url').toString())
   const point = Buffer.from(header.epk.x, 'base64url')

@@ -314,23 +314,26 @@ t.test('deliveries that an older version stored are sent', async (t) => {
   t.equal(await totalOf({ state: 'sent' }), 2)
 })
 
-t.test('the rest of a batch that was already taken is removed, and nothing else', async (t) => {
-  const { app, list, addTokens, subscribe, receiver, rows, pass, totalOf } = await open(t)
-  await addTokens(3)
-  await subscribe(receiver.url, 'received')
-  await list()
-  await receiver.waitFor(3)
-  await app.deliveries.settle()
-  t.strictSame([await rows('event_batch'), await rows('waiting_batch')], [1, 0])
-  await pass(10 * MINUTE_MS)
-  t.equal(await rows('event_batch'), 0)
-  await subscribe(BLOCKED, 'blocked')
-  await list()
-  await pass(10 * MINUTE_MS)
-  t.strictSame(
-    [await rows('event_batch'), await rows('waiting_batch')],
-    [1, 1],
-    'one webhook still waits for the events',
-  )
-  t.equal(await totalOf({ state: 'waiting' }), 3)
-})
+t.test(
+  'a batch without events left to send is removed, and a batch with waiting events is kept',
+  async (t) => {
+    const { app, list, addTokens, subscribe, receiver, rows, pass, totalOf } = await open(t)
+    await addTokens(3)
+    await subscribe(receiver.url, 'received')
+    await list()
+    await receiver.waitFor(3)
+    await app.deliveries.settle()
+    t.strictSame([await rows('event_batch'), await rows('waiting_batch')], [1, 0])
+    await pass(10 * MINUTE_MS)
+    t.equal(await rows('event_batch'), 0)
+    await subscribe(BLOCKED, 'blocked')
+    await list()
+    await pass(10 * MINUTE_MS)
+    t.strictSame(
+      [await rows('event_batch'), await rows('waiting_batch')],
+      [1, 1],
+      'one webhook still waits for the events',
+    )
+    t.equal(await totalOf({ state: 'waiting' }), 3)
+  },
+)

@@ -106,7 +106,7 @@ t.test('the letter loads no content and runs no code', async (t) => {
   t.same(new Set(targets), new Set([FACTS.link]))
 })
 
-t.test('the letter says so if its link is no longer stored', async (t) => {
+t.test('if the link is no longer stored, the letter says this', async (t) => {
   const { link: _, ...facts } = FACTS
   const letter = composeLetter(facts)
   t.match(letter.text, '(the link is not kept here)')

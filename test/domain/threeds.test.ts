@@ -63,14 +63,14 @@ t.test('the program and the fixture have the same lists of numbers', async (t) =
   }
 })
 
-t.test('a card that is not published is unsupported, or as the setting says', async (t) => {
+t.test('a card that is not published is unsupported, or frictionless if the setting says so', async (t) => {
   t.strictSame(findTestCard('4012888888881881', 'unsupported'), { brands: [], scenario: 'X' })
   t.strictSame(findTestCard('4012888888881881', 'frictionless'), { brands: ['Visa'], scenario: 'FY' })
   t.strictSame(findTestCard('6200000000000005', 'frictionless'), { brands: ['UnionPay'], scenario: 'FY' })
   t.strictSame(findTestCard('9999999999999995', 'frictionless'), { brands: [], scenario: 'X' }, 'no scheme')
 })
 
-t.test('each card authenticates and ends as the fixture says', async (t) => {
+t.test('each card is authenticated and ends as the fixture says', async (t) => {
   for (const { number, scenario, brands, authenticate: first, final } of cards) {
     if (first === undefined) {
       t.ok('failsAt' in SCENARIOS[scenario] || 'isUnsupported' in SCENARIOS[scenario], number)
@@ -99,42 +99,45 @@ t.test('each card authenticates and ends as the fixture says', async (t) => {
   }
 })
 
-t.test('each scenario of a merchant and of a decoupled challenge', async (t) => {
-  for (const scenario of Object.keys(SCENARIOS) as ScenarioName[]) {
-    const { challenge, final } = SCENARIOS[scenario] as { challenge?: string; final?: values.FinalStatus }
-    if (final === undefined) continue
-    const merchant = sessionOf(scenario, { type: 'merchant' })
-    for (const session of [
-      authenticate(merchant),
-      authenticate(sessionOf(scenario), { request_decoupled_challenge: true }),
-    ]) {
-      t.equal(
-        session.authentication.first.status,
-        challenge === undefined ? final : 'decoupled_challenge',
-        scenario,
-      )
+t.test(
+  'a session of a merchant and a request for a decoupled challenge end as their scenario says',
+  async (t) => {
+    for (const scenario of Object.keys(SCENARIOS) as ScenarioName[]) {
+      const { challenge, final } = SCENARIOS[scenario] as { challenge?: string; final?: values.FinalStatus }
+      if (final === undefined) continue
+      const merchant = sessionOf(scenario, { type: 'merchant' })
+      for (const session of [
+        authenticate(merchant),
+        authenticate(sessionOf(scenario), { request_decoupled_challenge: true }),
+      ]) {
+        t.equal(
+          session.authentication.first.status,
+          challenge === undefined ? final : 'decoupled_challenge',
+          scenario,
+        )
+        if (challenge === undefined) continue
+        t.match(viewAuthentication(session), {
+          acs_decoupled_authentication: 'Y',
+          authentication_challenge_type: 'decoupled',
+          directory_status_code: 'D',
+          acs_challenge_url: undefined,
+        })
+        t.equal(states.isPending(states.settle(session, NOW + states.DECOUPLED_MS - 1)), true)
+        const ended = states.settle(session, NOW + states.DECOUPLED_MS)
+        t.equal(states.retrieveResult(ended).authentication.challenge.ended?.status, final, scenario)
+      }
       if (challenge === undefined) continue
-      t.match(viewAuthentication(session), {
-        acs_decoupled_authentication: 'Y',
-        authentication_challenge_type: 'decoupled',
-        directory_status_code: 'D',
-        acs_challenge_url: undefined,
+      const refused = authenticate(merchant, { request_decoupled_challenge: false })
+      t.match(viewAuthentication(refused), {
+        authentication_status: 'failed',
+        authentication_status_reason: 'decoupled-authentication-required',
+        authentication_status_reason_code: '23',
       })
-      t.equal(states.isPending(states.settle(session, NOW + states.DECOUPLED_MS - 1)), true)
-      const ended = states.settle(session, NOW + states.DECOUPLED_MS)
-      t.equal(states.retrieveResult(ended).authentication.challenge.ended?.status, final, scenario)
     }
-    if (challenge === undefined) continue
-    const refused = authenticate(merchant, { request_decoupled_challenge: false })
-    t.match(viewAuthentication(refused), {
-      authentication_status: 'failed',
-      authentication_status_reason: 'decoupled-authentication-required',
-      authentication_status_reason_code: '23',
-    })
-  }
-})
+  },
+)
 
-t.test('each outcome that somebody can decide', async (t) => {
+t.test('each outcome that can be decided gives the documented result', async (t) => {
   const expected: Record<states.Outcome, object> = {
     successful: { authentication_status: 'successful', eci: '05' },
     attempted: { authentication_status: 'attempted', eci: '06' },
@@ -175,7 +178,7 @@ t.test('a browser challenge without an answer ends after ten minutes', async (t)
   t.match(late(opened), { ...reason, challenge_cancel_reason: 'acs-timeout' })
 })
 
-t.test('what the cardholder does on the page', async (t) => {
+t.test('the answers of the cardholder on the page decide the result', async (t) => {
   const begin = (scenario: ScenarioName) => authenticate(sessionOf(scenario))
   const after = (scenario: ScenarioName, ...answers: states.ChallengeAnswer[]) =>
     answers.reduce<ThreeDsSessionRecord>(states.answerChallenge, begin(scenario)) as states.Challenged
@@ -214,23 +217,27 @@ t.test('a session shows its first answer until the result is retrieved', async (
   t.equal(final.expires_at, undefined, 'it does not expire any more')
 })
 
-t.test('addresses and indicators of a session', async (t) => {
-  const { method: _, ...bare } = sessionOf('CYX')
-  t.match(viewCreated(sessionOf('FY')), {
-    cardBrand: 'Visa',
-    method_url: 'https://shop.example/3ds/acs/browser/method',
-    method_notification_url: 'https://shop.example/3ds/sessions/session/method-notification',
-    redirect_url: undefined,
-    additional_card_brands: undefined,
-  })
-  t.match(viewCreated(bare), { method_url: '' })
-  t.match(viewCreated({ ...bare, type: 'merchant' }), { method_url: '', method_notification_url: '' })
-  const indicator = (session: ThreeDsSessionRecord) => viewSession(session).method.method_completion_indicator
-  const done = states.completeMethod(sessionOf('FY'))!
-  t.strictSame([indicator(bare), indicator(sessionOf('FY')), indicator(done)], ['U', 'N', 'Y'])
-  t.equal(states.completeMethod(done), undefined)
-  t.equal(states.completeMethod(bare), undefined)
-})
+t.test(
+  'a session shows its addresses, and its indicator says whether the method step was completed',
+  async (t) => {
+    const { method: _, ...bare } = sessionOf('CYX')
+    t.match(viewCreated(sessionOf('FY')), {
+      cardBrand: 'Visa',
+      method_url: 'https://shop.example/3ds/acs/browser/method',
+      method_notification_url: 'https://shop.example/3ds/sessions/session/method-notification',
+      redirect_url: undefined,
+      additional_card_brands: undefined,
+    })
+    t.match(viewCreated(bare), { method_url: '' })
+    t.match(viewCreated({ ...bare, type: 'merchant' }), { method_url: '', method_notification_url: '' })
+    const indicator = (session: ThreeDsSessionRecord) =>
+      viewSession(session).method.method_completion_indicator
+    const done = states.completeMethod(sessionOf('FY'))!
+    t.strictSame([indicator(bare), indicator(sessionOf('FY')), indicator(done)], ['U', 'N', 'Y'])
+    t.equal(states.completeMethod(done), undefined)
+    t.equal(states.completeMethod(bare), undefined)
+  },
+)
 
 t.test('the enumerations have all values, and each produced reason has a code', async (t) => {
   t.equal(Object.keys(values.STATUS_REASONS).length, 36)

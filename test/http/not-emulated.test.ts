@@ -40,24 +40,27 @@ async function start(t: Test) {
   return { ask, keys: { private: await keyOf('private'), management: await keyOf('management') } }
 }
 
-t.test('the answer to a path of an area that is not emulated says so, with and without a key', async (t) => {
-  const { ask, keys } = await start(t)
-  const problem = { status: 501, title: 'Not Emulated', type: 'urn:coffer:problem:not-emulated' }
-  for (const [paths, area] of Object.entries(OUT))
-    for (const path of paths.split(' ')) {
-      for (const below of ['', '/', '/x/y/z', '?page=1'])
-        t.match(
-          await ask(`PATCH ${path}${below}`),
-          { status: 501, json: { ...problem, detail: area } },
-          path + below,
-        )
-      t.match((await ask(`GET ${path}`, keys.management)).json, problem, path)
-    }
-  for (const path of ['/webhooksx', '/x/webhooks', '/Webhooks', '/tenants/self/ownership', '/tenants'])
-    t.match(await ask(`GET ${path}`), { status: 404, json: { title: 'Not Found' } }, path)
-})
+t.test(
+  'a request for an area that is not emulated gets an error that says this, with and without a key',
+  async (t) => {
+    const { ask, keys } = await start(t)
+    const problem = { status: 501, title: 'Not Emulated', type: 'urn:coffer:problem:not-emulated' }
+    for (const [paths, area] of Object.entries(OUT))
+      for (const path of paths.split(' ')) {
+        for (const below of ['', '/', '/x/y/z', '?page=1'])
+          t.match(
+            await ask(`PATCH ${path}${below}`),
+            { status: 501, json: { ...problem, detail: area } },
+            path + below,
+          )
+        t.match((await ask(`GET ${path}`, keys.management)).json, problem, path)
+      }
+    for (const path of ['/webhooksx', '/x/webhooks', '/Webhooks', '/tenants/self/ownership', '/tenants'])
+      t.match(await ask(`GET ${path}`), { status: 404, json: { title: 'Not Found' } }, path)
+  },
+)
 
-t.test('lists ignore the parameter start next to page, and a page beyond the end is empty', async (t) => {
+t.test('a list by page number ignores the parameter start, and a page beyond the end is empty', async (t) => {
   const { ask, keys } = await start(t)
   const lists = registry.routed.filter(
     ({ endpoint: { method, query, parameters } }) =>

@@ -38,7 +38,7 @@ t.test('code reaches its server through HTTP, through a command, and without a s
   t.match(raw, ['http://localhost', 201, /not on the list of --allow-net/])
 })
 
-t.test('an own host is a name', async (t) => {
+t.test('--own-host accepts only a name, without a scheme and a port', async (t) => {
   const place = createWorkplace()
   t.teardown(() => place.remove())
   const { code, stderr } = await runCommand(place, [

@@ -78,7 +78,7 @@ t.test('a connection stays open as HTTP requires, and a response to HEAD has no 
 })
 
 t.test(
-  'requests that arrive before the answerer exists wait, and the answerer is created only once',
+  'requests wait if they arrive before the answerer exists, and the answerer is created only once',
   async (t) => {
     let made = 0
     let make = () => {}
@@ -122,7 +122,7 @@ t.test('chunked bodies, bodies in small pieces and 100-continue are accepted', a
 })
 
 t.test(
-  'a server that stops answers accepted requests, closes idle connections and refuses new connections',
+  'a stopping server answers accepted requests, closes idle connections and refuses new connections',
   async (t) => {
     const slow = createSlow()
     const server = await serve(slow.answerer)

@@ -79,7 +79,7 @@ async function open(t: Test) {
   }
 }
 
-t.test('the destination gets the decrypted data, and not the header', async (t) => {
+t.test('the destination gets the decrypted data, and does not get the header', async (t) => {
   const { sent, target, encode, card, bank, call, createProxy, ask } = await open(t)
   const named = encode({ creditCard: card(), account: bank() })
   const body = {
@@ -178,7 +178,7 @@ t.test('a call whose header cannot be used is refused before anything is sent', 
   t.same(sent, [])
 })
 
-t.test('without the header, an expression with encrypted is refused', async (t) => {
+t.test('without the header, an expression that uses encrypted is refused', async (t) => {
   const { sent, target, call, createProxy, ask } = await open(t)
   const { key: proxy } = await createProxy({})
   for (const names of [{ 'svc-proxy-url': target }, { 'svc-proxy-key': proxy }]) {
@@ -228,45 +228,48 @@ t.test('transforms of both directions use the decrypted data', async (t) => {
   t.equal(sent.length, 1)
 })
 
-t.test('the transform tokenize takes a JWE, also from the request, and the data of the header', async (t) => {
-  const { sent, encode, card, call, createProxy, ask, askAs, reader } = await open(t)
-  const append = {
-    type: 'append_json',
-    options: { value: "{{ transform_identifier: 'card' }}", location: '$.token' },
-  }
-  const tokenize = (token: object) => ({
-    request_transforms: [{ type: 'tokenize', options: { identifier: 'card', token } }, append],
-  })
-  const { encrypted } = card()
-  const ways: [token: object, body: object, header: Record<string, string>][] = [
-    [{ type: 'card', encrypted }, {}, {}],
-    [{ type: 'card', encrypted: '{{ req.jwe }}' }, { jwe: encrypted }, {}],
-    [{ type: 'card', data: "{{ encrypted | json: '$.data' }}" }, {}, { 'svc-encrypted': encode(card()) }],
-  ]
-  const permissions = ['token:create', 'proxy:invoke'] as const
-  const { key: apiKey } = await (async () =>
-    ask('app create', { name: 'a', type: 'private', permissions: [...permissions] }))()
-  for (const [token, body, header] of ways) {
-    const { key } = await createProxy(tokenize(token))
-    const { status } = await call({ 'svc-api-key': apiKey!, 'svc-proxy-key': key, ...header }, body)
-    t.equal(status, 200)
-    const made = JSON.parse(sent.at(-1)!.body).token
-    t.match(await askAs(reader, 'token get', { id: made.id }), { data: CARD })
-    if ('encrypted' in token) t.notMatch(made, { data: Object })
-  }
-  const { key } = await createProxy(tokenize({ type: 'card', encrypted: '{{ req.jwe }}' }))
-  const refused = await call({ 'svc-api-key': apiKey!, 'svc-proxy-key': key }, { jwe: 'x' })
-  t.match([refused.status, refused.json.proxy_error.errors], [400, { encrypted: [NOT_DECRYPTED] }])
-  const wrong = { name: 'w', destination_url: 'https://example.com' }
-  const create = (token: object) => ask('proxy create', { ...wrong, ...tokenize(token) })
-  await t.rejects(create({ type: 'card' }), /options.token.data: is required/)
-  await t.rejects(
-    create({ type: 'card', data: CARD, encrypted }),
-    /options.token.encrypted: must not be given beside data/,
-  )
-})
+t.test(
+  'the transform tokenize accepts a JWE, a JWE from the request, and the data of the header',
+  async (t) => {
+    const { sent, encode, card, call, createProxy, ask, askAs, reader } = await open(t)
+    const append = {
+      type: 'append_json',
+      options: { value: "{{ transform_identifier: 'card' }}", location: '$.token' },
+    }
+    const tokenize = (token: object) => ({
+      request_transforms: [{ type: 'tokenize', options: { identifier: 'card', token } }, append],
+    })
+    const { encrypted } = card()
+    const ways: [token: object, body: object, header: Record<string, string>][] = [
+      [{ type: 'card', encrypted }, {}, {}],
+      [{ type: 'card', encrypted: '{{ req.jwe }}' }, { jwe: encrypted }, {}],
+      [{ type: 'card', data: "{{ encrypted | json: '$.data' }}" }, {}, { 'svc-encrypted': encode(card()) }],
+    ]
+    const permissions = ['token:create', 'proxy:invoke'] as const
+    const { key: apiKey } = await (async () =>
+      ask('app create', { name: 'a', type: 'private', permissions: [...permissions] }))()
+    for (const [token, body, header] of ways) {
+      const { key } = await createProxy(tokenize(token))
+      const { status } = await call({ 'svc-api-key': apiKey!, 'svc-proxy-key': key, ...header }, body)
+      t.equal(status, 200)
+      const made = JSON.parse(sent.at(-1)!.body).token
+      t.match(await askAs(reader, 'token get', { id: made.id }), { data: CARD })
+      if ('encrypted' in token) t.notMatch(made, { data: Object })
+    }
+    const { key } = await createProxy(tokenize({ type: 'card', encrypted: '{{ req.jwe }}' }))
+    const refused = await call({ 'svc-api-key': apiKey!, 'svc-proxy-key': key }, { jwe: 'x' })
+    t.match([refused.status, refused.json.proxy_error.errors], [400, { encrypted: [NOT_DECRYPTED] }])
+    const wrong = { name: 'w', destination_url: 'https://example.com' }
+    const create = (token: object) => ask('proxy create', { ...wrong, ...tokenize(token) })
+    await t.rejects(create({ type: 'card' }), /options.token.data: is required/)
+    await t.rejects(
+      create({ type: 'card', data: CARD, encrypted }),
+      /options.token.encrypted: must not be given beside data/,
+    )
+  },
+)
 
-t.test('a key that is deleted while the destination works ends later calls, and not this one', async (t) => {
+t.test('if a key is deleted during a call, the call succeeds, and later calls are refused', async (t) => {
   const { whileCalled, sent, encode, card, call, createProxy, ask, clientKey } = await open(t)
   const { key } = await createProxy({
     response_transforms: [
@@ -284,7 +287,7 @@ t.test('a key that is deleted while the destination works ends later calls, and 
   t.equal(sent.length, 1)
 })
 
-t.test('neither logs, nor stored records, nor a rehearsal of the call show the data', async (t) => {
+t.test('logs, stored records and a dry run do not show the data', async (t) => {
   const { app, lines, target, encode, card, call, ask, sent } = await open(t)
   const headers = { 'svc-encrypted': encode(card()) }
   await call({ 'svc-proxy-url': target, ...headers }, { a: "{{ encrypted | json: '$.data.number' }}" })

@@ -100,7 +100,7 @@ t.test('a tenant has at most 100 keys that have not expired', async (t) => {
   await create()
 })
 
-t.test('over HTTP a key needs no body, and takes the content type of the Node client', async (t) => {
+t.test('POST /keys needs no body, and accepts the content type that the Node client sends', async (t) => {
   const { app, createApplication } = await open(t)
   const handle = createHandler(app)
   const { key } = await createApplication('management', { permissions: permissionsOf('management') })
@@ -128,7 +128,7 @@ t.test('over HTTP a key needs no body, and takes the content type of the Node cl
 })
 
 t.test(
-  'a token of encrypted data is like a token of the data, but no answer to its creation has data',
+  'encrypted data gives the same token as the plain data, but the response to the creation has no data',
   async (t) => {
     const { create, key, dataOf, ask } = await open(t)
     const plain = await create({ data: CARD, mask: MASK })
@@ -154,29 +154,37 @@ t.test(
   },
 )
 
-t.test('encrypted data is validated as its type requires, without a word of it', async (t) => {
-  const { create, key, ask } = await open(t)
-  const wrong = encryptLikePhones({ number: '4242424242424241' }, key)
-  await refuses(t, create({ encrypted: wrong }), { code: 'validation', errors: { 'data.number': [/Luhn/] } })
-  await create({ encrypted: wrong }).catch((error) => t.notMatch(JSON.stringify(error), /4242/))
-  await refuses(t, create({ encrypted: encryptLikePhones('x', key) }), { code: 'validation' })
-  await refuses(t, ask('token create', { type: 'token', encrypted: encryptLikePhones(null, key) }), {
-    errors: { data: [/must not be null/] },
-  })
-  const jwe = encryptLikePhones(CARD, key)
-  await refuses(t, create({ encrypted: jwe, data: CARD }), { errors: { encrypted: [/beside data/] } })
-  await refuses(t, create({ encrypted: jwe, token_intent_id: 'x' }), {
-    errors: { token_intent_id: [/beside data/] },
-  })
-  await refuses(t, ask('token create', { encrypted: jwe }), { errors: { type: ['is required'] } })
-  await refuses(t, create({ encrypted: jwe, metadata: { a: 1 } as never }), {
-    errors: { 'metadata.a': [String] },
-  })
-  const { id } = await create({ data: CARD })
-  await refuses(t, ask('token update', { id, encrypted: jwe }), { errors: { encrypted: [/not supported/] } })
-})
+t.test(
+  'encrypted data is validated as its type requires, and the error contains no part of the data',
+  async (t) => {
+    const { create, key, ask } = await open(t)
+    const wrong = encryptLikePhones({ number: '4242424242424241' }, key)
+    await refuses(t, create({ encrypted: wrong }), {
+      code: 'validation',
+      errors: { 'data.number': [/Luhn/] },
+    })
+    await create({ encrypted: wrong }).catch((error) => t.notMatch(JSON.stringify(error), /4242/))
+    await refuses(t, create({ encrypted: encryptLikePhones('x', key) }), { code: 'validation' })
+    await refuses(t, ask('token create', { type: 'token', encrypted: encryptLikePhones(null, key) }), {
+      errors: { data: [/must not be null/] },
+    })
+    const jwe = encryptLikePhones(CARD, key)
+    await refuses(t, create({ encrypted: jwe, data: CARD }), { errors: { encrypted: [/beside data/] } })
+    await refuses(t, create({ encrypted: jwe, token_intent_id: 'x' }), {
+      errors: { token_intent_id: [/beside data/] },
+    })
+    await refuses(t, ask('token create', { encrypted: jwe }), { errors: { type: ['is required'] } })
+    await refuses(t, create({ encrypted: jwe, metadata: { a: 1 } as never }), {
+      errors: { 'metadata.a': [String] },
+    })
+    const { id } = await create({ data: CARD })
+    await refuses(t, ask('token update', { id, encrypted: jwe }), {
+      errors: { encrypted: [/not supported/] },
+    })
+  },
+)
 
-t.test('every cause has the same status and the same words', async (t) => {
+t.test('every reason why data cannot be decrypted gives the same status and the same message', async (t) => {
   const { ask, create, key, createTenant } = await open(t)
   await createTenant('other')
   const foreign = (await ask('key create', {}, 'other')) as PublicKey
@@ -226,7 +234,7 @@ t.test('every cause has the same status and the same words', async (t) => {
   t.equal((await ask('token list')).pagination.total_items, 0)
 })
 
-t.test('an unknown key takes the same steps as a known one', async (t) => {
+t.test('a JWE for an unknown key takes the same steps as a JWE for a known key', async (t) => {
   const { app, create, key } = await open(t)
   const encryption = await app.clientEncryption()
   let opened = 0
@@ -301,7 +309,7 @@ t.test('tokenize accepts encrypted data in an object, an array, and nested', asy
   t.equal((await ask('token list', {})).pagination.total_items, 5)
 })
 
-t.test('children, imports and token intents accept encrypted data', async (t) => {
+t.test('encrypted data is accepted in children, imports and token intents', async (t) => {
   const { ask, key, dataOf, create } = await open(t)
   const encrypted = encryptLikePhones(CARD, key)
   const parent = await create({ data: CARD })
@@ -347,7 +355,7 @@ t.test('code creates tokens of encrypted data, and never sees the data', async (
   for (const each of [raw.made, tokens]) t.same(await dataOf(each.id), CARD)
 })
 
-t.test('the answer about a duplicate has no data either', async (t) => {
+t.test('the response about a duplicate has no data either', async (t) => {
   const { create, key, reader, askAs } = await open(t)
   const original = await create({ data: CARD })
   const wanted = { encrypted: encryptLikePhones(CARD, key), deduplicate_token: true }
@@ -359,7 +367,7 @@ t.test('the answer about a duplicate has no data either', async (t) => {
   t.equal(seen.data, undefined, 'not even for a caller that may reveal it')
 })
 
-t.test('a JWE may be used again, and an idempotency key makes one token of it', async (t) => {
+t.test('a JWE may be used again, and requests with one idempotency key create one token', async (t) => {
   const { app, create, createApplication, key } = await open(t)
   const encrypted = encryptLikePhones(CARD, key)
   t.not((await create({ encrypted })).id, (await create({ encrypted })).id)
@@ -403,7 +411,7 @@ t.test('in no-reveal mode, expressions over encrypted data are refused', async (
   t.notMatch(JSON.stringify(await ask({})), NUMBER)
 })
 
-t.test('only the permissions on keys give access to keys', async (t) => {
+t.test('only permissions for keys give access to keys', async (t) => {
   const { askAs, createApplication, key } = await open(t)
   const id = key.key_id
   const { key: creator } = await createApplication('management', { permissions: ['keys:create'] })
@@ -418,7 +426,7 @@ t.test('only the permissions on keys give access to keys', async (t) => {
   await refuses(t, askAs(other, 'key create'), { status: 403 })
 })
 
-t.test('keys belong to the state that a server resets, saves and forks', async (t) => {
+t.test('a reset, a snapshot and a fork include the keys', async (t) => {
   const vault = await openLibraryVault({ clock: () => START })
   t.teardown(() => vault.stop())
   const { snapshots, reset } = vault.control

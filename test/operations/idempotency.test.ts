@@ -105,7 +105,7 @@ t.test(
 )
 
 t.test(
-  'an answer about more tokens than fit into one row is deleted if any of the tokens is deleted',
+  'a stored answer about more tokens than fit into one row is deleted if any of the tokens is deleted',
   async (t) => {
     const { ask, repeat, kept, countTokens } = await open(t)
     const payload = Array.from({ length: 1000 }, (_, at) => `value ${at}`)

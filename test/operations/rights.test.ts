@@ -110,7 +110,7 @@ const CHANGES: [string, (cast: Cast) => Promise<unknown>, call: number, answer: 
   ],
 ]
 
-t.test('each call of code, and the answer, has the rights of the moment when it is made', async (t) => {
+t.test('each call of code, and the answer of the run, is decided by the rights at that moment', async (t) => {
   for (const [name, change, call, answer] of CHANGES)
     await t.test(name, async (t) => {
       const played = await cast(t)
@@ -349,7 +349,7 @@ t.test('a list that is being read is refused if its caller is deleted meanwhile'
   t.equal(units, 2)
 })
 
-t.test('code in a child process is refused at its next call', async (t) => {
+t.test('after its rights are removed, code in a child process is refused at its next call', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   await vault.ask('token create', { id: 'ssn', type: 'token', data: '123456789' })

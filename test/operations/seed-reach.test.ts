@@ -113,7 +113,7 @@ t.test('an official formula that a reactor runs is part of the export', async (t
   t.match(await vault.ask('formula list', { name: 'shared' }), { data: { length: 1 } }, 'it exists once')
 })
 
-t.test('answers of the API are items of a seed', async (t) => {
+t.test('a response of the API can be an item of a seed', async (t) => {
   const vault = await openWith(t, { ...FULL, tokens: [], associations: [] })
   const dataOf = async (operation: string, input = {}) =>
     ((await vault.ask(operation as 'app list', input)) as { data: unknown[] }).data.toReversed()
@@ -201,7 +201,7 @@ t.test('only a seed chooses ids and keys', async (t) => {
   }
 })
 
-t.test('a webhook of a seed gets no events about the seed itself', async (t) => {
+t.test('a webhook that a seed creates gets no events about the records of the seed', async (t) => {
   const seed = { tokens: FULL.tokens, webhooks: FULL.webhooks.slice(0, 1) }
   const vault = await openWith(t, seed)
   const of = async () =>

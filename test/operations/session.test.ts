@@ -226,7 +226,7 @@ t.test('a key without an expiry of its own expires at the time that its applicat
 })
 
 t.test(
-  'a key in its grace time is revoked earlier by deleting it, by regenerating again, and with its application',
+  'a key in its grace time is revoked early if it is deleted, if the key is regenerated again, or if its application is deleted',
   async (t) => {
     const { app, clock, ask, backend, createApplication } = await open()
     const refused = { code: 'unauthenticated' }

@@ -110,7 +110,7 @@ async function challenged({ create, authenticate }: World, scenario: keyof typeo
   return { id, acsTransactionId: body.acs_transaction_id as string }
 }
 
-t.test('create answers with the attributes that browsers need', async (t) => {
+t.test('the response to a creation has the attributes that browsers need', async (t) => {
   const { send, keys, tokens } = await open(t)
   const body = { token_id: tokens.CY, device: 'browser', device_info: BROWSER }
   for (const path of ['/3ds/sessions', '/3ds/sessions/']) {
@@ -133,7 +133,7 @@ t.test('create answers with the attributes that browsers need', async (t) => {
 })
 
 t.test(
-  'the public address of the server goes first in addresses, and a wrong host is not used',
+  'addresses begin with the public URL of the setting, and not with the host of the request',
   async (t) => {
     const { app, send, tokens } = await open(t)
     const body = { token_id: tokens.CY, device: 'browser', device_info: BROWSER }
@@ -181,7 +181,7 @@ t.test('a session needs one card that exists', async (t) => {
   )
 })
 
-t.test('the device of a session, and all of its limits', async (t) => {
+t.test('the attributes of a device are required and limited', async (t) => {
   const { send, tokens, get } = await open(t)
   const { browser_tz: _, ...incomplete } = BROWSER
   const table: [object, string][] = [
@@ -226,7 +226,7 @@ t.test('the device of a session, and all of its limits', async (t) => {
   )
 })
 
-t.test('the session of an app gets its device later', async (t) => {
+t.test('a session of an app gets its device information after its creation', async (t) => {
   const { send, tokens, authenticate, keys, create, get } = await open(t)
   const made = await send('POST /3ds/sessions', { token_id: tokens.CY, device: 'app' }, keys.public)
   t.match(made.body, { method_url: '' })
@@ -254,7 +254,7 @@ t.test('the session of an app gets its device later', async (t) => {
   t.strictSame((await get(id)).device_info, APP)
 })
 
-t.test('who may do what', async (t) => {
+t.test('the type, the permissions and the rules of a caller decide which requests it may make', async (t) => {
   const { send, keys, tokens, create, createApplication, askAs } = await open(t)
   const body = { token_id: tokens.CY, device: 'browser', device_info: BROWSER }
   const id = await create('CY')
@@ -320,7 +320,7 @@ t.test('a session is unknown to another tenant, and ids cannot be guessed', asyn
   await t.rejects(ask('3ds decide', { id }, 'other'), { code: 'not_found' })
 })
 
-t.test('errors of the service have exactly the form that clients compare', async (t) => {
+t.test('errors have exactly the form of the service, which clients compare', async (t) => {
   const world = await open(t)
   const { send, tokens, create, authenticate, ask, get, eventsOf } = world
   const rest = { device: 'browser', device_info: BROWSER }
@@ -359,7 +359,7 @@ t.test('errors of the service have exactly the form that clients compare', async
   t.notOk('authentication' in (await get(id)))
 })
 
-t.test('authenticate checks its request', async (t) => {
+t.test('an invalid request for an authentication is refused', async (t) => {
   const { create, authenticate, send, tokens } = await open(t)
   const id = await create('FY')
   const without = (path: string) => {
@@ -449,7 +449,7 @@ t.test('authenticate checks its request', async (t) => {
   t.equal((await authenticate(merchant.body.id as string, MERCHANT)).status, 200)
 })
 
-t.test('a session is authenticated once, also by concurrent requests', async (t) => {
+t.test('a session is authenticated only once, even by concurrent requests', async (t) => {
   const { create, authenticate, send, get } = await open(t)
   const id = await create('FN')
   const all = await Promise.all(Array.from({ length: 5 }, () => authenticate(id)))
@@ -475,7 +475,7 @@ t.test('a session is authenticated once, also by concurrent requests', async (t)
   t.equal((await authenticate(other)).status, 409)
 })
 
-t.test('the result of a challenge', async (t) => {
+t.test('the result of a challenge exists once the challenge has ended', async (t) => {
   const world = await open(t)
   const { result, create, authenticate, get, ask } = world
   const fresh = await create('CY')
@@ -506,7 +506,7 @@ t.test('the result of a challenge', async (t) => {
   await t.rejects(ask('3ds decide', { id, outcome: 'failed' }), { code: 'conflict' }, 'a replayed decision')
 })
 
-t.test('dates, expiry and the clock', async (t) => {
+t.test('a session has dates, and expires by the clock of the vault', async (t) => {
   const world = await open(t)
   const { create, get, clock, send, ask, authenticate, app } = world
   const id = await create('CY', { metadata: { order: '1' } })
@@ -600,37 +600,40 @@ t.test('a challenge that nobody answers ends after ten minutes', async (t) => {
   t.match((await result(opened)).body, { ...failed, challenge_cancel_reason_code: '04' })
 })
 
-t.test('each outcome of a decision, and challenges that complete by themselves', async (t) => {
-  const world = await open(t)
-  const { ask, app, result, create, authenticate, send, tokens } = world
-  for (const [outcome, expected] of [
-    ['successful', { authentication_status: 'successful' }],
-    ['attempted', { authentication_status: 'attempted', eci: '06' }],
-    ['failed', { authentication_status: 'failed', authentication_status_reason_code: '01' }],
-    ['unavailable', { authentication_status: 'unavailable' }],
-    ['rejected', { authentication_status: 'rejected' }],
-    ['cancelled', { authentication_status: 'failed', challenge_cancel_reason: 'cardholder-canceled' }],
-    ['timed-out', { authentication_status: 'failed', authentication_status_reason: 'timeout-at-acs' }],
-  ] as const) {
-    const { id } = await challenged(world)
-    await ask('3ds decide', { id, outcome })
-    t.match((await result(id)).body, expected, outcome)
-  }
-  await t.rejects(ask('3ds decide', { id: await create('CY') }), { code: 'conflict' })
-  await setSetting(app, 'threeds.challenges', 'complete')
-  const id = await create('CN')
-  t.match((await authenticate(id)).body, { authentication_status: 'challenge' })
-  t.match((await result(id)).body, {
-    authentication_status: 'failed',
-    authentication_status_reason_code: '01',
-  })
-  const merchant = (await send('POST /3ds/sessions', { token_id: tokens.CY, type: 'merchant' })).body
-    .id as string
-  t.match((await authenticate(merchant, MERCHANT)).body, { authentication_status: 'decoupled_challenge' })
-  t.match((await result(merchant)).body, { authentication_status: 'successful' })
-})
+t.test(
+  'each decision gives its outcome, and a setting completes challenges without a decision',
+  async (t) => {
+    const world = await open(t)
+    const { ask, app, result, create, authenticate, send, tokens } = world
+    for (const [outcome, expected] of [
+      ['successful', { authentication_status: 'successful' }],
+      ['attempted', { authentication_status: 'attempted', eci: '06' }],
+      ['failed', { authentication_status: 'failed', authentication_status_reason_code: '01' }],
+      ['unavailable', { authentication_status: 'unavailable' }],
+      ['rejected', { authentication_status: 'rejected' }],
+      ['cancelled', { authentication_status: 'failed', challenge_cancel_reason: 'cardholder-canceled' }],
+      ['timed-out', { authentication_status: 'failed', authentication_status_reason: 'timeout-at-acs' }],
+    ] as const) {
+      const { id } = await challenged(world)
+      await ask('3ds decide', { id, outcome })
+      t.match((await result(id)).body, expected, outcome)
+    }
+    await t.rejects(ask('3ds decide', { id: await create('CY') }), { code: 'conflict' })
+    await setSetting(app, 'threeds.challenges', 'complete')
+    const id = await create('CN')
+    t.match((await authenticate(id)).body, { authentication_status: 'challenge' })
+    t.match((await result(id)).body, {
+      authentication_status: 'failed',
+      authentication_status_reason_code: '01',
+    })
+    const merchant = (await send('POST /3ds/sessions', { token_id: tokens.CY, type: 'merchant' })).body
+      .id as string
+    t.match((await authenticate(merchant, MERCHANT)).body, { authentication_status: 'decoupled_challenge' })
+    t.match((await result(merchant)).body, { authentication_status: 'successful' })
+  },
+)
 
-t.test('the setting for other cards', async (t) => {
+t.test('a setting accepts cards that are not published', async (t) => {
   const { app, ask, send, authenticate } = await open(t)
   const { id: token_id } = await ask('token create', { type: 'card', data: { number: '4012888888881881' } })
   const body = { token_id, device: 'browser', device_info: BROWSER }
@@ -640,7 +643,7 @@ t.test('the setting for other cards', async (t) => {
   t.match((await authenticate(made.id as string)).body, { authentication_status: 'successful', eci: '05' })
 })
 
-t.test('a redirect session is made by a server, and authenticated by its page', async (t) => {
+t.test('a server creates a redirect session, and its page authenticates the session', async (t) => {
   const { send, tokens, authenticate, get } = await open(t)
   const callback_urls = { success: 'https://shop.example/ok', failure: 'http://shop.example/no' }
   const body = { token_id: tokens.CY, device: 'browser', authentication_request: AUTHENTICATE, callback_urls }
@@ -703,7 +706,7 @@ t.test('pages complete the method step and answer the challenge', async (t) => {
   ])
 })
 
-t.test('events and the log tell each step, and never the number', async (t) => {
+t.test('events and log records report each step, and never contain the card number', async (t) => {
   const world = await open(t)
   const { app, ask, result, eventsOf, tokens, get } = world
   const { id } = await challenged(world)
@@ -758,7 +761,7 @@ t.test('events and the log tell each step, and never the number', async (t) => {
 })
 
 t.test(
-  'the cards that fail Luhn become cards, their neighbours do not, and sca_required is shown',
+  'published test numbers with a wrong checksum are accepted, other such numbers are refused, and sca_required is shown',
   async (t) => {
     const { ask } = await open(t)
     const create = (number: string, operation = 'token create') =>
@@ -782,7 +785,7 @@ t.test(
   },
 )
 
-t.test('a vault of another process shows what it cannot do', async (t) => {
+t.test('without a control plane, a decision is refused', async (t) => {
   const { ask } = await open(t)
   await t.rejects(ask('control 3ds decide', { id: 'x' }), { code: 'not_found' })
 })

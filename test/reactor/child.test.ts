@@ -203,7 +203,7 @@ type Found = Record<
   string[]
 >
 
-t.test('behind the realm there is a second wall: the process itself has no powers left', (t) => {
+t.test('code that escapes from its realm is in a process without powers', (t) => {
   const program = readFileSync(findGuestFile(), 'utf8')
   const starts = program.match(/[\w$]+\(process\);/g) ?? []
   t.equal(starts.length, 1, 'the source has one place where the guest starts')

@@ -289,49 +289,52 @@ t.test('http sends requests over the fetch of the run', async (t) => {
   )
 })
 
-t.test('http reaches no other host than fetch, and refuses what fetch cannot do', async (t) => {
-  const { port, used } = await serveEcho(t)
-  const ask = (body: string) => evaluate(`${HTTP_TOOLS}; const port = ${port}; ${body}`, { used })
-  for (const target of [
-    '"http://127.0.0.1:1/"',
-    '"http://localhost/"',
-    '{ hostname: "169.254.169.254", path: "/latest" }',
-    '{ host: "2130706433", port: 80 }',
-    '{ host: "127.0.0.1", port, path: "/", hostname: "example.com" }',
-  ])
-    t.match(await ask(`return failure(http.get(${target}))`), /fetch failed/, target)
-  for (const options of [
-    '{ host: "127.0.0.1:" + port + "/x?", path: "/" }',
-    '{ host: "127.0.0.1@example.com" }',
-    '{ host: "example.com#", port }',
-    '{ host: "a b" }',
-    '{ host: "127.0.0.1", port: "80/x" }',
-    '{ host: "127.0.0.1", port, path: "/a\\nb" }',
-    '{ host: "127.0.0.1", port, headers: { a: "b\\r\\nc: d" } }',
-    '{ host: "127.0.0.1", port, headers: ["a\\r\\nb", "c"] }',
-    '{ host: "127.0.0.1", port, socketPath: "/run/docker.sock" }',
-    '{ host: "127.0.0.1", port, createConnection: () => {} }',
-    '{ host: "127.0.0.1", port, cert: "x", key: "y" }',
-  ])
+t.test(
+  'http reaches only hosts that fetch reaches, and refuses requests that fetch cannot make',
+  async (t) => {
+    const { port, used } = await serveEcho(t)
+    const ask = (body: string) => evaluate(`${HTTP_TOOLS}; const port = ${port}; ${body}`, { used })
+    for (const target of [
+      '"http://127.0.0.1:1/"',
+      '"http://localhost/"',
+      '{ hostname: "169.254.169.254", path: "/latest" }',
+      '{ host: "2130706433", port: 80 }',
+      '{ host: "127.0.0.1", port, path: "/", hostname: "example.com" }',
+    ])
+      t.match(await ask(`return failure(http.get(${target}))`), /fetch failed/, target)
+    for (const options of [
+      '{ host: "127.0.0.1:" + port + "/x?", path: "/" }',
+      '{ host: "127.0.0.1@example.com" }',
+      '{ host: "example.com#", port }',
+      '{ host: "a b" }',
+      '{ host: "127.0.0.1", port: "80/x" }',
+      '{ host: "127.0.0.1", port, path: "/a\\nb" }',
+      '{ host: "127.0.0.1", port, headers: { a: "b\\r\\nc: d" } }',
+      '{ host: "127.0.0.1", port, headers: ["a\\r\\nb", "c"] }',
+      '{ host: "127.0.0.1", port, socketPath: "/run/docker.sock" }',
+      '{ host: "127.0.0.1", port, createConnection: () => {} }',
+      '{ host: "127.0.0.1", port, cert: "x", key: "y" }',
+    ])
+      t.match(
+        await ask(`try { http.request(${options}); return 'made' } catch (e) { return e.code }`),
+        /^ERR_/,
+        options,
+      )
     t.match(
-      await ask(`try { http.request(${options}); return 'made' } catch (e) { return e.code }`),
-      /^ERR_/,
-      options,
+      await ask(
+        'const r = http.request({ host: "127.0.0.1", port, method: "POST" }); r.end("x".repeat(2 ** 20 + 1)); return failure(r)',
+      ),
+      /limited to/,
     )
-  t.match(
-    await ask(
-      'const r = http.request({ host: "127.0.0.1", port, method: "POST" }); r.end("x".repeat(2 ** 20 + 1)); return failure(r)',
-    ),
-    /limited to/,
-  )
-  t.same(
-    await ask(
-      `const r = http.request({ host: '127.0.0.1', port, path: '//example.com/a' }); r.end(); return JSON.parse(await read(await answer(r))).url`,
-    ),
-    '//example.com/a',
-  )
-  t.match(await ask('try { http.createServer() } catch (e) { return e.message }'), /cannot listen/)
-})
+    t.same(
+      await ask(
+        `const r = http.request({ host: '127.0.0.1', port, path: '//example.com/a' }); r.end(); return JSON.parse(await read(await answer(r))).url`,
+      ),
+      '//example.com/a',
+    )
+    t.match(await ask('try { http.createServer() } catch (e) { return e.message }'), /cannot listen/)
+  },
+)
 
 t.test('http never reaches the server itself', async (t) => {
   const { port } = await serveEcho(t)
@@ -358,7 +361,7 @@ t.test('the code sees the version of Node that its image promises', async (t) =>
   }
 })
 
-t.test('process says nothing about the machine and can do nothing to it', async (t) => {
+t.test('the global process reveals nothing about the machine and cannot change the machine', async (t) => {
   t.same(
     await evaluate(
       'return [process.env, process.cwd(), process.pid, process.argv, __filename, __dirname, require("os").hostname(), require("os").cpus(), require("os").networkInterfaces(), process.stdin]',
@@ -385,7 +388,7 @@ t.test('process says nothing about the machine and can do nothing to it', async 
   t.same(steps, true, 'the clock has steps of 0.1 ms')
 })
 
-t.test('a module of Node that is no facade cannot be required', async (t) => {
+t.test('a module of Node without a facade cannot be required', async (t) => {
   const names =
     'fs net tls dns dgram http2 child_process worker_threads cluster vm v8 module inspector repl tty fs/promises dns/promises sqlite wasi diagnostics_channel readline'
   const spelled = names
@@ -407,7 +410,7 @@ t.test('a module of Node that is no facade cannot be required', async (t) => {
     )
 })
 
-t.test('zlib takes and gives at most 8 MiB', async (t) => {
+t.test('zlib accepts and returns at most 8 MiB', async (t) => {
   const bomb =
     'const z = require("zlib"); const part = z.gzipSync(Buffer.alloc(8 << 20)); const bomb = Buffer.concat([part, part]);'
   t.same(await evaluate(`${bomb} return z.gunzipSync(part).length`), 8 << 20)
@@ -434,7 +437,7 @@ t.test('zlib takes and gives at most 8 MiB', async (t) => {
   )
 })
 
-t.test('a form cannot gain parts or headers by its names, values or types', async (t) => {
+t.test('names, values and types cannot add parts or headers to a form', async (t) => {
   const names = ['a\r\nX: y', 'a"; filename="b', '--', 'a\r\n\r\n--x']
   const parts = await evaluate(`const form = new FormData()
     for (const name of ${JSON.stringify(names)}) { form.append(name, name); form.append(name, new Blob([name], { type: 'text/plain\\r\\nX: y' }), name) }

@@ -55,7 +55,7 @@ t.test('the owner of the vault answers every message of a command', async (t) =>
   t.equal(await connectToVault(options), undefined, 'no process listens any more')
 })
 
-t.test('a client without the key is not heard, and a server without the key gets no message', async (t) => {
+t.test('a client without the key gets no answer, and a server without the key gets no message', async (t) => {
   const options = place(t)
   const asked: unknown[] = []
   const listener = await serveVaultSocket(options, async (message) => asked.push(message))
@@ -134,7 +134,7 @@ t.test('closing the socket answers the messages that have arrived and refuses la
   await t.rejects(peer?.ask('late') ?? Promise.resolve(), { code: 'unavailable' })
 })
 
-t.test('a client does not wait for a server that answers nobody, but waits for a slow server', async (t) => {
+t.test('a client does not wait for a server that never answers, but waits for a slow server', async (t) => {
   const found = place(t)
   let probes = 0
   const options = Object.defineProperty({ ...found, probeMs: 5 }, 'limitMs', {

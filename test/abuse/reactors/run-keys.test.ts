@@ -70,7 +70,7 @@ async function open(t: Test, options: { ownHosts?: string[]; allowNet?: string[]
   }
 }
 
-t.test('after its run a key is refused, and no record has it', async (t) => {
+t.test('the key of a run is refused after the run, and no stored record contains the key', async (t) => {
   const { server, create, react, request } = await open(t)
   const id = await create(
     'console.log("key", apiKey, { apiKey }); if (args.fails) throw new Error(apiKey); await call("GET", "/tokens/" + apiKey); return { raw: apiKey }',
@@ -117,7 +117,7 @@ t.test('after its run a key is refused, and no record has it', async (t) => {
   t.match(JSON.stringify(kept.at(-1)), `/tokens/${WITHHELD}`, 'the requests include that of the code')
 })
 
-t.test('while its run is in progress, nobody else can use the key', async (t) => {
+t.test('only the code of the run can use the key of the run', async (t) => {
   const { server, create, react, request, stub, nextHeld, run } = await open(t)
   const second = await open(t)
   const token = await server.ask('token create', { type: 'token', data: 'x' })
@@ -154,7 +154,7 @@ t.test('a request that the code has not awaited is refused after the run', async
   t.equal((await server.ask('token list')).data.length, 0)
 })
 
-t.test('rights that are taken away during the run are gone for its key', async (t) => {
+t.test('the key of a run loses rights that are removed during the run', async (t) => {
   const { server, create, react, stub, nextHeld } = await open(t)
   const rights = { name: 'bound', type: 'private', permissions: ['token:create'] }
   const { id: application } = await server.ask('app create', rights)
@@ -171,7 +171,7 @@ t.test('rights that are taken away during the run are gone for its key', async (
   t.same((await running).json().raw, [201, 401])
 })
 
-t.test('no other spelling of an address, and no redirect, reaches the server', async (t) => {
+t.test('code cannot reach the server by another spelling of its address or by a redirect', async (t) => {
   const { server, run, stub, nextHeld, create, react } = await open(t, {
     ownHosts: ['api.example.test'],
     allowNet: ['api.example.test', 'localhost'],

@@ -4,7 +4,7 @@ import { sampleEvent, setValues } from '../../../src/domain/webhook/sample-event
 
 const tools = { createUuid: () => '00000000-0000-4000-8000-000000000000', now: Date.UTC(2030, 0, 15) }
 
-t.test('a made-up event has the object that its type names, with an id', async (t) => {
+t.test('a sample event has the object that its type names, with an id', async (t) => {
   const objects: Record<string, string> = {
     'token.property.expired': 'token',
     'tenant.invitation.created': 'invitation',
@@ -24,7 +24,7 @@ t.test('a made-up event has the object that its type names, with an id', async (
   }
 })
 
-t.test('a made-up event that the server sends too has all documented attributes', async (t) => {
+t.test('a sample of an event that the server sends has all documented attributes', async (t) => {
   for (const type of SENT_EVENT_TYPES) {
     const data = sampleEvent(type, tools)
     for (const value of Object.values(data))
@@ -43,7 +43,7 @@ t.test('a made-up event that the server sends too has all documented attributes'
   })
 })
 
-t.test('values are set by path, and missing objects on the way are made', async (t) => {
+t.test('values are set by path, and missing objects of the path are created', async (t) => {
   const data = { token: { id: 'a', type: 'card' } }
   t.strictSame(setValues(data, { 'token.type': 'bank', 'token.metadata.order.id': 7, 'extra.a': null }), {
     token: { id: 'a', type: 'bank', metadata: { order: { id: 7 } } },

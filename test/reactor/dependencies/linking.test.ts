@@ -54,7 +54,7 @@ async function react(vault: Vault, id: string) {
 }
 
 t.test(
-  'code requires declared packages: CommonJS, ES modules, scopes, and packages of packages',
+  'code can require declared packages: CommonJS, ES modules, scopes, and packages of packages',
   async (t) => {
     const project = createProject(t, {
       plain: "exports.a = require('inner').b + 1",
@@ -96,7 +96,7 @@ t.test(
   },
 )
 
-t.test('a package that cannot be used makes the reactor fail with a code, and it does not run', async (t) => {
+t.test('a reactor whose package cannot be used is failed, has an error code and does not run', async (t) => {
   const large = `module.exports = ${JSON.stringify('x'.repeat(8 * 1024 * 1024))}`
   const project = createProject(
     t,
@@ -186,33 +186,36 @@ t.test('names that are paths are refused, in reactors and in transforms', async 
   }
 })
 
-t.test('a link that leaves node_modules is not followed, one inside it is', async (t) => {
-  const elsewhere = createDirectory(t)
-  write(join(elsewhere, 'package.json'), '{"name":"linked","version":"1.0.0"}')
-  write(join(elsewhere, 'index.js'), "module.exports = 's3cret'")
-  const project = createProject(t, {
-    plain: "module.exports = require('./lib/deep.js')",
-    linked: '',
-    stored: '',
-  })
-  rmSync(join(project, 'node_modules/linked'), { recursive: true })
-  symlinkSync(elsewhere, join(project, 'node_modules/linked'))
-  rmSync(join(project, 'node_modules/stored'), { recursive: true })
-  addPackage(project, '.store/stored', "module.exports = 'stored'")
-  symlinkSync(join(project, 'node_modules/.store/stored'), join(project, 'node_modules/stored'))
-  write(join(project, 'node_modules/plain/lib/readme'), '')
-  symlinkSync(join(elsewhere, 'index.js'), join(project, 'node_modules/plain/lib/deep.js'))
-  await using vault = await openTestVault({ dependencies: [project] })
-  for (const name of ['linked', 'plain']) {
-    const { body } = await deploy(vault, codeOf(`require('${name}')`), { [name]: '1.0.0' })
-    t.match(body, { state: 'failed', requested: { error_message: /outside of node_modules/ } }, name)
-    t.notMatch(JSON.stringify(body), 's3cret')
-  }
-  t.same(await run(vault, "require('stored')", { stored: '1.0.0' }), { is: 'stored' })
-})
+t.test(
+  'a link out of node_modules is not followed, and a link inside node_modules is followed',
+  async (t) => {
+    const elsewhere = createDirectory(t)
+    write(join(elsewhere, 'package.json'), '{"name":"linked","version":"1.0.0"}')
+    write(join(elsewhere, 'index.js'), "module.exports = 's3cret'")
+    const project = createProject(t, {
+      plain: "module.exports = require('./lib/deep.js')",
+      linked: '',
+      stored: '',
+    })
+    rmSync(join(project, 'node_modules/linked'), { recursive: true })
+    symlinkSync(elsewhere, join(project, 'node_modules/linked'))
+    rmSync(join(project, 'node_modules/stored'), { recursive: true })
+    addPackage(project, '.store/stored', "module.exports = 'stored'")
+    symlinkSync(join(project, 'node_modules/.store/stored'), join(project, 'node_modules/stored'))
+    write(join(project, 'node_modules/plain/lib/readme'), '')
+    symlinkSync(join(elsewhere, 'index.js'), join(project, 'node_modules/plain/lib/deep.js'))
+    await using vault = await openTestVault({ dependencies: [project] })
+    for (const name of ['linked', 'plain']) {
+      const { body } = await deploy(vault, codeOf(`require('${name}')`), { [name]: '1.0.0' })
+      t.match(body, { state: 'failed', requested: { error_message: /outside of node_modules/ } }, name)
+      t.notMatch(JSON.stringify(body), 's3cret')
+    }
+    t.same(await run(vault, "require('stored')", { stored: '1.0.0' }), { is: 'stored' })
+  },
+)
 
 t.test(
-  'a package cannot change the realm while it loads, nor leave something for the next run',
+  'a package cannot change the realm while it loads, and cannot leave anything for the next run',
   async (t) => {
     const project = createProject(t, {
       patching: 'Array.prototype.map = () => 1',
@@ -311,7 +314,7 @@ t.test('code with the image node-bt requires the packages of the list that the p
     t.match(await runBare(name), { status: 500, body: { errors: { error: [/Cannot find module/] } } }, name)
 })
 
-t.test('a change that cannot be built leaves the version before running', async (t) => {
+t.test('if a change cannot be built, the earlier version keeps running', async (t) => {
   const project = createProject(t, { plain: 'exports.a = 1' })
   await using vault = await openTestVault({ dependencies: [project] })
   const { body } = await deploy(vault, codeOf("require('plain').a"), { plain: '1.0.0' })
@@ -438,13 +441,13 @@ t.test(
   },
 )
 
-t.test('a project without esbuild uses the one that is installed with Coffer', async (t) => {
+t.test('a project without esbuild uses the esbuild that is installed with Coffer', async (t) => {
   const project = createProject(t, { plain: 'exports.a = 1' }, { esbuild: false })
   await using vault = await openTestVault({ dependencies: [project] })
   t.same(await run(vault, "require('plain').a", { plain: '1.0.0' }), { is: 1 })
 })
 
-t.test('an esbuild that is too old or that misbehaves is a finding', async (t) => {
+t.test('an esbuild that is too old or that misbehaves is reported as a finding', async (t) => {
   const bundle = (result: string) => `exports.version = '0.28.0'; exports.build = async () => (${result})`
   const output = (text: string, inputs = '{}') =>
     bundle(`{ outputFiles: [{ text: ${text} }], metafile: { inputs: ${inputs} } }`)
@@ -477,7 +480,7 @@ t.test('an esbuild that is too old or that misbehaves is a finding', async (t) =
 })
 
 t.test(
-  'the process that links gets no variable of the server, and no script of a package runs',
+  'the process that links packages gets no variable of the server, and runs no script of a package',
   async (t) => {
     const project = createProject(t, { plain: 'exports.a = 1' }, { esbuild: false })
     const marker = join(project, 'marker')
