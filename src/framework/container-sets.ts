@@ -1,7 +1,7 @@
 /**
- * The distinct sets of containers that tokens have. A list by access rules decides once for each set, and not
- * for each token. The first token with a set stores the set. Some time after the last token with it is gone,
- * the set is removed.
+ * The distinct sets of containers that tokens have. If access rules restrict a list of tokens, Coffer decides
+ * once for each set, and not for each token. The first token with a set stores the set. Coffer removes the
+ * set some time after its last token is gone.
  */
 import { containerSet, containerSetId } from '../domain/access/container.js'
 import { type Awaitable, andThen } from '../domain/awaitable.js'
@@ -138,7 +138,8 @@ export class ContainerSets {
   async #examine(tenant: number, ids: readonly string[]): Promise<string[]> {
     const owner = await this.#store.read((reader) => reader.get('tenant', 0, String(tenant)))
     if (owner === undefined) return []
-    // Concurrent units share one statement, and most sets are in use.
+    // Most sets are in use. They are found by concurrent reads, because a shared store answers these with one
+    // statement.
     const isDue = async (reader: StoreReader, id: string) =>
       (await reader.get('containers', tenant, id))?.unused_since !== undefined ||
       !(await isUsed(reader, tenant, id))
@@ -157,7 +158,8 @@ async function removeUnused(
   isShared: boolean,
 ): Promise<string[]> {
   if ((await writer.get('tenant', 0, String(tenant))) === undefined) return []
-  // A search does not find expired tokens that are still stored. They are valid again if the clock was wrong.
+  // `isUsed` does not find expired tokens that are still stored. If the clock was wrong, these tokens are
+  // valid again and need their set.
   const mayComeBack = writer.clock.purgeBefore < writer.now || (await writer.findExpired(1)).length > 0
   if (mayComeBack) return [...ids]
   const examined = await Promise.all(

@@ -66,7 +66,7 @@ export interface Audit {
   ): void
   /** Sends an event that the recorded entries do not cause. */
   emit(event: WebhookEvent): void
-  /** Sends an event that did not happen. */
+  /** Sends a test event, although nothing has happened. */
   trigger(event: TriggeredEvent): void
 }
 
@@ -116,10 +116,16 @@ type Call = [caller: Caller, definition: AnyDeclaration, input: OperationInput]
  * operation.
  */
 export interface Session extends Omit<Effects, 'random' | 'isEqualSecret' | 'clientEncryption'> {
-  /** Has the rights from the beginning of the operation. For decisions, use the caller of a {@link Context}. */
+  /**
+   * The caller with the rights from the beginning of the operation. For decisions, use the caller of a {@link
+   * Context}.
+   */
   readonly caller: Caller
   readonly traceId: string
-  /** Set if the operation's answer is stored. The requests that code sends are a part of the operation. */
+  /**
+   * Collects the records that the operation's answer describes. Absent if this answer is not stored. Requests
+   * that code sends add their records too.
+   */
   readonly subjects: SubjectCollector | undefined
   /** The header Host of the request, if the operation was called over HTTP. */
   readonly reachedAt: string | undefined

@@ -61,14 +61,14 @@ export interface Http {
   /** A repeated idempotency key runs the operation again, although its method is POST, PUT or PATCH. */
   readonly ignoresIdempotencyKey?: true
   readonly body?: {
-    /** This property is the whole body. For a body that may be any JSON. */
+    /** This property is the whole body. Used if the body may be any JSON. */
     readonly whole?: string
     /**
-     * This property gets the body as sent. In the input, a parameter of the path replaces a property with its
-     * name.
+     * This property gets the body as sent. In the input, a parameter of the path replaces a property of the
+     * body that has the same name.
      */
     readonly asSent?: string
-    /** With `asSent`: the body may be any JSON. A body that is no object gives no other property. */
+    /** With `asSent`: the body may be any JSON. If it is not an object, no other property is read from it. */
     readonly mayBeAny?: true
     /** The content types of the body, the usual type first. The default is `application/json`. */
     readonly types?: readonly string[]
@@ -112,7 +112,7 @@ export interface CheckTools {
   now(): Promise<number>
   /** Absent if the input is only checked, and the operation will not run here. */
   linker?(): Promise<Linker>
-  /** How the control plane wants the building of code to end. */
+  /** The result of building code, if the control plane has set one. */
   readonly provision?: Build | undefined
 }
 

@@ -29,8 +29,8 @@ const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 const MAX_SUBJECTS = 10_000
 const READ_AT_ONCE = 20
 /**
- * How many answers are removed together with an application. The others expire. The id of an application is
- * never used again, so nobody gets these answers.
+ * At most this many answers are removed together with an application. The others expire later. Meanwhile
+ * nobody can get these answers, because the id of an application is never used again.
  */
 const MAX_OF_APPLICATION = 10_000
 
@@ -101,15 +101,16 @@ function formatScope(
   const { route = '' } = definition
   const inPath = [...route.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => String(input[name!]))
   const who = [tenant, actor.type, actor.id, session?.id ?? '']
-  // An answer from outside of no-reveal mode may contain what this mode hides.
+  // In no-reveal mode, a caller gets no answer that was stored outside of this mode, because it may contain
+  // data that this mode hides.
   if (isNoReveal) who.push('no-reveal')
-  // Code may have other rights than the caller for whom it acts.
+  // Code may have other rights than the caller for whom it acts, so it gets no answer of that caller.
   if (isOfRun) who.push('run', JSON.stringify(grants))
   return JSON.stringify(['answer', ...who, route, inPath, key])
 }
 
 /**
- * Whether all records of the answer still exist.
+ * Returns whether all records of the answer still exist.
  * @throws CofferError `forbidden` if the caller has lost access to one of them
  */
 async function checkSubjects(
@@ -199,8 +200,8 @@ export class IdempotentAnswer implements SubjectCollector {
     const stale = this.#stale && JSON.stringify(this.#stale)
     if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
       await removeAnswer(store, caller.tenant, this.#id)
-    // The vault cannot find a code in other parts of the answer. Therefore the whole answer expires together with
-    // the code.
+    // The vault recognizes a card's verification code only in the card's data, and not in other parts of the
+    // answer. Therefore the whole answer expires together with the code.
     const ends = firstEnd(store, json?.text ?? '', cards)
     const expires = Math.min(store.now + KEPT_MS, ends)
     await insertAnswer(store, caller.tenant, answer, expires)

@@ -44,12 +44,12 @@ function lastingView(data: unknown, { data: whole, code }: TokenRecord): unknown
   return code !== undefined && 'masked' in code ? code.masked : data
 }
 
-/** Words that may be codes. The fraction of a second does not count as a word. */
+/** Numbers of 3 or 4 digits, which may be codes. The fraction of a second in a date does not match. */
 const CODES = /(?<![\w.])\d{3,4}(?!\w)/g
 
 /**
- * The earliest end of a code that appears as a word in the text, in ms since the epoch. It may be in the
- * past. Infinity if the text has no code.
+ * The time, in ms since the epoch, when the first of the codes in the text expires. It may be in the past.
+ * Infinity if the text contains no code.
  */
 export function firstEnd(store: StoreReader, text: string, cards: readonly TokenRecord[]): number {
   if (cards.length === 0) return Number.POSITIVE_INFINITY

@@ -21,7 +21,9 @@ export interface Listing<K extends Kind, View> {
   kind: K
   tenants?: readonly number[]
   where?(context: Context): Promise<Condition | undefined>
-  /** Decides what no index can decide. Each record that was found is opened for it. */
+  /**
+   * Checks a condition that no index covers. Each record that the indexes find is decrypted for this check.
+   */
   matches?: ((record: RecordOf[K], context: Context) => boolean) | undefined
   /** Returns the record as the caller sees it. Undefined if the caller may no longer see it. */
   show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
@@ -158,7 +160,7 @@ async function filter<K extends Kind>(
 
 /**
  * Opens records until it has read {@link BYTES_AT_ONCE}, and returns the locations of the others. `take`
- * returns the bytes that it made of a record.
+ * returns how many bytes it made from a record.
  */
 async function openSome<K extends Kind>(
   store: StoreReader,

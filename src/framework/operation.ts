@@ -20,7 +20,10 @@ export interface Relay {
   /** The caller of a request that needs no API key. Undefined if the request needs a key. */
   admit(host: Pick<Host, 'store' | 'hashSecret'>, request: RelayRequest): Promise<Caller | undefined>
   run(session: Session, request: RelayRequest): Promise<OutboundAnswer>
-  /** The body of an error of our own. It cannot be confused with an error of the other server. */
+  /**
+   * Returns the body of an error that Coffer reports. Its form shows that the error is not from the other
+   * server.
+   */
   describeError(problem: Problem): object
 }
 

@@ -40,9 +40,9 @@ export interface PerformOptions {
   /** The header Host of the request. */
   reachedAt?: string | undefined
   origin?: RequestOrigin | undefined
-  /** The audit subjects of the operation whose code sends this request. */
+  /** Collects the records of the request for the operation whose code sends it. */
   outer?: SubjectCollector | undefined
-  /** How the control plane wants the building of code to end. */
+  /** The result of building code, if the control plane has set one. */
   provision?: CheckTools['provision']
 }
 
@@ -240,7 +240,10 @@ function createSession(execution: Execution): Session {
   }
 }
 
-/** A session names operations by their declarations, because the file of declarations cannot import sessions. */
+/**
+ * Finds the operation of a declaration. Sessions take a declaration, because the type of operations would
+ * need a circular import.
+ */
 function requireUnit(declaration: AnyDeclaration): AnyOf<'query' | 'change'> {
   const operation = declaration as AnyOperation
   if (isOneUnit(operation)) return operation

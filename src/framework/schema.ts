@@ -16,8 +16,8 @@ interface Annotations {
   /** The property is required if all properties of these names are absent. The operation checks this. */
   requiredUnless?: readonly string[]
   /**
-   * The value is sensitive. Prompts hide it, an argument of a command with it causes a warning, and no log
-   * contains it.
+   * The value is sensitive. Prompts hide it, no log contains it, and a command warns if the value is one of
+   * its arguments.
    */
   sensitive?: true
   /** The name of the flag, if it differs from the name of the property. For an array it is the singular. */
@@ -328,13 +328,13 @@ export function mapMembers(
 }
 
 /**
- * The level of the first name in a path (`user.email`) that `schema` does not have, and the names that exist
- * at this level.
+ * Finds the first name in a path (`user.email`) that `schema` does not have. Returns its level, and the names
+ * that exist at this level.
  */
 export function findUnknownName(schema: Schema, path: string) {
   let at = schema
   for (const [level, name] of path.split('.').entries()) {
-    // Any JSON and any map may have any name.
+    // Any JSON value and any map can have members of any name.
     if (at.type === undefined && at.enum === undefined) return undefined
     if (at.type === 'object' && typeof at.additionalProperties === 'object') return undefined
     const { properties = {} } = at.type === 'object' ? at : {}

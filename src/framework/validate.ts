@@ -40,7 +40,7 @@ function locate({ instancePath, params }: ErrorObject, input: unknown) {
   let path = ''
   let place = input
   for (const part of parts) {
-    // The input shows whether a number is an index or a name.
+    // The input shows whether a number in the path is an index or a name.
     path += Array.isArray(place) ? `[${part}]` : path === '' ? part : `.${part}`
     place = (place as Record<string, unknown> | null | undefined)?.[part]
   }

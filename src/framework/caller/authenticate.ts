@@ -12,8 +12,8 @@ const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'applicati
 const SESSION_DEPENDS_ON: readonly Kind[] = [...DEPENDS_ON, 'session']
 
 /**
- * `allowsCached`: the caller may have rights that another server has changed since. Contract: a unit of work
- * asks the caller's source before the request is answered.
+ * `allowsCached`: also returns a cached caller whose rights another server may have changed. Contract: before
+ * the request is answered, a unit of work asks the caller's source whether these rights are current.
  * @throws CofferError `unauthenticated`, without a reason
  */
 export async function authenticate(
@@ -79,8 +79,8 @@ async function readSession(host: Host, hash: string, reader: StoreReader): Promi
 }
 
 /**
- * Returns a function that says whether no record of these kinds has changed since this call. Contract: called
- * before the records are read.
+ * Returns a function that returns true as long as no record of these kinds has changed. Contract: `watch` is
+ * called before the records are read.
  */
 function watch(reader: StoreReader, kinds: readonly Kind[]): (later: StoreReader) => boolean {
   const version = reader.changeCounter(kinds)
@@ -127,7 +127,9 @@ async function readApplication(reader: StoreReader, tenant: number, id: string):
   return { caller: { ...applicationCaller(tenant, application), source }, until }
 }
 
-/** The caller has no source, so later changes of the record do not change its rights. */
+/**
+ * Returns a caller without a source, so later changes of the application do not change the caller's rights.
+ */
 export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
   return {
     tenant,

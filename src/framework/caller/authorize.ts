@@ -34,14 +34,15 @@ function takesEffect(permission: Permission, { applicationType, session }: Calle
   return applicationType === undefined || session !== undefined || hasEffect(permission, applicationType)
 }
 
-/** Returns `granted` to the owner only. @throws CofferError `forbidden` */
+/** Returns `granted` if the caller is the owner. @throws CofferError `forbidden` */
 export function requireOwner<T>(granted: T, { grants }: Caller): T {
   if (grants === undefined) return granted
   throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
 }
 
 /**
- * Runs have one level. Otherwise a reactor that calls itself would take all child processes.
+ * Refuses a caller that is the code of a run. Otherwise a reactor that calls itself would take all child
+ * processes.
  * @throws CofferError `forbidden`
  */
 export function requireNoRun({ isOfRun }: Pick<Caller, 'isOfRun'>): void {

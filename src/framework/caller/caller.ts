@@ -57,8 +57,8 @@ interface Decider {
   holds(...permissions: readonly Permission[]): boolean
   holdsEverywhere(permission: Permission): boolean
   /**
-   * The strictest transform over the token's containers. A container without `permission` is decided by
-   * `orBy`. Undefined if a container grants neither.
+   * The strictest transform that the token's containers grant. If a container does not grant `permission`,
+   * its grant of `orBy` counts. Undefined if a container grants neither of the two.
    */
   transform(permission: Permission, target: access.Target, orBy?: Permission): Transform | undefined
 }
@@ -143,7 +143,7 @@ export class CallerCache {
     return this.#version === version ? this.#callers.get(this.#nameOf(key)) : undefined
   }
 
-  /** Contract: `version` is the version in which `key` belongs to `caller`, and the key does not expire. */
+  /** Contract: `caller` was read when the records had this `version`, and the key does not expire. */
   put(key: string, version: number, caller: Caller): void {
     if (this.#version !== version) this.#callers.clear()
     this.#version = version

@@ -102,7 +102,7 @@ export interface Claim {
 export interface Claims {
   /**
    * Undefined while another process has the claim. `isLong`: the claim covers several units of work. Other
-   * servers see only these claims.
+   * servers see only long claims.
    */
   take(tenant: number, name: string, options?: { isLong?: boolean }): Promise<Claim | undefined>
   has(tenant: number, name: string): Promise<boolean>

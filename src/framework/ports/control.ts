@@ -32,7 +32,10 @@ export const faultRule = {
     error_message: { type: 'string', maxLength: 1000 },
     error_details: {},
     bytes: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
-    /** The fault of the destination: `timeout`, a status such as 502, or a time such as `30 s`. */
+    /**
+     * For calls of a proxy, how the destination fails: `timeout`, a status such as 502, or a delay such as
+     * `30 s`.
+     */
     destination: {},
   },
   required: [],
@@ -85,7 +88,7 @@ export type Fork = Infer<typeof forkOutput>
 
 /**
  * @throws CofferError `not_found` for an unknown name or id. A vault that is not in memory has no state,
- * clock and forks, so their calls throw it too.
+ * clock or forks, so calls about these throw this error too.
  */
 export interface ControlPlane {
   reset(): Promise<void>

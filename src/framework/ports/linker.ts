@@ -10,7 +10,10 @@ export interface LinkedPackage {
   text: Uint8Array
 }
 
-/** The packages of a run, and why others cannot be used. Packages that child processes have already are in neither. */
+/**
+ * The packages of a run, and why others cannot be used. Neither list has the packages that every child
+ * process already has.
+ */
 export interface Loaded {
   packages: readonly LinkedPackage[]
   findings: readonly DependencyFinding[]

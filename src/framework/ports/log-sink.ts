@@ -1,4 +1,7 @@
-/** The state of a log sink, and the records that it has received. Counts are of this process, except `behind`. */
+/**
+ * The state of a log sink, and the records that it has received. Every count except `behind` begins at the
+ * start of this process.
+ */
 export interface LogSinkStatus {
   /** The address, without its query, which may contain a secret. */
   id: string

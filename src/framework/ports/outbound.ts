@@ -8,7 +8,7 @@ import { CofferError } from '../../errors.js'
  */
 export const WAIT_MS = 25_000
 
-/** The headers have no host and no length. */
+/** The headers contain neither `host` nor `content-length`. */
 export interface OutboundRequest extends Omit<ProxyRequest, 'path' | 'query'> {
   target: string
 }

@@ -9,7 +9,10 @@ export const NO_SERVER = 'http://localhost'
 export interface OwnCall {
   /** @throws CofferError `unauthenticated` if the run has ended */
   identify(): Promise<Caller>
-  /** Marks a caller whom the server has found itself, for example the caller of a proxy without authentication. */
+  /**
+   * Marks a caller as code of a run. For a caller that has no key of the run, such as the caller of a proxy
+   * without authentication.
+   */
   asRun(caller: Caller): Caller
   left?: OnLeave | undefined
   /** Collects the records of the request, if the answer of the run is stored. */
@@ -19,13 +22,17 @@ export interface OwnCall {
 export interface OwnServer {
   /** The start of header names, in lower case. */
   prefix(): string
-  /** These origins mean this server in the code of a run: `https://NAME`. */
+  /** The origins by which the code of a run can call this server: `https://NAME`. */
   ownOrigins(): readonly string[]
   /**
    * The origin of the server. It has the name of `host`, the header of a request, if that is a name of this server.
    */
   addressFor(host: string | undefined): string
-  /** Answers a request like any other, except for the control plane and the dashboard. @throws CofferError */
+  /**
+   * Answers a request as if it had arrived by a socket, except for requests to the control plane and the
+   * dashboard.
+   * @throws CofferError
+   */
   send(request: OutboundRequest, call: OwnCall): Promise<OutboundAnswer>
 }
 

@@ -32,8 +32,10 @@ export interface RunAccess {
   /** Called once, when the run has ended. The key is refused from now on. */
   end(): void
   /**
-   * This server, if the URL means it and the headers have the key of the run. Names of headers are in lower case.
-   * @throws CofferError `forbidden` for another key, if the URL names an own host
+   * Returns this server if the URL leads to it and the headers have the key of the run. Names of headers are
+   * in lower case.
+   * @throws CofferError `forbidden` if the URL has a name of this server (`--own-host`), but the key is
+   * another one
    */
   reach(url: URL, headers: HeaderMap): Destination | undefined
 }
@@ -57,8 +59,8 @@ export interface Invocation {
   /** The arguments after detokenization, validation and casts. Undefined if the request has none. */
   args: Readonly<Record<string, unknown>> | undefined
   /**
-   * The other properties of the request, or all of its body if that is no object. With `rest`, the code gets a
-   * request that includes the arguments as `req`. Without `rest`, it gets only the arguments.
+   * The other properties of the request, or its whole body if the body is not an object. With `rest`, the
+   * code gets a request that includes the arguments as `req`. Without `rest`, it gets only the arguments.
    */
   rest?: unknown
   configuration: Readonly<Record<string, unknown>>
@@ -108,8 +110,8 @@ export const MAX_TRANSFORMED_BYTES = 8 * 1024 * 1024
 
 export type ReactorOutcome =
   /**
-   * `raw`: the other properties that a transform returned beside `body`. `isThrown`: the code threw `res`. A
-   * transform can only throw it.
+   * `raw`: the other properties that a transform returned beside `body`. `isThrown`: the code threw `res`
+   * instead of returning it. A transform can throw `res`, but cannot return it.
    */
   | {
       kind: 'result'

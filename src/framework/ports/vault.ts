@@ -57,8 +57,8 @@ export interface OpenVault {
    */
   admitChosenKey(key: string): void
   /**
-   * Checks that this vault may have a proxy that needs no API key, with a key that other people may know: the key of the proxy is
-   * then its only protection.
+   * Checks that this vault may have a proxy that needs no API key and has a chosen key. The key of the proxy
+   * is then its only protection, and other people may know a chosen key.
    * @throws CofferError `unprocessable` if the vault is on disk or exposed
    */
   admitChosenProxyKey(): void
