@@ -60,9 +60,12 @@ export type InputOf<Name extends string> =
 type Choose<P, N> = { [K in keyof P as K extends N ? K : never]: Infer<P[K]> }
 type Unless<S> = S extends { requiredUnless: readonly (infer Other extends string)[] } ? Other : never
 type Needed<P> = { [N in keyof P]: [Unless<P[N]>] extends [never] ? never : N }[keyof P]
-/** The properties with `requiredUnless` that `Other` does not replace. */
+/** The names of properties with `requiredUnless` that are required although `Other` is given. */
 type Beside<P, Other> = { [N in Needed<P>]: Other extends Unless<P[N]> ? never : N }[Needed<P>]
-/** Either the properties with `requiredUnless`, or a property that `requiredUnless` names, together with the properties that it does not replace. */
+/**
+ * The valid choices for an input in which a property replaces others. For example, a token request needs
+ * either `type` and `data`, or `token_intent_id`, which replaces both.
+ */
 type Alternatives<I> = I extends { properties: infer P }
   ?
       | Choose<P, Needed<P>>

@@ -201,7 +201,9 @@ export function manage<
   }
 }
 
-/** The options with which a record gets an id that a caller has chosen, and that another record may have already. */
+/**
+ * The options for inserting a record whose id a caller has chosen. Another record may already have this id.
+ */
 export function chosenId(id: string | undefined): { id?: string; fresh?: boolean } {
   return id === undefined ? {} : { id, fresh: false }
 }

@@ -1,6 +1,7 @@
 /**
- * Changes of stored sessions. Operations, pages and timers use them: each change stores the session, and writes the log entry and
- * the event. `tellByCaller` and `tellBySystem` then tell it.
+ * Changes of stored sessions. Operations, pages and timers use them. Each change stores the session, and
+ * returns the session with its log entry and events. `tellByCaller` or `tellBySystem` then writes the log
+ * entry and sends the events.
  */
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'

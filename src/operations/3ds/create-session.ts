@@ -32,7 +32,7 @@ type Request = Infer<typeof createInput>
 
 const NO_CARD = 'must be the id of an existing card: a token or token intent of the type card'
 
-/** The key of this error is compared by clients. */
+/** Clients compare the key of this error, so the text must not change. */
 const NO_SCHEME = 'The card was not supported by any card schemes'
 
 export const createSession = change({
@@ -153,7 +153,11 @@ async function requireCard(
   throw invalid(token_id === undefined ? 'pan' : 'token_id', NO_CARD)
 }
 
-/** A page cannot tell anyone that the stored request names a wrong brand. @throws CofferError `validation` */
+/**
+ * Refuses a stored request with a wrong brand now, because the page that uses it later cannot report this
+ * error to the merchant.
+ * @throws CofferError `validation`
+ */
 function refuseStrangeBrand(
   brands: ThreeDsSessionRecord['brands'],
   { authentication_request: request }: Request,

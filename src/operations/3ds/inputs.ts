@@ -3,7 +3,7 @@ import * as values from '../../domain/threeds/enumerations.js'
 import { inputSchema, lenientInput } from '../../framework/schema.js'
 
 const MAX_TEXT = 500
-/** Descriptions of devices are longer: names of browsers, and encrypted data of apps. */
+/** The limit for texts about devices, such as the name of a browser or the encrypted data of an app. */
 const MAX_DEVICE_TEXT = 5000
 const MAX_ID = 400
 const MAX_URL = 2000

@@ -50,7 +50,7 @@ const listSessions = list({
     ) as Promise<List<SessionView> | EncodedJson>,
 })
 
-/** A change, because the session shows the result from now on. */
+/** This is a `change`, because it stores that the session shows the result from now on. */
 const getResult = change({
   name: '3ds result',
   summary: 'Get the result of a challenge that is over.',

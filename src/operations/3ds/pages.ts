@@ -1,6 +1,7 @@
 /**
- * What the pages for browsers do with a session. They have no API key: the unguessable id of the session is their right. Each
- * function is one unit of work. The pages themselves only decode forms and write HTML.
+ * The functions by which the pages for browsers change a session. The pages need no API key, because nobody
+ * can guess the id of a session. Each function is one unit of work. The pages themselves only decode forms
+ * and write HTML.
  */
 import type { ThreeDsSessionRecord } from '../../domain/records/records.js'
 import * as states from '../../domain/threeds/session.js'
@@ -95,7 +96,8 @@ export function answerChallenge(
 }
 
 /**
- * Returns a session whose challenge has ended. It changes nothing, because the answer of the cardholder has decided.
+ * Returns a session whose challenge has ended. Changes nothing, because the cardholder's answer has already
+ * decided the result.
  * @throws CofferError `not_found` if the ids are wrong, or `conflict` if the challenge is pending
  */
 export async function readEndedChallenge(

@@ -1,6 +1,6 @@
 /**
- * What the redirect page does with a session: it authenticates the session with the stored request, and ends at one of the stored
- * addresses.
+ * The functions of the redirect page. The page authenticates a session with the stored request, and then
+ * sends the browser to one of the stored addresses.
  */
 import type { ThreeDsSessionRecord } from '../../domain/records/records.js'
 import type { AuthenticationRequest } from '../../domain/threeds/request.js'

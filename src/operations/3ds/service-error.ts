@@ -1,6 +1,6 @@
 import { CofferError, type ServiceError } from '../../errors.js'
 
-/** The status of an error outside: of the bank, the directory or the 3DS server. */
+/** The status of an error of the bank, the directory server or the 3DS server. */
 export const SERVICE_STATUS = 424
 
 export function serviceFailed(service: ServiceError): CofferError {

@@ -172,7 +172,7 @@ export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationK
 }
 
 /**
- * The record by which a key is found then expires together with the key. A vault that was copied with
+ * Makes the record by which a key is found expire together with the key. A vault that was copied with
  * --skip-damaged may lack the record.
  */
 export async function expireApiKey(store: StoreWriter, { hash, expires_at }: Required<ApplicationKey>) {

@@ -87,7 +87,10 @@ export function readMails(reader: StoreReader, tenant: number, invitationId: str
   return readAll(reader, 'mail', tenant, { field: 'invitation', value: invitationId })
 }
 
-/** A mail that still waits is dropped, because it needs the secret of its link. */
+/**
+ * Removes the secret of the link from a mail. A mail that was not sent yet becomes `dropped`, because it is
+ * useless without the link.
+ */
 export function withoutSecret({ secret: _, due_at: __, ...mail }: MailRecord): MailRecord {
   return { ...mail, state: mail.state === 'waiting' ? 'dropped' : mail.state }
 }

@@ -116,7 +116,10 @@ const proxyBody = {
 
 const proxyInput = lenientInput(['name', 'destination_url'], proxyBody)
 
-/** A null for one of the two booleans means that the attribute is absent, as in other requests. */
+/**
+ * The two booleans are declared as in other requests: a null counts as an absent attribute, and removes
+ * nothing.
+ */
 const proxyPatch = {
   ...patchOf(proxyBody, ['name', 'destination_url']),
   require_auth: proxyBody.require_auth,
@@ -150,8 +153,9 @@ export const createProxy = change({
 })
 
 /**
- * `chosen`: the id and the key that a seed has chosen. They are no part of `input`, because any caller decides about
- * that. @throws CofferError `conflict` if one of them is in use
+ * `chosen`: the id and the key that a seed has chosen. They are not in `input`, because every caller can
+ * choose the contents of `input`.
+ * @throws CofferError `conflict` if one of them is in use
  */
 export async function addProxy(
   context: Context,
@@ -209,7 +213,7 @@ const patchProxy = change({
     // If the application was deleted meanwhile, the new version has no application.
     const bound = await reactor.findApplicationOf(context, before)
     const replaceable: Record<string, unknown> = { ...before, application: bound && { id: bound.id } }
-    // If a patch has the singular form, it replaces the transforms.
+    // If a patch has the singular form (`request_transform`), this transform replaces the list of transforms.
     for (const direction of DIRECTIONS)
       if (`${direction}_transform` in input) delete replaceable[`${direction}_transforms`]
     const patched = mergePatch(replaceable, reactor.unbinding(input)) as Given

@@ -67,7 +67,7 @@ async function readKeylessCaller(
       'This proxy, or its application, was deleted or changed during the call.',
     )
   }
-  // The change counters of shared engines do not cover proxies.
+  // The source is never current, because the change counters of shared engines do not cover proxies.
   return { ...caller, source: { isCurrent: () => false, read } }
 }
 

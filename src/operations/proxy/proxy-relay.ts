@@ -68,7 +68,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
   const read = await readCall(session, request, target)
   const { began, opened, destination, filled, used } = await session.inUnit(async (context) => {
     const opened: OpenProxy = { ...(await open(session, context, target, prefix)), secrets }
-    // Transforms of the proxy may send these values.
+    // Transforms of the proxy may send these values, so they are redacted in the answer too.
     for (const value of Object.values(opened.proxy?.configuration ?? {}))
       if (value.length >= MIN_SECRET) secrets?.add(value)
     const destination = outbound.reach(opened.base)
@@ -101,7 +101,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
     if (proxy !== undefined) audit.record('proxy', proxy.id, { operation: 'use', message: 'Proxy used' })
     const type = proxy === undefined ? 'ephemeral' : 'configured'
     const response = { status, elapsed_ms: now - began }
-    // The part of the address that the caller added may be data.
+    // The event has the address without the part that the caller added, because that part may be data.
     const destination = { request: { method: filled.method, url: base.href }, response }
     const about = { id: proxy?.id, name: proxy?.name, type, response }
     audit.emit({ type: 'proxy.invoked', about, more: { destination } })
@@ -192,14 +192,17 @@ async function open(session: Session, context: Context, target: Target, prefix: 
   if (stored === undefined) throw new CofferError('not_found', 'There is no proxy with this key or id.')
   const proxy = runningProxy(stored, context.now)
   requireReady('proxy', proxy, context.now)
-  // Runs must not start runs. The call is refused before the destination is called, even if only the answer is
-  // transformed.
+  // The code of a run must not start another run. The call is refused before the destination is called, even
+  // if only the answer is transformed.
   if (startsRuns(proxy)) requireNoRun(caller)
   const { application: bound } = await readCodeActor(session, store, rightsOfProxy(caller.tenant, proxy.id))
   return { base: new URL(proxy.destination_url), proxy, bound, settings, prefix, made: new Map() }
 }
 
-/** Whether a call through the proxy runs code. A mask counts too: its program is ours, but needs a child process. */
+/**
+ * Whether a call through the proxy needs a child process: for a reactor, for code, or for a mask, whose
+ * program is part of Coffer.
+ */
 function startsRuns(proxy: ProxyRecord): boolean {
   const { request_reactor_id, response_reactor_id, request_transforms, response_transforms } = proxy
   const kinds = [...request_transforms, ...response_transforms].map(kindOf)
@@ -217,8 +220,9 @@ async function findByKey({ store, hashSecret, caller }: Context, key: string) {
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
 /**
- * Reads the parts of a call. Both promises are settled when this function returns. If `fill` awaits a rejected
- * promise later, it throws the error then. Therefore errors of the target come first.
+ * Reads the parts of a call. Both promises are settled when this function returns, but this function does not
+ * throw their errors. `fill` awaits the promises and throws the errors later, so that errors of the target
+ * are reported first.
  */
 async function readCall(session: Session, asked: RelayRequest, target: Target) {
   const { method, path, query, headers, prefix, readBody } = asked

@@ -40,7 +40,7 @@ export async function prepareBuild(tools: CheckTools, ...runtimes: readonly unkn
 /** The dependencies of an input, which can be a patch. */
 function readVersions(runtime: unknown): Versions {
   const { image = DEFAULT_IMAGE, dependencies } = isObject(runtime) ? runtime : {}
-  // A patch without an image may be for a record with any image.
+  // If a patch has no image, the image of the record is not known here.
   if (image === DEFAULT_IMAGE && isObject(runtime) && 'image' in runtime) return {}
   const entries = Object.entries(isObject(dependencies) ? dependencies : {})
   return Object.fromEntries(

@@ -119,7 +119,7 @@ export async function invoke(
   }
 }
 
-/** Marks the error: names in it may contain data, because code made the request that failed. */
+/** Throws the error with a mark, because names in it may contain data: code made the request that failed. */
 function throwAsTelling(error: unknown): never {
   throw markAsTelling(error)
 }

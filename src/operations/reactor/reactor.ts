@@ -152,7 +152,10 @@ export const createReactor = change({
   run: (context, input, findBuild) => addReactor(context, input, findBuild),
 })
 
-/** `id`: the id that a seed has chosen. It is no part of `input`, because any caller decides about that. */
+/**
+ * `id`: the id that a seed has chosen. It is not in `input`, because every caller can choose the contents of
+ * `input`.
+ */
 export async function addReactor(
   context: Context,
   input: Given & { formula?: { id?: string } },

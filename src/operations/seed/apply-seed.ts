@@ -189,8 +189,9 @@ async function enterNew(context: Context, { place, contents }: Part): Promise<Co
 }
 
 /**
- * A key of an application gives access by itself, and so does the key of a proxy that needs no API key. The key of another proxy
- * only names the proxy, so every vault may have it: an export of a stored vault can then be applied to another one.
+ * Checks a chosen key that gives access by itself: the key of an application, or of a proxy that needs no API
+ * key. The key of any other proxy only names the proxy. Every vault accepts such a key, so that an export of
+ * one stored vault can be applied to another stored vault.
  */
 function admitKey(session: Session, list: ListName, item: Item): void {
   if (list === 'applications') session.vault().admitChosenKey(String(item.key))
@@ -241,14 +242,17 @@ async function fill(own: Context, { contents, steps }: Part, traceId: string) {
   return { id: before.id, name, applications: shown, tokens: contents.tokens?.length ?? 0 }
 }
 
-/** An official formula that the vault has already stays as it is: it belongs to all tenants. */
+/**
+ * If the vault already has the official formula, the formula does not change, because it belongs to all
+ * tenants.
+ */
 async function seedFormula(context: Context, { id, ...input }: ItemOf<'formulas'>): Promise<unknown> {
   const isKnown = input.type === 'official' && id !== undefined
   const known = isKnown ? await context.store.get('formula', VAULT_TENANT, id) : undefined
   return known ?? addFormula(context, input, id)
 }
 
-/** The references of an item have become ids before it is created. */
+/** An item whose references to other records are ids. Names are replaced before the item is created. */
 type Referring<L extends 'reactors' | 'proxies'> = Omit<ItemOf<L>, 'application' | 'formula'> &
   Partial<Record<'application' | 'formula', { id: string }>>
 

@@ -36,7 +36,7 @@ function compareLists(list: string, first: readonly Item[], second: readonly Ite
     })
   }
   const withoutTwin = pair(first, ({ id }) => id)
-  // An item without an id is equal to any record with its attributes, and belongs to a record with its name.
+  // An item without an id matches a record with equal attributes, or else the record with its name.
   const others = pair(withoutTwin, ({ id: _, ...item }) => canonicalJson(item))
   const missing = pair(others, ({ name, email }) => name ?? email)
   for (const item of missing) found.push({ list, name: nameOf(item), difference: 'missing' })
@@ -44,7 +44,7 @@ function compareLists(list: string, first: readonly Item[], second: readonly Ite
   return found
 }
 
-/** An id or a key that the first item does not have was drawn at random, so it is not compared. */
+/** If the first item has no id or no key, the second item got a random one, which is not compared. */
 function differing(first: Item, second: Item): string[] {
   const names = new Set([...Object.keys(first), ...Object.keys(second)])
   return [...names].filter((name) => {

@@ -70,7 +70,7 @@ export const exportSeed = query({
       associations: await read('association', 'associations'),
       reactors: await read('reactor', 'reactors'),
       proxies: await read('proxy', 'proxies'),
-      // A webhook with a listener ends with its listener.
+      // A webhook with a listener is not exported, because it is deleted when its listener ends.
       webhooks: (await readInOrder(context, 'webhook'))
         .filter(({ listener }) => listener === undefined)
         .map((record) => show(record, 'webhooks')),
@@ -80,7 +80,10 @@ export const exportSeed = query({
   },
 })
 
-/** A version of code that was being built may have become the one that runs. */
+/**
+ * Returns the record with the version of the code that runs now. A version that was being built may be ready
+ * by now.
+ */
 function runningVersion(kind: keyof RecordOf, record: object, now: number): object {
   if (kind === 'reactor') return runningReactor(record as ReactorRecord, now)
   return kind === 'proxy' ? runningProxy(record as ProxyRecord, now) : record

@@ -46,7 +46,7 @@ function readObject(property: string, given: unknown): { reference?: Reference; 
   return typeof name === 'string' && name !== '' ? { reference: { name } } : {}
 }
 
-/** For the check of an item before its records exist. */
+/** Used to check an item before the records that it refers to exist. */
 export const keepName: Find = async (_, reference) => ('id' in reference ? reference.id : reference.name)
 
 /**

@@ -36,7 +36,7 @@ const ANSWERS: Readonly<Record<ListName, Schema | undefined>> = {
   invitations: createInvitation.output,
 }
 
-/** The attributes of an answer that say what an attribute of the seed says. */
+/** Attributes of an answer that repeat an attribute of the seed under another name. */
 const OTHER_FORMS: Partial<Record<ListName, readonly string[]>> = {
   proxies: ['application_id'],
 }

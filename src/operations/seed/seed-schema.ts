@@ -83,7 +83,7 @@ const contentsSchema = {
     ...createWebhook.input,
     properties: { id, ...createWebhook.input.properties, status: webhookStatus },
   } as const),
-  // An answer has the address and the names in `user`, and the owner in the list.
+  // In an answer, `user` has the address and the names, and the list also has the owner.
   members: seedList(
     inputSchema([], {
       ...createInvitation.input.properties,
@@ -111,7 +111,7 @@ const schema = {
 } as const
 
 type Schema = typeof schema
-/** With its own name, the type is not repeated in the type declarations of the package. */
+/** An interface, because the type declarations of the package would repeat the whole type of a constant. */
 export interface SeedSchema extends Schema {}
 export const seedSchema: SeedSchema = schema
 export type Seed = Infer<typeof seedSchema>

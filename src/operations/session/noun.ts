@@ -20,8 +20,8 @@ import { checkRights, permissionList, readRights, ruleList } from '../applicatio
 const SESSION_MINUTES = 3
 const LONGEST_HOURS = 24
 /**
- * The limit for the live sessions that one application has created, and the limit for those that it has
- * authorized.
+ * One application may have created this many live sessions. It may also have authorized this many live
+ * sessions.
  */
 export const MAX_LIVE_SESSIONS = 10_000
 const MINUTE_MS = 60_000

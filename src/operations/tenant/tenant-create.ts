@@ -6,7 +6,7 @@ import { writeEntries } from '../../framework/events.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
 const MAX_TENANTS = 65_535
-/** A shorter text is not taken for the beginning of an id. */
+/** A text with fewer characters than this does not count as the beginning of an id. */
 const MIN_BEGINNING = 4
 /** How many characters of an unknown name an error shows. */
 const SHOWN = 60
@@ -59,8 +59,7 @@ export async function findTenant(store: StoreReader, nameOrId?: string): Promise
   const values = { id: nameOrId, name: nameOrId.toLowerCase() }
   for (const [field, value] of Object.entries(values)) {
     const { records, total } = await store.find('tenant', 0, { where: { field, value }, page: 1, size: 1 })
-    // A tenant may take a name that another tenant has. Refusing the name would disclose the names of other
-    // tenants.
+    // Several tenants can have one name, because refusing a name would disclose that another tenant has it.
     if (total > 1) throw usage('Several tenants have this name. Give an id from: coffer tenant list')
     if (records[0] !== undefined) return records[0]
   }

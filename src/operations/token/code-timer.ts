@@ -18,7 +18,7 @@ type Holder = Pick<CodeTimerRecord, 'holder' | 'holder_id'>
 
 type EraseTools = EventTools & Pick<Host, 'expressions'>
 
-/** Starts the time after which a new code is erased. */
+/** Starts the timer that erases a new code. */
 export async function startCode(
   context: Context,
   holder: Holder,

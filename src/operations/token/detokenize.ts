@@ -90,7 +90,7 @@ export const detokenizeTokens = query({
 interface Search {
   whole?: string
   most?: number
-  /** The names of the texts. The default is their paths. */
+  /** The name of each text in error messages. The default is the path of the text. */
   places?: ReadonlyMap<string, string>
   useOf?(path: string): ExpressionUse
 }

@@ -95,8 +95,8 @@ function rightsChanged(): CofferError {
 }
 
 /**
- * Decides about each token by its id. Undefined if no rule depends on token ids. If a rule does, the index of
- * containers cannot decide.
+ * Returns a function that decides about each token by its id, because the index of containers cannot decide
+ * this. Undefined if no rule depends on token ids.
  */
 export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]) {
   if (dependsOnId !== true) return undefined
@@ -147,8 +147,8 @@ export async function inContainers(context: Context, patterns: readonly string[]
 }
 
 /**
- * The condition for tokens with containers that `matches`. This function gets only sets of containers on which the
- * caller has these permissions for each container.
+ * The condition for tokens whose set of containers `matches` accepts. `matches` gets only sets in which the
+ * caller has these permissions on each container.
  */
 export function whereAllowed(
   context: Context,

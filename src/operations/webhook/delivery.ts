@@ -171,7 +171,8 @@ function viewDelivery(record: DeliveryRecord, hook: WebhookRecord | undefined): 
 }
 
 /**
- * Describes a waiting delivery. These attributes are stored once in the webhook, and not in each waiting delivery.
+ * Returns the state, due date and failure of a waiting delivery. They come from the webhook, which stores
+ * them once for all its waiting deliveries.
  */
 function describeWaiting(
   record: DeliveryRecord,

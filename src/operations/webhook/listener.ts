@@ -1,6 +1,6 @@
 /**
- * A listener is a program, such as `coffer webhook listen`, that takes the events of a webhook and sends them itself. So the
- * address needs to be reachable only from the machine of the listener, and not from the server.
+ * A listener is a program, such as `coffer webhook listen`, that takes the events of a webhook and sends them
+ * itself. Only the machine of the listener needs to reach the address. The server never connects to it.
  */
 import { formatDate } from '../../domain/dates.js'
 import { canonicalJson } from '../../domain/json/json.js'
@@ -21,14 +21,17 @@ import { oldestBatches, takeEvents } from './waiting.js'
 const LEASE_MS = 60_000
 /** The vault stores at most this often that the listener is alive, ms. */
 const SEEN_EVERY_MS = 30_000
-/** The vault is asked this often for events that nothing announces: due retries, and events of other servers. */
+/**
+ * How often a listener's request looks for events that no signal announces, ms: due retries, and events of
+ * other servers.
+ */
 const ASKED_EVERY_MS = 1000
-/** No further event is taken after so many characters. */
+/** After events with this many characters in total, no further event is taken. */
 const MAX_CHARACTERS = 1024 * 1024
 const RETRIES_AT_ONCE = 100
 
 export interface TakenEvent {
-  /** Of the delivery. */
+  /** The id of the delivery. */
   id: string
   /** Counts from 1. */
   attempt: number
@@ -123,7 +126,7 @@ async function takeDue(context: Context, id: string, most: number): Promise<Deli
     add(record)
   }
   const of = { tenant: caller.tenant, id }
-  // Each event is taken alone, because a single event may be large.
+  // Takes one event at a time, because a single event may be large.
   while (!isFull()) {
     const [oldest] = await oldestBatches(store, of, 1)
     if (oldest === undefined) break

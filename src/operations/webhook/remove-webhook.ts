@@ -28,7 +28,8 @@ export function isAbandoned(
   silenceMs: number | undefined,
 ): boolean {
   if (listener === undefined) return false
-  // A test may move the clock of a vault in memory, so a listener that this process has seen counts by real time.
+  // If this process has seen the listener, the real time counts, because a test may move the clock of a vault
+  // in memory.
   return (silenceMs ?? now - Date.parse(listener.seen_at)) > ABANDONED_MS
 }
 

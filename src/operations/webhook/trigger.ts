@@ -1,4 +1,4 @@
-/** Sends an event that did not happen, so that a user can test the receiver. */
+/** Sends a made-up event, so that a user can test the receiver. */
 import { suggestName } from '../../domain/text/nearest.js'
 import { EVENT_TYPES } from '../../domain/webhook/events.js'
 import { sampleEvent, setValues } from '../../domain/webhook/sample-event.js'

@@ -16,8 +16,8 @@ import type { Outbound } from '../../framework/ports/outbound.js'
 import type { Condition, Store, StoreReader, StoreWriter } from '../../storage/store.js'
 
 /**
- * The limit for the events of a webhook without an attempt. This limit also applies to its deliveries that wait for a
- * retry. If there are more, the oldest are dropped.
+ * The limit for the events of one webhook that were never tried, and a separate limit for its deliveries that
+ * wait for a retry. Beyond a limit, the oldest are dropped.
  */
 export const MAX_WAITING = 10_000
 const AT_ONCE = 200
@@ -176,7 +176,7 @@ export async function dropExcess(
   const drop = async (most: number, dropSome: typeof dropBatches) => {
     for (let left = most; left > 0; ) {
       const count = await store.write(async (writer) => {
-        // If the numbers differ, another process drops events at this time, and has counted the same excess.
+        // If the numbers differ, another process has counted the same excess and is dropping events.
         if ((await droppedOf(writer, hook)) !== before + dropped) return 0
         const count = await dropSome(writer, hook, left)
         if (count > 0) await noteDropped({ store: writer, createUuid }, hook, count)
