@@ -11,8 +11,8 @@ import { display, truncate } from './output/display.js'
 
 const MAX_COLUMNS = 60
 /**
- * By the name of a record in messages: the noun of its commands, and the command that lists the records. By default,
- * the noun is the record's name, and the command is `list`.
+ * The keys are names of records in messages. `noun`: the noun of the record's commands; the default is its
+ * name. `list`: the command that lists the records; the default is `list`.
  */
 const KINDS: Readonly<Record<string, { readonly noun?: string; readonly list?: string }>> = {
   '3DS session': { noun: '3ds' },

@@ -115,7 +115,11 @@ export function isExplained({ explain, explainAs }: Options): boolean {
   return explain === true || typeof explainAs === 'string'
 }
 
-/** Prints the access decision for `application`, or for the caller if it is absent. @throws CofferError `not_found` */
+/**
+ * Prints the access decision for `application`. If no application is given, prints the decision for the
+ * caller.
+ * @throws CofferError `not_found`
+ */
 async function explainTask(task: Task, application: string | undefined): Promise<void> {
   const explanation = await task.explain(application).catch(async (error: unknown) => {
     throw await explainMissing(task, error, application)

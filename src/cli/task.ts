@@ -178,7 +178,7 @@ export class Run {
     })
     const performed = { definition, input, result }
     try {
-      // If the answer has no secret, it is no error that the reader of the output has closed it.
+      // If the reader closes the output early, this is an error only if the answer has a secret.
       if (!(await printed) && hasSecret(performed))
         throw new CofferError('storage_failed', 'Its output was not read.')
     } catch (error) {

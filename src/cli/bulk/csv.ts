@@ -13,8 +13,8 @@ import { MASKED, type Row, refuseMasked } from './rows.js'
 const MAX_BYTES = 1024 * 1024
 const CHARACTERS_AT_ONCE = 64 * 1024
 /**
- * Matches a column name that looks like a value. If a file has no header line, its first row is taken for column names.
- * Messages do not repeat this name.
+ * Matches a column name that looks like a value. A file without a header line has values in its first line.
+ * Messages do not contain such a name.
  */
 const VALUE = /\d{4}|@/
 const MAX_TOLD = 20
@@ -27,7 +27,7 @@ const OPEN: readonly string[] = ['data', 'metadata', 'mask']
 type Path = readonly string[] | undefined
 type ToCommand = (maps: readonly string[], isTyped: boolean) => string
 
-/** `lines`: the last line of the record. */
+/** `lines`: the number of the record's last line. */
 type ParsedRecord = { info: { lines: number }; record: readonly string[] }
 
 /**

@@ -225,7 +225,7 @@ class ImportRun {
     }
     this.#done += count
     if (isStopped || count === rows.length) return !isStopped
-    // An earlier run had committed a shorter batch before it was interrupted.
+    // An earlier run had committed a shorter batch before it was interrupted. The other rows are sent now.
     return this.#sendBatch(rows.slice(count))
   }
 

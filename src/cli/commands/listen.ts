@@ -144,9 +144,12 @@ class Connection {
     await server.close()
   }
 
-  /** Opens the vault. If this process has it open now, also performs the request and closes the vault. */
+  /**
+   * Connects to the vault. If no server has it open, this process opens the vault, performs the request and
+   * closes the vault again.
+   */
   async #begin(request: OperationRequest): Promise<{ result: unknown } | undefined> {
-    // A request before this one may have opened the connection.
+    // An earlier request may have opened the connection while this request waited.
     if (this.#server !== undefined) return undefined
     const vault = await reachThisVault(this.#context)
     this.#isDirect = vault.attachServer !== undefined

@@ -65,8 +65,8 @@ async function refusePassword(store: string): Promise<void> {
 }
 
 /**
- * If a flag or a variable names the vault, the store or the server, only some settings of the profile still apply.
- * Returns these.
+ * Returns the settings of the profile that apply. If a flag or a variable names another vault, store or
+ * server, some settings of the profile do not apply.
  */
 function keepOwn(profile: Texts, flags: Options, env: Environment): Texts {
   const find = (name: (typeof TARGETS)[number]) =>

@@ -101,7 +101,7 @@ export async function pullTenant(context: CommandContext, url: string, key: stri
   })
 }
 
-/** Sends nothing. */
+/** Prints the requests, but does not send them. */
 async function printRequests(context: CommandContext, url: string): Promise<void> {
   const { prefix = DEFAULT_PREFIX } = context.config
   const requests = []

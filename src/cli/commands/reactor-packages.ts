@@ -12,7 +12,7 @@ import { printForRun } from '../output/output.js'
 import { reactorOptions } from '../target/vault.js'
 import type { TerminalCommand } from '../task.js'
 
-/** Only the owner of the files, as for all files that Coffer writes. */
+/** Only the owner can read what Coffer writes. */
 const PRIVATE_DIRECTORY = 0o700
 const PRIVATE_FILE = 0o600
 
@@ -64,7 +64,7 @@ function describeError(error: unknown): string {
   return error.errors?.error?.[0] ?? error.message
 }
 
-/** Each package alone, so that one large package does not hide the others. */
+/** Links each package alone, so that a package that is too large does not hide the results of the others. */
 async function link(linker: Linker, names: readonly string[]) {
   const rows: Row[] = []
   const linked: LinkedPackage[] = []

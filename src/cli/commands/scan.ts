@@ -37,7 +37,7 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const finder = new ValueFinder()
   await task.withOpenVault(async (vault) => {
     const readMasked = task.key === undefined ? await createMaskedReader(context, vault) : undefined
-    // Masked data contains no value to look for.
+    // Tokens with masked data are skipped, because masked data contains no value to look for.
     const isMasked = task.key === undefined ? undefined : await findMasked(task)
     for await (const { data } of walkPages(task, { size: PAGE })) {
       const tokens = (data as TokenView[]).filter((token) => isMasked?.(token) !== true)
@@ -93,7 +93,10 @@ async function createMaskedReader(context: CommandContext, vault: Vault) {
   }
 }
 
-/** Lists a file, or all files below a directory. Paths begin as given. Links below the directory are skipped. */
+/**
+ * Lists a file, or all files below a directory. Each returned path begins with `path` as it was given. Links
+ * below the directory are skipped.
+ */
 function listFiles(cwd: string, path: string): string[] {
   const root = resolve(cwd, path)
   if (path === '-' || !statSync(root, { throwIfNoEntry: false })?.isDirectory()) return [path]

@@ -103,12 +103,12 @@ function withoutDrawn(exported: Contents, seed: Contents): Contents {
   return Object.fromEntries(entries)
 }
 
-/** A server does not tell keys. */
+/** Removes the keys of proxies, because a server does not return them. */
 function withoutKeys(contents: Contents): void {
   for (const item of (contents.proxies ?? []) as Contents[]) delete item.key
 }
 
-/** A name or settings that the seed does not have are not compared. */
+/** Compares the name and settings of the tenant, if the seed has them. */
 function compareTenant(seed: Contents, expected: Contents, actual: Contents): Difference[] {
   const attributes = ['name', 'settings'].filter(
     (name) =>

@@ -19,7 +19,7 @@ export interface Flag {
   shape: FlagShape
   schema: Schema
   isRequired: boolean
-  /** The names of properties of which one may be given instead of this property. */
+  /** The names of other properties. If one of them is given, this property is not needed. */
   unless?: readonly string[] | undefined
   isStored: boolean
   /** Whether a value is read as text although its schema allows any JSON. */

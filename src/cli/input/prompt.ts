@@ -15,7 +15,10 @@ export interface Choice {
 
 export interface Question {
   message: string
-  /** Named in the error if prompts are impossible: a flag such as `--type`; default: the message. */
+  /**
+   * The name of the missing value in the error if prompts are impossible, for example `--type`. The default
+   * is the message.
+   */
   missing?: string
   /** `search`: typed text filters the choices, and the answer is a choice or the typed text. */
   type?: 'input' | 'confirm' | 'select' | 'checkbox' | 'search'

@@ -103,7 +103,7 @@ function refuseDepth(token: CST.Token, refuse: Refuse): void {
 const CORE_TAG = /^tag:yaml\.org,2002:(str|int|float|bool|null|map|seq)$/
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
 
-/** Refuses numbers that change when they are read, tags, and aliases of nothing. */
+/** Refuses tags, aliases without an anchor, and numbers that JavaScript cannot represent exactly. */
 function refuseContent(document: Composed, refuse: Refuse): void {
   visit(document, {
     Node: (_, node) => {

@@ -15,7 +15,10 @@ const createAgent: Hooks = {
   },
 }
 
-/** Tells when the old keys end: in the question before the change, and again afterwards if they have a grace time. */
+/**
+ * The question before the change says when the old keys end. If they have a grace time, a notice after the
+ * change says this again.
+ */
 const regenerateKeys: Hooks = {
   confirm: async ({ args, input, context }) => {
     const { grace } = input

@@ -152,8 +152,8 @@ export async function printProblem(terminal: Terminal, problem: Problem, format?
     return void (await write(stderr, `${fold(displayLines(detail), widthOf(stderr))}\n`))
   const lines = Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`))
   if (error !== undefined) lines.push(`${error.error_source}: ${error.message} ${error.detail}`)
-  // If the detail repeats the first line, other text replaces the detail. If there is only one line, only the detail is
-  // printed.
+  // If the detail repeats the first of several lines, the number of errors is printed instead of the detail.
+  // If the detail contains the only line, only the detail is printed.
   const isRepeated = lines.length > 0 && detail.startsWith(lines[0]!)
   const isOne = lines.length === 1 && detail.includes(lines[0]!)
   const what = isRepeated && !isOne ? `The input has ${lines.length} errors:` : detail

@@ -6,7 +6,10 @@ import { readField } from './fields.js'
 type Bold = (text: string) => string
 
 const GAP = '  '
-/** The minimum width of a column whose name is not wider. A cut id or API key would be useless. */
+/**
+ * The minimum width of a column, or the width of its name if the name is wider. Ids and API keys have larger
+ * minimums, because a cut id or key is useless.
+ */
 const MIN_WIDTH = 8
 const MIN_FIRST_WIDTH = 36
 const MIN_WIDTHS: Record<string, number> = {
@@ -128,7 +131,10 @@ function fitColumns(cells: readonly (readonly string[])[], width: number): numbe
 
 /** Stands for one column of text. A character from the private use area, which is never printed. */
 const STAND_IN = '\ue000'
-/** The time of cli-table3 grows with the square of the number of rows. */
+/**
+ * A table is drawn in parts of this many rows, because the time of cli-table3 grows with the square of the
+ * number of rows.
+ */
 const ROWS_AT_ONCE = 50
 const EDGES = ['', '-left', '-mid', '-right'].flatMap((part) => [`top${part}`, `bottom${part}`])
 const NO_RULES = ['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', ...EDGES]

@@ -63,8 +63,8 @@ export function isTerminal(stream: { readonly isTTY?: boolean | undefined }): bo
 }
 
 /**
- * With these codes, the reader of the output has closed it. `EOF` is `EPIPE` on Windows. Later writes fail with the
- * third code.
+ * The codes of errors after the reader has closed the output. `EOF` replaces `EPIPE` on Windows. Later writes
+ * fail with the third code.
  */
 const READER_GONE = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 

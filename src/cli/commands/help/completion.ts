@@ -45,7 +45,7 @@ export async function printCompletion(context: CommandContext, [shell = '', ...w
 
 /** Completions of the last word, which may be empty. A tab and a description may follow each completion. */
 async function complete(context: CommandContext, words: readonly string[]): Promise<string[]> {
-  // Bash splits words at an equals sign. A value may not be typed yet.
+  // Bash passes an equals sign as a word of its own. If nothing is typed after it, the last word is empty.
   const line = [...words, ...(words.at(-1) === '=' ? [''] : [])].filter((word) => word !== '=')
   const current = line.at(-1) ?? ''
   const values = await listCandidates(context, line.slice(0, -1), current)
@@ -134,9 +134,9 @@ async function listValues(
 }
 
 /**
- * Returns names of records in the vault that the command line names. Fails instead of prompting, of reading a
- * descriptor, or of waiting for another process. If a server has the vault open, it answers only if this process could
- * open the vault itself.
+ * Returns names of records in the vault that the command line names. Never prompts, reads a descriptor or
+ * waits for another process, but fails. If a server has the vault open, this process asks the server, but
+ * only if it could open the vault itself.
  */
 async function listNames(context: CommandContext, before: readonly string[], noun: string) {
   const flags: Record<string, string> = {}

@@ -60,7 +60,8 @@ async function page({ stdout, env }: HelpIo, text: string): Promise<void> {
     const { spawnSync } = await import('node:child_process')
     const options = { input: text, stdio: ['pipe', 'inherit', 'inherit'], env: { LESS: 'FRX', ...env } }
     const { status } = spawnSync('/bin/sh', ['-c', PAGER], options as never)
-    // The shell has found the pager. An error of the pager is not an error of Coffer.
+    // From 126 on, the status means that the shell could not run the pager. An error of the pager itself is
+    // not an error of Coffer.
     if (status !== null && status < 126) return
   }
   await write(stdout, text)

@@ -53,7 +53,7 @@ function nameOf(command: Command): string {
   return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
 }
 
-/** Escapes text, so that roff takes no line for a request and keeps hyphens. */
+/** Escapes text, so that roff does not read a line as a request, and does not change hyphens. */
 function escapeRoff(text: string): string {
   return text
     .replaceAll('\\', '\\e')

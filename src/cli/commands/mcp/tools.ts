@@ -7,7 +7,7 @@ import { findPresentation } from '../../nouns/all.js'
 
 export interface Wanted {
   application: ApplicationView
-  /** If absent, all nouns. */
+  /** The nouns whose operations become tools. The default is all nouns. */
   nouns?: readonly string[] | undefined
   isReadOnly: boolean
   isNoReveal: boolean

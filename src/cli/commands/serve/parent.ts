@@ -12,9 +12,9 @@ const OWN_SCRIPT = /^(?:node )?(?:[^\s&;|<>()`$]*\/)?coffer(?:\.js)?(?: [^&;|<>(
 type Started = Pick<CommandContext, 'env' | 'signal' | 'input' | 'terminal' | 'parentPid' | 'hangUp'>
 
 /**
- * Returns a signal that is aborted when the parent ends. If `isAsked` is false, it does so only if the parent is a
- * shell that npm or npx has started for this program alone: npm sends SIGTERM to the shell, and the shell ends without
- * passing the signal on.
+ * Returns a signal that is aborted when the parent ends. If `isAsked` is false, returns a signal only if the
+ * parent is a shell that npm or npx has started for this program alone. npm sends SIGTERM only to this shell,
+ * and the shell does not pass the signal on.
  * @throws CofferError `usage` if `isAsked` and there is no parent
  */
 export function signalOfParent(context: Started, isAsked: boolean): AbortSignal | undefined {
@@ -53,7 +53,8 @@ function watchParent({ parentPid, signal }: Started, pid: number, except?: Abort
   let looks = 0
   const timer = setInterval(() => {
     looks = parentPid() === pid ? 0 : looks + 1
-    // Closing a terminal ends the parent and sends SIGHUP. At the second look, that signal has arrived.
+    // Closing a terminal ends the parent and also sends SIGHUP to this process. The parent has to be gone
+    // twice in a row, so that SIGHUP arrives first and `except` is aborted.
     if (looks < 2) return
     clearInterval(timer)
     if (except?.aborted !== true) ended.abort()

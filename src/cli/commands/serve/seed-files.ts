@@ -50,9 +50,12 @@ export async function readSeed(
   return { seed, chosenKeys: findKeys(seed), explain: (error) => explain(error, files) }
 }
 
-/** The names of seeds, in their order. At most one more than a directory may have. */
+/**
+ * Returns the names of seeds in the order in which they are read. Returns one name more than the limit if
+ * there are too many.
+ */
 export function chooseSeeds(names: readonly string[]): string[] {
-  // A volume of Kubernetes also has directories whose names begin with two dots.
+  // Names that begin with a dot are skipped. A volume of Kubernetes has directories with such names.
   const seeds = names.filter((name) => /^[^.].*\.(?:json|ya?ml)$/.test(name))
   return seeds.sort().slice(0, MAX_FILES + 1)
 }

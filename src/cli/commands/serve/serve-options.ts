@@ -83,7 +83,10 @@ export function readServeFlags(flags: Options, config: Partial<Config> = {}) {
   }
 }
 
-/** Keys of applications stay when the seed changes, and only a server that other machines cannot reach may keep them. */
+/**
+ * `--watch` needs a seed in a file and a loopback address. It keeps the keys of applications when the seed
+ * changes, which is allowed only if other machines cannot reach the server.
+ */
 function requireWatchable(seed: string | undefined, host: string | undefined): void {
   if (seed === undefined || seed === '-')
     throw usage('--watch needs a seed in a file: coffer serve --ephemeral --seed FILE --watch')

@@ -39,7 +39,8 @@ function adviseFreePort(
   if (!(error instanceof CofferError) || codeOf(error.cause) !== 'EADDRINUSE') return error
   const { options: own = [] } = findTerminalCommand('serve') ?? {}
   const given = { command: `${program} serve`, args: [], options: flags, own }
-  // npm passes the words after `--` to the script.
+  // For `npm start`, the flag must come after `--`, because npm passes only the words after `--` to the
+  // script.
   const command =
     env.npm_lifecycle_event === 'start' ? 'npm start -- --port 0' : repeatCommand(given, ['--port', '0'])
   const message = `${error.message} Use a free one: ${command}`
@@ -306,7 +307,8 @@ export async function sweepRegularly(
 }
 
 /**
- * The message of a CofferError. For any other error only the stack, because its message may contain data of a request.
+ * Returns the message of a CofferError. For any other error, returns only the stack, because its message may
+ * contain data of a request.
  */
 function describeFault(error: unknown, traceId: string): string {
   if (error instanceof CofferError && error.code !== 'internal')

@@ -16,7 +16,10 @@ import { STOPPING } from './announcement.js'
 import type { ServeOptions } from './serve-options.js'
 
 const RESTART_MS = 1000
-/** When a worker listens for messages, it asks for its secrets. Messages that were sent earlier are lost. */
+/**
+ * A worker sends this message when it can receive messages. The first process then sends the secrets, because
+ * a message that is sent earlier is lost.
+ */
 const READY = 'ready'
 const STOP = 'stop'
 
