@@ -1,4 +1,7 @@
-/** Listeners wait here for the events of their webhooks. Each webhook has a name. */
+/**
+ * Listeners wait here for the events of their webhooks. The queue gives each webhook a name that is unique in
+ * the vault.
+ */
 
 interface Known {
   changes: number

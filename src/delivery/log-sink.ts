@@ -49,7 +49,10 @@ export class LogSink implements LogSinkPort {
     return { ...this.#status }
   }
 
-  /** Resolves after `signal` was aborted. Before, sends the newest records, if the sink receives them within {@link LAST_MS}. */
+  /**
+   * Sends records until `signal` is aborted. Then sends the newest records for at most {@link LAST_MS}, and
+   * resolves.
+   */
   async run(signal: AbortSignal): Promise<void> {
     const { wait, sender } = this.#options
     while (!signal.aborted) {

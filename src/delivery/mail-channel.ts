@@ -71,8 +71,8 @@ function leave(mail: MailRecord): MailRecord | undefined {
 }
 
 /**
- * Returns the record after another attempt, or undefined if the attempt does not change it. If the record does not wait any
- * more, only a sent mail changes it.
+ * Returns the record after another attempt, or undefined if the attempt does not change it. If the record is
+ * no longer waiting, only a successful attempt changes it.
  */
 function afterAttempt(mail: MailRecord, delivery: Delivery, server: string, now: number) {
   const attempts = mail.attempts + 1

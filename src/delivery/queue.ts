@@ -152,7 +152,10 @@ export class DeliveryQueue implements DeliveryPort {
   /** The last search for due records. It found the records that were due by `until`, in this generation of the data. */
   #seen: { until: number; generation: number } | undefined
 
-  /** `channels` receives this queue, whose public URL a channel may read. `generation` changes when all data is replaced. */
+  /**
+   * `channels` creates the channels. Its argument is this queue, because a channel may need the public URL.
+   * The number that `generation` returns changes when all data is replaced.
+   */
   constructor(store: Store, channels: (queue: DeliveryQueue) => AnyChannel[], generation = () => 0) {
     this.#store = store
     const byKind = channels(this).map((channel) => [channel.kind, channel])
@@ -204,14 +207,15 @@ export class DeliveryQueue implements DeliveryPort {
     const until = now + RESUMED_MS
     const seen = this.#seen?.generation === generation ? this.#seen.until : undefined
     const isKnown = seen !== undefined && seen <= until && until - seen <= LONGEST_SPAN_MS
-    // Begins the search before `seen`: since the last search, another server may have written records that were due then.
+    // Begins the search before `seen`, because another server may have written records with an earlier due
+    // date since the last search.
     const where = isKnown ? dueWithin(seen - RESUMED_MS - MINUTE_MS, until) : WAITING
     for await (const tenant of eachRecord(this.#store, 'tenant', 0)) {
       await this.#findAll(tenant, where)
       this.#look(tenant, !isKnown)
     }
     this.#seen = { until, generation }
-    // A test may have moved the clock, so that retries are due.
+    // Wakes all listeners, because a test may have moved the clock, and retries may be due now.
     this.#listeners.noteAll()
   }
 

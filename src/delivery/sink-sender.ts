@@ -5,7 +5,7 @@ import type { LogRecord } from '../domain/records/records.js'
 import { CofferError, codeOf, usage } from '../errors.js'
 import type { SinkSender } from './log-sink.js'
 
-/** A slow sink has this time for one request. */
+/** The time limit for the answer to one request, ms. */
 const ANSWER_MS = 30_000
 /** Facility 13 (log audit), severity 6 (informational). */
 const PRIORITY = 13 * 8 + 6
@@ -51,7 +51,8 @@ function overHttp(url: URL, token: string | undefined): Omit<SinkSender, 'id'> {
       const answer = await sender.send(url, request).catch((error) => {
         throw unreachable(url, error)
       })
-      // The body is not needed, but the connection can be used again only when it was read.
+      // Reads and discards the body, because the connection can be used again only after the whole answer was
+      // read.
       answer.on('error', () => undefined).resume()
       const { statusCode = 0 } = answer
       if (statusCode < 200 || statusCode > 299)

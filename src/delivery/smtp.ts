@@ -43,7 +43,7 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
     connectionTimeout: CONNECT_MS,
     greetingTimeout: CONNECT_MS,
     socketTimeout: SILENCE_MS,
-    // No mail of Coffer refers to files or URLs.
+    // No mail of Coffer needs to load a file or URL.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
