@@ -43,7 +43,10 @@ export interface PassedOver {
   condition?: RuleCondition
 }
 
-/** If no rule covers `container` (of token `id`) and grants `permission`, the permissions of `grants` decide. */
+/**
+ * Decides about `container` (of token `id`) by the first rule that covers it and grants `permission`. If
+ * there is no such rule, the permissions of `grants` decide.
+ */
 export function decideContainer(grants: Grants, permission: Permission, container: string, id?: string) {
   const passedOver: PassedOver[] = []
   for (const rule of [...grants.rules].sort((a, b) => a.priority - b.priority)) {
@@ -97,8 +100,8 @@ export function holdsPermission({ rules, permissions }: Grants, permission: Perm
 }
 
 /**
- * Whether the grants give the permission on every container of every token. The caller then needs no check of
- * a token.
+ * Whether the grants give the permission on every container of every token. If so, no token has to be
+ * checked.
  */
 export function holdsEverywhere({ rules, permissions }: Grants, permission: Permission): boolean {
   const unconditional = rules.filter(({ conditions }) => conditions === undefined)
@@ -113,7 +116,7 @@ export function areasOf({ rules, permissions }: Grants, permission: Permission):
 
 function areaOf({ container, conditions = [] }: Rule): string {
   const tests = conditions.filter(({ attribute }) => attribute === 'container').map(({ value }) => value)
-  // The value of a condition may end in the middle of a name.
+  // The value of a condition may end in the middle of a name, so the text after the last slash is removed.
   const areas = [...tests, container ?? '/'].map((text) => text.slice(0, text.lastIndexOf('/') + 1) || '/')
   return areas.reduce((deepest, area) => (area.length > deepest.length ? area : deepest))
 }

@@ -115,7 +115,7 @@ export function permissionsOf(type: ApplicationType, { withEffect = false } = {}
   })
 }
 
-/** Whether the permission has an effect for applications of this type that have it. */
+/** Whether the permission has an effect for an application of this type. */
 export function hasEffect(permission: Permission, type: ApplicationType): boolean {
   const { application_types, isAcceptedEverywhere }: PermissionEntry = PERMISSIONS[permission]
   return isAcceptedEverywhere !== true || application_types.includes(type)

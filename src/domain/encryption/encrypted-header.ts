@@ -1,4 +1,7 @@
-/** Parses the header of a proxied call that has data that a client has encrypted. The header is JSON in base64. */
+/**
+ * Parses the header in which a client sends encrypted data with a call through a proxy. The header is JSON in
+ * base64.
+ */
 import { findFault, isObject } from '../json/json.js'
 
 const MAX_CHARACTERS = 64 * 1024

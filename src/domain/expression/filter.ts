@@ -27,8 +27,8 @@ export interface FilterRule {
   /** One of these filters must follow this filter. The empty name means that no filter follows. */
   readonly followers?: readonly string[]
   /**
-   * Steps that are added to those for reading the operands and writing the result. A number is multiplied by
-   * the length of the value.
+   * Steps in addition to the steps for reading the operands and writing the result. If `steps` is a number,
+   * it is multiplied by the length of the value.
    */
   readonly steps?: number | ((value: unknown, args: readonly unknown[]) => number)
   /**

@@ -153,7 +153,7 @@ function maskCard(value: unknown, [bin, last, ...masking]: readonly unknown[]): 
   const [cover, coverAll] = readMasking(masking)
   const characters = [...asText(value)]
   const { digits, revealed, ...ends } = findShownDigits(characters, [bin, last])
-  // Otherwise every digit would stay visible, even if a separator between the digits is masked.
+  // If the two ends cover all digits, everything is masked, because otherwise every digit would stay visible.
   const isTooShort = revealed > 0 && digits.length <= revealed
   return isTooShort ? characters.map(coverAll).join('') : coverMiddle(characters, ends, cover, coverAll)
 }

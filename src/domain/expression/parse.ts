@@ -91,7 +91,7 @@ const ALLOW_FALSE = /\s*allow_false\s*:/y
 /** The end of a token id. A comma ends the id only if a filter follows it. */
 const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/g
 const ENCRYPTED_REFERENCE = /^encrypted(?::|$)/
-/** If true, `encrypted` stands for the data that came encrypted in a header. */
+/** In these uses, `encrypted` stands for the data that came encrypted in a header. */
 const WITH_ENCRYPTED: readonly ExpressionUse[] = ['call', 'header']
 const REFERENCE = /^(?:(token|token_intent|config):)?\s*(.*)$/s
 const REFERENCE_OF_TRANSFORM =

@@ -165,7 +165,7 @@ function add(sum: number, value: unknown): number {
   return sum + (Number(value) || 0)
 }
 
-/** The regular expression reads the whole text again for each `<` without a closing `>`. */
+/** Returns the cost of removing markup. The regular expression may read the whole text again for each `<`. */
 function countMarkup(value: unknown): number {
   const { length } = textOf(value)
   return ((textOf(value).split('<').length - 1) * length + length) / TRIED_IN_A_STEP

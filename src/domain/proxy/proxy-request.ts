@@ -131,7 +131,7 @@ function splitEncoded(text: string, place: string, decode: (text: string) => str
   for (const { 0: found, index } of text.matchAll(ENCODED)) {
     const before = text.slice(from, index)
     const pair = before.lastIndexOf('&') + 1
-    // The name of the parameter also belongs to further expressions in its value.
+    // A value can contain several expressions. All of them are reported under the name of the parameter.
     if (decode === decodeForm && (pair > 0 || from === 0))
       at = [place, ...before.slice(pair).split('=').slice(0, -1)].join('.')
     try {

@@ -76,8 +76,8 @@ export function majorOf(version: string): string {
 }
 
 /**
- * Names by which code may require a package that has another name in a project. The list of `node-bt` has an old
- * version of the client under its own name.
+ * The keys are names by which code may require a package that has another name in a project. The image
+ * `node-bt` has an old version of the client under such a name.
  */
 export const ALIASES: Readonly<Record<string, string>> = {
   '@basis-theory/node-sdk-2': '@basis-theory/node-sdk',

@@ -4,7 +4,10 @@ import { addError, refuseErrors } from '../property-errors.js'
 import { isConfigurationName, MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
 import { checkReactorRuntime } from './runtime.js'
 
-/** Options that belong into `runtime`. The API of other services had these options outside of `runtime`. */
+/**
+ * Options that are valid only inside `runtime`. Outside of it they are refused, because the APIs of other
+ * services had them there.
+ */
 const MISPLACED = 'image dependencies resolutions permissions resources timeout async warm_concurrency'.split(
   ' ',
 )

@@ -9,7 +9,7 @@ import type { TenantEntity } from './token-record.js'
 export interface ReactorRecord extends TenantEntity, ReactorVersion {
   name: string
   application_id?: string
-  /** Absent if the version of this record runs. */
+  /** The version that was requested last. Absent if it is the version of this record. */
   requested?: Requested<ReactorVersion>
 }
 

@@ -231,7 +231,7 @@ export interface ProxyRecord extends TenantEntity, ProxyVersion {
   disable_detokenization: boolean
   request_reactor_id?: string
   response_reactor_id?: string
-  /** Absent if the version of this record runs. */
+  /** The version that was requested last. Absent if it is the version of this record. */
   requested?: Requested<ProxyVersion>
 }
 

@@ -66,9 +66,12 @@ export interface ThreeDsSessionRecord extends TenantEntity {
   /** The start of the addresses of its pages: scheme, host and path prefix of the request that created it. */
   base: string
   expires_at?: string
-  /** Absent: the session has no method step. */
+  /** The state of the method step. Absent if the session has no method step. */
   method?: 'waiting' | 'done'
-  /** A page of this server authenticates the session with this request, and ends at one of the addresses. */
+  /**
+   * A page of this server authenticates the session with this request, and then redirects the browser to one
+   * of the addresses.
+   */
   redirect?: {
     request: Record<string, unknown>
     callback_urls: { success: string; failure: string; hides_branding?: boolean }

@@ -33,7 +33,10 @@ export function isControlKey(text: string): boolean {
 
 export const TEST_KEY_RULE = `must have 16 to 200 visible ASCII characters, and not begin with ${SESSION_KEY}`
 
-/** Whether `serve --test-keys` accepts this text as an API key. A key of a session is found in another way. */
+/**
+ * Whether `serve --test-keys` accepts this text as an API key. A text that begins like the key of a session
+ * is refused, because such keys are looked up among the sessions.
+ */
 export function isTestKey(text: string): boolean {
   return VISIBLE.test(text) && text.length >= 16 && !text.startsWith(SESSION_KEY)
 }

@@ -1,5 +1,8 @@
 const MAX_LETTERS = 50
-/** If a shorter name differs by one letter, it probably means something else. */
+/**
+ * A text with fewer letters than this gets no suggestion for one wrong letter, because it probably means
+ * something else.
+ */
 const MIN_LETTERS = 3
 const MIN_SHARE = 0.52
 

@@ -37,7 +37,10 @@ const ROWS = [
   [/(?:[0-7]{3}[\s:,;-]{1,2}){5,}[0-7]{3}/g, /[0-7]{3}/g, 8],
   [/(?:[01]{8}[\s:,;-]{0,2}){6,}/g, /[01]{8}/g, 2],
 ] as const
-/** After the first decoding, only ASCII is decoded again. The zeros of UTF-16 may be between its bytes. */
+/**
+ * The parts of decoded bytes that are searched and decoded again: valid text, and runs of ASCII. In UTF-16, a
+ * zero follows each ASCII byte.
+ */
 const VALID = /[^\ufffd]{6,}/g
 const READABLE = /(?:[\t -~]\0?){8,}/g
 const LONG_BASE64 = /[A-Za-z0-9+/_-]{200,}/g
@@ -46,8 +49,8 @@ const COMPRESSED = /^(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/m
 type Leaves = Record<'names' | 'values', string[]>
 
 /**
- * Recognizes a number by its length alone. If it redacted only equal numbers, an answer that lists guesses
- * would reveal the right guess, because it would be missing.
+ * Redacts secrets in an answer. A number is redacted if it has the length of a secret number. If only equal
+ * numbers were redacted, an answer that lists guesses would show which guess is right.
  */
 export class Secrets {
   readonly #finder = new ValueFinder()

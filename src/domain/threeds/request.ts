@@ -95,7 +95,10 @@ function checkRedirect(errors: PropertyErrors, request: SessionRequest): void {
     for (const message of messages) addError(errors, `authentication_request.${path}`, message)
 }
 
-/** A name before the host could make the address look like the address of another site. */
+/**
+ * Refuses a user name before the host, because it could make the address look like the address of another
+ * site.
+ */
 function isWebAddress(text: string): boolean {
   if (!/^https?:\/\//i.test(text) || text.length > MAX_URL || !URL.canParse(text)) return false
   const { username, password } = new URL(text)

@@ -1,6 +1,6 @@
 /**
- * The verification code of a card, `data.cvc`. The vault deletes it some time after it was stored. Ids, fingerprints and
- * search indexes are kept longer. Therefore none of them may be derived from it.
+ * The verification code of a card, `data.cvc`. The vault deletes it some time after it was stored. Ids,
+ * fingerprints and search indexes are kept longer. Therefore none of them may be derived from the code.
  */
 import { isObject } from '../json/json.js'
 import type { TokenRecord } from '../records/token-record.js'

@@ -55,8 +55,8 @@ export function requireTokenId(value: unknown): string {
 }
 
 /**
- * An expression without data for it gives null. If this expression is the type's default (`usual`), the
- * member is left out instead.
+ * If the data lacks what an expression reads, the expression gives null. In the type's default mask
+ * (`usual`), the member is left out instead.
  */
 export async function renderMask(rendering: Rendering, mask: unknown, usual?: unknown): Promise<unknown> {
   const { expressions, errors, scope, budget } = rendering

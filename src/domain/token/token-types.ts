@@ -147,7 +147,7 @@ function structure(required: Record<string, Check>, optional: Record<string, Che
 }
 
 /**
- * The error does not repeat any other name. This name may itself be sensitive, for example a card number as a
+ * Errors show only names that match. Any other name may itself be sensitive, for example a card number as a
  * key.
  */
 const SHOWABLE_NAME = /^[A-Za-z_][A-Za-z_-]{0,63}$/
