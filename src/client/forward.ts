@@ -5,7 +5,7 @@ import { HttpSender } from './http-sender.js'
 import type { ListenedAnswer, ListenedEvent } from './listen.js'
 import { findLoopback, isLoopbackHost, trustOnly } from './socket-fetch.js'
 
-/** The service and this server wait as long for an answer. */
+/** The time limit for an answer, ms. The hosted service and the server of a vault have the same limit. */
 const ANSWER_MS = 10_000
 const MAX_ANSWER_BYTES = 64 * 1024
 const MAX_ANSWER_CHARACTERS = 2000

@@ -9,10 +9,10 @@ import { CofferError } from '../errors.js'
 
 /** A server answers a request for events after this time, even if there are none. */
 const LONG_POLL_MS = 20_000
-/** Without long requests, a vault is asked for events this often. */
+/** The pause between two requests for events, ms, if a request must not wait for events. */
 const ASKED_EVERY_MS = 1000
 const AT_ONCE = 16
-/** The server stores no more of an answer. */
+/** The server stores at most this many characters of an answer. */
 const MAX_CHARACTERS = 2000
 const CLOSE_ATTEMPTS = 2
 const FIRST_PAUSE_MS = 250
@@ -72,7 +72,7 @@ export interface ListenOptions {
   wait(ms: number, signal: AbortSignal): Promise<unknown>
 }
 
-/** Errors that do not end by themselves. */
+/** The codes of errors that a retry does not change. */
 const FINAL = [
   'unauthenticated',
   'forbidden',
@@ -118,7 +118,7 @@ class Listener {
     }
   }
 
-  /** Does not wait for answers to events. They can no longer be reported. */
+  /** Deletes the webhook. Does not wait for answers to events, because they can no longer be reported. */
   async close(): Promise<void> {
     if (this.#id === undefined) return
     const { ask, report = ask } = this.#options
@@ -127,7 +127,7 @@ class Listener {
         return void (await report('control listener close', { id: this.#id }))
       } catch (error) {
         if (isGone(error)) return
-        // The connection may be the one to a server that has ended since.
+        // Tries other errors again, because the connection may have led to a server that has ended since.
         if (isFinal(error)) throw error
         if (attempt < CLOSE_ATTEMPTS) continue
         const { problem } = this.#options
@@ -210,7 +210,7 @@ class Listener {
       )
       return
     }
-    // A reset stops operations in progress. The next one works.
+    // A reset of the vault stops operations in progress. The next attempt works.
     if (error.code === 'conflict') return void (await wait(FIRST_PAUSE_MS, signal))
     if (this.#failures === 0) await problem?.(describeLoss(error))
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures)

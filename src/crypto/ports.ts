@@ -8,7 +8,7 @@ export interface Cipher {
 /** A keyed digest with a fixed key. `length`: 16 to 32 bytes. */
 export type Mac = (message: Uint8Array, length: number) => Uint8Array
 
-/** Derived from the vault's root key, for the files of an engine. */
+/** The keys for the files of an engine. They are derived from the vault's root key. */
 export interface EngineKeys {
   wal: Cipher
   head: Cipher

@@ -22,7 +22,7 @@ export interface HttpRequest {
   /** Resolves with undefined if the body is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
   onLeave?: OnLeave | undefined
-  /** Only from the control plane: how building the code of the request ends. */
+  /** The result of building the code that the request stores, if the control plane has set one. */
   provision?: Build | undefined
   outboundWrapper?: ((outbound: Outbound) => Outbound) | undefined
 }

@@ -285,7 +285,7 @@ const UNSERVED: AttachedServer = {
   },
 }
 
-/** The server that the code of runs reaches. The last one that was attached and not detached. */
+/** The server that the code of runs reaches: of the servers that are attached now, the newest. */
 function createServing(app: () => App, prefix: () => string, base: App | undefined) {
   const attached: AttachedServer[] = []
   const attachedServer = () => attached.at(-1) ?? base?.attachedServer() ?? UNSERVED

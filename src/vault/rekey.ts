@@ -14,8 +14,9 @@ import { completeEffects, type Effects, isStore, type VaultLocation } from './lo
 import { askSecret, type ChooseOpener, runUnlocked, type Unlocked, unlock } from './unlock.js'
 
 /**
- * Replaces the keys of a vault. Fingerprint keys stay, because callers store fingerprints. The secret that was used for the rekey
- * still opens the vault. After a crash, the vault has either its old keys or its new keys. Servers of a store answer 503.
+ * Replaces the keys of a vault. Fingerprint keys stay, because callers store fingerprints. The secret that
+ * was used for the rekey still opens the vault. After a crash, the vault has either its old keys or its new
+ * keys. From the start of the rekey of a store, its servers answer 503 until they are restarted.
  * @throws CofferError `conflict`
  */
 export async function rekey(location: VaultLocation, choose: ChooseOpener, progress: Progress) {

@@ -13,7 +13,8 @@ import { answerHtml, answerMessage, MESSAGE_STYLE, STYLE } from './html.js'
 import type { Page } from './pages.js'
 
 /**
- * The limit of unknown links for each client. Nobody can guess 256 bits: the limit saves space in the log, and time.
+ * How many unknown links a client may open in a period. Nobody can guess 256 bits, so the limit only saves
+ * time and space in the log.
  */
 const GUESSES = { count: 60, periodMs: 60_000 }
 /**

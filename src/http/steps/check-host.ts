@@ -40,7 +40,7 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
     )
   }
   return (request: HttpRequest): Promise<void> | undefined => {
-    // Most requests have the same host as the request before them.
+    // Most requests have the same host as the request before them, so an accepted host is remembered.
     const { host } = request.headers
     if (host !== undefined && host === lastHost && request.target.startsWith('/')) return undefined
     const strange = readNames(request).filter((name) => !isAddress(name) && !own.has(name))

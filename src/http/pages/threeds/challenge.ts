@@ -53,7 +53,10 @@ function readAnswer(fields: URLSearchParams): ChallengeAnswer {
   return action === 'cancel' || action === 'done' ? action : { code: fields.get('code') ?? '' }
 }
 
-/** The message decides nothing: the answer of the cardholder has decided. */
+/**
+ * Answers the notification that a challenge is over. The notification changes nothing, because the
+ * cardholder's answer has already decided the result.
+ */
 export async function answerChallengeNotification({ host, page, fields }: Visit): Promise<HttpResponse> {
   const id = sessionIdOf(page.id)
   const cres = decodeMessage(fields.get('cres'))

@@ -16,7 +16,10 @@ export function answerMethodFrame(): HttpResponse {
   return answerBankHtml({ title: TITLE, body, script: METHOD_FRAME, hasFrames: true })
 }
 
-/** Tells the session that the method step is done. Other addresses than that of the session are refused. */
+/**
+ * Answers a form that notifies the session of the end of the method step. Refuses an address that is not the
+ * `method_notification_url` of the session.
+ */
 export async function answerMethod({ host, fields }: Visit): Promise<HttpResponse> {
   const { threeDSServerTransID, threeDSMethodNotificationURL } = decodeMessage(
     fields.get('threeDSMethodData'),

@@ -28,7 +28,10 @@ const PAGES: Record<BankPageName, (visit: Visit) => HttpResponse | Promise<HttpR
   redirectFinish: answerRedirectFinish,
 }
 
-/** The page around one of these pages waits for a message, so it is told about an error. */
+/**
+ * These pages are in a frame of a page that waits for a message. If an error occurs, they send it to that
+ * page.
+ */
 const TOLD: readonly BankPageName[] = ['challenge', 'answer', 'challengeNotification']
 
 export async function answerPageOfBank(

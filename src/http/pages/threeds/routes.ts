@@ -30,7 +30,7 @@ export interface BankPage {
   method: 'GET' | 'POST'
   /** The pattern of the path, for the access log. */
   route: string
-  /** The id of the session, if the path contains it. Else the form contains it. */
+  /** The id of the session in the path. If it is undefined, the form contains the id. */
   id: string | undefined
 }
 
