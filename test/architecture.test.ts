@@ -36,7 +36,10 @@ const ARROWS: Record<string, string> = {
 /** Every folder may import these files. They import nothing. */
 const LEAVES = ['errors.ts', 'bounded-map.ts']
 
-/** For each fixture, the files that may import it as a module. Nothing is read from the disk then. */
+/**
+ * For each fixture, the files that may import it as a module. The program does not read these fixtures from
+ * the disk, because they are part of the bundle.
+ */
 const FIXTURES: Record<string, string[]> = { '../fixtures/threeds-cards.json': ['domain/threeds/cards.ts'] }
 
 /** For each package, the files that may import it. */

@@ -46,7 +46,7 @@ function connectNetworks(t: Test): Networks {
     try {
       ip('netns', 'delete', name)
     } catch {
-      // The namespace was not made.
+      // There is no such namespace if its creation failed.
     }
   }
   try {
@@ -71,7 +71,10 @@ function connectNetworks(t: Test): Networks {
   }
 }
 
-/** The first process of a namespace of processes, as in a container, where this is possible. */
+/**
+ * The words that start a command as the first process of a new PID namespace, as in a container. Empty if the
+ * machine cannot do this.
+ */
 const ALONE = (() => {
   try {
     const words = ['--pid', '--fork', '--mount-proc', '--kill-child']

@@ -12,8 +12,8 @@ const reverse = (text: string) => [...text].reverse().join('')
 const bytesOf = (text: string, base: number, width: number, before: string) =>
   [...Buffer.from(text)].map((byte) => before + byte.toString(base).padStart(width, '0')).join('')
 /**
- * The secret values, those parts of them that no mask shows, and their usual encodings. No result may contain any of
- * these.
+ * The secret values, the parts of these values that no mask shows, and the usual encodings of both. No result
+ * may contain any of these.
  */
 const MARKS = [
   NUMBER,

@@ -203,7 +203,7 @@ t.test('a closed standard output is an error, and a discarded standard output is
   await machine.bash('coffer init')
   const closed = { code: 1, stdout: '', stderr: 'error: Standard output is closed, so nothing was done.\n' }
   const create = 'coffer app create --name a --type private --permission token:read'
-  // The command after it keeps bash as the parent process.
+  // The command `exit` at the end keeps bash as the parent process. Otherwise bash would replace itself.
   for (const line of [`${create} >&-`, `(exec >&-; ${create})`, 'coffer token list >&-'])
     t.match(await machine.bash(`${line}; exit $?`), closed, line)
   t.match((await machine.bash('coffer app list')).stdout, '"total_items":0')

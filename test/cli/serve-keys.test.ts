@@ -132,7 +132,7 @@ testHome('the text announcement names chosen keys without showing them', async (
   t.notOk(`${stdout}${stderr}`.includes(KEY) || `${stdout}${stderr}`.includes(API_KEY))
 })
 
-t.test('a chosen API key needs --test-keys, and a form with which it can be sent', async (t) => {
+t.test('a chosen API key is refused without --test-keys, or if its form is not allowed', async (t) => {
   const place = workplaceFor(t)
   const serve = (key: string, ...words: string[]) => {
     writeSeed(place, 'seed.json', { applications: [applicationWith(key)] })

@@ -121,7 +121,7 @@ const NEVER = {
   AccessRule: 'conditions',
   ReactResponse: 'body headers',
   Proxy: 'proxy_host timeout client_certificate',
-  // The waiting version contains only what is built anew.
+  // The version that waits to be built has only the attributes that a build needs.
   PendingProxy: 'destination_url require_auth',
   User: 'provider mfa_enrolled',
   // Lists by page have no cursor.
@@ -162,7 +162,7 @@ function* listAbsent(type: string, given: Schema): Generator<string> {
 
 /** Properties of request bodies that no response shows under the same name. */
 const DONE: Record<string, string[]> = {
-  // Only the session itself, or the record of its authentication, has them.
+  // The response to the creation does not show these properties. The session or its authentication has them.
   '3ds create': [
     'token_id',
     'token_intent_id',
@@ -190,10 +190,10 @@ const DONE: Record<string, string[]> = {
   'token create': ['token_intent_id', 'encrypted'],
   'token create-child': ['token_intent_id', 'encrypted'],
   'intent create': ['data', 'encrypted'],
-  // A rule of an application with conditions is refused.
+  // A body is refused if a rule has conditions, because only rules of sessions may have them.
   'app create': ['rules.conditions', 'create_key'],
   'app update': ['rules.conditions'],
-  // The response shows it as application_id.
+  // The response shows this property as `application_id`.
   'proxy create': ['application'],
   'proxy update': ['application'],
   'proxy patch': ['application'],

@@ -15,7 +15,10 @@ const EPHEMERAL = 'hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo'
 const SHARED = hex('4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742')
 const HEADER = `{"alg":"ECDH-ES","enc":"A256GCM","epk":{"kty":"OKP","crv":"X25519","x":"${EPHEMERAL}"}}`
 
-/** Points of low order (RFC 7748, 7, and the spellings that are not reduced). Each secret with them is zero. */
+/**
+ * Points of low order (RFC 7748, 7, also in encodings that are not reduced). Every shared secret with one of
+ * these points is zero.
+ */
 const LOW_ORDER = [
   '0000000000000000000000000000000000000000000000000000000000000000',
   '0100000000000000000000000000000000000000000000000000000000000000',

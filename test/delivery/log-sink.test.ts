@@ -49,7 +49,7 @@ function run(
     close: async () => undefined,
     send: async (records, signal) => {
       attempt++
-      // As a request does, ends when the sink is stopped.
+      // This fake request ends when the sink is stopped, like a real request.
       await Promise.race([act(attempt, false), signal.aborted || once(signal, 'abort')])
       signal.throwIfAborted()
       received.push(...records)
@@ -118,21 +118,24 @@ t.test('a stop sends the newest records first, but does not wait for a dead sink
   t.equal(dead.received.length, 0)
 })
 
-t.test('a dead sink gets everything when it is back, with growing pauses and two notices', async (t) => {
-  const { app, add, logged } = await open(t)
-  await add(120)
-  let isDead = true
-  const { sink, received, ids, notices, pauses, until } = run(t, app, () => isDead && unreachable())
-  await until(() => sink.status().failures >= 9)
-  t.match(sink.status(), { state: 'failing', sent: 0, failure: /ECONNREFUSED/ })
-  t.ok(sink.status().behind >= 120)
-  t.same(pauses.slice(0, 9), [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000])
-  isDead = false
-  await until(() => received.length >= 120 && sink.status().behind === 0)
-  t.same(ids().toReversed(), await logged())
-  t.match(notices, [/receives nothing\. sink:1 cannot be reached/, /receives records again/])
-  t.equal(notices.length, 2)
-})
+t.test(
+  'a sink that was unreachable gets everything later, and two notices report the failure and its end',
+  async (t) => {
+    const { app, add, logged } = await open(t)
+    await add(120)
+    let isDead = true
+    const { sink, received, ids, notices, pauses, until } = run(t, app, () => isDead && unreachable())
+    await until(() => sink.status().failures >= 9)
+    t.match(sink.status(), { state: 'failing', sent: 0, failure: /ECONNREFUSED/ })
+    t.ok(sink.status().behind >= 120)
+    t.same(pauses.slice(0, 9), [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000])
+    isDead = false
+    await until(() => received.length >= 120 && sink.status().behind === 0)
+    t.same(ids().toReversed(), await logged())
+    t.match(notices, [/receives nothing\. sink:1 cannot be reached/, /receives records again/])
+    t.equal(notices.length, 2)
+  },
+)
 
 t.test('if the answer of the sink is lost, the records are sent again', async (t) => {
   const { app, add, logged } = await open(t)
@@ -142,7 +145,7 @@ t.test('if the answer of the sink is lost, the records are sent again', async (t
   t.same([...new Set(ids())].toReversed(), await logged())
 })
 
-t.test('a slow sink holds one part of the log in memory', async (t) => {
+t.test('while a sink is slow, only one part of the log is in memory', async (t) => {
   const { app, add } = await open(t)
   await add(350)
   const sizes: number[] = []
@@ -198,35 +201,41 @@ t.test('records that were deleted while there was no sink are counted and report
   t.match(notices, [/\d+ log records were deleted because of their age before the log sink received them/])
 })
 
-t.test('HTTP: lines of JSON, with a token, and only 2xx means that they were received', async (t) => {
-  const requests: { headers: Record<string, unknown>; body: string; url: string | undefined }[] = []
-  let status = 500
-  const port = await listen(t, (request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      requests.push({ headers: request.headers, url: request.url, body: Buffer.concat(chunks).toString() })
-      response.statusCode = status
-      response.setHeader('location', '/elsewhere')
-      response.end('x')
+t.test(
+  'an HTTP sink gets lines of JSON with a token, and only a 2xx answer confirms the records',
+  async (t) => {
+    const requests: { headers: Record<string, unknown>; body: string; url: string | undefined }[] = []
+    let status = 500
+    const port = await listen(t, (request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => {
+        requests.push({ headers: request.headers, url: request.url, body: Buffer.concat(chunks).toString() })
+        response.statusCode = status
+        response.setHeader('location', '/elsewhere')
+        response.end('x')
+      })
     })
-  })
-  const sender = createSinkSender(`http://127.0.0.1:${port}/logs?key=hidden`, { token: 'word' })
-  t.teardown(() => sender.close())
-  t.equal(sender.id, `http://127.0.0.1:${port}/logs`)
-  const { signal } = new AbortController()
-  for (status of [500, 307, 404])
-    await t.rejects(sender.send([RECORD], signal), { code: 'unavailable', message: new RegExp(`${status}`) })
-  status = 204
-  await sender.send([RECORD, RECORD], signal)
-  t.equal(requests.length, 4, 'redirects are not followed')
-  const { headers, body, url } = requests.at(-1)!
-  t.match(headers, { authorization: 'Bearer word', 'content-type': 'application/x-ndjson' })
-  t.equal(url, '/logs?key=hidden')
-  t.same(body, `${JSON.stringify(RECORD)}\n`.repeat(2))
-})
+    const sender = createSinkSender(`http://127.0.0.1:${port}/logs?key=hidden`, { token: 'word' })
+    t.teardown(() => sender.close())
+    t.equal(sender.id, `http://127.0.0.1:${port}/logs`)
+    const { signal } = new AbortController()
+    for (status of [500, 307, 404])
+      await t.rejects(sender.send([RECORD], signal), {
+        code: 'unavailable',
+        message: new RegExp(`${status}`),
+      })
+    status = 204
+    await sender.send([RECORD, RECORD], signal)
+    t.equal(requests.length, 4, 'redirects are not followed')
+    const { headers, body, url } = requests.at(-1)!
+    t.match(headers, { authorization: 'Bearer word', 'content-type': 'application/x-ndjson' })
+    t.equal(url, '/logs?key=hidden')
+    t.same(body, `${JSON.stringify(RECORD)}\n`.repeat(2))
+  },
+)
 
-t.test('syslog: RFC 5424 over TCP with counted octets, and over UDP', async (t) => {
+t.test('a syslog sink gets messages of RFC 5424 over UDP, or over TCP with counted octets', async (t) => {
   const { signal } = new AbortController()
   const texts: string[] = []
   const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
@@ -257,7 +266,7 @@ t.test('syslog: RFC 5424 over TCP with counted octets, and over UDP', async (t) 
     t.throws(() => createSinkSender(address), { code: 'usage' }, address)
 })
 
-t.test('a server that is killed again and again loses no record, and sends no secret', async (t) => {
+t.test('a server that is killed repeatedly loses no record, and sends no secret', async (t) => {
   const received: string[] = []
   let answers = 0
   const port = await listen(t, (request, response) => {

@@ -85,7 +85,7 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     },
     mailOf: (id: string): Promise<OutboxLetter> => ask('invite outbox', { id }),
     mails: async (): Promise<OutboxMail[]> => (await ask('invite outbox', { size: 100 })).data,
-    /** Restarts the process, which then has lost its memory. */
+    /** Restarts the process, which loses everything that it had in memory. */
     restart: async () => {
       queue = createQueue()
       await resume()

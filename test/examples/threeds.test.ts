@@ -11,7 +11,10 @@ import { startProgram, waitFor } from '../support/process.js'
 
 type Run = (given: { page: Page }) => Promise<void>
 
-/** What the document's test uses of `@playwright/test`, which is not installed here. */
+/**
+ * Replaces the functions of `@playwright/test` that the document's test uses, because this package is not
+ * installed here.
+ */
 const RUNNER = `
 export const tests = []
 export const test = (name, run) => tests.push({ name, run })

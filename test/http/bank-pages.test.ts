@@ -116,42 +116,45 @@ t.test('each page takes its method, and unknown sessions, ids and messages are r
   }
 })
 
-t.test('the method step tells only the session itself, and a replay changes nothing', async (t) => {
-  const { server, backend } = await openShop(t)
-  await server.ask('webhook create', {
-    name: 'all',
-    url: 'https://example.com/events',
-    events: ['3ds.session.method-completed'],
-  })
-  const { id, method_url, method_notification_url } = await backend.session('CY')
-  t.match({ method_url, method_notification_url }, { method_url: server.url + METHOD })
-  const ask = (threeDSMethodNotificationURL: unknown) =>
-    post(method_url, {
-      threeDSMethodData: encode({ threeDSServerTransID: id, threeDSMethodNotificationURL }),
+t.test(
+  'the method step notifies only its own session, and a repeated notification changes nothing',
+  async (t) => {
+    const { server, backend } = await openShop(t)
+    await server.ask('webhook create', {
+      name: 'all',
+      url: 'https://example.com/events',
+      events: ['3ds.session.method-completed'],
     })
-  for (const wrong of [
-    'https://evil.test/',
-    `${method_notification_url}.evil.test`,
-    `${method_notification_url}/../x`,
-    `${method_notification_url}#x`,
-    'javascript:alert(1)',
-    undefined,
-    { toString: method_notification_url },
-  ])
-    t.equal((await ask(wrong)).status, 400, JSON.stringify(wrong))
-  const page = await ask(`${method_notification_url}?mode=redirect`)
-  t.equal(page.status, 200)
-  t.match(page.text, `action="${method_notification_url}?mode=redirect"`)
-  t.equal((await backend.get(id)).method.method_completion_indicator, 'N', 'the page alone tells nothing')
-  for (const _ of [1, 2]) {
-    const told = await post(method_notification_url, {
-      threeDSMethodData: encode({ threeDSServerTransID: id }),
-    })
-    t.strictSame(dataOf(told.text), { type: 'method', isCompleted: true, id })
-  }
-  t.equal((await backend.get(id)).method.method_completion_indicator, 'Y')
-  t.strictSame(await eventsOf(server), ['3ds.session.method-completed'])
-})
+    const { id, method_url, method_notification_url } = await backend.session('CY')
+    t.match({ method_url, method_notification_url }, { method_url: server.url + METHOD })
+    const ask = (threeDSMethodNotificationURL: unknown) =>
+      post(method_url, {
+        threeDSMethodData: encode({ threeDSServerTransID: id, threeDSMethodNotificationURL }),
+      })
+    for (const wrong of [
+      'https://evil.test/',
+      `${method_notification_url}.evil.test`,
+      `${method_notification_url}/../x`,
+      `${method_notification_url}#x`,
+      'javascript:alert(1)',
+      undefined,
+      { toString: method_notification_url },
+    ])
+      t.equal((await ask(wrong)).status, 400, JSON.stringify(wrong))
+    const page = await ask(`${method_notification_url}?mode=redirect`)
+    t.equal(page.status, 200)
+    t.match(page.text, `action="${method_notification_url}?mode=redirect"`)
+    t.equal((await backend.get(id)).method.method_completion_indicator, 'N', 'the page alone tells nothing')
+    for (const _ of [1, 2]) {
+      const told = await post(method_notification_url, {
+        threeDSMethodData: encode({ threeDSServerTransID: id }),
+      })
+      t.strictSame(dataOf(told.text), { type: 'method', isCompleted: true, id })
+    }
+    t.equal((await backend.get(id)).method.method_completion_indicator, 'Y')
+    t.strictSame(await eventsOf(server), ['3ds.session.method-completed'])
+  },
+)
 
 t.test(
   'only the answer on the page decides: a forged, early or repeated notification does not',
@@ -200,38 +203,41 @@ t.test(
   },
 )
 
-t.test('cancel, three wrong codes, out of band, and a challenge that was decided elsewhere', async (t) => {
-  const { server, backend } = await openShop(t)
-  const { url } = server
-  const open = async (scenario: Parameters<Backend['challenged']>[0]) => {
-    const ids = await backend.challenged(scenario)
-    return { ids, page: await post(url + CREQ, { creq: creqOf(ids) }) }
-  }
-  const cancelled = await open('CY')
-  await answerAs(url, cancelled.ids, { action: 'cancel', code: '1234' })
-  t.match((await backend.result(cancelled.ids.id)).json, {
-    authentication_status: 'failed',
-    challenge_cancel_reason: 'cardholder-canceled',
-  })
-  const wrong = await open('CY')
-  for (const code of ['', '1', '12345']) await answerAs(url, wrong.ids, { code })
-  t.match((await backend.result(wrong.ids.id)).json, {
-    authentication_status_reason: 'max-challenges-exceeded',
-    challenge_attempts: '03',
-  })
-  const outside = await open('CYO')
-  t.match(outside.page.text, 'coffer-3ds-done')
-  t.notMatch(outside.page.text, 'coffer-3ds-code')
-  await answerAs(url, outside.ids, { action: 'done' })
-  t.match((await backend.result(outside.ids.id)).json, { authentication_status: 'successful' })
-  const decided = await backend.challenged()
-  await server.control.threeds.decide({ id: decided.id, outcome: 'failed' })
-  t.match(
-    (await post(url + CREQ, { creq: creqOf(decided) })).text,
-    'challenge-notification',
-    'the page asks nothing, and tells the result',
-  )
-})
+t.test(
+  'a challenge ends by a cancel, by three wrong codes, out of band, or by a decision outside of the page',
+  async (t) => {
+    const { server, backend } = await openShop(t)
+    const { url } = server
+    const open = async (scenario: Parameters<Backend['challenged']>[0]) => {
+      const ids = await backend.challenged(scenario)
+      return { ids, page: await post(url + CREQ, { creq: creqOf(ids) }) }
+    }
+    const cancelled = await open('CY')
+    await answerAs(url, cancelled.ids, { action: 'cancel', code: '1234' })
+    t.match((await backend.result(cancelled.ids.id)).json, {
+      authentication_status: 'failed',
+      challenge_cancel_reason: 'cardholder-canceled',
+    })
+    const wrong = await open('CY')
+    for (const code of ['', '1', '12345']) await answerAs(url, wrong.ids, { code })
+    t.match((await backend.result(wrong.ids.id)).json, {
+      authentication_status_reason: 'max-challenges-exceeded',
+      challenge_attempts: '03',
+    })
+    const outside = await open('CYO')
+    t.match(outside.page.text, 'coffer-3ds-done')
+    t.notMatch(outside.page.text, 'coffer-3ds-code')
+    await answerAs(url, outside.ids, { action: 'done' })
+    t.match((await backend.result(outside.ids.id)).json, { authentication_status: 'successful' })
+    const decided = await backend.challenged()
+    await server.control.threeds.decide({ id: decided.id, outcome: 'failed' })
+    t.match(
+      (await post(url + CREQ, { creq: creqOf(decided) })).text,
+      'challenge-notification',
+      'the page asks nothing, and tells the result',
+    )
+  },
+)
 
 t.test('text of a request is escaped on the page', async (t) => {
   const { server, backend } = await openShop(t)
@@ -307,7 +313,7 @@ t.test('the redirect page ends at a stored address, and no part of a request cha
   t.equal((await post(`${url}/3ds/redirect/${bare}/finish`, {})).status, 409)
 })
 
-t.test('addresses that lead elsewhere than they look, and wrong brands, are refused early', async (t) => {
+t.test('a misleading address or a wrong brand is refused when the session is created', async (t) => {
   const { backend } = await openShop(t)
   const token_id = await backend.token('CY')
   const create = (callback_urls: object, more: object = {}) =>

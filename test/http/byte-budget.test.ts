@@ -26,7 +26,7 @@ const isRefused = (work: () => void): boolean => {
 }
 
 t.test(
-  'the bytes of all requests and of each application are limited, and small requests have a reserve of their own',
+  'bytes are limited in total and for each application, and small requests have a reserve',
   async (t) => {
     const load = new ByteBudget()
     const [a, b] = [createLease(load, 'a'), createLease(load, 'b')]

@@ -16,18 +16,21 @@ const SDK = readFileSync(join(PACKAGE, 'bundle/index.js'))
 interface ShopPage {
   tab: Page
   backend: Backend
-  /** The hosts other than those of the test that the page asked for. */
+  /** The hosts to which the page sent requests, without the hosts that the test started. */
   strangers: string[]
   /** Runs the package's `createSession`, with a new token. */
   createSession(scenario: Scenario, more?: object): Promise<Json>
   /** Authenticates the session, and calls the package's `startChallenge` without waiting for it. */
   startChallenge(id: string, more?: object): Promise<Json>
-  /** How the challenge has ended for the page. */
+  /** Resolves to the outcome of the challenge as the package reports it to the page. */
   ended(): Promise<Json>
   bank: FrameLocator
 }
 
-/** A web page on another port than the bank. Each path answers the same page; `/pages/` has those of the package. */
+/**
+ * A web page on another port than the bank. Each path answers with the same page, except that `/pages/` has
+ * the pages of the package.
+ */
 async function serveShop(t: Test, policy?: string): Promise<string> {
   const server = createServer((request, response) => {
     const [path = '/'] = (request.url ?? '/').split('?')
@@ -127,7 +130,7 @@ async function openPage(t: Test, { pages = 'own', ...given }: Around = {}): Prom
   }
 }
 
-t.test('a session with and without the method step', needsChromium, async (t) => {
+t.test('the package creates sessions with and without the method step', needsChromium, async (t) => {
   const { createSession, backend, tab, strangers } = await openPage(t)
   const started = performance.now()
   const session = await createSession('FY')
@@ -144,7 +147,7 @@ t.test('a session with and without the method step', needsChromium, async (t) =>
   t.strictSame(strangers, [], 'no other host was asked')
 })
 
-t.test('challenges in frames, by keyboard and by mouse', needsChromium, async (t) => {
+t.test('a person can answer a challenge in a frame by keyboard and by mouse', needsChromium, async (t) => {
   const { createSession, startChallenge, ended, backend, tab, bank, strangers } = await openPage(t)
   const { id } = await createSession('CY')
   await startChallenge(id)
@@ -222,7 +225,7 @@ t.test(
 )
 
 t.test(
-  'sizes of the frame, a container of the shop, and a clock that stands still',
+  'a frame has the requested size, in a container of the shop and with a clock that stands still',
   needsChromium,
   async (t) => {
     const { server, backend } = await openShop(t)
@@ -248,7 +251,7 @@ t.test(
   },
 )
 
-t.test('windows instead of frames', needsChromium, async (t) => {
+t.test('a challenge can be answered in a window instead of a frame', needsChromium, async (t) => {
   const { createSession, startChallenge, ended, tab } = await openPage(t)
   const session = await createSession('CY', { methodRequestMode: 'redirect', challengeMode: 'redirect' })
   t.match(session, { id: String })
@@ -264,7 +267,7 @@ t.test('windows instead of frames', needsChromium, async (t) => {
 })
 
 t.test(
-  'the pages of the package, a strict policy, another host name, and a fork',
+  'a challenge works with the pages of the package, a strict policy, another host name, and a fork',
   needsChromium,
   async (t) => {
     const { server, backend } = await openShop(t)
@@ -332,7 +335,7 @@ t.test('the redirect page leads back to the shop', needsChromium, async (t) => {
 })
 
 t.test(
-  'no page is framed that must not be, and frames of the bank reach nothing else',
+  'other sites cannot frame pages of Coffer, and frames of the bank cannot reach other pages',
   needsChromium,
   async (t) => {
     const { tab, backend, strangers } = await openPage(t)

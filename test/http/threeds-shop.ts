@@ -36,7 +36,7 @@ export const NUMBERS = {
 } as const
 export type Scenario = keyof typeof NUMBERS
 
-/** `keys`: of the applications that call. The backend of a fork has keys of its own. */
+/** `keys`: the API keys with which the shop calls the server. A fork has other keys. */
 export function createBackend(url: string, keys: { public: string; private: string }, prefix = 'bt') {
   const ask = (key: string) => (line: string, body?: object) => {
     const [method = '', path = ''] = line.split(' ')

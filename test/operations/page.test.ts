@@ -66,7 +66,8 @@ t.test(
   },
 )
 
-// @ts-expect-error: over HTTP what `readList` returns is JSON text, which has no items. `readPage` returns items.
+// @ts-expect-error: the result of `readList` has no items, because over HTTP it is JSON text. `readPage`
+// returns items.
 export type Items = Awaited<ReturnType<typeof readList>>['data']
 
 t.test('the limit applies to the returned data and not to the stored data', async (t) => {

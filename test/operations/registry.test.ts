@@ -126,7 +126,7 @@ t.test('each operation is found by its noun alone, and no other word names a nou
 })
 
 t.test(
-  'each permission is listed for a type of applications, and one with an effect is needed by an operation',
+  'each permission is listed for a type of applications, and each permission with an effect is required by an operation',
   async (t) => {
     const types: ApplicationType[] = ['public', 'private', 'management']
     const listed = new Set(types.flatMap((type) => permissionsOf(type)))

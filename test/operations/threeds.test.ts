@@ -761,7 +761,7 @@ t.test('events and log records report each step, and never contain the card numb
 })
 
 t.test(
-  'published test numbers with a wrong checksum are accepted, other such numbers are refused, and sca_required is shown',
+  'a number with a wrong checksum is accepted only if it is a published test number, and sca_required is shown',
   async (t) => {
     const { ask } = await open(t)
     const create = (number: string, operation = 'token create') =>

@@ -22,7 +22,7 @@ async function evaluate(body: string, { used = pool, ...more } = {}): Promise<un
   return outcome.raw
 }
 
-/** What the expressions of {@link ALIKE} use. */
+/** Declarations that the expressions of {@link ALIKE} use. */
 const TOOLS = `
   const tick = (ms = 1) => new Promise((resolve) => setTimeout(resolve, ms))
   const failure = async (work) => { try { await work(); return 'no failure' } catch (error) { return [error.name, error.code] } }

@@ -221,7 +221,8 @@ t.test(
 )
 
 t.test('a child whose memory has grown since it loaded its code serves no further run', async (t) => {
-  // 16 MiB, and three times what the first load took, but at most 64 MiB for that.
+  // A child may grow by 16 MiB, and by three times the memory that loading the code took, but by at most 64
+  // MiB for this part.
   for (const [loadingMiB, mostMiB] of [
     [0, 16],
     [10, 46],

@@ -264,7 +264,10 @@ const STREAMS = [
   '[String(new ReadableStream()), String(new ReadableStream().getReader()), typeof ReadableStream]',
 ]
 
-/** What the expressions of {@link STREAMS} use. Errors are compared by class, because the texts are our own. */
+/**
+ * Declarations that the expressions of {@link STREAMS} use. Errors are compared by class, because the texts
+ * are our own.
+ */
 const STREAM_TOOLS = `
   const all = async (stream) => { const chunks = []; for await (const chunk of stream) chunks.push(chunk); return chunks }
   const read = async (stream) => { const decoder = new TextDecoder(); return (await all(stream)).map((chunk) => decoder.decode(chunk, { stream: true })).join('') }

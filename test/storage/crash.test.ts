@@ -400,61 +400,58 @@ t.test('a header is replaced completely, and then the vault refuses the older he
   t.equal(seen.size, 2, 'some crashes leave the old header, and some leave the new header')
 })
 
-t.test(
-  'a crash during a change of all keys leaves the vault with either the old keys or the new keys',
-  async (t) => {
-    const optionsOf = (files: FakeFiles, isChanged: boolean) => {
-      const options = { ...diskOptions(files), header: isChanged ? NEW : OLD }
-      return { ...options, keys: engineKeys(options.random, isChanged ? 'second' : 'first') }
-    }
-    const newIdOf = (id: Uint8Array) => digest(`second/${Buffer.from(id).toString('hex')}`, 16)
-    const rekeyOf = (files: FakeFiles): RekeyOptions => ({
-      ...optionsOf(files, true),
-      present: optionsOf(files, false),
-      prepare: async () => async (row) => ({
-        id: newIdOf(row.id),
-        keys: allOf(row.kind),
-        sealed: Buffer.from(`${textOf(row)} anew at ${row.rev}`),
-      }),
-      progress: () => undefined,
+t.test('after a crash during a rekey, the vault has either all old keys or all new keys', async (t) => {
+  const optionsOf = (files: FakeFiles, isChanged: boolean) => {
+    const options = { ...diskOptions(files), header: isChanged ? NEW : OLD }
+    return { ...options, keys: engineKeys(options.random, isChanged ? 'second' : 'first') }
+  }
+  const newIdOf = (id: Uint8Array) => digest(`second/${Buffer.from(id).toString('hex')}`, 16)
+  const rekeyOf = (files: FakeFiles): RekeyOptions => ({
+    ...optionsOf(files, true),
+    present: optionsOf(files, false),
+    prepare: async () => async (row) => ({
+      id: newIdOf(row.id),
+      keys: allOf(row.kind),
+      sealed: Buffer.from(`${textOf(row)} anew at ${row.rev}`),
+    }),
+    progress: () => undefined,
+  })
+  const vault = new FakeFiles()
+  const first = await createFileEngine(optionsOf(vault, false))
+  for (const name of ['a', 'b', 'c', 'd']) {
+    await first.write(async (writer) => {
+      await writer.put(draftOf({ name, expires: name === 'b' ? 80_000 : 0 }))
+      await writer.append(logOf(`log ${name}`))
     })
-    const vault = new FakeFiles()
-    const first = await createFileEngine(optionsOf(vault, false))
-    for (const name of ['a', 'b', 'c', 'd']) {
-      await first.write(async (writer) => {
-        await writer.put(draftOf({ name, expires: name === 'b' ? 80_000 : 0 }))
-        await writer.append(logOf(`log ${name}`))
-      })
-      if (name === 'b' || name === 'c') await first.flush()
-      if (name === 'c') await disk.remove(first, 'a')
-    }
-    await first.close()
-    const tell = async (files: FakeFiles) => {
-      const header = await readHeader(files, '/vault')
-      const isChanged = JSON.stringify(header).includes('new')
-      const engine = await openFileEngine(optionsOf(files, isChanged))
-      const rows = [...(await rowsOf(engine)), ...(await rowsOf(engine, LOG_KIND))]
-      const id = idOf('c')
-      const row = await engine.read((reader) => reader.get(KIND, 1, isChanged ? newIdOf(id) : id))
-      t.strictSame((await engine.verify(() => ({}))).findings, [])
-      await engine.close()
-      const told = rows.map((each) => `${each.seq}/${each.rev}/${each.expires}/${textOf(each)}`)
-      return { told: [row?.seq, ...told].join('\n'), isChanged }
-    }
-    const { told: before } = await tell(vault.afterCrash(false))
-    const after = before.replace(/^(\d+\/(\d+)\/.*)$/gm, '$1 anew at $2')
-    const work = (files: FakeFiles) => rekeyVault(rekeyOf(files))
-    await atEachStep(vault, 'stop', work, async (left, isDone, title) => {
-      const { told, isChanged } = await tell(left)
-      t.strictSame([told, isChanged || !isDone], [isChanged ? after : before, true], title)
-      if (!isChanged) await rekeyVault(rekeyOf(left))
-      t.strictSame(await tell(left), { told: after, isChanged: true }, `${title}: the change can be repeated`)
-      const kept = [...left.contents().keys()].filter((path) => vault.contents().has(path)).sort()
-      t.strictSame(kept, ['/vault/state', '/vault/vault.json'], 'no old log or table is left')
-      await t.rejects(openFileEngine(optionsOf(left, false)), { code: 'vault_damaged' })
-    })
-  },
-)
+    if (name === 'b' || name === 'c') await first.flush()
+    if (name === 'c') await disk.remove(first, 'a')
+  }
+  await first.close()
+  const tell = async (files: FakeFiles) => {
+    const header = await readHeader(files, '/vault')
+    const isChanged = JSON.stringify(header).includes('new')
+    const engine = await openFileEngine(optionsOf(files, isChanged))
+    const rows = [...(await rowsOf(engine)), ...(await rowsOf(engine, LOG_KIND))]
+    const id = idOf('c')
+    const row = await engine.read((reader) => reader.get(KIND, 1, isChanged ? newIdOf(id) : id))
+    t.strictSame((await engine.verify(() => ({}))).findings, [])
+    await engine.close()
+    const told = rows.map((each) => `${each.seq}/${each.rev}/${each.expires}/${textOf(each)}`)
+    return { told: [row?.seq, ...told].join('\n'), isChanged }
+  }
+  const { told: before } = await tell(vault.afterCrash(false))
+  const after = before.replace(/^(\d+\/(\d+)\/.*)$/gm, '$1 anew at $2')
+  const work = (files: FakeFiles) => rekeyVault(rekeyOf(files))
+  await atEachStep(vault, 'stop', work, async (left, isDone, title) => {
+    const { told, isChanged } = await tell(left)
+    t.strictSame([told, isChanged || !isDone], [isChanged ? after : before, true], title)
+    if (!isChanged) await rekeyVault(rekeyOf(left))
+    t.strictSame(await tell(left), { told: after, isChanged: true }, `${title}: the change can be repeated`)
+    const kept = [...left.contents().keys()].filter((path) => vault.contents().has(path)).sort()
+    t.strictSame(kept, ['/vault/state', '/vault/vault.json'], 'no old log or table is left')
+    await t.rejects(openFileEngine(optionsOf(left, false)), { code: 'vault_damaged' })
+  })
+})
 
 t.test('when the vault is opened again, it completes an overwrite that a crash interrupted', async (t) => {
   const secret = `sealed bytes of a, ${'x'.repeat(40)}`

@@ -153,7 +153,7 @@ t.test('a row that is removed during a flush of other rows is in no table', asyn
 })
 
 t.test(
-  'after a crash at any step, the copy has each row that lives and no row that was removed',
+  'after a crash at any step, the copy has each row that exists and no row that was removed',
   async (t) => {
     const acts: ((engine: FileEngine) => Promise<unknown>)[] = [
       (engine) => add(engine, 'three'),

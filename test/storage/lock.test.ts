@@ -19,7 +19,10 @@ import { repeatableRandom } from './powers.js'
 const processes = (text: string) =>
   new Map(text.split(' ').map((each) => [Number.parseInt(each, 10), each.replace(/^\d+/, '')]))
 
-/** Returns the identity of a process on a machine. `living` has the processes that run on that machine. */
+/**
+ * Returns the identity of a process on a machine. `living`: the start time of each process that runs on that
+ * machine, by pid.
+ */
 function machine(living: Map<number, string>, pid: number, host = 'here', boot = 'boot'): ProcessIdentity {
   return { pid, startOf: (other) => living.get(other), boot, host }
 }

@@ -108,8 +108,8 @@ function toUrlSafe(text: string): string {
 }
 
 /**
- * Reads every file below a directory and the targets of links. The list of all names is one more haystack. A socket has
- * only a name.
+ * Reads every file below a directory and the targets of links. The first haystack is the list of all names. A
+ * socket has only a name.
  */
 export async function readTree(directory: string): Promise<Haystack[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })

@@ -300,26 +300,29 @@ t.test('the dashboard does not show what the code got from the destination of a 
   t.notMatch(JSON.stringify(await server.ask('reactor scrubbed-logs', { id })), data)
 })
 
-t.test('stored answers of the caller and of the code are separate, and end with their tokens', async (t) => {
-  const { server, create, react, request } = await open(t)
-  const key = { 'svc-idempotency-key': 'shared' }
-  const own = await request('/tokens', 'POST', { type: 'token', data: 'of the caller' }, key)
-  t.equal(own.status, 201)
-  const post = `await call('POST', '/tokens', { type: 'token', data: 'of the code' }, { 'svc-idempotency-key': 'shared' })`
-  const id = await create(`const [, text] = ${post}; return { raw: JSON.parse(text).id }`, {
-    permissions: ['token:create'],
-  })
-  const outer = { 'svc-idempotency-key': 'outer' }
-  const first = (await react(id)).json().raw
-  t.not(first, own.json().id)
-  t.equal((await react(id)).json().raw, first, 'a second run gets the stored answer of the first')
-  t.equal((await react(id, {}, outer)).json().raw, first)
-  t.equal((await react(id, {}, outer)).headers.get('svc-idempotent-replayed'), 'true')
-  await server.ask('token delete', { id: first })
-  const after = await react(id, {}, outer)
-  t.equal(after.headers.get('svc-idempotent-replayed'), null, 'the answer went with the token of the code')
-  t.not(after.json().raw, first)
-})
+t.test(
+  'code never gets a stored answer of its caller, and a stored answer is deleted with its token',
+  async (t) => {
+    const { server, create, react, request } = await open(t)
+    const key = { 'svc-idempotency-key': 'shared' }
+    const own = await request('/tokens', 'POST', { type: 'token', data: 'of the caller' }, key)
+    t.equal(own.status, 201)
+    const post = `await call('POST', '/tokens', { type: 'token', data: 'of the code' }, { 'svc-idempotency-key': 'shared' })`
+    const id = await create(`const [, text] = ${post}; return { raw: JSON.parse(text).id }`, {
+      permissions: ['token:create'],
+    })
+    const outer = { 'svc-idempotency-key': 'outer' }
+    const first = (await react(id)).json().raw
+    t.not(first, own.json().id)
+    t.equal((await react(id)).json().raw, first, 'a second run gets the stored answer of the first')
+    t.equal((await react(id, {}, outer)).json().raw, first)
+    t.equal((await react(id, {}, outer)).headers.get('svc-idempotent-replayed'), 'true')
+    await server.ask('token delete', { id: first })
+    const after = await react(id, {}, outer)
+    t.equal(after.headers.get('svc-idempotent-replayed'), null, 'the answer went with the token of the code')
+    t.not(after.json().raw, first)
+  },
+)
 
 t.test('the limits of a run apply to its requests', async (t) => {
   const { server, create, react, run } = await open(t)

@@ -133,8 +133,8 @@ const holds = (
 
 const { descriptorLimiter } = await findConfinement(node, guestFile, [''])
 const noNamespaces = { wrapper: [], ...(descriptorLimiter && { descriptorLimiter }) }
-// The guest can reach its own loopback network and sockets in the file system. It cannot reach other sockets. Node 25
-// refuses even these.
+// The guest can reach its own loopback network and sockets in the file system. It cannot reach any other
+// socket. Node 25 refuses its own network and sockets too.
 const INSIDE = [
   'network: listen',
   'socket: unix',

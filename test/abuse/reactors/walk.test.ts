@@ -186,7 +186,7 @@ const FAILURES =
     .split(/;\s+|\n/)
     .map((text) => text.trim())
 
-/** An error event that nobody handles would end the walk, and an error in a callback of a stream too. */
+/** The walk would end at an error event that nobody handles, or at an error in a callback of a stream. */
 const KEEP_ERRORS = `const { nextTick } = process
   process.nextTick = (work, ...args) => nextTick((...given) => { try { work(...given) } catch {} }, ...args)
   const { prototype } = require('events')

@@ -290,7 +290,7 @@ testVault(
 testVault('a lock that cannot be removed is a warning after a change that was done', async (t, home) => {
   home.write('rows.ndjson', lines(1000))
   const lock = join(home.place, '.coffer', 'lock')
-  // No process can remove a directory as if it were a file, not even one of root.
+  // The lock becomes a directory, because not even root can remove a directory like a file.
   const watch = (text: string) => {
     if (!/250/.test(text) || statSync(lock).isDirectory()) return
     rmSync(lock)

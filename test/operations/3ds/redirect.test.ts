@@ -1,4 +1,7 @@
-/** The redirect page refuses sessions that have no such page. The pages themselves are tested in `http/bank-pages.test.ts`. */
+/**
+ * The redirect page refuses sessions that were created without a redirect page. The pages themselves are
+ * tested in `http/bank-pages.test.ts`.
+ */
 import t from 'tap'
 import type { ThreeDsSessionRecord } from '../../../src/domain/records/records.js'
 import {

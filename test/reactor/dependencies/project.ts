@@ -8,7 +8,7 @@ import type { Test } from 'tap'
 const OWN_MODULES = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
 
 export interface PackageFiles {
-  /** The `package.json`; an object gets name and version. */
+  /** The text of `package.json`, or an object, to which the name and the version are added. */
   manifest?: object | string
   files?: Readonly<Record<string, string>>
 }
