@@ -34,8 +34,8 @@ const SHAPES = [
   [3, CONNECTIONS],
 ] as const
 /**
- * A token can be deleted only once. Therefore only these shapes delete tokens, and each load deletes at most its part of all
- * tokens.
+ * A token can be deleted only once. Therefore only these shapes delete tokens, and each load deletes at most
+ * its share of the tokens.
  */
 const DELETING = [`coffer, 1 x ${CONNECTIONS}`, `coffer, 3 x ${CONNECTIONS / 3}`]
 const SAMPLE_MS = 10

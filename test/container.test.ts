@@ -46,7 +46,7 @@ function connectNetworks(t: Test): Networks {
     try {
       ip('netns', 'delete', name)
     } catch {
-      // There is no such namespace if its creation failed.
+      // The namespace does not exist if its creation failed.
     }
   }
   try {

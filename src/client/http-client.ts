@@ -33,7 +33,10 @@ export interface HttpClientOptions {
   retries?: number
   /** Returns the advice on how to set the prefix, for the error about a server with another prefix. */
   prefixAdvice?(prefix: string): string
-  /** Creates idempotency keys for POSTs that change data, so that a repeated POST is performed once. Absent: no keys. */
+  /**
+   * Creates idempotency keys for POSTs that change data, so that a repeated POST is performed once. If it is
+   * absent, POSTs have no key.
+   */
   createKey?(): string
   /** Resolves after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<unknown>

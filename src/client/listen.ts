@@ -48,7 +48,7 @@ export interface Listening {
   readonly id: string
   readonly url: string
   readonly events: readonly string[]
-  /** Verifies the signatures, PEM. */
+  /** The key that verifies the signatures, PEM. */
   readonly public_key: string
 }
 

@@ -122,7 +122,7 @@ async function fail(
   return fault.kind === 'status' ? port.answerWhole(fault.status, {}, new Uint8Array()) : send()
 }
 
-/** Codes that say more than their status. A fault with that status gets another code. */
+/** These codes say more than their status, so a fault with the same status never gets one of these codes. */
 const SPECIFIC: readonly ErrorCode[] = [
   'usage',
   'check_failed',

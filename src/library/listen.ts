@@ -36,7 +36,7 @@ export interface WebhookAttempt extends Omit<Outcome, 'event'> {
 export interface WebhookListener extends AsyncDisposable {
   /** The id of the webhook. */
   readonly id: string
-  /** Verifies the signatures, PEM. */
+  /** The key that verifies the signatures, PEM. */
   readonly publicKey: string
   /** Deletes the webhook. Rejects if the listener has failed before. */
   stop(): Promise<void>

@@ -106,7 +106,7 @@ export const Check = ({ label, isOn, turn }: CheckProps) => (
   </label>
 )
 
-/** A list of values. Or the words to show, by value. */
+/** A list of values, or an object that has the text to show for each value. */
 export type Choices = Record<string, string> | readonly string[]
 export const wordsOf = (of: Choices): Record<string, string> =>
   Array.isArray(of) ? Object.fromEntries(of.map((each) => [each, each])) : (of as Record<string, string>)

@@ -215,7 +215,7 @@ export class GuestRun {
   }
 }
 
-/** Adds the options of the run to the message. Only the message to the guest has the key of the run. */
+/** Adds the options of the run to the message. The key of the run is only in the message to the guest. */
 function withOptions(message: HostMessage, access: RunAccess | undefined): HostMessage {
   if (message.kind !== 'run') return message
   const applicationOptions = access?.begin() ?? { baseUrl: NO_SERVER, environment: NO_SERVER }

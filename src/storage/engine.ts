@@ -191,13 +191,19 @@ export interface Engine {
   write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability?: Durability): Promise<T>
   /** Contract: called once, before any unit of work appends a log entry. */
   attach(sealer: LogSealer): void
-  /** A counter that changes with every committed change of the kind, by any process. Cached rows are valid until then. O(1). */
+  /**
+   * A counter that changes with every committed change of the kind, by any process. Cached rows are valid as
+   * long as it does not change. O(1).
+   */
   changeCounter?(kind: number): number
   /**
-   * The last known {@link EngineReader.changeCounter}. It may be outdated. A unit that uses it checks at its end whether it is.
+   * The last known {@link EngineReader.changeCounter}. It may be outdated. A unit that uses it checks at its
+   * end whether it was current.
    */
   cachedCounter?(kind: number): number | undefined
-  /** Puts entries of the log into rows that would wait longer than a moment. */
+  /**
+   * Stores pending log entries in rows now, if they would otherwise stay pending for longer than a moment.
+   */
   sealPending?(): Promise<void>
   /** Resolves if a read and a write would succeed now. @throws CofferError with the reason why they would fail */
   checkReady?(): Promise<void>

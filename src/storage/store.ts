@@ -171,7 +171,10 @@ export interface Store {
   cachedCounter(kinds: readonly Kind[]): number | undefined
   /** Whether other processes may use the store at the same time. */
   readonly isShared: boolean
-  /** Afterwards, `readLogAfter` also reads the newest records, except those of the last moment. */
+  /**
+   * Moves the newest log records into their chains, so that `readLogAfter` reads them too. Records of the
+   * last moment may be missing.
+   */
   sealPending(): Promise<void>
   /** Checks that each record of a tenant's log follows from the record before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>

@@ -137,7 +137,10 @@ export function beginVault(files: Files, directory: string): void {
   files.makeDirectory(`${directory}/segments`)
 }
 
-/** Writes the header of a new vault. From then on the vault exists. Contract: all its other files are synced. */
+/**
+ * Writes the header of a new vault. From then on the vault exists. Contract: all other files of the vault are
+ * synced.
+ */
 export function completeVault(files: Files, directory: string, header: Header): void {
   const draft = `${directory}/${DRAFT_FILE}`
   const file = files.open(draft, 'write')

@@ -14,7 +14,7 @@ const MAX_BYTES = 1024 * 1024
 const CHARACTERS_AT_ONCE = 64 * 1024
 /**
  * Matches a column name that looks like a value. A file without a header line has values in its first line.
- * Messages do not contain such a name.
+ * Messages do not contain a name that matches.
  */
 const VALUE = /\d{4}|@/
 const MAX_TOLD = 20

@@ -40,7 +40,7 @@ export function applyFaults({ refuse, refuseStale }: Refusal): VaultStep {
 /** Kinds that let the server run the request. */
 const PASSED_ON: readonly FaultRule['kind'][] = ['delay', 'destination', 'provision']
 
-/** Returns how the building of the code ends, or undefined if no rule decides it. */
+/** Returns the result of building the code, or undefined if no rule sets one. */
 function findProvision(rules: readonly FaultRule[]): Build | undefined {
   const rule = rules.find(({ kind }) => kind === 'provision')
   if (rule === undefined) return undefined

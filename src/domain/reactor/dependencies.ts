@@ -77,7 +77,7 @@ export function majorOf(version: string): string {
 
 /**
  * The keys are names by which code may require a package that has another name in a project. The image
- * `node-bt` has an old version of the client under such a name.
+ * `node-bt` has an old version of the client under the name in this list.
  */
 export const ALIASES: Readonly<Record<string, string>> = {
   '@basis-theory/node-sdk-2': '@basis-theory/node-sdk',

@@ -190,7 +190,7 @@ async function enterNew(context: Context, { place, contents }: Part): Promise<Co
 
 /**
  * Checks a chosen key that gives access by itself: the key of an application, or of a proxy that needs no API
- * key. The key of any other proxy only names the proxy. Every vault accepts such a key, so that an export of
+ * key. The key of any other proxy only names the proxy. Every vault accepts this key, so that an export of
  * one stored vault can be applied to another stored vault.
  */
 function admitKey(session: Session, list: ListName, item: Item): void {

@@ -51,7 +51,7 @@ function debuglog(): Work {
   return Object.assign(() => undefined, { enabled: false })
 }
 
-/** Tests that Node has removed. Old packages still use them. */
+/** Tests of types that Node has removed, and that old packages still use. */
 const OLD_TESTS = {
   isArray: Array.isArray,
   isBoolean: (value: unknown) => typeof value === 'boolean',

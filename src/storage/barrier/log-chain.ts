@@ -107,7 +107,8 @@ export class LogChain {
     const { blocks, gone, tail } = await this.load()
     const first = gone * BLOCK_RECORDS
     const end = blocks * BLOCK_RECORDS + tail.items.length
-    // A position after the end is one of another state of the vault, which was restored since.
+    // If the position is after the end, the vault was restored to an earlier state. Reading then begins at
+    // the first remaining record.
     const start = from > end ? first : Math.max(from, first)
     const lines: LogLine[] = []
     while (lines.length < limit && start + lines.length < end) {

@@ -21,7 +21,8 @@ export interface FileEngineOptions extends LsmOptions {
   /** The engine flushes the write-ahead log when it is larger than this. */
   flushAt?: Size
   /**
-   * A server overwrites replaced rows within this time, whatever the size of the log. A failure is retried after the same time.
+   * A server overwrites replaced rows within this time, whatever the size of the log. If this fails, the
+   * server tries again after the same time.
    */
   eraseAfterMs?: number
 }
@@ -164,7 +165,8 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     const isCommand = this.#options.role === 'command'
     try {
       await this.#groupCommit.commitAll()
-      // The memtable has a removed row if its overwriting failed before. Then the flush retries that.
+      // If an earlier attempt to overwrite a removed row failed, `hasRemoved` is true, and the flush tries
+      // again.
       const mayLeave = isCommand && !this.#tree.memtable.hasRemoved
       await this.#background.flushIfLarger(mayLeave ? LEFT_AT_MOST : ANYTHING)
       const compact = () => this.#background.compactNow(CLOSING_COMPACTION)

@@ -220,7 +220,7 @@ export class LsmTree {
       try {
         this.manifest.eraseRows(ids)
       } finally {
-        // Happens even if the first step failed because of a damaged table.
+        // This step runs even if the first step failed because of a damaged table.
         if (this.memtable.changes(KEY_ROWS)) this.manifest.eraseKeyRows(ids)
       }
   }

@@ -41,7 +41,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   readonly #running = new Set<Promise<unknown>>()
   readonly #notice: PostgresOptions['notice']
   #header: Header | undefined
-  /** Why the store cannot be used. The operator has seen it. */
+  /** Why the store cannot be used. The operator has seen this reason. */
   #refusal: string | undefined
   #closing: Promise<void> | undefined
   #notedAt = 0

@@ -40,7 +40,10 @@ const SETTINGS = [
 
 /** SQLSTATE: serialization failure, deadlock, division by zero (a refusal by `write-sql.ts`), a table exists or is being made. */
 const CONFLICT = /^(40001|40P01|22012|42P07|42710)/
-/** By SQLSTATE, or by its first two characters, which are its class. */
+/**
+ * The messages for errors of PostgreSQL. Each key is an SQLSTATE, or the first two characters of several,
+ * which name their class.
+ */
 const MESSAGES: Readonly<Record<string, string>> = {
   '25006': 'The database of the store is read-only',
   '53100': 'The disk of the database is full',

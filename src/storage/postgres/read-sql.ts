@@ -166,9 +166,10 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, o
 }
 
 /**
- * Counts the live matches. If each part of the condition names keys, the index of keys counts frequent ones without a look at the
- * rows, and the expired rows, which are few because they are purged, are subtracted. Other conditions look at each match.
- * `keyed`: the parameters of the keys of each part, or undefined if a part names no keys.
+ * Counts the live matches. If each part of the condition names keys, the rows of frequent keys are counted in
+ * the index of keys, without reading the rows. The expired rows are then subtracted. They are few, because
+ * they are purged. For any other condition, each match is read. `keyed`: the parameters of the keys of each
+ * part, or undefined if a part names no keys.
  */
 function countMatches(
   { where }: Query,

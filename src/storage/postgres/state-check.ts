@@ -30,7 +30,10 @@ export class StateCheck {
     return { generation, changes: this.#usesCache ? changes : ANY }
   }
 
-  /** Stores the state of an answer. Returns false if key slots or cached records have changed that the attempt uses. */
+  /**
+   * Stores the state of an answer. Returns false if the key slots, or cached records that the attempt uses,
+   * have changed.
+   */
   accept(state: StoreState): boolean {
     this.#isConfirmed = true
     const { generation, changes } = this.#state

@@ -17,7 +17,7 @@ export const REMOVE = 3
 /** Stores pending log entries, or removes them because they are in a chain now. */
 const PEND = 4
 const UNPEND = 5
-/** Asserts that the row still has the revision that was read, or still does not exist. */
+/** Asserts that the row is unchanged: it has the revision that the unit read, or still does not exist. */
 export const CHECK = 6
 /** Asserts that the number of rows with this key is unchanged. */
 export const COUNT = 7

@@ -1,7 +1,8 @@
 /**
- * The end of a sorted table: two equal copies of the sealed footer, so that damage to one copy does not lose the table. Each copy
- * is length u32 | sealed footer | length u32. By the two equal lengths, a search finds a copy even if bytes were cut from the end
- * of the file or appended to it. Older tables end with one copy: sealed footer | length u32.
+ * The end of a sorted table: two equal copies of the sealed footer, so that damage to one copy does not lose
+ * the table. Each copy is length u32 | sealed footer | length u32. A search recognizes a copy by its two
+ * equal lengths, even if bytes were cut from the end of the file or appended to it. Older tables end with one
+ * copy: sealed footer | length u32.
  */
 import { BLOCK_SEAL } from './format.js'
 

@@ -54,7 +54,10 @@ function addEntries(writer: SSTableWriter, lists: readonly Entries[]): boolean {
   return true
 }
 
-/** Writes rows as a table, and syncs its file and name. No rows: no table. Contract: rows ascend by `seq` and have their keys. */
+/**
+ * Writes rows as a table, and syncs its file and name. Without rows, writes no table. Contract: rows ascend
+ * by `seq` and have their keys.
+ */
 export function* writeRows(context: LsmContext, rows: readonly Row[]): Steps<LiveSSTable[]> {
   function* addRows(writer: SSTableWriter): Steps<number> {
     for (let from = 0; from < rows.length; from += STRIDE) {
