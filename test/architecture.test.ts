@@ -40,7 +40,10 @@ const LEAVES = ['errors.ts', 'bounded-map.ts']
  * For each fixture, the files that may import it as a module. The program does not read these fixtures from
  * the disk, because they are part of the bundle.
  */
-const FIXTURES: Record<string, string[]> = { '../fixtures/threeds-cards.json': ['domain/threeds/cards.ts'] }
+const FIXTURES: Record<string, string[]> = {
+  '../fixtures/enrichment.json': ['domain/enrichment/published.ts'],
+  '../fixtures/threeds-cards.json': ['domain/threeds/cards.ts'],
+}
 
 /** For each package, the files that may import it. */
 const IMPORTERS: Record<string, string[]> = {

@@ -57,6 +57,10 @@ export const VAULT_SETTINGS = {
     default: '1h',
     read: matching(/^(?:never|[1-9]\d{0,3}h)$/, 'must be whole hours from 1h to 9999h, or never'),
   },
+  'enrichments.fake': boolean(
+    false,
+    'Whether cards in published ranges get funding and the country of their issuer: true or false; serve --ephemeral and --demo begin with true',
+  ),
   'threeds.other_cards': {
     description:
       'How 3-D Secure treats a card that is no published test card: unsupported (refused) or frictionless (successful)',

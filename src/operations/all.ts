@@ -5,6 +5,7 @@ import { noun as threeds } from './3ds/noun.js'
 import { noun as app } from './application/noun.js'
 import { noun as config } from './config/noun.js'
 import { noun as control } from './control/noun.js'
+import { noun as enrich } from './enrich/noun.js'
 import { noun as formula } from './formula/noun.js'
 import { noun as intent } from './intent/noun.js'
 import { noun as invite } from './invite/noun.js'
@@ -25,6 +26,7 @@ const nouns = [
   intent,
   key,
   threeds,
+  enrich,
   app,
   session,
   formula,

@@ -58,11 +58,14 @@ function grantsOf(type: ApplicationType): object {
   return { rules: [{ priority: 1, container: '/', transform: 'reveal', permissions }] }
 }
 
-/** Allows sessions to exceed the grants of their authorizer. Does nothing if somebody has changed this setting before. */
-export async function beginBeyondAuthorizer({ store }: App): Promise<void> {
+/** Settings with which a server for tests begins, as the emulated service behaves. */
+const OF_SERVICE = { 'sessions.beyond_authorizer': true, 'enrichments.fake': true }
+
+/** Sets {@link OF_SERVICE}, except the settings that somebody has changed before. */
+export async function beginAsService({ store }: App): Promise<void> {
   await store.write(async (writer) => {
     const settings = await readSettings(writer)
-    const values = { 'sessions.beyond_authorizer': true, ...settings.values }
+    const values = { ...OF_SERVICE, ...settings.values }
     await writer.replace('settings', 0, { ...settings, values })
   })
 }
@@ -79,7 +82,7 @@ export async function seedVault(
   given: unknown,
   kept: SeededApplications = {},
 ): Promise<SeededApplications> {
-  await beginBeyondAuthorizer(app)
+  await beginAsService(app)
   const seed = keepKeys(given, kept)
   const asked = { operation: 'seed apply', input: { seed }, as: OWNER } as const
   const applied = seed === undefined ? [] : (await app.ask(asked)).result

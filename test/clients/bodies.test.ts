@@ -61,6 +61,7 @@ const REQUESTS: Record<string, [operation: string, body: object]> = {
   CreateTenantInvitationRequest: ['invite create', {}],
   CreateReactorFormulaRequest: ['formula create', {}],
   UpdateReactorFormulaRequest: ['formula update', {}],
+  BankVerificationRequest: ['enrich bank', { token_id: 'x' }],
 }
 
 t.test('each property that the client sends is declared, refused or listed as ignored', async (t) => {
@@ -108,12 +109,16 @@ const ANSWERS: Record<string, string> = {
   Role: 'member roles',
   TokenCursorPaginatedList: 'token list-after',
   ApplicationPaginatedList: 'app list',
+  BankVerificationResponse: 'enrich bank',
+  CardDetailsResponse: 'enrich card',
 }
 /** Attributes that no response has, because their area is not emulated or because the API of 2023 lacks them. */
 const NEVER = {
   Token: 'enrichments network_token aliases authentication',
   TokenExtras: 'tsp_details network_token_ids',
-  CardDetails: 'funding issuer issuer_country segment product additional',
+  CardDetails: 'issuer segment product additional',
+  CardDetailsResponse: 'segment binRange additional',
+  CardIssuerDetails: 'name',
   TokenIntent: 'network_token authentication _extras',
   CreateTokenIntentResponse: 'network_token authentication _extras',
   ApplicationKey: 'version',

@@ -8,7 +8,7 @@ import { serveClients } from './server.js'
 /** Calls of areas that are not emulated. `bodies.test.ts` lists their paths as `Not Emulated`. */
 const OF_TENANTS = '(?:securityContact|connections|merchants|owner|ownerTransfer)'
 const OUT = new RegExp(
-  `^(?:accountUpdater|agentic|applePay|applicationTemplates|documents|enrichments|googlePay|networkTokens|tenants\\.${OF_TENANTS})\\b`,
+  `^(?:accountUpdater|agentic|applePay|applicationTemplates|documents|googlePay|networkTokens|tenants\\.${OF_TENANTS})\\b`,
 )
 
 const BROWSER = {
@@ -85,6 +85,12 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   t.equal(cvc, '123')
   t.match(await own.tokens.create({ tokenIntentId }), { type: 'card', fingerprint: token.fingerprint })
   await own.tokenIntents.delete((await dropped).id)
+
+  // Enrichment.
+  const account = { routing_number: '021000021', account_number: '00001' }
+  const bank = await own.tokens.create({ type: 'bank', data: account })
+  t.match(await own.enrichments.bankAccountVerify({ tokenId: bank.id }), { status: 'enabled' })
+  t.match(await own.enrichments.getcarddetails({ bin: '424242' }), { brand: 'Visa' })
 
   // Applications and their keys.
   const draft = { name: 'made', type: 'private', permissions: ['token:read'] }
@@ -163,7 +169,7 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   // The tenant, its members, its log.
   t.match(await manager.tenants.self.get(), { name: 'clients' })
   t.match(await manager.tenants.self.update({ name: 'renamed' }), { name: 'renamed' })
-  t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 13 } })
+  t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 14 } })
   const { id } = await manager.tenants.invitations.create({ email: 'ada@example.com', role: 'READ_ONLY' })
   t.same(await collect(manager.tenants.invitations.list({ size: 1 })), [id])
   t.match(await manager.tenants.invitations.get(id), { email: 'ada@example.com' })

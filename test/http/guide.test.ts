@@ -85,6 +85,26 @@ t.test('the table of test cards is equal to the fixture', async (t) => {
   t.ok(section.includes(`\n${table}\n`), `copy it into docs/3ds.md:\n${table}`)
 })
 
+interface Enrichment {
+  countries: Record<string, { name: string }>
+  card_ranges: Record<'from' | 'to' | 'funding' | 'country', string>[]
+}
+
+t.test('the table of card ranges is equal to the fixture', async (t) => {
+  const { countries, card_ranges } = JSON.parse(
+    readFileSync(`${root}fixtures/enrichment.json`, 'utf8'),
+  ) as Enrichment
+  const rows = card_ranges.map(({ from, to, funding, country }) =>
+    ['|', from, '|', to === from ? '–' : to, '|', funding, '|', countries[country]?.name, '|'].join(' '),
+  )
+  const head = '| First number | Last number | Funding | Country |\n| --- | --- | --- | --- |'
+  const section = readSection('Details of cards', 'docs/cards.md')
+  t.ok(
+    section.includes(`\n${[head, ...rows].join('\n')}\n`),
+    `copy it into docs/cards.md:\n${rows.join('\n')}`,
+  )
+})
+
 t.test('every rated part exists in the program, and every call is rated', async (t) => {
   const parts = listParts()
   const rated = areas.flatMap(({ in_2023 = [], since_2023 = [] }) =>

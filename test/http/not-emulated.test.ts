@@ -15,7 +15,6 @@ const OUT: Record<string, string> = {
   '/network-tokens': 'Network tokens',
   '/account-updater': 'Account updater',
   '/agentic /ai': 'Payments by agents',
-  '/issuers /enrichments': 'Enrichment',
   '/atomic': 'before 2022',
   '/connections /tenants/self/connections': 'Connections',
   '/application-templates': 'Application templates',

@@ -138,6 +138,7 @@ async function populate(vault: TestVault, name: string): Promise<Side> {
   await ask('token link', { parent_id: 'closed', child_id: 'shut' })
   const data = { number: '4242424242424242', expiration_year: 2031 }
   const card = (await ask('token create', { type: 'card', data })) as { id: string; fingerprint: string }
+  const bank = { type: 'bank', data: { routing_number: '021000021', account_number: '00001' } }
   const formula = await make('formula create', FORMULA)
   const grants = { name: 'a', type: 'private', permissions: ['token:read'] }
   const full = await make('app create', grants)
@@ -164,6 +165,8 @@ async function populate(vault: TestVault, name: string): Promise<Side> {
     threedsover,
     tenant: tenant_id,
     token: card.id,
+    bank: await make('token create', { ...bank, containers: ['/open/'] }),
+    closedbank: await make('token create', { ...bank, containers: ['/closed/'] }),
     used,
     nonce: await createNonce(),
     app: created.id,
@@ -420,10 +423,10 @@ t.test('every operation is documented and requires the documented permissions', 
 
 /** These operations are not logged. The deletion of a tenant deletes the log too. */
 const UNLOGGED = [
-  ...['app key list', 'app list', 'app permissions', 'app whoami', 'formula list', 'invite list', 'key list'],
-  ...['log entity-types', 'log list', 'member list', 'member roles', 'proxy list', 'reactor list'],
-  ...['reactor logs', 'reactor result', 'session authorize', 'session create', 'tenant delete'],
-  ...['tenant usage', 'webhook event-types', 'webhook list'],
+  ...['app key list', 'app list', 'app permissions', 'app whoami', 'enrich card', 'formula list'],
+  ...['invite list', 'key list', 'log entity-types', 'log list', 'member list', 'member roles', 'proxy list'],
+  ...['reactor list', 'reactor logs', 'reactor result', 'session authorize', 'session create'],
+  ...['tenant delete', 'tenant usage', 'webhook event-types', 'webhook list'],
 ]
 
 t.test('operations on entities and lists of tokens are logged, and other lists are not', async (t) => {

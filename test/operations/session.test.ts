@@ -9,7 +9,7 @@ import { explain } from '../../src/framework/caller/explain.js'
 import { perform } from '../../src/framework/perform.js'
 import { inspectLink } from '../../src/operations/invite/accept-invitation.js'
 import { MAX_LIVE_SESSIONS } from '../../src/operations/session/noun.js'
-import { beginBeyondAuthorizer } from '../../src/vault/sample-applications.js'
+import { beginAsService } from '../../src/vault/sample-applications.js'
 import {
   openTestVault,
   permissionsOf,
@@ -138,10 +138,10 @@ t.test(
     const { app, ask } = await openTestVault()
     const read = async () => (await ask('config get', { name: 'sessions.beyond_authorizer' })).value
     t.equal(await read(), false, 'a vault does not allow this by default')
-    await beginBeyondAuthorizer(app)
+    await beginAsService(app)
     t.equal(await read(), true)
     await setSetting(app, 'sessions.beyond_authorizer', 'false')
-    await beginBeyondAuthorizer(app)
+    await beginAsService(app)
     t.equal(await read(), false)
   },
 )

@@ -3,7 +3,7 @@ import { canonicalJson, isObject } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
 import { compareSeeds, type Difference } from '../../operations/seed/compare-seeds.js'
 import { openEphemeral } from '../../vault/open.js'
-import { beginBeyondAuthorizer } from '../../vault/sample-applications.js'
+import { beginAsService } from '../../vault/sample-applications.js'
 import type { CommandContext } from '../context.js'
 import { readSeedFile } from '../input/seed-file.js'
 import { countOf } from '../output/display.js'
@@ -79,7 +79,7 @@ async function exportOf(
 ) {
   const { app } = await openEphemeral({ tenantName: 'seed', clock })
   try {
-    await beginBeyondAuthorizer(app)
+    await beginAsService(app)
     await app.ask({ operation: 'seed apply', input: { seed }, as: { reveal: false } } as never)
     const as = { reveal: reveal && !config.noReveal }
     return (await app.ask({ operation: 'seed export', input: {}, as } as never)).result as Contents

@@ -1,3 +1,5 @@
+import type { CardEnrichment } from '../enrichment/card-enrichment.js'
+
 export interface Audit {
   created_by: string
   created_at: string
@@ -46,6 +48,8 @@ export interface TokenRecord extends TenantEntity {
   deduplicate_token?: boolean
   expires_at?: string
   code?: CardCode
+  /** Only for a card that was written while the setting `enrichments.fake` was true. */
+  card_details?: CardEnrichment
   is_intent?: true | undefined
 }
 

@@ -1,6 +1,6 @@
 /** Finds the scenario and the brands of a card by its number. */
 import published from '../../../fixtures/threeds-cards.json' with { type: 'json' }
-import { brandOf } from '../token/card-number.js'
+import { brandNameOf } from '../token/brand-names.js'
 import type { BrandName } from './enumerations.js'
 import type { ScenarioName } from './scenarios.js'
 
@@ -10,22 +10,12 @@ interface TestCard {
   scenario: ScenarioName
 }
 
-const NAMES: { readonly [B in NonNullable<ReturnType<typeof brandOf>>]: BrandName } = {
-  visa: 'Visa',
-  mastercard: 'Mastercard',
-  'american-express': 'American Express',
-  discover: 'Discover',
-  'diners-club': 'Diners Club',
-  jcb: 'JCB',
-  unionpay: 'UnionPay',
-}
-
 /** `others`: what happens to a number that is no published test card (the setting `threeds.other_cards`). */
 export function findTestCard(number: string, others: 'unsupported' | 'frictionless'): TestCard {
   const cards = published as readonly (TestCard & { number: string })[]
   const found = cards.find((card) => card.number === number)
   if (found !== undefined) return { brands: found.brands, scenario: found.scenario }
-  const brand = brandOf(number)
+  const brand = brandNameOf(number)
   if (brand === undefined || others === 'unsupported') return { brands: [], scenario: 'X' }
-  return { brands: [NAMES[brand]], scenario: 'FY' }
+  return { brands: [brand], scenario: 'FY' }
 }

@@ -38,7 +38,7 @@ export type TokenDraft = Awaited<ReturnType<typeof validateAndRender>>
 type Input = Readonly<Record<string, unknown>>
 type Attribute = Exclude<
   keyof TokenRecord,
-  'id' | 'tenant_id' | 'fingerprint' | 'code' | 'is_intent' | keyof Audit
+  'id' | 'tenant_id' | 'fingerprint' | 'code' | 'card_details' | 'is_intent' | keyof Audit
 >
 
 /**

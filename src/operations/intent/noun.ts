@@ -3,6 +3,7 @@ import { formatDate } from '../../domain/dates.js'
 import { change } from '../../framework/operation.js'
 import { inputSchema } from '../../framework/schema.js'
 import { manage } from '../manage.js'
+import { enrichCard } from '../token/card-details.js'
 import { prepareGiven } from '../token/check-token.js'
 import { startCode, stopTimer } from '../token/code-timer.js'
 import { openDraft } from '../token/encrypted-token.js'
@@ -47,6 +48,7 @@ const createIntent = change({
     const own = {
       ...kept,
       expires_at: formatDate(expires),
+      card_details: await enrichCard(context, record),
       code: code && (await startCode(context, { holder: 'token_intent', holder_id: id }, code)),
     }
     return viewIntent(await intents.add(context, own, { id, expires }))

@@ -10,6 +10,7 @@ import type { GivenId } from '../../domain/token/token-rendering.js'
 import { invalid } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 import { Existing } from '../../framework/outcome.js'
+import { enrichCard } from './card-details.js'
 import {
   type Conversion,
   type EncryptedToken,
@@ -166,6 +167,8 @@ async function write(
   if (!isFree) await purgeExpired(context, id)
   if (draft.code !== undefined)
     record.code = await startCode(context, { holder: 'token', holder_id: id }, draft.code)
+  const details = await enrichCard(context, record)
+  if (details !== undefined) record.card_details = details
   await store.insert('token', caller.tenant, record, { fresh: isFree, ...putOptions(draft) })
   await storeSet?.()
   if (!isFresh || draft.expires !== undefined) await countCreation(context, record, 'new')

@@ -1,4 +1,5 @@
 import { stricterTransform, type Transform } from '../../domain/access/permissions.js'
+import { FUNDINGS } from '../../domain/enrichment/card-enrichment.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { EntityType } from '../../domain/records/log-record.js'
 import type { IntentRecord, TokenRecord } from '../../domain/records/records.js'
@@ -120,6 +121,9 @@ export const updateAttributes = patchOf(
   ['containers'],
 )
 
+const ENRICHED =
+  'Only for published test cards, if the setting enrichments.fake was true when the card was stored.'
+
 const columns = ['id', 'type', 'data', 'containers', 'created_at', 'expires_at']
 export const tokenOutput = output.component('Token', columns, {
   id: text,
@@ -150,9 +154,14 @@ export const tokenOutput = output.component('Token', columns, {
       'expiration_month?': count,
       'expiration_year?': count,
       'brand?': enumOf(...CARD_BRANDS),
+      'funding?': { ...enumOf(...FUNDINGS), description: ENRICHED },
       'authentication?': {
         ...enumOf('sca_required'),
         description: 'Only for documented test cards of 3-D Secure.',
+      },
+      'issuer_country?': {
+        ...object({ alpha2: text, numeric: text, name: text }),
+        description: ENRICHED,
       },
     }),
   },
@@ -238,20 +247,28 @@ export function addExtras(view: TokenView, _extras: NonNullable<TokenView['_extr
   return Object.assign(view, { _extras })
 }
 
-function describeData({ type, data }: TokenRecord): Pick<TokenView, 'card' | 'bank'> {
-  if (type === 'card_number') return { card: describeCard({ number: data as string }) }
-  if (type === 'card') return { card: describeCard(data as Parameters<typeof describeCard>[0]) }
+function describeData({ type, data, card_details }: TokenRecord): Pick<TokenView, 'card' | 'bank'> {
+  if (type === 'card_number') return { card: describeCard({ number: data as string }, card_details) }
+  if (type === 'card') return { card: describeCard(data as StoredCard, card_details) }
   if (type !== 'bank') return NO_DETAILS
   const { routing_number, account_number } = data as { routing_number: string; account_number: string }
   return { bank: { routing_number, account_number_last4: account_number.slice(-4) } }
 }
 
-function describeCard(card: { number: string; expiration_month?: number; expiration_year?: number }) {
+interface StoredCard {
+  number: string
+  expiration_month?: number
+  expiration_year?: number
+}
+
+function describeCard(card: StoredCard, details: TokenRecord['card_details']) {
   const { number, expiration_month, expiration_year } = card
   const bin = number.slice(0, binLength(number.length))
   const authentication = isScaRequired(number) ? ('sca_required' as const) : undefined
-  const rest = omitUndefined({ expiration_month, expiration_year, brand: brandOf(number), authentication })
-  return { bin, last4: number.slice(-4), ...rest }
+  const { funding, issuer_country } = details ?? {}
+  const brand = brandOf(number)
+  const rest = { expiration_month, expiration_year, brand, funding, authentication, issuer_country }
+  return { bin, last4: number.slice(-4), ...omitUndefined(rest) }
 }
 
 function visibleData(record: TokenRecord, transform: Transform): unknown {

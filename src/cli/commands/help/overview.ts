@@ -3,11 +3,14 @@ import { fold, indent } from '../../output/display.js'
 
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
-  Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', '3ds', 'log', 'scan'],
+  Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
+  Cards: ['3ds', 'enrich'],
   Access: ['app', 'session', 'tenant', 'member', 'invite'],
   Testing: ['control', 'seed', 'pull', 'openapi'],
   Vault: ['vault', 'config', 'profile'],
 }
+/** All nouns of these groups share one line, which names what they have in common. */
+const SHARED: Readonly<Record<string, string>> = { Cards: 'emulated services for stored cards' }
 const [GROUP_COLUMNS, NAME_COLUMNS] = [8, 12]
 const MIN_SUMMARY = 20
 
@@ -18,16 +21,23 @@ export interface Summary {
 
 export function describeGroups(commands: readonly Summary[], topics: readonly string[], columns: number) {
   const summaryOf = (name: string) => commands.find((command) => command.name === name)?.summary ?? ''
-  const groups = Object.entries(GROUPS).map(([group, names]) =>
-    names.map((name, at) => {
+  const groups = Object.entries(GROUPS).map(([group, names]) => {
+    const shared = SHARED[group]
+    if (shared !== undefined) return [describeShared(group, names, shared, columns)]
+    return names.map((name, at) => {
       const head = (at === 0 ? group : '').padEnd(GROUP_COLUMNS) + name.padEnd(NAME_COLUMNS)
       const summary = fold(summaryOf(name), Math.max(MIN_SUMMARY, columns - head.length))
       return head + indent(summary, head.length).trimStart()
-    }),
-  )
+    })
+  })
   const title = 'A token vault in your terminal, and a server for your tests. Begin: coffer init'
   const screen = groups.map((lines) => lines.join('\n')).join('\n')
   return `${fold(title, columns)}\n${screen}\n${describeTopics(topics, columns)}\n`
+}
+
+function describeShared(group: string, names: readonly string[], shared: string, columns: number): string {
+  const line = fold(`${names.join(', ')}: ${shared}`, Math.max(MIN_SUMMARY, columns - GROUP_COLUMNS))
+  return group.padEnd(GROUP_COLUMNS) + indent(line, GROUP_COLUMNS).trimStart()
 }
 
 function describeTopics(topics: readonly string[], columns: number): string {

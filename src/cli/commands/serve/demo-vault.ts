@@ -12,7 +12,7 @@ import type { OperationName } from '../../../operations/all.js'
 import type { App } from '../../../vault/app.js'
 import { createVault, openVault, type VaultLocation } from '../../../vault/open.js'
 import {
-  beginBeyondAuthorizer,
+  beginAsService,
   ensureSampleApplications,
   SAMPLE_TYPES,
   type SampleApplications,
@@ -41,7 +41,7 @@ export async function openDemoVault(context: CommandContext) {
         `${quoteWord(directory)}. For a new demo vault, move it away first: mv ${quoteWord(directory)} ${quoteWord(`${directory}.old`)}`,
     )
   const app = await openVault(place, async () => ({ kind: 'key-file', text: await read(KEY_FILE) }))
-  await beginBeyondAuthorizer(app)
+  await beginAsService(app)
   return { app, directory, samples }
 }
 

@@ -1,0 +1,20 @@
+import { brandOf } from './card-number.js'
+
+type Brand = NonNullable<ReturnType<typeof brandOf>>
+
+/** The names of brands for people, as the service spells them. */
+export const BRAND_NAMES = {
+  visa: 'Visa',
+  mastercard: 'Mastercard',
+  'american-express': 'American Express',
+  discover: 'Discover',
+  'diners-club': 'Diners Club',
+  jcb: 'JCB',
+  unionpay: 'UnionPay',
+} as const satisfies Record<Brand, string>
+
+/** `digits`: a number, or the digits with which it begins. */
+export function brandNameOf(digits: string) {
+  const brand = brandOf(digits)
+  return brand && BRAND_NAMES[brand]
+}

@@ -1,0 +1,25 @@
+/** What a network tells about a card. It is found when the number is written, so that reads look for nothing. */
+import type { CardEnrichment } from '../../domain/enrichment/card-enrichment.js'
+import type { TokenRecord } from '../../domain/records/records.js'
+import type { Context } from '../../framework/context.js'
+
+type Holder = Pick<TokenRecord, 'type' | 'data' | 'card_details'>
+
+/** `before`: the record that is replaced. If the number stays, its details stay. */
+export async function enrichCard(
+  context: Context,
+  written: Holder,
+  before?: Holder,
+): Promise<CardEnrichment | undefined> {
+  const number = numberOf(written)
+  if (number === undefined) return undefined
+  if (before !== undefined && numberOf(before) === number) return before.card_details
+  if (!(await context.setting('enrichments.fake'))) return undefined
+  const { findEnrichment } = await import('../../domain/enrichment/published.js')
+  return findEnrichment(number)
+}
+
+function numberOf({ type, data }: Holder): string | undefined {
+  if (type === 'card_number') return data as string
+  return type === 'card' ? (data as { number: string }).number : undefined
+}
