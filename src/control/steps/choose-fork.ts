@@ -27,7 +27,7 @@ function find(exchange: VaultExchange, apiKey: string): Promise<ControlState> {
   return findByKey(exchange.control, readHeader(exchange.request.headers, apiKey))
 }
 
-/** A session that is older than the fork is in both vaults. Its pages then belong to the vault that was forked. */
+/** Only one vault has the session, because a fork begins without the sessions of the vault that was forked. */
 async function findBySession(
   { control: base, request }: VaultExchange,
   page: BankPage,

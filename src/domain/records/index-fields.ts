@@ -44,6 +44,7 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
     [...new Set([request, response])].flatMap((reactor) => listFields({ reactor })),
   reactor_log: ({ reactor_id: reactor }) => listFields({ reactor }),
   reactor_result: ({ reactor_id: reactor }) => listFields({ reactor }),
+  threeds_place: ({ tenant }) => listFields({ tenant: String(tenant) }),
   log_block: (record) => ('items' in record ? blockFields(record) : []),
 }
 

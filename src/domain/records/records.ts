@@ -8,7 +8,7 @@ import type { Requested } from '../reactor/state.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
-import type { ThreeDsSessionRecord, ThreeDsTimerRecord } from './threeds-record.js'
+import type { ThreeDsPlaceRecord, ThreeDsSessionRecord, ThreeDsTimerRecord } from './threeds-record.js'
 import type {
   Audit,
   CodeTimerRecord,
@@ -61,6 +61,7 @@ export const KINDS = {
   threeds_timer: 33,
   import: 40,
   log_sink: 41,
+  threeds_place: 43,
   log_block: 254,
   log: 255,
 } as const
@@ -384,6 +385,7 @@ export interface RecordOf {
   client_key: ClientKeyRecord
   threeds_session: ThreeDsSessionRecord
   threeds_timer: ThreeDsTimerRecord
+  threeds_place: ThreeDsPlaceRecord
   import: ImportRecord
   log_sink: LogSinkRecord
   log_block: LogBlockRecord | LogHeadRecord

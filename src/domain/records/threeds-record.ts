@@ -84,3 +84,10 @@ export interface ThreeDsTimerRecord {
   id: string
   session_id: string
 }
+
+/** The tenant of a session, stored under tenant number 0, because the pages of the session do not name the tenant. */
+export interface ThreeDsPlaceRecord {
+  /** The id of the session. */
+  id: string
+  tenant: number
+}

@@ -16,6 +16,7 @@ import { type EventTools, writeEntries } from '../../framework/events.js'
 import type { Waiting } from '../../framework/ports/deliveries.js'
 import { readSetting } from '../../framework/setting.js'
 import type { StoreReader } from '../../storage/store.js'
+import { keepPlace } from './place.js'
 
 export const THREE_DS = 'threeds_session'
 
@@ -97,6 +98,7 @@ export async function startAuthentication(
   const completes = states.isPending(begun) && (await readSetting(store, 'threeds.challenges')) === 'complete'
   const next = completes ? states.decide(begun) : await startTimer(tools, tenant, begun)
   const stored = await storeSession(tools, tenant, next, actor)
+  await keepPlace(store, tenant, session.id)
   const { expires_at } = session
   const about = { authentication_status: begun.authentication.first.status, expires_at }
   const events = [eventAbout('3ds.session.authenticated', stored, about)]

@@ -26,6 +26,7 @@ import { eventAbout, requireSession, storeSession, THREE_DS, tellByCaller } from
 import { CREATE_EXAMPLE, UPDATE_EXAMPLE } from './examples.js'
 import { createInput, deviceInfo, sessionId } from './inputs.js'
 import { createdOutput } from './outputs.js'
+import { insertPlace } from './place.js'
 import { serviceFailed } from './service-error.js'
 
 type Request = Infer<typeof createInput>
@@ -77,6 +78,7 @@ export const createSession = change({
       created_at: context.date,
     }
     await store.insert(THREE_DS, caller.tenant, session, { fresh: true, expires })
+    await insertPlace(store, caller.tenant, session.id, expires)
     context.audit.record(THREE_DS, session.id)
     await logTokenUse(context, card, { operation: 'use', message: 'Token used' })
     context.audit.emit(eventAbout('3ds.session.created', session))

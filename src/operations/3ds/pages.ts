@@ -16,16 +16,17 @@ import {
 import { CofferError, conflict } from '../../errors.js'
 import type { Host } from '../../framework/host.js'
 import type { Waiting } from '../../framework/ports/deliveries.js'
-import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
+import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import {
   notFound,
   notifyMethod,
+  requireSession,
   storeChallenge,
   storeSession,
-  THREE_DS,
   type Told,
   tellBySystem,
 } from './changes.js'
+import { findTenant } from './place.js'
 
 export type PageHost = Pick<Host, 'store' | 'createUuid' | 'deliveries'>
 
@@ -34,13 +35,11 @@ interface Found {
   session: ThreeDsSessionRecord
 }
 
-/** Finds the session in all tenants, because a page does not name its tenant. @throws CofferError `not_found` */
+/** Finds the session and its tenant, because a page does not name the tenant. @throws CofferError `not_found` */
 export async function findSession(store: StoreReader, id: string): Promise<Found> {
-  for (const { number: tenant } of await readAll(store, 'tenant', 0)) {
-    const session = await store.get(THREE_DS, tenant, id)
-    if (session !== undefined) return { tenant, session: settle(session, store.now) }
-  }
-  throw notFound()
+  const tenant = await findTenant(store, id)
+  if (tenant === undefined) throw notFound()
+  return { tenant, session: settle(await requireSession(store, tenant, id), store.now) }
 }
 
 /** Marks the method step as done. Repeated calls change nothing. */

@@ -6,6 +6,7 @@ import { change, query } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { closedInput, displayName, type Infer, inputSchema } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
+import { removePlaces } from '../3ds/place.js'
 import { revokeKeys } from '../application/application-record.js'
 import { modified } from '../manage.js'
 import { removePeople } from '../member/noun.js'
@@ -88,6 +89,7 @@ const deleteTenant = change({
     const applications = await readAll(store, 'application', tenant)
     await Promise.all(applications.map(({ keys }) => revokeKeys(store, keys)))
     await removePeople(store, tenant)
+    await removePlaces(store, tenant)
     await store.removeTenant(tenant)
     return undefined
   },

@@ -1,0 +1,28 @@
+/**
+ * The tenant of each session. A page names only the session, so this record is stored under tenant number 0. It lives as long as
+ * its session.
+ */
+import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
+
+const PLACE = 'threeds_place'
+
+/** `expires`: of the session, ms since the epoch. */
+export function insertPlace(store: StoreWriter, tenant: number, id: string, expires: number): Promise<void> {
+  return store.insert(PLACE, 0, { id, tenant }, { fresh: true, expires })
+}
+
+/** From now on, the session has no expiry. */
+export function keepPlace(store: StoreWriter, tenant: number, id: string): Promise<void> {
+  return store.replace(PLACE, 0, { id, tenant })
+}
+
+/** Undefined if no tenant has this session, or if the session has expired. */
+export async function findTenant(store: StoreReader, id: string): Promise<number | undefined> {
+  return (await store.get(PLACE, 0, id))?.tenant
+}
+
+/** Contract: called before the tenant is deleted, because these records belong to the vault. */
+export async function removePlaces(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
+  const where = { field: 'tenant', value: String(tenant) }
+  for (const { id } of await readAll(store, PLACE, 0, where)) await store.remove(PLACE, 0, id)
+}
