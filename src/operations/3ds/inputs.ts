@@ -3,8 +3,10 @@ import * as values from '../../domain/threeds/enumerations.js'
 import { inputSchema, lenientInput } from '../../framework/schema.js'
 
 const MAX_TEXT = 500
-/** The limit for texts about devices, such as the name of a browser or the encrypted data of an app. */
+/** The limit for texts about devices, such as the name of a browser. */
 const MAX_DEVICE_TEXT = 5000
+/** The limit of EMV 3-D Secure for the encrypted data of an app. */
+const MAX_ENCRYPTED_TEXT = 64_000
 const MAX_ID = 400
 const MAX_URL = 2000
 
@@ -40,7 +42,7 @@ export const deviceInfo = {
     browser_ip: deviceText,
     sdk_transaction_id: deviceText,
     sdk_application_id: deviceText,
-    sdk_encryption_data: deviceText,
+    sdk_encryption_data: { ...deviceText, maxLength: MAX_ENCRYPTED_TEXT },
     sdk_ephemeral_public_key: deviceText,
     sdk_max_timeout: deviceText,
     sdk_reference_number: deviceText,
