@@ -13,7 +13,7 @@ const INNER =
  * These calls get `Not Emulated` (see test/http/not-emulated.test.ts). Calls about transactions belong to neither
  * version of the API and get no answer.
  */
-const OUT = /^(?:applicationTemplates|threeds|transactions)\./
+const OUT = /^(?:applicationTemplates|transactions)\./
 
 interface Setup {
   served: Served
@@ -125,6 +125,46 @@ async function useCommon(t: Test, { served, open }: Setup): Promise<void> {
   t.ok((await manager.permissions.list()).length > 10)
 }
 
+/** Sends attributes in camel case, which the client translates. */
+const DEVICE = {
+  browserJavascriptEnabled: true,
+  browserJavaEnabled: false,
+  browserLanguage: 'en',
+  browserColorDepth: '24',
+  browserScreenHeight: '900',
+  browserScreenWidth: '1440',
+  browserTz: '0',
+  browserUserAgent: 'test',
+}
+const PAYMENT = {
+  authenticationCategory: 'payment',
+  authenticationType: 'payment-transaction',
+  merchantInfo: { mid: '1', acquirerBin: '1', name: 'Shop', countryCode: '826', categoryCode: '7922' },
+  purchaseInfo: { amount: '1250', currency: '978', exponent: '2', date: '20300115120000' },
+  cardholderInfo: { name: 'Ada', email: 'ada@example.com' },
+}
+
+async function useThreeDs(t: Test, { served, open }: Setup): Promise<void> {
+  const [own, browser] = await Promise.all([open(served.keys.private), open(served.keys.public)])
+  await served.completeChallenges()
+  const start = async (number: string) => {
+    const token = await own.tokens.create({ type: 'card', data: { number } })
+    const card = { type: 'customer', tokenId: token.id, device: 'browser', deviceInfo: DEVICE }
+    return browser.threeds.createSession(card)
+  }
+  const { id, ...made } = await start('4000020000000000')
+  t.match(made, { cardBrand: 'Visa', methodUrl: `${served.url}/3ds/acs/browser/method` })
+  t.match(await own.threeds.authenticateSession(id, PAYMENT), {
+    authenticationStatus: 'challenge',
+    acsChallengeUrl: `${served.url}/3ds/acs/browser/creq`,
+  })
+  const final = { authenticationStatus: 'successful', eci: '05', directoryStatusCode: 'C' }
+  t.match(await own.threeds.getChallengeResult(id), final)
+  t.match(await own.threeds.getSessionById(id), { id, authentication: final, deviceInfo: DEVICE })
+  const failing = await start('4264281500003339')
+  await t.rejects(own.threeds.authenticateSession(failing.id, PAYMENT), { status: 424 } as object as Error)
+}
+
 t.test("all calls of today's client are answered", async (t) => {
   const setup = await start(t, '@basis-theory/basis-theory-js')
   await useCommon(t, setup)
@@ -139,6 +179,7 @@ t.test("all calls of today's client are answered", async (t) => {
   const intent = await own.tokenIntents.create({ type: 'card_number', data: '4242424242424242' })
   t.match(intent, { type: 'card_number', card: { last4: '4242' }, data: undefined })
   await own.tokenIntents.delete(intent.id)
+  await useThreeDs(t, setup)
   await finish(t, setup)
 })
 

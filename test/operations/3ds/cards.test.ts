@@ -1,0 +1,108 @@
+/** Each published test card over HTTP: from the token to the final result. */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { createBackend, openShop } from '../../http/threeds-shop.js'
+import { AUTHENTICATE, BROWSER } from '../documented.js'
+
+interface Card {
+  number: string
+  brands: string[]
+  scenario: string
+  luhn: boolean
+  documented: boolean
+  authenticate?: Record<string, string>
+  final?: Record<string, string>
+}
+
+const file = new URL('../../../../fixtures/threeds-cards.json', import.meta.url)
+const cards = JSON.parse(readFileSync(file, 'utf8')) as Card[]
+/** Absent unless the fixture has them. */
+const OPTIONAL = [
+  'authentication_status_reason',
+  'authentication_status_reason_code',
+  'authentication_value',
+  'eci',
+]
+
+t.test('each test card becomes a token, and its session ends as the fixture says', async (t) => {
+  const { server, backend } = await openShop(t)
+  const compare = (shown: Record<string, unknown>, expected: Record<string, string>, name: string) => {
+    for (const [attribute, value] of Object.entries(expected))
+      t.equal(shown[attribute], value, `${name}: ${attribute}`)
+    for (const attribute of OPTIONAL)
+      t.equal(attribute in shown, attribute in expected, `${name}: ${attribute}`)
+  }
+  for (const { number, brands, scenario, documented, authenticate, final } of cards) {
+    const name = `${number} (${scenario})`
+    const token = await backend.send('POST /tokens', { type: 'card', data: { number } })
+    t.equal(token.status, 201, name)
+    t.equal(token.json.card?.authentication, documented ? 'sca_required' : undefined, name)
+    const body = { token_id: token.json.id, device: 'browser', device_info: BROWSER }
+    const made = await backend.sendPublic('POST /3ds/sessions', body)
+    if (scenario === 'X' || scenario === 'EI') {
+      t.equal(made.status, scenario === 'X' ? 400 : 424, name)
+      continue
+    }
+    t.equal(made.status, 201, name)
+    t.equal(made.json.cardBrand, brands[0] ?? '', name)
+    t.strictSame(made.json.additional_card_brands, brands.length > 1 ? brands : undefined, name)
+    const { id } = made.json
+    const first = await backend.send(`POST /3ds/sessions/${id}/authenticate`, AUTHENTICATE)
+    if (scenario === 'ED') {
+      t.equal(first.status, 424, name)
+      continue
+    }
+    compare(first.json, authenticate!, name)
+    t.equal((await backend.result(id)).status, 409, name)
+    if (final === undefined) continue
+    await server.control.threeds.decide({ id })
+    compare((await backend.result(id)).json, final, `${name} at the end`)
+  }
+})
+
+t.test('a merchant: without a challenge at once, and with a challenge after a minute', async (t) => {
+  const { server, backend } = await openShop(t)
+  const request = {
+    ...AUTHENTICATE,
+    authentication_type: 'mail-order',
+    decoupled_challenge_max_time: 10_080,
+  }
+  const create = async (scenario: 'FY' | 'CY') =>
+    (await backend.session(scenario, { type: 'merchant', device: undefined, device_info: undefined })).id
+  t.match(await backend.authenticate(await create('FY'), request), { authentication_status: 'successful' })
+  const asked = await create('CY')
+  t.match(await backend.authenticate(asked, request), { directory_status_code: 'D' })
+  await server.control.clock.advance({ by: '60s' })
+  t.match((await backend.result(asked)).json, { authentication_status: 'successful', eci: '05' })
+  const recurring = {
+    ...AUTHENTICATE,
+    authentication_type: 'installment-transaction',
+    purchase_info: { ...AUTHENTICATE.purchase_info, installment_count: '12' },
+  }
+  const { id } = await backend.session('FY')
+  t.match(await backend.authenticate(id, recurring), { authentication_status: 'successful' })
+})
+
+t.test(
+  'a session is in the vault that created it, and ids of one vault mean nothing in another',
+  async (t) => {
+    const { server, backend } = await openShop(t)
+    const before = await backend.challenged()
+    const [one, two] = [await server.control.fork(), await server.control.fork()]
+    const [first, second] = [one, two].map(({ keys }) =>
+      createBackend(server.url, keys as typeof backend.keys),
+    )
+    t.equal((await first!.result(before.id)).status, 404, 'a fork begins without the sessions of its vault')
+    t.equal((await backend.result(before.id)).status, 409, 'the session of the vault goes on')
+    const own = await first!.challenged()
+    for (const other of [second!, backend]) t.equal((await other.result(own.id)).status, 404)
+    await one.control.snapshots.create({ name: 'pending' })
+    await one.control.threeds.decide({ id: own.id })
+    await one.control.snapshots.restore({ name: 'pending' })
+    t.equal((await first!.result(own.id)).status, 409, 'pending again')
+    await one.control.reset()
+    t.equal((await first!.result(own.id)).status, 404)
+    await server.control.threeds.decide({ id: before.id })
+    t.match((await backend.result(before.id)).json, { authentication_status: 'successful' })
+  },
+)
