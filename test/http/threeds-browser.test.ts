@@ -1,60 +1,9 @@
 /** The unmodified package `@basis-theory/web-threeds` in Chromium: frames, windows and the redirect page. */
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
-import { dirname, join } from 'node:path'
-import type { Browser, FrameLocator, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { checkPage, launchChromium, needsChromium } from './chromium.js'
+import { openPage, serveShop } from './threeds-page.js'
 import { type Backend, createBackend, type Json, NUMBERS, openShop, type Scenario } from './threeds-shop.js'
-
-const PACKAGE = dirname(dirname(createRequire(import.meta.url).resolve('@basis-theory/web-threeds')))
-const SDK = readFileSync(join(PACKAGE, 'bundle/index.js'))
-
-interface ShopPage {
-  tab: Page
-  backend: Backend
-  /** The hosts to which the page sent requests, without the hosts that the test started. */
-  strangers: string[]
-  /** Runs the package's `createSession`, with a new token. */
-  createSession(scenario: Scenario, more?: object): Promise<Json>
-  /** Authenticates the session, and calls the package's `startChallenge` without waiting for it. */
-  startChallenge(id: string, more?: object): Promise<Json>
-  /** Resolves to the outcome of the challenge as the package reports it to the page. */
-  ended(): Promise<Json>
-  bank: FrameLocator
-}
-
-/**
- * A web page on another port than the bank. Each path answers with the same page, except that `/pages/` has
- * the pages of the package.
- */
-async function serveShop(t: Test, policy?: string): Promise<string> {
-  const server = createServer((request, response) => {
-    const [path = '/'] = (request.url ?? '/').split('?')
-    if (path.startsWith('/pages/')) {
-      response.setHeader('content-type', 'text/html')
-      response.end(readFileSync(join(PACKAGE, path)))
-      return
-    }
-    response.setHeader('content-type', path === '/sdk.js' ? 'text/javascript' : 'text/html')
-    if (policy !== undefined) response.setHeader('content-security-policy', policy)
-    response.end(
-      path === '/sdk.js'
-        ? SDK
-        : '<!doctype html><title>Shop</title><h1>Shop</h1><script src="/sdk.js"></script>',
-    )
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://localhost:${(server.address() as AddressInfo).port}`
-}
 
 let browser: Browser | undefined
 t.before(async () => {
@@ -62,76 +11,10 @@ t.before(async () => {
 })
 t.teardown(() => browser?.close())
 
-interface Around {
-  backend?: Backend
-  shop?: string
-  pages?: 'own' | 'package'
-}
+const openShopPage = (t: Test, around?: Parameters<typeof openPage>[2]) => openPage(t, browser!, around)
 
-async function openPage(t: Test, { pages = 'own', ...given }: Around = {}): Promise<ShopPage> {
-  const backend = given.backend ?? (await openShop(t)).backend
-  const shop = given.shop ?? (await serveShop(t))
-  const context = await browser!.newContext()
-  t.teardown(() => context.close())
-  const strangers: string[] = []
-  await context.route('**/*', (route) => {
-    const { hostname, host } = new URL(route.request().url())
-    if (['localhost', '127.0.0.1'].includes(hostname)) return route.continue()
-    strangers.push(host)
-    return route.abort()
-  })
-  const tab = await context.newPage()
-  await tab.goto(shop)
-  const config = {
-    apiBaseUrl: backend.url,
-    sdkBaseUrl: pages === 'own' ? backend.url : shop,
-    disableTelemetry: true,
-  }
-  await tab.evaluate(
-    ([key, config]) => {
-      const scope = globalThis as Json
-      scope.threeds = scope.BasisTheory3ds(key, config)
-    },
-    [backend.keys.public, config] as const,
-  )
-  return {
-    tab,
-    backend,
-    strangers,
-    async createSession(scenario, more = {}) {
-      const tokenId = await backend.token(scenario)
-      return tab.evaluate(
-        (request) =>
-          (globalThis as Json).threeds
-            .createSession(request)
-            .catch((error: unknown) => ({ refused: (error as Error)?.message ?? error })),
-        { tokenId, ...more },
-      )
-    },
-    async startChallenge(id, more = {}) {
-      const answer = await backend.authenticate(id)
-      const request = {
-        sessionId: id,
-        acsChallengeUrl: answer.acs_challenge_url,
-        acsTransactionId: answer.acs_transaction_id,
-        threeDSVersion: answer.threeds_version,
-        ...more,
-      }
-      await tab.evaluate((request) => {
-        const scope = globalThis as Json
-        scope.ended = scope.threeds
-          .startChallenge(request)
-          .catch((error: unknown) => ({ refused: (error as Error)?.message ?? error }))
-      }, request)
-      return answer
-    },
-    ended: () => tab.evaluate(() => (globalThis as Json).ended),
-    bank: tab.frameLocator('#challengeIframe').frameLocator('iframe'),
-  }
-}
-
-t.test('the package creates sessions with and without the method step', needsChromium, async (t) => {
-  const { createSession, backend, tab, strangers } = await openPage(t)
+t.test('a session with and without the method step', needsChromium, async (t) => {
+  const { createSession, backend, tab, strangers } = await openShopPage(t)
   const started = performance.now()
   const session = await createSession('FY')
   t.ok(performance.now() - started < 3000, 'it does not wait until the method step times out')
@@ -147,8 +30,8 @@ t.test('the package creates sessions with and without the method step', needsChr
   t.strictSame(strangers, [], 'no other host was asked')
 })
 
-t.test('a person can answer a challenge in a frame by keyboard and by mouse', needsChromium, async (t) => {
-  const { createSession, startChallenge, ended, backend, tab, bank, strangers } = await openPage(t)
+t.test('challenges in frames, by keyboard and by mouse', needsChromium, async (t) => {
+  const { createSession, startChallenge, ended, backend, tab, bank, strangers } = await openShopPage(t)
   const { id } = await createSession('CY')
   await startChallenge(id)
   await bank.getByLabel('Passcode').waitFor()
@@ -193,7 +76,7 @@ t.test(
   'a wrong id and a time-out reject at once, and a decided challenge asks nothing',
   needsChromium,
   async (t) => {
-    const { createSession, startChallenge, ended, backend, bank } = await openPage(t)
+    const { createSession, startChallenge, ended, backend, bank } = await openShopPage(t)
     const wrong = await createSession('CY')
     await startChallenge(wrong.id, { acsTransactionId: wrong.id })
     t.match(await ended(), { refused: /No session has this threeDSServerTransID/ })
@@ -202,7 +85,7 @@ t.test(
     t.match(await ended(), { refused: 'Timed out waiting for a challenge response. Please try again.' })
     t.equal((await backend.result(late.id)).status, 409, 'the challenge is still pending')
     const { server, backend: other } = await openShop(t)
-    const page = await openPage(t, { backend: other })
+    const page = await openShopPage(t, { backend: other })
     const decided = await page.createSession('CY')
     await other.authenticate(decided.id)
     await server.control.threeds.decide({ id: decided.id, outcome: 'failed' })
@@ -225,12 +108,12 @@ t.test(
 )
 
 t.test(
-  'a frame has the requested size, in a container of the shop and with a clock that stands still',
+  'sizes of the frame, a container of the shop, and a clock that stands still',
   needsChromium,
   async (t) => {
     const { server, backend } = await openShop(t)
     await server.control.clock.set({ mode: 'frozen', at: '2030-01-01T00:00:00Z' })
-    const { createSession, startChallenge, ended, tab, bank } = await openPage(t, { backend })
+    const { createSession, startChallenge, ended, tab, bank } = await openShopPage(t, { backend })
     await tab.evaluate(() => {
       const { document } = globalThis as Json
       document.body.insertAdjacentHTML('beforeend', '<section id="own" style="width: 700px"></section>')
@@ -251,8 +134,8 @@ t.test(
   },
 )
 
-t.test('a challenge can be answered in a window instead of a frame', needsChromium, async (t) => {
-  const { createSession, startChallenge, ended, tab } = await openPage(t)
+t.test('windows instead of frames', needsChromium, async (t) => {
+  const { createSession, startChallenge, ended, tab } = await openShopPage(t)
   const session = await createSession('CY', { methodRequestMode: 'redirect', challengeMode: 'redirect' })
   t.match(session, { id: String })
   const [popup] = await Promise.all([
@@ -267,7 +150,7 @@ t.test('a challenge can be answered in a window instead of a frame', needsChromi
 })
 
 t.test(
-  'a challenge works with the pages of the package, a strict policy, another host name, and a fork',
+  'the pages of the package, a strict policy, another host name, and a fork',
   needsChromium,
   async (t) => {
     const { server, backend } = await openShop(t)
@@ -277,13 +160,13 @@ t.test(
     const own = createBackend(server.url, fork.keys as Backend['keys'])
     const strict = `default-src 'self'; script-src 'self'; connect-src ${server.url}; frame-src ${server.url}; style-src 'unsafe-inline'`
     const table = {
-      'pages of the package': await openPage(t, { backend, pages: 'package' }),
-      'a policy that allows frames of the bank': await openPage(t, {
+      'pages of the package': await openShopPage(t, { backend, pages: 'package' }),
+      'a policy that allows frames of the bank': await openShopPage(t, {
         backend,
-        shop: await serveShop(t, strict),
+        shop: await serveShop(t, { policy: strict }),
       }),
-      'another host name': await openPage(t, { backend: numeric }),
-      'a fork': await openPage(t, { backend: own }),
+      'another host name': await openShopPage(t, { backend: numeric }),
+      'a fork': await openShopPage(t, { backend: own }),
     }
     for (const [name, { createSession, startChallenge, ended, bank, backend }] of Object.entries(table)) {
       const { id } = await createSession('CY')
@@ -300,7 +183,7 @@ t.test(
 )
 
 t.test('the redirect page leads back to the shop', needsChromium, async (t) => {
-  const { backend, tab, strangers } = await openPage(t)
+  const { backend, tab, strangers } = await openShopPage(t)
   const shop = new URL(tab.url()).origin
   const callbacks = { success: `${shop}/paid?cart=1`, failure: `${shop}/failed` }
   const open = async (scenario: Scenario, key = backend.keys.public) => {
@@ -335,10 +218,10 @@ t.test('the redirect page leads back to the shop', needsChromium, async (t) => {
 })
 
 t.test(
-  'other sites cannot frame pages of Coffer, and frames of the bank cannot reach other pages',
+  'no page is framed that must not be, and frames of the bank reach nothing else',
   needsChromium,
   async (t) => {
-    const { tab, backend, strangers } = await openPage(t)
+    const { tab, backend, strangers } = await openShopPage(t)
     const redirect = await backend.redirect('CY', { success: 'https://a.test', failure: 'https://a.test' })
     const refused: string[] = []
     tab.on('console', (message) => {
@@ -396,7 +279,7 @@ t.test(
 )
 
 t.test('the pages of the bank are accessible', needsChromium, async (t) => {
-  const { backend, tab } = await openPage(t)
+  const { backend, tab } = await openShopPage(t)
   for (const scenario of ['CY', 'CYO'] as const) {
     const { id } = await backend.session(scenario)
     const answer = await backend.authenticate(id)

@@ -183,12 +183,16 @@ t.test('a session needs one card that exists', async (t) => {
 
 t.test('the attributes of a device are required and limited', async (t) => {
   const { send, tokens, get } = await open(t)
-  const { browser_tz: _, ...incomplete } = BROWSER
+  const without = (name: string) =>
+    Object.fromEntries(Object.entries(BROWSER).filter(([each]) => each !== name))
   const table: [object, string][] = [
+    ...Object.keys(BROWSER).map((name): [object, string] => [
+      { device: 'browser', device_info: without(name) },
+      `device_info.${name}`,
+    ]),
     [{}, 'device'],
     [{ device: 'mobile' }, 'device'],
     [{ device: 'browser' }, 'device_info'],
-    [{ device: 'browser', device_info: incomplete }, 'device_info.browser_tz'],
     [
       { device: 'browser', device_info: { ...BROWSER, browser_color_depth: 24 } },
       'device_info.browser_color_depth',
@@ -347,6 +351,13 @@ t.test('errors have exactly the form of the service, which clients compare', asy
     },
   })
   t.strictSame(Object.keys(failed.body).sort(), ['detail', 'error', 'status', 'title'])
+  t.strictSame(Object.keys(failed.body.error as object).sort(), [
+    'detail',
+    'error_source',
+    'message',
+    'service_status',
+    'session_id',
+  ])
   t.equal((await ask('log list', { size: 1 })).pagination.total_items, before, 'nothing is logged')
   t.strictSame(await eventsOf(), [])
   t.equal((await ask('3ds list')).pagination.total_items, 0)
@@ -397,6 +408,7 @@ t.test('an invalid request for an authentication is refused', async (t) => {
       'purchase_info.date',
     ],
     [{ ...AUTHENTICATE, authentication_type: 'recurring-transaction' }, 'purchase_info.recurring_expiration'],
+    [{ ...AUTHENTICATE, authentication_type: 'recurring-transaction' }, 'purchase_info.recurring_frequency'],
     [{ ...AUTHENTICATE, authentication_type: 'installment-transaction' }, 'purchase_info.installment_count'],
     [{ ...AUTHENTICATE, requestor_info: { amex_requestor_type: 'X' } }, 'requestor_info.amex_requestor_type'],
     [

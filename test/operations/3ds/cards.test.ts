@@ -1,7 +1,7 @@
 /** Each published test card over HTTP: from the token to the final result. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { createBackend, openShop } from '../../http/threeds-shop.js'
+import { call, createBackend, openShop } from '../../http/threeds-shop.js'
 import { AUTHENTICATE, BROWSER } from '../documented.js'
 
 interface Card {
@@ -106,3 +106,30 @@ t.test(
     t.match((await backend.result(before.id)).json, { authentication_status: 'successful' })
   },
 )
+
+t.test('the lists of the server and its OpenAPI document name 3-D Secure', async (t) => {
+  const { server, backend } = await openShop(t)
+  const management = { headers: { 'bt-api-key': server.keys.management ?? '' } }
+  const get = async (path: string) => (await call(backend.url + path, management)).json
+  const paths = Object.keys((await get('/openapi.json')).paths).filter((path) => path.startsWith('/3ds'))
+  t.strictSame(paths.sort(), [
+    '/3ds/sessions',
+    '/3ds/sessions/{id}',
+    '/3ds/sessions/{id}/authenticate',
+    '/3ds/sessions/{id}/challenge-result',
+  ])
+  const permissions = (await get('/permissions')) as { type: string; application_types: string[] }[]
+  const types = (name: string) =>
+    permissions.find(({ type }) => type === `3ds:session:${name}`)?.application_types
+  t.strictSame(['create', 'read', 'authenticate'].map(types), [
+    ['public', 'private'],
+    ['private'],
+    ['private'],
+  ])
+  const events = ((await get('/webhooks/event-types')) as string[]).filter((name) => name.startsWith('3ds.'))
+  t.equal(events.length, 6)
+  const entities = JSON.stringify(await get('/logs/entity-types'))
+  t.match(entities, /threeds_session/)
+  t.match(entities, /ThreeDsSession/)
+  t.equal((await call(`${backend.url}/3ds/other`, management)).status, 404)
+})
