@@ -6,11 +6,13 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import standalone from 'ajv/dist/standalone/index.js'
 import formats from 'ajv-formats'
 import { build, type Plugin, transform } from 'esbuild'
 import { type Bundled, bundleCommandLine } from './bundle.js'
+import { PACKED_CASES, readCases } from './src/cli/commands/conform/read-cases.js'
 import { describeManual } from './src/cli/commands/help/help.js'
 import { findTerminalCommand, listCommands } from './src/cli/program.js'
 import { toJsonSchema } from './src/framework/schema.js'
@@ -318,6 +320,7 @@ await bundlePage()
 await bundleCommandLine({ distribution, compiledSources, validators })
 await writeLibrary()
 writeVitest()
+writeFileSync(`${distribution}${PACKED_CASES}`, gzipSync(JSON.stringify(readCases()), { level: 9 }))
 await writeManuals()
 writeTypes()
 // `npm test` builds again only if a source file is newer than this file.

@@ -26,6 +26,7 @@ export const ERRORS = {
   check_failed: { status: 500, exit: 1, title: 'Check Failed' },
   values_found: { status: 500, exit: 10, title: 'Values Found' },
   seed_differs: { status: 500, exit: 11, title: 'Seed Differs' },
+  server_differs: { status: 500, exit: 12, title: 'Server Differs' },
   internal: { status: 500, exit: 1, title: 'Internal Server Error' },
   reactor_failed: { status: 500, exit: 8, title: 'Reactor Runtime Error' },
   proxy_invalid: { status: 400, exit: 2, title: 'Invalid proxy request' },

@@ -128,6 +128,7 @@ const SPECIFIC: readonly ErrorCode[] = [
   'check_failed',
   'values_found',
   'seed_differs',
+  'server_differs',
   'not_emulated',
   'threeds_failed',
 ]

@@ -1,9 +1,12 @@
 /** Replays every fixture case through several interfaces, each with a vault of its own, and compares their answers. */
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { type Answer, type Case, checkAnswer, fillIn, normalize, readCases, readPath } from './cases.js'
+import { readCases } from '../../src/cli/commands/conform/read-cases.js'
+import { type Answer, type Case, fillIn, readPath } from '../../src/client/conform/cases.js'
+import { checkAnswer } from '../../src/client/conform/check-answer.js'
 import { startDestination } from './destination.js'
 import type { Interface, MovableClock } from './interfaces.js'
+import { normalize } from './normalize.js'
 
 const MAX_ASKED = 400
 const ASKED_EVERY_MS = 25

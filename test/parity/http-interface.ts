@@ -2,6 +2,7 @@
  * HTTP as an interface: a function from a step to an answer. Every response is checked against the OpenAPI document.
  */
 
+import type { Answer } from '../../src/client/conform/cases.js'
 import { formatRequest } from '../../src/client/format-request.js'
 import { withoutServer } from '../../src/control/own-server.js'
 import { readJsonBody } from '../../src/domain/proxy/code-answer.js'
@@ -15,7 +16,6 @@ import { completeService } from '../../src/http/service.js'
 import { registry } from '../../src/operations/all.js'
 import { createContract, isGiven } from '../http/contract.js'
 import { openEphemeral } from '../support/ephemeral.js'
-import type { Answer } from './cases.js'
 import { ALLOWED } from './destination.js'
 import type { Interface, MovableClock, Request } from './interfaces.js'
 

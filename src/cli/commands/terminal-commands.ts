@@ -199,6 +199,24 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     run: async (...line) => (await import('./pull.js')).pull(...line),
   },
   {
+    name: 'conform',
+    summary: 'Compare a server with the published cases of Coffer',
+    details:
+      'Runs the cases of fixtures/operations that are safe on the server at --url, and prints where its answers differ. Each run\n' +
+      'uses ids of its own, changes only records that it has created, and deletes them, also after Ctrl-C. Use a tenant for\n' +
+      'tests and a management key with all permissions. The key is read from --api-key-file, --api-key-stdin, COFFER_API_KEY\n' +
+      'or a prompt. Exit code 12 if answers differ. If a record could not be deleted, a warning names the command.',
+    options: [
+      ['--dry-run', 'list the cases and those that are left out, and send nothing'],
+      ['--markdown', 'print the report as Markdown'],
+      ['--only <file>', 'only the cases of this file of fixtures/operations, such as tokens'],
+      ['--api-key-file <file>', 'the first line is the management key'],
+    ],
+    examples: ['coffer conform --dry-run --only tokens'],
+    prints: { text: ['json', 'table'] },
+    run: async (...line) => (await import('./conform/conform.js')).conform(...line),
+  },
+  {
     name: 'doctor',
     summary: 'Examine this machine and the vault, and say what to do',
     details:

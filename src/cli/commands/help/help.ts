@@ -196,6 +196,7 @@ const EXIT_MEANINGS: Record<number, string> = {
   9: 'server unreachable, busy, or limiting the rate',
   10: 'A scan found values of tokens in plaintext',
   11: 'A tenant differs from a seed',
+  12: 'Answers of a server differ from the cases',
   130: 'interrupted',
 }
 

@@ -6,7 +6,7 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Data: ['token', 'intent', 'key', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
   Cards: ['3ds', 'enrich'],
   Access: ['app', 'session', 'tenant', 'member', 'invite'],
-  Testing: ['control', 'seed', 'pull', 'openapi'],
+  Testing: ['control', 'seed', 'pull', 'conform', 'openapi'],
   Vault: ['vault', 'config', 'profile'],
 }
 /** All nouns of these groups share one line, which names what they have in common. */

@@ -1,0 +1,24 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { findAsset, findFixture } from '../../../assets.js'
+import type { Case } from '../../../client/conform/cases.js'
+
+/** The package contains the cases as one compressed file, because the files are large. The build writes it. */
+export const PACKED_CASES = 'cases.json.gz'
+
+export function readPackedCases(): Case[] {
+  return JSON.parse(gunzipSync(readFileSync(findAsset(PACKED_CASES))).toString()) as Case[]
+}
+
+/** Returns all cases of `fixtures/operations`. Each title begins with the name of the case's file. */
+export function readCases(): Case[] {
+  const folder = findFixture('operations')
+  const files = readdirSync(folder)
+    .filter((name) => name.endsWith('.json') && !name.endsWith('.schema.json'))
+    .sort()
+  return files.flatMap((file) => {
+    const cases = JSON.parse(readFileSync(join(folder, file), 'utf8')) as Case[]
+    return cases.map((each) => ({ ...each, title: `${file.replace('.json', '')}: ${each.title}` }))
+  })
+}

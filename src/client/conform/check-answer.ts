@@ -1,0 +1,62 @@
+/** Compares an answer with the answer that a case expects. */
+import { type Answer, type Expectation, readOwn, readPath } from './cases.js'
+
+const WILDCARDS: Record<string, RegExp> = {
+  '*uuid': /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+  '*date': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/,
+  '*fingerprint': /^[1-9A-HJ-NP-Za-km-z]{43,44}$/,
+  '*key': /^key_[1-9A-HJ-NP-Za-km-z]{22}$/,
+}
+
+/**
+ * Returns where `actual` differs from `expected`, or undefined. An object may have more properties than expected. An
+ * array must have the expected length.
+ */
+function findMismatch(expected: unknown, actual: unknown, path = 'result'): string | undefined {
+  const isNot = (what: string) => `${path} is ${JSON.stringify(actual)}, not ${what}`
+  if (expected === '*') return actual === undefined ? `${path} is missing` : undefined
+  if (typeof expected === 'string' && (expected in WILDCARDS || expected.startsWith('~'))) {
+    const pattern = WILDCARDS[expected] ?? new RegExp(expected.slice(1))
+    return typeof actual === 'string' && pattern.test(actual) ? undefined : isNot(expected)
+  }
+  if (typeof expected !== 'object' || expected === null)
+    return Object.is(expected, actual) ? undefined : isNot(JSON.stringify(expected))
+  if (Array.isArray(expected) && !(Array.isArray(actual) && actual.length === expected.length))
+    return isNot(`an array of ${expected.length}`)
+  if (typeof actual !== 'object' || actual === null) return isNot('an object')
+  for (const [key, item] of Object.entries(expected)) {
+    const mismatch = findMismatch(item, readOwn(actual, key), `${path}.${key}`)
+    if (mismatch !== undefined) return mismatch
+  }
+  return undefined
+}
+
+/** Returns why the answer differs from the expected answer, or undefined. */
+export function checkAnswer(
+  { status, body, isReplayed = false }: Answer,
+  expected: Expectation,
+): string | undefined {
+  const isExpected = status === 'done' ? expected.status < 300 : status === expected.status
+  if (!isExpected) return `status is ${status}, not ${expected.status}: ${JSON.stringify(body)}`
+  if (isReplayed !== (expected.replayed ?? false)) return `it was${isReplayed ? '' : ' not'} replayed`
+  const mismatch = expected.result === undefined ? undefined : findMismatch(expected.result, body)
+  if (mismatch !== undefined) return mismatch
+  for (const path of expected.lacks ?? []) {
+    if (readPath(body, path) !== undefined) return `${path} is there`
+  }
+  for (const [path, value] of Object.entries(expected.differs ?? {})) {
+    const found = readPath(body, path)
+    if (found === undefined || found === value) return `${path} is ${JSON.stringify(found)}`
+  }
+  const errors = readPath(body, 'errors')
+  for (const [path, part] of Object.entries(expected.errors ?? {})) {
+    const messages = typeof errors === 'object' && errors !== null ? Object.entries(errors) : []
+    const found = messages.flatMap(([name, texts]) => (name === path && Array.isArray(texts) ? texts : []))
+    if (!found.some((message) => typeof message === 'string' && message.includes(part)))
+      return `errors are ${JSON.stringify(errors)}, without "${part}" at ${path}`
+  }
+  const detail = readPath(body, 'detail')
+  if (expected.detail !== undefined && !(typeof detail === 'string' && detail.includes(expected.detail)))
+    return `detail is ${JSON.stringify(detail)}`
+  return undefined
+}

@@ -1,0 +1,146 @@
+/**
+ * The records that a run has created. It may change and delete only these. A server can answer a request for a new
+ * token with a token that existed, if it deduplicates. So a token belongs to the run only if an application of the run
+ * has created it.
+ */
+import { type Answer, readPath } from './cases.js'
+
+interface Kind {
+  readonly delete: string
+  /** Tokens are deleted by an application of the run, other records by the key of the user. */
+  readonly isData: boolean
+}
+
+const TOKEN: Kind = { delete: 'token delete', isData: true }
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  'app create': { delete: 'app delete', isData: false },
+  'formula create': { delete: 'formula delete', isData: false },
+  'intent create': { delete: 'intent delete', isData: true },
+  'key create': { delete: 'key delete', isData: false },
+  'proxy create': { delete: 'proxy delete', isData: false },
+  'reactor create': { delete: 'reactor delete', isData: false },
+  'token create': TOKEN,
+  'token create-child': TOKEN,
+  'token tokenize': TOKEN,
+}
+
+export interface OwnRecord extends Kind {
+  readonly id: string
+}
+
+export class OwnRecords {
+  /** Ids in paths: of records of the run, and unused ids that the run has drawn. */
+  readonly #ids = new Set<string>()
+  readonly #applications = new Set<string>()
+  readonly #pending = new Map<string, OwnRecord>()
+  /** Tokens whose creator the answer did not tell. */
+  readonly #unsure = new Set<string>()
+
+  /** The latest record first: a record may refer only to earlier ones. */
+  get pending(): OwnRecord[] {
+    return [...this.#pending.values()].reverse()
+  }
+
+  addDrawn(id: string): void {
+    this.#ids.add(id)
+  }
+
+  addCreator(id: string): void {
+    this.#applications.add(id)
+  }
+
+  isOwn(id: unknown): boolean {
+    return typeof id === 'string' && this.#ids.has(id)
+  }
+
+  isCreator(id: unknown): boolean {
+    return typeof id === 'string' && this.#applications.has(id)
+  }
+
+  isUnsure(id: string): boolean {
+    return this.#unsure.has(id)
+  }
+
+  /** Records what the answer says was created. Returns tokens of others, and tokens whose creator is not known yet. */
+  noteAnswer(operation: string, { status, body }: Answer): { strangers: string[]; unsure: string[] } {
+    const none = { strangers: [], unsure: [] }
+    if (typeof status !== 'number' || status < 200 || status > 299) return none
+    const id = readPath(body, 'id')
+    if (operation.startsWith('app ')) this.#noteKeys(operation, body)
+    const kind = KINDS[operation]
+    if (kind === undefined) return none
+    if (kind === TOKEN) return this.#noteTokens(findTokens(body))
+    if (typeof id !== 'string') return none
+    if (operation === 'app create') this.#applications.add(id)
+    this.#add({ ...kind, id })
+    return none
+  }
+
+  /** Says who has created a token of which the answer did not tell it. Returns whether it belongs to the run. */
+  noteCreator(id: string, creator: unknown): boolean {
+    this.#unsure.delete(id)
+    if (this.isCreator(creator)) this.#ids.add(id)
+    else this.noteGone({ delete: TOKEN.delete, id })
+    return this.isCreator(creator)
+  }
+
+  noteGone({ delete: operation, id }: Pick<OwnRecord, 'delete' | 'id'>): void {
+    this.#pending.delete(`${operation} ${id}`)
+  }
+
+  /** The keys of an application of the run belong to the run. */
+  #noteKeys(operation: string, body: unknown): void {
+    if (operation === 'app key create') this.#addId(readPath(body, 'id'))
+    const keys = readPath(body, 'keys')
+    if (operation === 'app create' && Array.isArray(keys))
+      for (const key of keys.slice(0, MAX_KEYS)) this.#addId(readPath(key, 'id'))
+  }
+
+  #addId(id: unknown): void {
+    if (typeof id === 'string') this.#ids.add(id)
+  }
+
+  #noteTokens(tokens: readonly Token[]): { strangers: string[]; unsure: string[] } {
+    const strangers = tokens.filter(
+      ({ id, creator }) => creator !== undefined && !this.isCreator(creator) && !this.#pending.has(keyOf(id)),
+    )
+    const others = tokens.filter((each) => !strangers.includes(each))
+    const unsure = others.filter(({ id, creator }) => creator === undefined && !this.#pending.has(keyOf(id)))
+    for (const { id } of unsure) this.#unsure.add(id)
+    for (const { id } of others) this.#add({ ...TOKEN, id })
+    return { strangers: strangers.map(({ id }) => id), unsure: unsure.map(({ id }) => id) }
+  }
+
+  #add(record: OwnRecord): void {
+    if (!this.isUnsure(record.id)) this.#ids.add(record.id)
+    this.#pending.set(`${record.delete} ${record.id}`, record)
+  }
+}
+
+const MAX_KEYS = 100
+const keyOf = (id: string) => `${TOKEN.delete} ${id}`
+
+interface Token {
+  id: string
+  creator: string | undefined
+}
+
+const MAX_DEPTH = 10
+const MAX_TOKENS = 200
+
+/** An answer to `tokenize` has tokens at any place: whole tokens, or only their ids. */
+function findTokens(body: unknown): Token[] {
+  const found: Token[] = []
+  const visit = (value: unknown, depth: number): void => {
+    if (found.length === MAX_TOKENS || depth > MAX_DEPTH) return
+    if (typeof value === 'string') found.push({ id: value, creator: undefined })
+    if (typeof value !== 'object' || value === null) return
+    const id = readPath(value, 'id')
+    const creator = readPath(value, 'created_by')
+    if (typeof id === 'string') found.push({ id, creator: typeof creator === 'string' ? creator : undefined })
+    else for (const each of Object.values(value)) visit(each, depth + 1)
+  }
+  visit(body, 0)
+  return found
+}

@@ -1,0 +1,323 @@
+/**
+ * Runs cases against a server. Creates the applications that it needs, changes only records that it has created, and
+ * deletes them after each case, also if the run is interrupted.
+ */
+import { CofferError, interrupted } from '../../errors.js'
+import type { RoutedOperation } from '../../framework/registry.js'
+import type { Ask } from './ask-server.js'
+import { type Answer, type Case, fillIn, readPath, type Step } from './cases.js'
+import { checkAnswer } from './check-answer.js'
+import { type OwnRecord, OwnRecords } from './own-records.js'
+import { EFFECTS } from './safety.js'
+
+/** The run ends after this many requests in a row without an answer. */
+const MAX_UNANSWERED = 3
+const MAX_MS = 60 * 60_000
+const SHOWN_CHARACTERS = 300
+
+export interface Difference {
+  case: string
+  /** The first step is 1. */
+  step: number
+  operation: string
+  difference: string
+}
+
+export interface Run {
+  /** Calls of which the answers were compared, by operation. */
+  compared: Map<string, number>
+  differences: Difference[]
+  /** Records that could not be deleted. */
+  remaining: Pick<OwnRecord, 'delete' | 'id'>[]
+}
+
+export interface PlannedCase extends Case {
+  own: readonly string[]
+}
+
+export interface RunEffects {
+  ask(request: Ask): Promise<Answer>
+  find(operation: string): Promise<RoutedOperation | undefined>
+  /** ms since the epoch. */
+  clock(): number
+  randomUuid(): string
+  signal: AbortSignal
+  /** Called after each case with the number of cases so far. */
+  show(count: number): Promise<void>
+}
+
+const TOKEN_RIGHTS = [
+  'token:create',
+  'token:read',
+  'token:search',
+  'token:update',
+  'token:delete',
+  'token:use',
+] as const
+
+/** The applications of a run. Each stands for the owner of a vault in the calls that its noun or `reveal` says. */
+const APPLICATIONS = {
+  masked: { rules: [ruleOf('mask')] },
+  revealing: { rules: [ruleOf('reveal')] },
+  intents: { permissions: ['token-intent:create', 'token-intent:read', 'token-intent:delete'] },
+} as const
+
+function ruleOf(transform: string) {
+  return { description: 'all', priority: 1, container: '/', transform, permissions: TOKEN_RIGHTS }
+}
+
+type Role = keyof typeof APPLICATIONS | 'manager'
+
+/** A management key cannot use tokens, and a key that uses tokens cannot manage other records. */
+function roleOf({ operation, reveal }: Pick<Step, 'operation' | 'reveal'>): Role {
+  if (operation.startsWith('intent ')) return 'intents'
+  const isData = /^(?:token|session) /.test(operation) || operation === 'reactor react'
+  if (!isData) return 'manager'
+  return reveal ? 'revealing' : 'masked'
+}
+
+/**
+ * @throws CofferError `interrupted`; `forbidden` if the key may not create applications; `unavailable` if the server
+ * does not answer. The message says how many records remain.
+ */
+export async function runCases(
+  effects: RunEffects,
+  cases: readonly PlannedCase[],
+  key: string,
+): Promise<Run> {
+  const run = new CaseRun(effects, key)
+  let failure: unknown
+  try {
+    await run.begin()
+    await run.runAll(cases)
+  } catch (error) {
+    failure = error
+  }
+  await run.cleanUp()
+  if (failure === undefined) return run.result
+  const { remaining } = run.result
+  if (!(failure instanceof CofferError) || remaining.length === 0) throw failure
+  throw new CofferError(failure.code, `${failure.message} ${describeRemaining(remaining)}`, {
+    cause: failure,
+  })
+}
+
+export function describeRemaining(remaining: Run['remaining']): string {
+  const listed = remaining.slice(0, 20).map(({ delete: operation, id }) => `coffer ${operation} ${id}`)
+  return `These records could not be deleted. Delete them: ${listed.join('; ')}`
+}
+
+class CaseRun {
+  readonly result: Run = { compared: new Map(), differences: [], remaining: [] }
+  readonly #effects: RunEffects
+  readonly #keys = new Map<Role, string>()
+  /** Keys that the answers contained. A difference never shows them. */
+  readonly #secrets = new Set<string>()
+  readonly #mark: string
+  readonly #startedMs: number
+  readonly #base = new OwnRecords()
+  #unanswered = 0
+
+  constructor(effects: RunEffects, key: string) {
+    this.#effects = effects
+    this.#keys.set('manager', key)
+    this.#secrets.add(key)
+    this.#mark = effects.randomUuid().slice(0, 8)
+    this.#startedMs = effects.clock()
+  }
+
+  async begin(): Promise<void> {
+    for (const [role, rights] of Object.entries(APPLICATIONS)) {
+      const name = `coffer conform ${this.#mark} ${role}`
+      const input = { name, type: 'private', ...rights }
+      const answer = await this.#send('app create', input, this.#keys.get('manager')!)
+      this.#base.noteAnswer('app create', answer)
+      const given = readPath(answer.body, 'key')
+      if (answer.status === 401 || answer.status === 403)
+        throw new CofferError(
+          'forbidden',
+          'This key may not create applications. Use a management key with all permissions.',
+        )
+      if (typeof given !== 'string' || typeof readPath(answer.body, 'id') !== 'string')
+        throw new CofferError(
+          'unavailable',
+          `The server did not create an application (status ${answer.status}). Check --url and --prefix.`,
+        )
+      this.#keys.set(role as Role, given)
+    }
+  }
+
+  async runAll(cases: readonly PlannedCase[]): Promise<void> {
+    for (const [index, each] of cases.entries()) {
+      if (this.#effects.signal.aborted) throw interrupted()
+      if (this.#effects.clock() - this.#startedMs > MAX_MS)
+        throw new CofferError('request_timeout', `The run took more than ${MAX_MS / 60_000} minutes.`)
+      const records = new OwnRecords()
+      for (const { id } of this.#base.pending) records.addCreator(id)
+      try {
+        await this.#runCase(each, records)
+      } finally {
+        await this.#delete(records)
+      }
+      await this.#effects.show(index + 1)
+    }
+  }
+
+  async cleanUp(): Promise<void> {
+    await this.#delete(this.#base)
+  }
+
+  async #runCase({ title, own, steps }: PlannedCase, records: OwnRecords): Promise<void> {
+    const fresh = new Map(own.map((name) => [name, this.#drawName(name)]))
+    for (const name of fresh.values()) records.addDrawn(name)
+    const saved = new Map<string, unknown>()
+    for (const [index, plain] of steps.entries()) {
+      if (this.#effects.signal.aborted) throw interrupted()
+      const step = withOwnNames(plain, fresh)
+      const input = fillIn(step.input ?? {}, saved) as Record<string, unknown>
+      const note = (difference: string) =>
+        this.result.differences.push({
+          case: title,
+          step: index + 1,
+          operation: step.operation,
+          difference: this.#redact(difference),
+        })
+      const key =
+        step.as === undefined || step.as === 'owner' ? this.#keys.get(roleOf(step)) : saved.get(step.as)
+      if (typeof key !== 'string') return void note('an earlier answer has no key')
+      const stranger = await this.#findStranger(step.operation, input, records)
+      if (stranger !== undefined) return void note(`not sent: ${stranger} is no record of this run`)
+      this.result.compared.set(step.operation, (this.result.compared.get(step.operation) ?? 0) + 1)
+      let answer: Answer
+      try {
+        answer = await this.#send(step.operation, input, key, step.idempotencyKey)
+      } catch (error) {
+        if (!(error instanceof CofferError)) throw error
+        if (error.code === 'internal') throw error
+        if (this.#unanswered >= MAX_UNANSWERED)
+          throw new CofferError('unavailable', `The run ended, because ${error.message}.`)
+        return void note(error.message)
+      }
+      if (await this.#noteRecords(step.operation, answer, records))
+        return void note('the answer has a token that this run did not create')
+      const [, verb] = /^(.+ delete)$/.exec(step.operation) ?? []
+      if (verb !== undefined && answer.status === 204)
+        records.noteGone({ delete: verb, id: String(input.id) })
+      const mismatch = checkAnswer(answer, fillIn(step.expect, saved) as Step['expect'])
+      // Later steps depend on this one, so their differences would tell nothing.
+      if (mismatch !== undefined) return void note(mismatch)
+      for (const [name, path] of Object.entries(step.save ?? {})) saved.set(name, readPath(answer.body, path))
+    }
+  }
+
+  /** Resolves to whether the answer has tokens that the run did not create. */
+  async #noteRecords(operation: string, answer: Answer, records: OwnRecords): Promise<boolean> {
+    const { strangers, unsure } = records.noteAnswer(operation, answer)
+    let isForeign = strangers.length > 0
+    for (const id of unsure) isForeign = (await this.#isForeign(records, id)) || isForeign
+    return isForeign
+  }
+
+  /** Asks the server who has created a token. Resolves to true if the token does not belong to the run. */
+  async #isForeign(records: OwnRecords, id: string): Promise<boolean> {
+    const { status, body } = await this.#send('token get', { id }, this.#keys.get('revealing')!)
+    if (status === 200) return !records.noteCreator(id, readPath(body, 'created_by'))
+    if (status === 404) records.noteGone({ delete: 'token delete', id })
+    return false
+  }
+
+  /** Returns the name of a path parameter that is not the id of a record of this run. */
+  async #findStranger(operation: string, input: Record<string, unknown>, records: OwnRecords) {
+    if (EFFECTS[operation] === 'static') return undefined
+    const definition = await this.#effects.find(operation)
+    const parameters = definition?.endpoint.parameters ?? []
+    return parameters.find((name) => !records.isOwn(input[name]))
+  }
+
+  async #send(
+    operation: string,
+    input: Record<string, unknown>,
+    key: string,
+    idempotencyKey?: string,
+  ): Promise<Answer> {
+    const definition = await this.#effects.find(operation)
+    if (definition === undefined) throw new CofferError('internal', `There is no operation "${operation}".`)
+    try {
+      const answer = await this.#effects.ask({ definition, input, key, idempotencyKey })
+      this.#unanswered = 0
+      collectSecrets(answer.body, this.#secrets)
+      return answer
+    } catch (error) {
+      this.#unanswered++
+      throw error
+    }
+  }
+
+  /** Deletes the records, even after an interrupt. */
+  async #delete(records: OwnRecords): Promise<void> {
+    for (const record of records.pending) {
+      if (this.#unanswered < MAX_UNANSWERED && (await this.#deleteOne(records, record))) continue
+      this.result.remaining.push({ delete: record.delete, id: record.id })
+    }
+  }
+
+  /** Resolves to false if the record may still exist. */
+  async #deleteOne(records: OwnRecords, { delete: operation, id, isData }: OwnRecord): Promise<boolean> {
+    const role = operation === 'intent delete' ? 'intents' : isData ? 'revealing' : 'manager'
+    const key = this.#keys.get(role)
+    if (key === undefined) return false
+    try {
+      if (records.isUnsure(id) && (await this.#isForeign(records, id))) return true
+      // Nobody knows who has created the token, so it is not deleted.
+      if (records.isUnsure(id)) return !records.pending.some((each) => each.id === id)
+      const { status } = await this.#send(operation, { id }, key)
+      return status === 204 || status === 200 || status === 404
+    } catch (error) {
+      if (error instanceof CofferError) return false
+      throw error
+    }
+  }
+
+  #drawName(name: string): string {
+    if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name)) return this.#effects.randomUuid()
+    return `${name.slice(0, 20)}-${this.#effects.randomUuid().slice(0, 13)}`
+  }
+
+  #redact(text: string): string {
+    let shown = text
+    for (const secret of this.#secrets) shown = shown.replaceAll(secret, '<key>')
+    return shown.length > SHOWN_CHARACTERS ? `${shown.slice(0, SHOWN_CHARACTERS)}…` : shown
+  }
+}
+
+function withOwnNames(
+  { input, expect, idempotencyKey, ...rest }: Step,
+  names: ReadonlyMap<string, string>,
+): Step {
+  const key =
+    idempotencyKey === undefined ? {} : { idempotencyKey: names.get(idempotencyKey) ?? idempotencyKey }
+  return {
+    ...rest,
+    ...key,
+    input: replaceTexts(input ?? {}, names) as Record<string, unknown>,
+    expect: replaceTexts(expect, names) as Step['expect'],
+  }
+}
+
+function replaceTexts(value: unknown, names: ReadonlyMap<string, string>): unknown {
+  if (typeof value === 'string') return names.get(value) ?? value
+  if (Array.isArray(value)) return value.map((item) => replaceTexts(item, names))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, replaceTexts(item, names)]))
+}
+
+const MAX_DEPTH = 6
+const MIN_SECRET = 8
+
+function collectSecrets(value: unknown, secrets: Set<string>, depth = 0): void {
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return
+  for (const [name, item] of Object.entries(value)) {
+    if (/key$|nonce/.test(name) && typeof item === 'string' && item.length >= MIN_SECRET) secrets.add(item)
+    else collectSecrets(item, secrets, depth + 1)
+  }
+}

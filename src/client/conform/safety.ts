@@ -1,0 +1,217 @@
+/**
+ * Decides which cases `coffer conform` may run against a server that somebody uses. A safe case reads and changes only
+ * records that it has created itself, and its answers do not depend on other records of the tenant.
+ */
+import type { Case, Step } from './cases.js'
+
+export const REASONS = {
+  interface: 'The case cannot be sent over HTTP.',
+  owner: 'The case needs the owner of a vault.',
+  session: 'The answer depends on a setting of Coffer for sessions.',
+  clock: 'The case moves the clock of the server.',
+  wait: 'The case waits for work of the server in the background.',
+  destination: 'The case needs a server of the test as its destination.',
+  sends: 'The call makes the server send requests or mail to others.',
+  tenant: 'The call reads or changes the tenant itself.',
+  people: 'The call concerns the members of the tenant.',
+  log: 'The answer depends on the log of the tenant.',
+  list: 'The answer depends on other records of the tenant.',
+  code: 'The code of the case does more than compute an answer.',
+  response: 'Code of the case chooses the HTTP response.',
+  deduplication: 'The answer could be a token that was there before.',
+  id: 'The case chooses an id that cannot be replaced by an own id.',
+  idempotency: 'The case chooses an idempotency key that cannot be replaced by an own key.',
+} as const
+
+export type Reason = keyof typeof REASONS
+
+/**
+ * - `create`: creates records
+ * - `own`: concerns the records that its input names
+ * - `static`: the answer is the same for every tenant
+ * - `list`: the answer depends on all records of a kind
+ */
+type Effect = 'create' | 'own' | 'static' | 'list' | Extract<Reason, 'sends' | 'tenant' | 'people' | 'log'>
+
+/** Each operation of the cases. An operation that is missing here is not safe. */
+export const EFFECTS: Readonly<Record<string, Effect>> = {
+  'app create': 'create',
+  'app delete': 'own',
+  'app get': 'own',
+  'app key create': 'own',
+  'app key delete': 'own',
+  'app key get': 'own',
+  'app key list': 'own',
+  'app list': 'list',
+  'app permissions': 'static',
+  'app regenerate': 'own',
+  'app update': 'own',
+  'app whoami': 'static',
+  'formula create': 'create',
+  'formula delete': 'own',
+  'formula get': 'own',
+  'formula list': 'list',
+  'formula update': 'own',
+  'intent create': 'create',
+  'intent delete': 'own',
+  'intent get': 'own',
+  'invite create': 'sends',
+  'invite delete': 'people',
+  'invite get': 'people',
+  'invite list': 'people',
+  'invite resend': 'sends',
+  'key create': 'create',
+  'key delete': 'own',
+  'key get': 'own',
+  'key list': 'list',
+  'log entity-types': 'static',
+  'log list': 'log',
+  'member delete': 'people',
+  'member list': 'people',
+  'member roles': 'static',
+  'member update': 'people',
+  'proxy call': 'sends',
+  'proxy create': 'create',
+  'proxy delete': 'own',
+  'proxy get': 'own',
+  'proxy list': 'list',
+  'proxy patch': 'own',
+  'proxy update': 'own',
+  'reactor create': 'create',
+  'reactor delete': 'own',
+  'reactor get': 'own',
+  'reactor list': 'list',
+  'reactor patch': 'own',
+  'reactor react': 'own',
+  'reactor react-async': 'sends',
+  'reactor result': 'sends',
+  'reactor update': 'own',
+  'session authorize': 'create',
+  'session create': 'create',
+  'tenant delete': 'tenant',
+  'tenant get': 'tenant',
+  'tenant update': 'tenant',
+  'tenant usage': 'tenant',
+  'token children': 'own',
+  'token create': 'create',
+  'token create-child': 'create',
+  'token delete': 'own',
+  'token detokenize': 'own',
+  'token get': 'own',
+  'token link': 'own',
+  'token list': 'list',
+  'token list-after': 'list',
+  'token search': 'list',
+  'token search-after': 'list',
+  'token tokenize': 'create',
+  'token unlink': 'own',
+  'token update': 'own',
+  // A webhook would get the events of all records of the tenant.
+  'webhook create': 'sends',
+  'webhook delete': 'sends',
+  'webhook event-types': 'static',
+  'webhook get': 'sends',
+  'webhook list': 'sends',
+  'webhook update': 'sends',
+}
+
+/** Inputs with these names are ids of records. */
+const ID_KEYS = new Set(['id', 'parent_id', 'child_id', 'key_id', 'application_id', 'token_intent_id'])
+
+/**
+ * Code with one of these words may send requests, wait, use much time or memory, or create records of which the run
+ * does not learn the ids.
+ */
+const BUSY_CODE =
+  /\b(?:while|for|fetch|require|import|process|globalThis|set(?:Timeout|Interval|Immediate)|repeat|alloc|Array|bt|svc|tokens|applications|create|eval|Function|constructor)\b/
+
+const REPLACEABLE = /^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$/
+
+/** `own`: the ids and idempotency keys of the case that the run replaces by its own. */
+export type Verdict = { isSafe: true; own: readonly string[] } | { isSafe: false; reason: Reason }
+
+export function judgeCase({ steps, except = [] }: Pick<Case, 'steps' | 'except'>): Verdict {
+  const no = (reason: Reason): Verdict => ({ isSafe: false, reason })
+  if (except.includes('HTTP')) return no('interface')
+  const sessions = new Set<string>()
+  for (const step of steps) {
+    if (step.operation === 'session create')
+      for (const name of Object.keys(step.save ?? {})) sessions.add(name)
+    if (step.as !== undefined && sessions.has(step.as) && step.expect.status === 403) return no('session')
+    const reason = findReason(step)
+    if (reason !== undefined) return no(reason)
+  }
+  const ids = new Set(steps.flatMap(listChosenIds))
+  const keys = new Set(steps.flatMap(({ idempotencyKey: key }) => (key === undefined ? [] : [key])))
+  const uses = steps.flatMap((step) => [...listTexts(step.input), ...listTexts(step.expect)])
+  for (const id of ids) if (!isReplaceable(id, uses)) return no('id')
+  for (const key of keys) if (!REPLACEABLE.test(key) || ids.has(key)) return no('idempotency')
+  return { isSafe: true, own: [...ids, ...keys] }
+}
+
+function findReason({
+  operation,
+  input = {},
+  as = 'owner',
+  waitMs,
+  untilFound,
+  expect,
+}: Step): Reason | undefined {
+  if (as === 'owner' && needsOwner(operation, input, expect.status)) return 'owner'
+  const effect = EFFECTS[operation] ?? 'tenant'
+  if (effect !== 'create' && effect !== 'own' && effect !== 'static' && effect !== 'list') return effect
+  if (waitMs !== undefined) return 'clock'
+  if (untilFound) return 'wait'
+  const texts = listTexts(input)
+  if (texts.some(({ text }) => text.includes('$stub'))) return 'destination'
+  if (hasDeduplication(input)) return 'deduplication'
+  if (texts.some(({ key, text }) => key === 'code' && BUSY_CODE.test(text))) return 'code'
+  if (operation === 'reactor react' && isObject(expect.result) && 'res' in expect.result) return 'response'
+  if (effect === 'list' && expect.status < 400) return 'list'
+  return undefined
+}
+
+/** A server has applications instead of an owner. Only an owner changes official formulas, or is no application. */
+function needsOwner(operation: string, { type }: Record<string, unknown>, status: number): boolean {
+  return (
+    operation === 'app whoami' || status === 403 || (operation === 'formula create' && type === 'official')
+  )
+}
+
+function hasDeduplication(value: unknown): boolean {
+  return JSON.stringify(value).includes('"deduplicate_token":true')
+}
+
+/**
+ * The ids that the step names itself, instead of an id from an earlier answer. A body that the server must refuse may
+ * have any id.
+ */
+function listChosenIds({ operation, input = {}, expect }: Step): string[] {
+  if (EFFECTS[operation] === 'create' && operation !== 'token create-child' && expect.status >= 400) {
+    const texts = listTexts(input).filter(({ key }) => ID_KEYS.has(key))
+    return texts.flatMap(({ text }) => (REPLACEABLE.test(text) ? [text] : []))
+  }
+  return listTexts(input).flatMap(({ key, text }) =>
+    ID_KEYS.has(key) && !text.startsWith('$') ? [text] : [],
+  )
+}
+
+/** An id is replaced in the whole case, so it must not occur as a word of another text. */
+function isReplaceable(id: string, uses: readonly { key: string; text: string }[]): boolean {
+  if (!REPLACEABLE.test(id)) return false
+  const word = new RegExp(`(?<![A-Za-z0-9_-])${id}(?![A-Za-z0-9_-])`)
+  return uses.every(({ key, text }) =>
+    ID_KEYS.has(key) ? text === id || !word.test(text) : !word.test(text),
+  )
+}
+
+/** All texts of a value with the key of the property that contains them. */
+function listTexts(value: unknown, key = ''): { key: string; text: string }[] {
+  if (typeof value === 'string') return [{ key, text: value }]
+  if (Array.isArray(value)) return value.flatMap((item) => listTexts(item, key))
+  if (!isObject(value)) return []
+  return Object.entries(value).flatMap(([name, item]) => listTexts(item, name))
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null

@@ -1,0 +1,218 @@
+/** `coffer conform`: Coffer itself, a server with faults, a hostile server, and an interrupt. */
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { main } from '../../src/cli/main.js'
+import type { Fetch } from '../../src/client/http-client.js'
+import { createSocketFetch } from '../../src/client/socket-fetch.js'
+import { permissionsOf } from '../../src/domain/access/permissions.js'
+import { type Seed, startServer } from '../../src/index.js'
+import { type Run, runProcess } from './fake-process.js'
+
+const MANAGEMENT = 'key_2222222222222222222222'
+const EXISTING = { id: 'mine', type: 'card', data: { number: '4242424242424242' } }
+
+async function serve(t: Test) {
+  const permissions = permissionsOf('management', { withEffect: true })
+  const server = await startServer({
+    seed: {
+      applications: [{ name: 'manager', type: 'management', permissions, key: MANAGEMENT }],
+      tokens: [EXISTING],
+    } as unknown as Seed,
+  })
+  t.teardown(() => server.stop())
+  return server
+}
+
+function conform(url: string, words: readonly string[] = [], more: Partial<Run> = {}) {
+  const env = { COFFER_API_KEY: MANAGEMENT, HOME: '/nonexistent' }
+  return runProcess(main, { words: ['conform', '--url', url, '-o', 'json', ...words], env, ...more })
+}
+
+/** Everything that lists of the server show. */
+async function contentsOf(server: Awaited<ReturnType<typeof serve>>) {
+  const lists = [
+    'token list',
+    'app list',
+    'formula list',
+    'reactor list',
+    'proxy list',
+    'webhook list',
+  ] as const
+  return Promise.all(lists.map(async (name) => (await server.ask(name)).data))
+}
+
+const sockets = createSocketFetch()
+t.teardown(() => sockets.close())
+
+t.test('Coffer has no differences, and nothing is left behind', async (t) => {
+  const server = await serve(t)
+  const before = await contentsOf(server)
+  const { code, stdout, stderr } = await conform(server.url)
+  const report = JSON.parse(stdout)
+  t.same(report.differences, [])
+  t.same(report.remaining, [])
+  t.equal(code, 0, stderr)
+  t.match(report.date, /^\d{4}-\d\d-\d\d$/)
+  t.ok(report.areas.length > 8, 'many areas were compared')
+  t.ok(report.left_out.length > 50, 'the cases that were left out have reasons')
+  t.same(await contentsOf(server), before)
+})
+
+t.test('deliberate faults are found, as table, Markdown and JSON', async (t) => {
+  const server = await serve(t)
+  const before = await contentsOf(server)
+  const fetch: Fetch = async (url, init) => {
+    const answer = await sockets.fetch(url, init)
+    if (init.method !== 'PATCH' || !url.includes('/tokens/')) return answer
+    answer.body.resume()
+    return {
+      ...answer,
+      status: 418,
+      body: [Buffer.from(JSON.stringify({ title: '\u001b[31m| <b>tea</b>' }))] as never,
+    }
+  }
+  const only = ['--only', 'token-updates']
+  const { code, stdout, stderr } = await conform(server.url, only, { fetch })
+  t.equal(code, 12)
+  t.match(stderr, 'server-differs')
+  const { differences } = JSON.parse(stdout)
+  t.ok(differences.length > 0)
+  t.match(differences[0], { area: 'Tokens', operation: 'token update', difference: /status is 418, not/ })
+  t.notMatch(stdout, '\u001b')
+  const markdown = await conform(server.url, [...only, '--markdown'], { fetch })
+  t.match(markdown.stdout, /^# http.*\n\n\| Area \| Calls \| Equal \| Different \|\n/)
+  t.match(markdown.stdout, '\\<b\\>tea')
+  t.notMatch(markdown.stdout, /\u001b|<b>/)
+  const table = await conform(server.url, [...only, '-o', 'table'], { fetch })
+  t.match(table.stdout, /area +calls +equal +different/)
+  t.notMatch(table.stdout, '\u001b[31m')
+  t.notMatch(stdout + markdown.stdout + table.stdout, /key_[1-9A-HJ-NP-Za-km-z]{22}/)
+  t.same(await contentsOf(server), before, 'nothing is left behind')
+})
+
+t.test('an interrupt deletes the records before the command ends', async (t) => {
+  const server = await serve(t)
+  const before = await contentsOf(server)
+  const interrupt = new AbortController()
+  let created = 0
+  const fetch: Fetch = async (url, init) => {
+    const answer = await sockets.fetch(url, init)
+    if (init.method === 'POST' && url.endsWith('/tokens') && ++created === 2) interrupt.abort()
+    return answer
+  }
+  const { code, stderr } = await conform(server.url, ['--only', 'token-updates'], {
+    fetch,
+    interrupt: interrupt.signal,
+  })
+  t.equal(code, 130, stderr)
+  t.match(stderr, 'deleting the records of this run')
+  t.same(await contentsOf(server), before)
+})
+
+t.test('a token that the server had before is neither changed nor deleted', async (t) => {
+  const server = await serve(t)
+  const sent: string[] = []
+  const fetch: Fetch = async (url, init) => {
+    sent.push(`${init.method} ${new URL(url).pathname}`)
+    if (init.method !== 'POST' || !url.endsWith('/tokens')) return sockets.fetch(url, init)
+    // As a server does that deduplicates: the answer is a token of somebody else.
+    const body = { ...EXISTING, created_by: '7d3e1f0a-4b1c-4d55-8e0f-0b7a3f0c1d2e' }
+    return { status: 201, headers: new Map(), body: [Buffer.from(JSON.stringify(body))] as never }
+  }
+  const { code, stdout } = await conform(server.url, ['--only', 'tokens'], { fetch })
+  t.equal(code, 12)
+  t.match(stdout, 'a token that this run did not create')
+  t.same(
+    sent.filter((each) => each.endsWith('/tokens/mine')),
+    [],
+  )
+  t.equal((await server.ask('token get', { id: 'mine' })).id, 'mine')
+})
+
+t.test('a record that cannot be deleted is named with its command', async (t) => {
+  const server = await serve(t)
+  const fetch: Fetch = async (url, init) => {
+    if (init.method !== 'DELETE' || !url.includes('/applications/')) return sockets.fetch(url, init)
+    return { status: 500, headers: new Map(), body: [Buffer.from('{}')] as never }
+  }
+  const { stdout, stderr } = await conform(server.url, ['--only', 'tokens'], { fetch })
+  const { remaining } = JSON.parse(stdout)
+  t.ok(remaining.length >= 3)
+  t.match(stderr, `coffer app delete ${remaining[0].id}`)
+})
+
+async function hostile(t: Test, listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+t.test('a huge answer is not read to its end', async (t) => {
+  const url = await hostile(t, (_, answer) => {
+    const more = () => {
+      while (!answer.destroyed && answer.write(' '.repeat(65_536)));
+    }
+    answer.on('drain', more)
+    more()
+  })
+  const { code, stderr } = await conform(url)
+  t.equal(code, 2)
+  t.match(stderr, 'larger than 4 MiB')
+})
+
+t.test('a server that does not answer ends the run', async (t) => {
+  const url = await hostile(t, () => undefined)
+  const { code, stderr } = await conform(url, ['--timeout', '1'])
+  t.equal(code, 9)
+  t.match(stderr, 'no complete answer within 1 s')
+})
+
+t.test('a redirect is not followed, so the key stays with the server', async (t) => {
+  let reached = 0
+  const other = await hostile(t, (_, answer) => {
+    reached++
+    answer.end()
+  })
+  const url = await hostile(t, (_, answer) => answer.writeHead(307, { location: other }).end())
+  const { code, stderr } = await conform(url)
+  t.equal(code, 9)
+  t.match(stderr, 'status 307')
+  t.equal(reached, 0)
+})
+
+t.test('the key is asked about before it goes to another machine', async (t) => {
+  let sent = 0
+  const fetch: Fetch = async () => {
+    sent++
+    return { status: 401, headers: new Map(), body: null }
+  }
+  const { code, stderr } = await conform('https://vault.example.com', [], { fetch })
+  t.not(code, 0)
+  t.match(stderr, /--yes/)
+  t.equal(sent, 0)
+  const agreed = await conform('https://vault.example.com', ['--yes'], { fetch })
+  t.equal(agreed.code, 4)
+  t.match(agreed.stderr, 'may not create applications')
+})
+
+t.test('a dry run lists the cases and the reasons, and sends nothing', async (t) => {
+  const { code, stdout, stderr } = await runProcess(main, {
+    words: ['conform', '--dry-run', '-o', 'json'],
+    env: { HOME: '/nonexistent' },
+  })
+  t.equal(code, 0, stderr)
+  const rows = JSON.parse(stdout) as { state: string; reason?: string }[]
+  t.ok(rows.some(({ state }) => state === 'runs'))
+  t.ok(rows.filter(({ state }) => state === 'left out').every(({ reason }) => reason?.endsWith('.')))
+  const unknown = await runProcess(main, {
+    words: ['conform', '--dry-run', '--only', 'no-such-file'],
+    env: { HOME: '/nonexistent' },
+  })
+  t.equal(unknown.code, 2)
+  t.match(unknown.stderr, 'There are no cases')
+})
