@@ -16,7 +16,8 @@ export interface ServerOptions {
   prefix: string
   fetch: Fetch
   timeoutMs: number
-  wait(ms: number): Promise<unknown>
+  /** Resolves earlier if the signal is aborted. */
+  wait(ms: number, signal: AbortSignal): Promise<unknown>
 }
 
 export interface Ask {
@@ -24,12 +25,14 @@ export interface Ask {
   input: Record<string, unknown>
   key: string
   idempotencyKey?: string | undefined
+  /** Ends the wait after a 429. A request that was sent is always completed, because it may have created a record. */
+  signal: AbortSignal
 }
 
 /** @throws CofferError `unavailable` or `too_large` if there is no usable answer */
 export async function askServer(
   options: ServerOptions,
-  { definition, input, key, idempotencyKey }: Ask,
+  { definition, input, key, idempotencyKey, signal: stop }: Ask,
 ): Promise<Answer> {
   const names = headerNames(options.prefix)
   const { method, target, body, contentType } = formatRequest(definition, input)
@@ -40,11 +43,12 @@ export async function askServer(
     const signal = AbortSignal.timeout(options.timeoutMs)
     const init = { method, headers, signal, ...(body !== undefined && { body }) }
     const answer = await send(options, options.url + target, init)
-    if (answer.status !== 429 || attempt === MAX_RATE_LIMITED)
+    if (answer.status !== 429 || attempt === MAX_RATE_LIMITED || stop.aborted)
       return toAnswer(definition, answer, names.replayed)
     const asked = Number(answer.headers.get('retry-after') ?? 1)
     const seconds = asked >= 0 && asked <= MAX_WAIT_SECONDS ? asked : MAX_WAIT_SECONDS
-    await options.wait(seconds * 1000)
+    await options.wait(seconds * 1000, stop)
+    if (stop.aborted) return toAnswer(definition, answer, names.replayed)
   }
 }
 

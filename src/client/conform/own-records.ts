@@ -25,6 +25,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
   'token tokenize': TOKEN,
 }
 
+export function createsTokens(operation: string): boolean {
+  return KINDS[operation] === TOKEN
+}
+
 export interface OwnRecord extends Kind {
   readonly id: string
 }

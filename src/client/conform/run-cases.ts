@@ -7,13 +7,17 @@ import type { RoutedOperation } from '../../framework/registry.js'
 import type { Ask } from './ask-server.js'
 import { type Answer, type Case, fillIn, readPath, type Step } from './cases.js'
 import { checkAnswer } from './check-answer.js'
-import { type OwnRecord, OwnRecords } from './own-records.js'
-import { EFFECTS } from './safety.js'
+import { createsTokens, type OwnRecord, OwnRecords } from './own-records.js'
+import { EFFECTS, listTexts, type Reason } from './safety.js'
+import { showReceived } from './show-received.js'
 
 /** The run ends after this many requests in a row without an answer. */
 const MAX_UNANSWERED = 3
 const MAX_MS = 60 * 60_000
 const SHOWN_CHARACTERS = 300
+
+/** Work that must be completed, even after an interrupt. */
+const NEVER = new AbortController().signal
 
 export interface Difference {
   case: string
@@ -27,6 +31,8 @@ export interface Run {
   /** Calls of which the answers were compared, by operation. */
   compared: Map<string, number>
   differences: Difference[]
+  /** Titles of the cases that this tenant makes unsafe, with the reason. */
+  leftOut: { case: string; reason: Reason }[]
   /** Records that could not be deleted. */
   remaining: Pick<OwnRecord, 'delete' | 'id'>[]
 }
@@ -60,17 +66,22 @@ const APPLICATIONS = {
   masked: { rules: [ruleOf('mask')] },
   revealing: { rules: [ruleOf('reveal')] },
   intents: { permissions: ['token-intent:create', 'token-intent:read', 'token-intent:delete'] },
+  threeds: { permissions: ['3ds:session:create', '3ds:session:read', '3ds:session:authenticate'] },
 } as const
 
 function ruleOf(transform: string) {
   return { description: 'all', priority: 1, container: '/', transform, permissions: TOKEN_RIGHTS }
 }
 
+/** Its key says who has created a token, and deletes tokens. */
+const CREATOR = 'revealing'
+
 type Role = keyof typeof APPLICATIONS | 'manager'
 
 /** A management key cannot use tokens, and a key that uses tokens cannot manage other records. */
 function roleOf({ operation, reveal }: Pick<Step, 'operation' | 'reveal'>): Role {
   if (operation.startsWith('intent ')) return 'intents'
+  if (operation.startsWith('3ds ')) return 'threeds'
   const isData = /^(?:token|session) /.test(operation) || operation === 'reactor react'
   if (!isData) return 'manager'
   return reveal ? 'revealing' : 'masked'
@@ -88,7 +99,7 @@ export async function runCases(
   const run = new CaseRun(effects, key)
   let failure: unknown
   try {
-    await run.begin()
+    await run.begin(cases)
     await run.runAll(cases)
   } catch (error) {
     failure = error
@@ -108,7 +119,7 @@ export function describeRemaining(remaining: Run['remaining']): string {
 }
 
 class CaseRun {
-  readonly result: Run = { compared: new Map(), differences: [], remaining: [] }
+  readonly result: Run = { compared: new Map(), differences: [], leftOut: [], remaining: [] }
   readonly #effects: RunEffects
   readonly #keys = new Map<Role, string>()
   /** Keys that the answers contained. A difference never shows them. */
@@ -126,13 +137,18 @@ class CaseRun {
     this.#startedMs = effects.clock()
   }
 
-  async begin(): Promise<void> {
+  /** Creates the applications that the cases need. A server may lack the permissions of one. */
+  async begin(cases: readonly PlannedCase[]): Promise<void> {
+    const needed = new Set<string>(cases.flatMap(({ steps }) => steps.map(roleOf)))
     for (const [role, rights] of Object.entries(APPLICATIONS)) {
+      if (!needed.has(role) && role !== CREATOR) continue
       const name = `coffer conform ${this.#mark} ${role}`
       const input = { name, type: 'private', ...rights }
       const answer = await this.#send('app create', input, this.#keys.get('manager')!)
       this.#base.noteAnswer('app create', answer)
+      if (this.#effects.signal.aborted) throw interrupted()
       const given = readPath(answer.body, 'key')
+      if (answer.status === 400 && role !== CREATOR) continue
       if (answer.status === 401 || answer.status === 403)
         throw new CofferError(
           'forbidden',
@@ -148,12 +164,17 @@ class CaseRun {
   }
 
   async runAll(cases: readonly PlannedCase[]): Promise<void> {
+    const isToken = ({ steps }: PlannedCase) => steps.some(({ operation }) => createsTokens(operation))
+    const isUnsafe = cases.some(isToken) && (await this.#isDeduplicating())
     for (const [index, each] of cases.entries()) {
+      if (isUnsafe && isToken(each)) {
+        this.result.leftOut.push({ case: each.title, reason: 'deduplicates' })
+        continue
+      }
       if (this.#effects.signal.aborted) throw interrupted()
       if (this.#effects.clock() - this.#startedMs > MAX_MS)
         throw new CofferError('request_timeout', `The run took more than ${MAX_MS / 60_000} minutes.`)
-      const records = new OwnRecords()
-      for (const { id } of this.#base.pending) records.addCreator(id)
+      const records = this.#startRecords()
       try {
         await this.#runCase(each, records)
       } finally {
@@ -163,6 +184,32 @@ class CaseRun {
     }
   }
 
+  #startRecords(): OwnRecords {
+    const records = new OwnRecords()
+    for (const { id } of this.#base.pending) records.addCreator(id)
+    return records
+  }
+
+  /**
+   * Creates a token with new data twice. If a tenant deduplicates, a server may change the token that exists when equal
+   * data is stored again, so the cases must store no data that others may have.
+   */
+  async #isDeduplicating(): Promise<boolean> {
+    const records = this.#startRecords()
+    const input = { type: 'token', data: this.#effects.randomUuid() }
+    const ids: unknown[] = []
+    try {
+      for (let count = 0; count < 2; count++) {
+        const answer = await this.#send('token create', input, this.#keys.get(CREATOR)!)
+        await this.#noteRecords('token create', answer, records)
+        ids.push(readPath(answer.body, 'id'))
+      }
+    } finally {
+      await this.#delete(records)
+    }
+    return ids[0] !== undefined && ids[0] === ids[1]
+  }
+
   async cleanUp(): Promise<void> {
     await this.#delete(this.#base)
   }
@@ -170,10 +217,11 @@ class CaseRun {
   async #runCase({ title, own, steps }: PlannedCase, records: OwnRecords): Promise<void> {
     const fresh = new Map(own.map((name) => [name, this.#drawName(name)]))
     for (const name of fresh.values()) records.addDrawn(name)
+    const planned = steps.map((step) => withOwnNames(step, fresh))
+    const show = showReceived(new Set(listTexts(planned).map(({ text }) => text)))
     const saved = new Map<string, unknown>()
-    for (const [index, plain] of steps.entries()) {
+    for (const [index, step] of planned.entries()) {
       if (this.#effects.signal.aborted) throw interrupted()
-      const step = withOwnNames(plain, fresh)
       const input = fillIn(step.input ?? {}, saved) as Record<string, unknown>
       const note = (difference: string) =>
         this.result.differences.push({
@@ -184,13 +232,13 @@ class CaseRun {
         })
       const key =
         step.as === undefined || step.as === 'owner' ? this.#keys.get(roleOf(step)) : saved.get(step.as)
-      if (typeof key !== 'string') return void note('an earlier answer has no key')
+      if (typeof key !== 'string') return void note('not sent: the server gave no key for this step')
       const stranger = await this.#findStranger(step.operation, input, records)
       if (stranger !== undefined) return void note(`not sent: ${stranger} is no record of this run`)
       this.result.compared.set(step.operation, (this.result.compared.get(step.operation) ?? 0) + 1)
       let answer: Answer
       try {
-        answer = await this.#send(step.operation, input, key, step.idempotencyKey)
+        answer = await this.#send(step.operation, input, key, step)
       } catch (error) {
         if (!(error instanceof CofferError)) throw error
         if (error.code === 'internal') throw error
@@ -203,7 +251,7 @@ class CaseRun {
       const [, verb] = /^(.+ delete)$/.exec(step.operation) ?? []
       if (verb !== undefined && answer.status === 204)
         records.noteGone({ delete: verb, id: String(input.id) })
-      const mismatch = checkAnswer(answer, fillIn(step.expect, saved) as Step['expect'])
+      const mismatch = checkAnswer(answer, fillIn(step.expect, saved) as Step['expect'], show)
       // Later steps depend on this one, so their differences would tell nothing.
       if (mismatch !== undefined) return void note(mismatch)
       for (const [name, path] of Object.entries(step.save ?? {})) saved.set(name, readPath(answer.body, path))
@@ -220,7 +268,9 @@ class CaseRun {
 
   /** Asks the server who has created a token. Resolves to true if the token does not belong to the run. */
   async #isForeign(records: OwnRecords, id: string): Promise<boolean> {
-    const { status, body } = await this.#send('token get', { id }, this.#keys.get('revealing')!)
+    const { status, body } = await this.#send('token get', { id }, this.#keys.get(CREATOR)!, {
+      signal: NEVER,
+    })
     if (status === 200) return !records.noteCreator(id, readPath(body, 'created_by'))
     if (status === 404) records.noteGone({ delete: 'token delete', id })
     return false
@@ -238,12 +288,15 @@ class CaseRun {
     operation: string,
     input: Record<string, unknown>,
     key: string,
-    idempotencyKey?: string,
+    {
+      idempotencyKey,
+      signal = this.#effects.signal,
+    }: { idempotencyKey?: string | undefined; signal?: AbortSignal } = {},
   ): Promise<Answer> {
     const definition = await this.#effects.find(operation)
     if (definition === undefined) throw new CofferError('internal', `There is no operation "${operation}".`)
     try {
-      const answer = await this.#effects.ask({ definition, input, key, idempotencyKey })
+      const answer = await this.#effects.ask({ definition, input, key, idempotencyKey, signal })
       this.#unanswered = 0
       collectSecrets(answer.body, this.#secrets)
       return answer
@@ -263,14 +316,14 @@ class CaseRun {
 
   /** Resolves to false if the record may still exist. */
   async #deleteOne(records: OwnRecords, { delete: operation, id, isData }: OwnRecord): Promise<boolean> {
-    const role = operation === 'intent delete' ? 'intents' : isData ? 'revealing' : 'manager'
+    const role = operation === 'intent delete' ? 'intents' : isData ? CREATOR : 'manager'
     const key = this.#keys.get(role)
     if (key === undefined) return false
     try {
       if (records.isUnsure(id) && (await this.#isForeign(records, id))) return true
       // Nobody knows who has created the token, so it is not deleted.
       if (records.isUnsure(id)) return !records.pending.some((each) => each.id === id)
-      const { status } = await this.#send(operation, { id }, key)
+      const { status } = await this.#send(operation, { id }, key, { signal: NEVER })
       return status === 204 || status === 200 || status === 404
     } catch (error) {
       if (error instanceof CofferError) return false

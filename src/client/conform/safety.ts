@@ -14,10 +14,12 @@ export const REASONS = {
   sends: 'The call makes the server send requests or mail to others.',
   tenant: 'The call reads or changes the tenant itself.',
   people: 'The call concerns the members of the tenant.',
+  remains: 'The call creates a record that nobody can delete.',
   log: 'The answer depends on the log of the tenant.',
   list: 'The answer depends on other records of the tenant.',
   code: 'The code of the case does more than compute an answer.',
   response: 'Code of the case chooses the HTTP response.',
+  deduplicates: 'The tenant deduplicates tokens, so the case could change a token that was there before.',
   deduplication: 'The answer could be a token that was there before.',
   id: 'The case chooses an id that cannot be replaced by an own id.',
   idempotency: 'The case chooses an idempotency key that cannot be replaced by an own key.',
@@ -31,10 +33,20 @@ export type Reason = keyof typeof REASONS
  * - `static`: the answer is the same for every tenant
  * - `list`: the answer depends on all records of a kind
  */
-type Effect = 'create' | 'own' | 'static' | 'list' | Extract<Reason, 'sends' | 'tenant' | 'people' | 'log'>
+type Effect =
+  | 'create'
+  | 'own'
+  | 'static'
+  | 'list'
+  | Extract<Reason, 'sends' | 'tenant' | 'people' | 'remains' | 'log'>
 
 /** Each operation of the cases. An operation that is missing here is not safe. */
 export const EFFECTS: Readonly<Record<string, Effect>> = {
+  '3ds authenticate': 'own',
+  '3ds create': 'remains',
+  '3ds get': 'own',
+  '3ds result': 'own',
+  '3ds update': 'own',
   'app create': 'create',
   'app delete': 'own',
   'app get': 'own',
@@ -206,7 +218,7 @@ function isReplaceable(id: string, uses: readonly { key: string; text: string }[
 }
 
 /** All texts of a value with the key of the property that contains them. */
-function listTexts(value: unknown, key = ''): { key: string; text: string }[] {
+export function listTexts(value: unknown, key = ''): { key: string; text: string }[] {
   if (typeof value === 'string') return [{ key, text: value }]
   if (Array.isArray(value)) return value.flatMap((item) => listTexts(item, key))
   if (!isObject(value)) return []

@@ -32,6 +32,8 @@ const LEFT_OUT: [string, Step[]][] = [
   ['sends', [step('invite create', { input: { email: 'a@example.com' } })]],
   ['sends', [step('webhook create', { input: { url: 'https://example.com' } })]],
   ['sends', [step('proxy call', { input: { target: '$key' } })]],
+  ['remains', [step('3ds create', { input: { token_id: '$card' } })]],
+  ['remains', [step('3ds create', { input: { token_id: '$card' }, expect: { status: 400 } })]],
   ['log', [step('log list')]],
   ['list', [step('token list')]],
   ['list', [step('token search', { input: { query: 'type:card' } })]],

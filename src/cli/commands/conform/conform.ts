@@ -19,6 +19,8 @@ import { readKey, requireUrl } from '../pull.js'
 import { readPackedCases } from './read-cases.js'
 import { describeRun, planCases, type Report } from './report.js'
 
+const STOPPING =
+  'Stopping: deleting the records of this run… After another Ctrl-C, the run ends at once, and records remain.'
 const DEFAULT_TIMEOUT_MS = 30_000
 
 export const conform: TerminalCommand['run'] = async (context, _, options) => {
@@ -56,17 +58,17 @@ async function run(
   key: string,
   { cases }: ReturnType<typeof planCases>,
 ) {
-  const { config, clock, signal, terminal, input } = context
+  const { config, clock, hangUp, terminal, input } = context
+  const signal = AbortSignal.any([context.signal, hangUp])
   const { ca: file, insecure, prefix = DEFAULT_PREFIX, timeoutMs = DEFAULT_TIMEOUT_MS } = config
   const ca = file === undefined ? undefined : await input.readFile(file, '--ca')
   const sockets = context.fetch ? undefined : createSocketFetch({ ...omitUndefined({ ca }), insecure })
   const fetch = context.fetch ?? sockets!.fetch
-  const wait = (ms: number) => pause(ms, signal)
-  const server = { url, prefix, fetch, timeoutMs, wait }
+  const server = { url, prefix, fetch, timeoutMs, wait: pause }
   const progress = createProgress(terminal, { label: 'Running cases', total: cases.length }, clock)
   // From here on, an interrupt ends the run only after its records are deleted.
   context.handlesSignals()
-  const tell = () => void printNotice(terminal, 'Stopping: deleting the records of this run…')
+  const tell = () => void printNotice(terminal, STOPPING)
   signal.addEventListener('abort', tell, { once: true })
   try {
     const effects = {

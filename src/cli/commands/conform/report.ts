@@ -36,10 +36,12 @@ export function planCases(all: readonly Case[], only?: string) {
 }
 
 export function describeRun(
-  { leftOut }: ReturnType<typeof planCases>,
-  { compared, differences, remaining }: Run,
+  plan: ReturnType<typeof planCases>,
+  { compared, differences, leftOut: leftOutHere, remaining }: Run,
   about: Pick<Report, 'server' | 'date'>,
 ): Report {
+  const here = leftOutHere.map((each) => ({ case: each.case, reason: REASONS[each.reason] }))
+  const leftOut = [...plan.leftOut, ...here]
   const areaOf = findAreas()
   const located = differences.map((each) => ({ area: areaOf(each.operation), ...each }))
   const names = [...new Set([...readAreas().map(({ area }) => area), OTHER])]
