@@ -58,8 +58,9 @@ export interface Query extends Page {
 }
 
 /**
- * With `below`: the newest matches with a lower `seq`, newest first. With `above`: the oldest matches with a higher `seq`, oldest
- * first. Contract: not both are given. The cost depends on `size`, and not on the number of matches.
+ * With `below`: the newest matches with a lower `seq`, newest first. With `above`: the oldest matches with a
+ * higher `seq`, oldest first. Contract: at most one of the two is given. The cost depends on `size`, and not
+ * on the number of matches.
  */
 export interface SeekQuery extends Omit<Query, 'page'> {
   below?: number | undefined

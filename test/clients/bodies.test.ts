@@ -122,7 +122,7 @@ const NEVER = {
   TokenIntent: 'network_token authentication _extras',
   CreateTokenIntentResponse: 'network_token authentication _extras',
   ApplicationKey: 'version',
-  // Rules of applications have a container. They have no conditions.
+  // A rule of an application has a container and no conditions.
   AccessRule: 'conditions',
   ReactResponse: 'body headers',
   Proxy: 'proxy_host timeout client_certificate',

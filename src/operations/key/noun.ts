@@ -85,7 +85,7 @@ const listKeys = query({
 })
 
 const deleteKey = keys.delete({
-  summary: 'Delete a key. What clients encrypted with it can then not be decrypted any more.',
+  summary: 'Delete a key. The vault can then no longer decrypt data that clients encrypted with it.',
   examples: [`coffer key delete ${CREATED} --yes`],
   confirmation: 'Nobody can decrypt what was encrypted for it and is not stored yet. This deletes the key',
 })

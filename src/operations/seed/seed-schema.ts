@@ -111,7 +111,10 @@ const schema = {
 } as const
 
 type Schema = typeof schema
-/** An interface, because the type declarations of the package would repeat the whole type of a constant. */
+/**
+ * Gives the type of the schema a name. Otherwise the type declarations of the package would repeat the whole
+ * type.
+ */
 export interface SeedSchema extends Schema {}
 export const seedSchema: SeedSchema = schema
 export type Seed = Infer<typeof seedSchema>
