@@ -77,7 +77,10 @@ export interface ErrorDetails {
   traceId?: string
   /** Only for `threeds_failed`. */
   service?: ServiceError
-  /** Callers with an API key see this text instead of `message`, which names a path on the disk. */
+  /**
+   * Callers with an API key see this text instead of `message`, because `message` contains a path on the
+   * disk.
+   */
   toCallers?: string
   /** Only the caller may see the message and the paths. They may contain data, because code or a template made them. */
   mayTellData?: boolean

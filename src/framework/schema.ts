@@ -67,7 +67,10 @@ export interface CliAnnotations {
   meanings?: Readonly<Record<string, string>>
   /** If another property has one of these values, the value of the flag is text, and never JSON. */
   textWhere?: Readonly<Record<string, readonly string[]>>
-  /** The members that questions ask for one by one. They depend on the value of another property. */
+  /**
+   * The members for which the command line asks a question each. The value of another property decides which
+   * members these are.
+   */
   membersWhere?: { property: string; values: Readonly<Record<string, Fields>> }
 }
 

@@ -30,7 +30,7 @@ function mountDisk(t: Test): string | undefined {
 const bodyOf = (id: string, data: unknown) => ({ stdin: JSON.stringify({ id, type: 'token', data }) })
 
 t.test(
-  'a full disk is reported and loses no acknowledged token, and the vault works again once there is space',
+  'a full disk is reported and loses no acknowledged token, and the vault works again when there is space',
   async (t) => {
     const disk = mountDisk(t)
     if (disk === undefined)
@@ -69,7 +69,7 @@ t.test(
 )
 
 t.test(
-  'a missing permission is reported, and the vault works again once the permission is restored',
+  'a missing permission is reported, and the vault works again after the permission is restored',
   async (t) => {
     const home = createHome(t)
     // File permissions do not apply to root, so root runs the test as another user.

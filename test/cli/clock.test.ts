@@ -33,7 +33,7 @@ async function createBench(t: Test) {
 const inDays = (days: number) => new Date(START + days * DAY).toISOString()
 const AHEAD = /newest record of this vault is dated 2031-01-15T12:0\d.* 365 days ahead of the clock/
 
-t.test('a write while the clock is a year ahead loses no token once the clock is right again', async (t) => {
+t.test('a write while the clock is a year ahead loses no token when the clock is right again', async (t) => {
   const { clock, json, run, create, ids, purged } = await createBench(t)
   const app = 'app create --name month --type private --permission token:read --expires-at'
   const { key } = await json(`${app} ${inDays(30)}`)

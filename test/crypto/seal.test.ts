@@ -192,7 +192,7 @@ t.test('a UUID has version 4', async (t) => {
 })
 
 t.test(
-  "the library's functions replace the built-in functions once it is loaded, and if it cannot be loaded, the built-in functions stay",
+  "the library's functions replace the built-in functions after it is loaded, and if it cannot be loaded, the built-in functions stay",
   async (t) => {
     const ownDigest = () => Uint8Array.of(7)
     let change = (_: Primitives) => {}

@@ -87,7 +87,7 @@ t.test('an event whose server was killed is delivered after the restart with the
 })
 
 t.test(
-  'a server reports a host that is not allowed once, and a command sends the events once the host is allowed',
+  'a server prints one notice about a host that is not allowed, and a command that allows the host sends all waiting events',
   async (t) => {
     const { receiver, run, server } = await openHooked(t, 'token.created')
     for (let count = 0; count < 3; count++) await server.ask('POST /tokens', { type: 'token', data: 'x' })

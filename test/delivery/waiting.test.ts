@@ -153,7 +153,7 @@ function watchOpened({ store }: Awaited<ReturnType<typeof openTestVault>>['app']
 }
 
 t.test(
-  'once the address may be called, everything that waited is sent, with the oldest events first',
+  'as soon as the address may be called, everything that waited is sent, with the oldest events first',
   async (t) => {
     const { app, ask, list, addTokens, clock, subscribe, receiver, totalOf } = await open(t)
     await addTokens(1)

@@ -230,7 +230,7 @@ t.test('the image and the kind of a run decide its time limit', async (t) => {
   }
 })
 
-t.test('code that the owner runs cannot make calls once its application is deleted', async (t) => {
+t.test('code that the owner runs cannot make calls after its application is deleted', async (t) => {
   const { vault, bound, reactor } = await cast(t)
   const answering = vault.ask('reactor react', { id: reactor })
   const run = await vault.runs.next()

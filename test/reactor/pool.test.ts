@@ -555,7 +555,7 @@ t.test('after a change of settings each old child ends, either at once or after 
   t.equal(guests.length, 4)
 })
 
-t.test('a spare child for any caller is started once a second child was needed', async (t) => {
+t.test('a spare child for any caller is started after a second child was needed', async (t) => {
   const { guests, complete } = setUp({ spares: 1 })
   await complete(0, 'a')
   await complete(0, 'a')

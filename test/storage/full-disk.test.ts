@@ -49,7 +49,7 @@ const create = async (role: 'command' | 'server', more: object = {}) => {
 }
 
 t.test(
-  'a server that cannot write its state keeps working, and writes the state once there is space',
+  'a server that cannot write its state keeps working, and writes the state when there is space',
   async (t) => {
     for (const full of [/state\.tmp/, /segments/, /journal|head/, /./]) {
       const { files, options, engine } = await create('server', { flushAt: { bytes: 1_000_000, rows: 2 } })
@@ -98,7 +98,7 @@ t.test('a change of the header that failed on a full disk is made later', async 
 })
 
 t.test(
-  'deleted data that could not be overwritten on a full disk is overwritten once there is space',
+  'deleted data that could not be overwritten on a full disk is overwritten when there is space',
   async (t) => {
     for (const isFlushed of [false, true]) {
       const { files, options, engine } = await create('server', { eraseAfterMs: 5 })

@@ -94,7 +94,7 @@ const createApp = (app: App, permissions: string[], more = {}) =>
 const pause = (ms = 20) => new Promise((resolve) => setTimeout(resolve, ms))
 
 t.test(
-  "a GET takes one round trip, and is refused once another server has removed the key's right to it",
+  "a GET takes one round trip, and is refused after another server has removed the key's right to it",
   async (t) => {
     const { one, two } = await openVaults(t, 2)
     await ask(one, 'token create', token('kept'))

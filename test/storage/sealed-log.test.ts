@@ -239,8 +239,8 @@ interface Tools {
 }
 
 /**
- * Makes a vault with 503 records in 15 blocks and a tail. Lets an attacker who lacks the chain's key change it. Returns
- * the result of its verification.
+ * Makes a vault with 503 records in 15 blocks and a tail. Calls `tamper`, which changes the vault like an
+ * attacker without the chain's key. Then verifies the log, and returns the result.
  */
 async function verifyAfter(tamper: (tools: Tools) => Promise<void>) {
   const vault: LogVault = await openInMemory()

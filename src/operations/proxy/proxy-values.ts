@@ -33,7 +33,10 @@ export interface OpenProxy {
   prefix: string
   /** Only in no-reveal mode: the data that the answer must not contain. */
   secrets?: Secrets | undefined
-  /** The tokens that transforms of this call have created, and the decrypted data, by their references. */
+  /**
+   * By reference: the tokens that transforms of this call have created, and the data that the client
+   * encrypted for this call.
+   */
   made: Map<Reference, unknown>
 }
 

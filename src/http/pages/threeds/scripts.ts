@@ -1,6 +1,7 @@
 /**
- * The scripts of the pages. The content security policy names each by its digest, so they are constant. Values are in `data`
- * elements. A message has the target `*`, because the page under test can have any origin. It contains no secret.
+ * The scripts of the pages. The scripts are constant, because the content security policy names each script
+ * by its digest. Values are in `data` elements. A message has the target `*`, because the page under test can
+ * have any origin. It contains no secret.
  */
 
 /** Tells the page around this page, or the page that has opened this window. Then closes the window. */
