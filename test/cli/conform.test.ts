@@ -29,7 +29,7 @@ function conform(url: string, words: readonly string[] = [], more: Partial<Run> 
   return runProcess(main, { words: ['conform', '--url', url, '-o', 'json', ...words], env, ...more })
 }
 
-/** Everything that lists of the server show. */
+/** Everything that the lists of the server show. */
 async function contentsOf(server: Awaited<ReturnType<typeof serve>>) {
   const lists = [
     'token list',
@@ -59,7 +59,7 @@ t.test('Coffer has no differences, and nothing is left behind', async (t) => {
   t.same(await contentsOf(server), before)
 })
 
-t.test('deliberate faults are found, as table, Markdown and JSON', async (t) => {
+t.test('deliberate faults are found, and printed as a table, as Markdown and as JSON', async (t) => {
   const server = await serve(t)
   const before = await contentsOf(server)
   const fetch: Fetch = async (url, init) => {
@@ -160,7 +160,7 @@ t.test('after an interrupt, a rate limit does not keep records from being delete
 
 t.test('a tenant that deduplicates keeps its own tokens', async (t) => {
   const server = await serve(t)
-  // The cases of these files create tokens with such data.
+  // The cases of these files create tokens with this data.
   const data = ['hello', 'x', 'a', { number: '4242424242424242' }, 'secret', 'data', 1, true]
   const values = [...data, ...(await dataOfCases(server.url))]
   for (const value of values) await server.ask('token create', { type: 'token', data: value } as never)
@@ -235,7 +235,7 @@ t.test('a token that the server had before is neither changed nor deleted', asyn
   const fetch: Fetch = async (url, init) => {
     sent.push(`${init.method} ${new URL(url).pathname}`)
     if (init.method !== 'POST' || !url.endsWith('/tokens')) return sockets.fetch(url, init)
-    // As a server does that deduplicates: the answer is a token of somebody else.
+    // Acts like a server that deduplicates: the answer is a token of somebody else.
     const body = { ...EXISTING, id: `mine${++created}`, created_by: '7d3e1f0a-4b1c-4d55-8e0f-0b7a3f0c1d2e' }
     return { status: 201, headers: new Map(), body: [Buffer.from(JSON.stringify(body))] as never }
   }
@@ -304,7 +304,7 @@ t.test('a redirect is not followed, so the key stays with the server', async (t)
   t.equal(reached, 0)
 })
 
-t.test('the key is asked about before it goes to another machine', async (t) => {
+t.test('a person must confirm that the key is sent to another machine', async (t) => {
   let sent = 0
   const fetch: Fetch = async () => {
     sent++

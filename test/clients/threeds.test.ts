@@ -35,7 +35,7 @@ const webSession = (card: object, metadata: object = {}) => ({
   metadata,
 })
 
-t.test('the requests of web-threeds 2.x, from a page of another origin', async (t) => {
+t.test('the requests of web-threeds 2.x are answered, also from a page of another origin', async (t) => {
   const { backend } = await openShop(t)
   const url = `${backend.url}/3ds/sessions`
   const asked = await call(url, {
@@ -99,7 +99,7 @@ const nativeDevice = (data: string) => ({
   },
 })
 
-t.test('the requests of the kits for Android and iOS, and of a backend that answers them', async (t) => {
+t.test('the requests of the kits for Android and iOS, and of their backend, are answered', async (t) => {
   const { server, backend } = await openShop(t)
   const token_id = await backend.token('CY')
   const { json: intent } = await backend.send('POST /token-intents', {
@@ -141,13 +141,16 @@ t.test('the requests of the kits for Android and iOS, and of a backend that answ
   t.strictSame([long.status, Object.keys(long.json.errors)], [400, ['device_info.sdk_encryption_data']])
 })
 
-t.test('the requests of the kit for React Native, which shows pages in a web view', async (t) => {
-  const { backend } = await openShop(t)
-  const token_id = await backend.token('CY')
-  const body: Json = webSession({ token_id })
-  delete body.metadata
-  delete body.web_challenge_mode
-  const { status, json } = await backend.sendPublic('POST /3ds/sessions', body)
-  t.equal(status, 201)
-  t.equal((await backend.get(json.id)).web_challenge_mode, 'iframe')
-})
+t.test(
+  'the requests of the kit for React Native, which shows pages in a web view, are answered',
+  async (t) => {
+    const { backend } = await openShop(t)
+    const token_id = await backend.token('CY')
+    const body: Json = webSession({ token_id })
+    delete body.metadata
+    delete body.web_challenge_mode
+    const { status, json } = await backend.sendPublic('POST /3ds/sessions', body)
+    t.equal(status, 201)
+    t.equal((await backend.get(json.id)).web_challenge_mode, 'iframe')
+  },
+)

@@ -13,7 +13,7 @@ t.teardown(() => browser?.close())
 
 const openShopPage = (t: Test, around?: Parameters<typeof openPage>[2]) => openPage(t, browser!, around)
 
-t.test('a session with and without the method step', needsChromium, async (t) => {
+t.test('the package creates sessions with and without the method step', needsChromium, async (t) => {
   const { createSession, backend, tab, strangers } = await openShopPage(t)
   const started = performance.now()
   const session = await createSession('FY')
@@ -30,7 +30,7 @@ t.test('a session with and without the method step', needsChromium, async (t) =>
   t.strictSame(strangers, [], 'no other host was asked')
 })
 
-t.test('challenges in frames, by keyboard and by mouse', needsChromium, async (t) => {
+t.test('a person can answer a challenge in a frame by keyboard and by mouse', needsChromium, async (t) => {
   const { createSession, startChallenge, ended, backend, tab, bank, strangers } = await openShopPage(t)
   const { id } = await createSession('CY')
   await startChallenge(id)
@@ -73,7 +73,7 @@ t.test('challenges in frames, by keyboard and by mouse', needsChromium, async (t
 })
 
 t.test(
-  'a wrong id and a time-out reject at once, and a decided challenge asks nothing',
+  'startChallenge rejects for a wrong id or after its timeout, and a decided challenge asks nothing',
   needsChromium,
   async (t) => {
     const { createSession, startChallenge, ended, backend, bank } = await openShopPage(t)
@@ -108,7 +108,7 @@ t.test(
 )
 
 t.test(
-  'sizes of the frame, a container of the shop, and a clock that stands still',
+  'a frame has the requested size, in a container of the shop and with a clock that stands still',
   needsChromium,
   async (t) => {
     const { server, backend } = await openShop(t)
@@ -134,7 +134,7 @@ t.test(
   },
 )
 
-t.test('windows instead of frames', needsChromium, async (t) => {
+t.test('a challenge can be answered in a window instead of a frame', needsChromium, async (t) => {
   const { createSession, startChallenge, ended, tab } = await openShopPage(t)
   const session = await createSession('CY', { methodRequestMode: 'redirect', challengeMode: 'redirect' })
   t.match(session, { id: String })
@@ -150,7 +150,7 @@ t.test('windows instead of frames', needsChromium, async (t) => {
 })
 
 t.test(
-  'the pages of the package, a strict policy, another host name, and a fork',
+  'a challenge works with the pages of the package, a strict policy, another host name, and a fork',
   needsChromium,
   async (t) => {
     const { server, backend } = await openShop(t)
@@ -218,7 +218,7 @@ t.test('the redirect page leads back to the shop', needsChromium, async (t) => {
 })
 
 t.test(
-  'no page is framed that must not be, and frames of the bank reach nothing else',
+  'other sites cannot frame pages of Coffer, and frames of the bank cannot reach other pages',
   needsChromium,
   async (t) => {
     const { tab, backend, strangers } = await openShopPage(t)

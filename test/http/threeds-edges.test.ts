@@ -49,25 +49,29 @@ t.test('a method page that is too slow does not stop the shop', needsChromium, a
   t.match(await backend.authenticate(session.id), { authentication_status: 'challenge' })
 })
 
-t.test('right at once, right at last, and wrong three times', needsChromium, async (t) => {
-  const { createSession, startChallenge, ended, backend, bank } = await openShopPage(t)
-  const table = [
-    [['1234'], 'successful', { authentication_status: 'successful', challenge_attempts: '01' }],
-    [['1', '2', '1234'], 'successful', { authentication_status: 'successful', challenge_attempts: '03' }],
-    [['1', '2', '3'], 'failed', { authentication_status_reason_code: '19', challenge_attempts: '03' }],
-  ] as const
-  for (const [codes, told, final] of table) {
-    const { id } = await createSession('CY')
-    await startChallenge(id)
-    for (const [at, code] of codes.entries()) {
-      if (at > 0) await bank.getByText(`Attempt ${at + 1} of 3`).waitFor()
-      await bank.getByLabel('Passcode').fill(code)
-      await bank.getByRole('button', { name: 'Submit' }).click()
+t.test(
+  'a challenge accepts the right code at the first or third attempt, and fails after three wrong codes',
+  needsChromium,
+  async (t) => {
+    const { createSession, startChallenge, ended, backend, bank } = await openShopPage(t)
+    const table = [
+      [['1234'], 'successful', { authentication_status: 'successful', challenge_attempts: '01' }],
+      [['1', '2', '1234'], 'successful', { authentication_status: 'successful', challenge_attempts: '03' }],
+      [['1', '2', '3'], 'failed', { authentication_status_reason_code: '19', challenge_attempts: '03' }],
+    ] as const
+    for (const [codes, told, final] of table) {
+      const { id } = await createSession('CY')
+      await startChallenge(id)
+      for (const [at, code] of codes.entries()) {
+        if (at > 0) await bank.getByText(`Attempt ${at + 1} of 3`).waitFor()
+        await bank.getByLabel('Passcode').fill(code)
+        await bank.getByRole('button', { name: 'Submit' }).click()
+      }
+      t.match(await ended(), { id, isCompleted: true, authenticationStatus: told })
+      t.match((await backend.result(id)).json, final)
     }
-    t.match(await ended(), { id, isCompleted: true, authenticationStatus: told })
-    t.match((await backend.result(id)).json, final)
-  }
-})
+  },
+)
 
 t.test('the window size 05 fills the container of the shop', needsChromium, async (t) => {
   const { createSession, startChallenge, ended, tab, bank } = await openShopPage(t)
@@ -84,7 +88,7 @@ t.test('the window size 05 fills the container of the shop', needsChromium, asyn
   t.match(await ended(), { id, authenticationStatus: 'successful' })
 })
 
-t.test('a shop over HTTPS, with the bank on the own machine', needsChromium, async (t) => {
+t.test('a shop over HTTPS can use a bank on this machine over HTTP', needsChromium, async (t) => {
   const shop = await serveShop(t, { isSecure: true })
   const { createSession, startChallenge, ended, tab, bank, backend, strangers } = await openShopPage(t, {
     shop,
@@ -99,33 +103,37 @@ t.test('a shop over HTTPS, with the bank on the own machine', needsChromium, asy
   t.strictSame(strangers, [])
 })
 
-t.test('the redirect page in a window of its own, by keyboard only', needsChromium, async (t) => {
-  const { backend, tab } = await openShopPage(t)
-  const shop = new URL(tab.url()).origin
-  const callbacks = { success: `${shop}/paid`, failure: `${shop}/failed` }
-  const { id, redirect_url } = await backend.redirect('CY', callbacks)
-  const [popup] = await Promise.all([
-    tab.waitForEvent('popup'),
-    tab.evaluate((url) => void (globalThis as Json).open(url, 'bank'), redirect_url + backend.keys.public),
-  ])
-  const bank = popup.frameLocator('iframe[name=challenge]')
-  await bank.getByLabel('Passcode').waitFor()
-  const focused = () =>
-    bank
-      .locator(':focus')
-      .getAttribute('id', { timeout: 100 })
-      .catch(() => undefined)
-  for (let tabs = 0; (await focused()) !== 'coffer-3ds-code' && tabs < 10; tabs++)
+t.test(
+  'a person can use the redirect page in a window of its own, by keyboard only',
+  needsChromium,
+  async (t) => {
+    const { backend, tab } = await openShopPage(t)
+    const shop = new URL(tab.url()).origin
+    const callbacks = { success: `${shop}/paid`, failure: `${shop}/failed` }
+    const { id, redirect_url } = await backend.redirect('CY', callbacks)
+    const [popup] = await Promise.all([
+      tab.waitForEvent('popup'),
+      tab.evaluate((url) => void (globalThis as Json).open(url, 'bank'), redirect_url + backend.keys.public),
+    ])
+    const bank = popup.frameLocator('iframe[name=challenge]')
+    await bank.getByLabel('Passcode').waitFor()
+    const focused = () =>
+      bank
+        .locator(':focus')
+        .getAttribute('id', { timeout: 100 })
+        .catch(() => undefined)
+    for (let tabs = 0; (await focused()) !== 'coffer-3ds-code' && tabs < 10; tabs++)
+      await popup.keyboard.press('Tab')
+    await popup.keyboard.type('1234')
     await popup.keyboard.press('Tab')
-  await popup.keyboard.type('1234')
-  await popup.keyboard.press('Tab')
-  t.equal(await focused(), 'coffer-3ds-submit')
-  await popup.keyboard.press('Enter')
-  await popup.waitForURL(callbacks.success)
-  t.match((await backend.get(id)).authentication, { authentication_status: 'successful' })
-  for (const key of [backend.keys.private, 'key_unknown']) {
-    const answer = await popup.goto(redirect_url + key)
-    t.equal(answer?.status(), 401)
-    t.match(await popup.locator('h1').textContent(), 'The test bank cannot do this')
-  }
-})
+    t.equal(await focused(), 'coffer-3ds-submit')
+    await popup.keyboard.press('Enter')
+    await popup.waitForURL(callbacks.success)
+    t.match((await backend.get(id)).authentication, { authentication_status: 'successful' })
+    for (const key of [backend.keys.private, 'key_unknown']) {
+      const answer = await popup.goto(redirect_url + key)
+      t.equal(answer?.status(), 401)
+      t.match(await popup.locator('h1').textContent(), 'The test bank cannot do this')
+    }
+  },
+)

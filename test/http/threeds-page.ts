@@ -17,18 +17,21 @@ const SDK = readFileSync(join(PACKAGE, 'bundle/index.js'))
 export interface ShopPage {
   tab: Page
   backend: Backend
-  /** The hosts other than those of the test that the page asked for. */
+  /** The hosts to which the page sent requests, without the hosts that the test started. */
   strangers: string[]
   /** Runs the package's `createSession`, with a new token. */
   createSession(scenario: Scenario, more?: object): Promise<Json>
   /** Authenticates the session, and calls the package's `startChallenge` without waiting for it. */
   startChallenge(id: string, more?: object): Promise<Json>
-  /** How the challenge has ended for the page. */
+  /** Resolves to the outcome of the challenge as the package reports it to the page. */
   ended(): Promise<Json>
   bank: FrameLocator
 }
 
-/** A web page on another port than the bank. Each path answers the same page; `/pages/` has those of the package. */
+/**
+ * A web page on another port than the bank. Each path answers with the same page, except that `/pages/` has
+ * the pages of the package.
+ */
 export async function serveShop(
   t: Test,
   { policy, isSecure = false }: { policy?: string; isSecure?: boolean } = {},

@@ -1,4 +1,4 @@
-/** Enrichment: bank accounts, and what is known of cards. */
+/** Enrichment: the verification of bank accounts, and the details of cards. */
 import t, { type Test } from 'tap'
 import published from '../../fixtures/enrichment.json' with { type: 'json' }
 import { binLength } from '../../src/domain/token/card-number.js'

@@ -1,7 +1,7 @@
 /**
- * The records that a run has created. It may change and delete only these. A server can answer a request for a new
- * token with a token that existed, if it deduplicates. So a token belongs to the run only if an application of the run
- * has created it.
+ * The records that a run has created. It may change and delete only these. A server that deduplicates can
+ * answer the creation of a token with a token that already existed. Therefore a token belongs to the run only
+ * if an application of the run has created it.
  */
 import { type Answer, readPath } from './cases.js'
 
@@ -34,11 +34,11 @@ export interface OwnRecord extends Kind {
 }
 
 export class OwnRecords {
-  /** Ids in paths: of records of the run, and unused ids that the run has drawn. */
+  /** The ids that paths may contain: ids of records of the run, and unused ids that the run has drawn. */
   readonly #ids = new Set<string>()
   readonly #applications = new Set<string>()
   readonly #pending = new Map<string, OwnRecord>()
-  /** Tokens whose creator the answer did not tell. */
+  /** Tokens in answers that did not say who had created them. */
   readonly #unsure = new Set<string>()
 
   /** The latest record first: a record may refer only to earlier ones. */
@@ -66,7 +66,10 @@ export class OwnRecords {
     return this.#unsure.has(id)
   }
 
-  /** Records what the answer says was created. Returns tokens of others, and tokens whose creator is not known yet. */
+  /**
+   * Records what the answer says was created. Returns the tokens that others have created, and the tokens
+   * whose creator is not known yet.
+   */
   noteAnswer(operation: string, { status, body }: Answer): { strangers: string[]; unsure: string[] } {
     const none = { strangers: [], unsure: [] }
     if (typeof status !== 'number' || status < 200 || status > 299) return none
@@ -81,7 +84,10 @@ export class OwnRecords {
     return none
   }
 
-  /** Says who has created a token of which the answer did not tell it. Returns whether it belongs to the run. */
+  /**
+   * Records who has created a token whose creator was not known. Returns whether the token belongs to the
+   * run.
+   */
   noteCreator(id: string, creator: unknown): boolean {
     this.#unsure.delete(id)
     if (this.isCreator(creator)) this.#ids.add(id)

@@ -28,10 +28,10 @@ export interface Difference {
 }
 
 export interface Run {
-  /** Calls of which the answers were compared, by operation. */
+  /** The calls whose answers were compared, by operation. */
   compared: Map<string, number>
   differences: Difference[]
-  /** Titles of the cases that this tenant makes unsafe, with the reason. */
+  /** The titles of cases that are not safe in this tenant, each with the reason. */
   leftOut: { case: string; reason: Reason }[]
   /** Records that could not be deleted. */
   remaining: Pick<OwnRecord, 'delete' | 'id'>[]
@@ -61,7 +61,10 @@ const TOKEN_RIGHTS = [
   'token:use',
 ] as const
 
-/** The applications of a run. Each stands for the owner of a vault in the calls that its noun or `reveal` says. */
+/**
+ * The applications of a run. Each replaces the owner of a vault in some calls. The noun of a call, and
+ * `reveal`, decide which application makes the call.
+ */
 const APPLICATIONS = {
   masked: { rules: [ruleOf('mask')] },
   revealing: { rules: [ruleOf('reveal')] },
@@ -191,8 +194,8 @@ class CaseRun {
   }
 
   /**
-   * Creates a token with new data twice. If a tenant deduplicates, a server may change the token that exists when equal
-   * data is stored again, so the cases must store no data that others may have.
+   * Creates a token with new data twice, and compares the ids. In a tenant that deduplicates, storing equal
+   * data again may change an existing token. There the cases must store no data that others may have stored.
    */
   async #isDeduplicating(): Promise<boolean> {
     const records = this.#startRecords()
@@ -252,7 +255,7 @@ class CaseRun {
       if (verb !== undefined && answer.status === 204)
         records.noteGone({ delete: verb, id: String(input.id) })
       const mismatch = checkAnswer(answer, fillIn(step.expect, saved) as Step['expect'], show)
-      // Later steps depend on this one, so their differences would tell nothing.
+      // Later steps depend on this step, so their differences would have no meaning.
       if (mismatch !== undefined) return void note(mismatch)
       for (const [name, path] of Object.entries(step.save ?? {})) saved.set(name, readPath(answer.body, path))
     }

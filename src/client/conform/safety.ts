@@ -131,8 +131,8 @@ export const EFFECTS: Readonly<Record<string, Effect>> = {
 const ID_KEYS = new Set(['id', 'parent_id', 'child_id', 'key_id', 'application_id', 'token_intent_id'])
 
 /**
- * Code with one of these words may send requests, wait, use much time or memory, or create records of which the run
- * does not learn the ids.
+ * Code with one of these words may send requests, wait, use much time or memory, or create records whose ids
+ * the run does not learn.
  */
 const BUSY_CODE =
   /\b(?:while|for|fetch|require|import|process|globalThis|set(?:Timeout|Interval|Immediate)|repeat|alloc|Array|bt|svc|tokens|applications|create|eval|Function|constructor)\b/
@@ -183,7 +183,10 @@ function findReason({
   return undefined
 }
 
-/** A server has applications instead of an owner. Only an owner changes official formulas, or is no application. */
+/**
+ * Whether the result of a step depends on the owner of a vault. Over HTTP, all callers are applications: they
+ * cannot create official formulas, for example.
+ */
 function needsOwner(operation: string, { type }: Record<string, unknown>, status: number): boolean {
   return (
     operation === 'app whoami' || status === 403 || (operation === 'formula create' && type === 'official')

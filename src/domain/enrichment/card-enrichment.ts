@@ -1,6 +1,9 @@
 export const FUNDINGS = ['credit', 'debit', 'prepaid'] as const
 
-/** What a network tells about a card. It is stored with the token or token intent when its number is written. */
+/**
+ * The details that a card network has about a card. They are stored with the token or token intent when its
+ * number is written.
+ */
 export interface CardEnrichment {
   funding: (typeof FUNDINGS)[number]
   issuer_country?: Record<'alpha2' | 'numeric' | 'name', string>

@@ -6,7 +6,7 @@ import { readAll, type StoreReader, type StoreWriter } from '../../storage/store
 
 const PLACE = 'threeds_place'
 
-/** `expires`: of the session, ms since the epoch. */
+/** `expires`: when the session expires, ms since the epoch. */
 export function insertPlace(store: StoreWriter, tenant: number, id: string, expires: number): Promise<void> {
   return store.insert(PLACE, 0, { id, tenant }, { fresh: true, expires })
 }

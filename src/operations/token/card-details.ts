@@ -1,4 +1,7 @@
-/** What a network tells about a card. It is found when the number is written, so that reads look for nothing. */
+/**
+ * Finds the details that a card network has about a card. This happens when the number is written, so that
+ * reads need no look-up.
+ */
 import type { CardEnrichment } from '../../domain/enrichment/card-enrichment.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import type { Context } from '../../framework/context.js'

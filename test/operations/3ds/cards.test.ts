@@ -60,28 +60,31 @@ t.test('each test card becomes a token, and its session ends as the fixture says
   }
 })
 
-t.test('a merchant: without a challenge at once, and with a challenge after a minute', async (t) => {
-  const { server, backend } = await openShop(t)
-  const request = {
-    ...AUTHENTICATE,
-    authentication_type: 'mail-order',
-    decoupled_challenge_max_time: 10_080,
-  }
-  const create = async (scenario: 'FY' | 'CY') =>
-    (await backend.session(scenario, { type: 'merchant', device: undefined, device_info: undefined })).id
-  t.match(await backend.authenticate(await create('FY'), request), { authentication_status: 'successful' })
-  const asked = await create('CY')
-  t.match(await backend.authenticate(asked, request), { directory_status_code: 'D' })
-  await server.control.clock.advance({ by: '60s' })
-  t.match((await backend.result(asked)).json, { authentication_status: 'successful', eci: '05' })
-  const recurring = {
-    ...AUTHENTICATE,
-    authentication_type: 'installment-transaction',
-    purchase_info: { ...AUTHENTICATE.purchase_info, installment_count: '12' },
-  }
-  const { id } = await backend.session('FY')
-  t.match(await backend.authenticate(id, recurring), { authentication_status: 'successful' })
-})
+t.test(
+  'a session of a merchant ends immediately without a challenge, and after a minute with a challenge',
+  async (t) => {
+    const { server, backend } = await openShop(t)
+    const request = {
+      ...AUTHENTICATE,
+      authentication_type: 'mail-order',
+      decoupled_challenge_max_time: 10_080,
+    }
+    const create = async (scenario: 'FY' | 'CY') =>
+      (await backend.session(scenario, { type: 'merchant', device: undefined, device_info: undefined })).id
+    t.match(await backend.authenticate(await create('FY'), request), { authentication_status: 'successful' })
+    const asked = await create('CY')
+    t.match(await backend.authenticate(asked, request), { directory_status_code: 'D' })
+    await server.control.clock.advance({ by: '60s' })
+    t.match((await backend.result(asked)).json, { authentication_status: 'successful', eci: '05' })
+    const recurring = {
+      ...AUTHENTICATE,
+      authentication_type: 'installment-transaction',
+      purchase_info: { ...AUTHENTICATE.purchase_info, installment_count: '12' },
+    }
+    const { id } = await backend.session('FY')
+    t.match(await backend.authenticate(id, recurring), { authentication_status: 'successful' })
+  },
+)
 
 t.test(
   'a session is in the vault that created it, and ids of one vault mean nothing in another',
