@@ -208,7 +208,8 @@ async function findWayToReveal(task: Task, token: Readonly<Record<string, unknow
   const isRead = definition.log?.operation === 'read'
   const get = `coffer token get ${quoteWord(String(token.id))}`
   if (key !== undefined) {
-    // An application's rules decide without a flag. Only answers of writes are always masked.
+    // The rules of an application decide what it sees, without `--reveal`. Only answers to writes are always
+    // masked.
     const isMasked = isRead ? undefined : await findMasked(task)
     return isMasked?.(token as unknown as TokenView) === false ? `Show it with: ${get}` : ''
   }

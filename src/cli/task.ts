@@ -37,7 +37,9 @@ export interface Hooks {
    * prints lines. The usual run handles `--all` and the other output flags.
    */
   view?(answer: unknown, task: Task): unknown
-  /** Performs the operation and prints the answer. `usual` does this as commands without this hook do. */
+  /**
+   * Performs the operation and prints the answer. `usual` does both in the way of commands without this hook.
+   */
   run?(task: Task, usual?: (task: Task) => Promise<void>): Promise<void>
 }
 

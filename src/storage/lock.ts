@@ -57,9 +57,12 @@ export interface Lock {
 }
 
 const LOCK = 'lock'
-/** In the name of a process's own file. To acquire the lock, the process links this file to the lock's name. */
+/**
+ * A part of the name of a process's own file. To acquire the lock, the process links this file to the lock's
+ * name.
+ */
 const PRIVATE = '.p-'
-/** In the name of a claim to break a lock. The nonce of the lock follows. */
+/** A part of the name of a claim to break a lock. The nonce of the lock follows it. */
 const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2

@@ -68,7 +68,10 @@ export interface App extends Host, Vault {
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
   /** Default: the oldest tenant. */
   tenant(nameOrId?: string): Promise<TenantRecord>
-  /** Adds to earlier options. Has no effect after a reactor has run. `confinement`: of children. Default: a probe finds it. */
+  /**
+   * Adds to earlier options. Has no effect after a reactor has run. `confinement`: how child processes are
+   * confined. By default, a probe finds the strongest confinement.
+   */
   configureReactors(options: RuntimeOptions): void
   runtimeOptions(): RuntimeOptions
   /** The server that answers the code of runs. In a fork, it is the server of the original. */

@@ -100,33 +100,36 @@ t.test('all records of another Coffer arrive, and applying them gives an equal t
   t.equal(exists.code, 5, 'a file that exists is not replaced')
 })
 
-t.test('a tenant that has moved differs from its seed, by list and name', async (t) => {
-  const server = await serve(t, TENANT)
-  const { run, cwd } = workplaceFor(t)
-  await run(['pull', 'prod.yaml', '--url', server.url])
-  const id = async (operation: 'reactor list' | 'webhook list' | 'proxy list', name: string) =>
-    (await server.ask(operation)).data.find((each) => each.name === name)!.id
-  await server.ask('reactor patch', { id: await id('reactor list', 'own'), code: `${code} // changed` })
-  await server.ask('webhook delete', { id: await id('webhook list', 'hook') })
-  await server.ask('reactor create', { name: 'new', code })
-  await server.ask('tenant update', { name: 'renamed' })
-  const words = ['seed', 'diff', 'prod.yaml', '--url', server.url]
-  const { code: exit, stdout, stderr } = await run([...words, '-o', 'json'])
-  t.equal(exit, 11)
-  t.match(stderr, /seed-differs|differs from the seed: 4 records/)
-  t.same(JSON.parse(stdout), [
-    { list: 'tenant', name: 'production', difference: 'changed', attributes: ['name'] },
-    { list: 'reactors', name: 'own', difference: 'changed', attributes: ['code'] },
-    { list: 'reactors', name: 'new', difference: 'added' },
-    { list: 'webhooks', name: 'hook', difference: 'missing' },
-  ])
-  writeFileSync(
-    join(cwd, 'part.json'),
-    JSON.stringify({ proxies: TENANT.proxies, reactors: [], applications: TENANT.applications }),
-  )
-  const part = await run(['seed', 'diff', 'part.json', '--url', server.url, '-o', 'json'])
-  t.match(part.stderr, /seed is refused|no reactor has this name/, 'a seed must be complete')
-})
+t.test(
+  'if a tenant has changed since its seed was written, the differences name the list and the record',
+  async (t) => {
+    const server = await serve(t, TENANT)
+    const { run, cwd } = workplaceFor(t)
+    await run(['pull', 'prod.yaml', '--url', server.url])
+    const id = async (operation: 'reactor list' | 'webhook list' | 'proxy list', name: string) =>
+      (await server.ask(operation)).data.find((each) => each.name === name)!.id
+    await server.ask('reactor patch', { id: await id('reactor list', 'own'), code: `${code} // changed` })
+    await server.ask('webhook delete', { id: await id('webhook list', 'hook') })
+    await server.ask('reactor create', { name: 'new', code })
+    await server.ask('tenant update', { name: 'renamed' })
+    const words = ['seed', 'diff', 'prod.yaml', '--url', server.url]
+    const { code: exit, stdout, stderr } = await run([...words, '-o', 'json'])
+    t.equal(exit, 11)
+    t.match(stderr, /seed-differs|differs from the seed: 4 records/)
+    t.same(JSON.parse(stdout), [
+      { list: 'tenant', name: 'production', difference: 'changed', attributes: ['name'] },
+      { list: 'reactors', name: 'own', difference: 'changed', attributes: ['code'] },
+      { list: 'reactors', name: 'new', difference: 'added' },
+      { list: 'webhooks', name: 'hook', difference: 'missing' },
+    ])
+    writeFileSync(
+      join(cwd, 'part.json'),
+      JSON.stringify({ proxies: TENANT.proxies, reactors: [], applications: TENANT.applications }),
+    )
+    const part = await run(['seed', 'diff', 'part.json', '--url', server.url, '-o', 'json'])
+    t.match(part.stderr, /seed is refused|no reactor has this name/, 'a seed must be complete')
+  },
+)
 
 t.test('a seed is compared with a vault, in any order and without ids', async (t) => {
   const { run, cwd, env } = workplaceFor(t)

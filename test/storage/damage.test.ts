@@ -239,19 +239,22 @@ t.test('a compaction writes a table with a damaged end again', async (t) => {
   t.strictSame((await verify(copy)).findings, [])
 })
 
-t.test('a missing file is reported and the vault is refused, but its copy has the other rows', async (t) => {
-  const { files, head } = await makeVault()
-  for (const path of files.contents().keys()) {
-    const copy = damaged(files, path, () => undefined)
-    const isHeader = path === '/vault/vault.json'
-    t.strictSame(await look(copy), { code: 'vault_damaged' }, path)
-    if (isHeader) continue
-    const { texts, findings, missing } = await readAll(copy)
-    if (path === head) t.match([texts, findings.length], [ROWS, 1])
-    else t.ok(texts.length >= 2 && (findings.length > 0 || missing > 0), `${path}: ${texts}`)
-    t.ok((await verify(copy)).findings.length > 0, path)
-  }
-})
+t.test(
+  'a vault without one of its files does not open, but a copy of the vault has the rows of the other files',
+  async (t) => {
+    const { files, head } = await makeVault()
+    for (const path of files.contents().keys()) {
+      const copy = damaged(files, path, () => undefined)
+      const isHeader = path === '/vault/vault.json'
+      t.strictSame(await look(copy), { code: 'vault_damaged' }, path)
+      if (isHeader) continue
+      const { texts, findings, missing } = await readAll(copy)
+      if (path === head) t.match([texts, findings.length], [ROWS, 1])
+      else t.ok(texts.length >= 2 && (findings.length > 0 || missing > 0), `${path}: ${texts}`)
+      t.ok((await verify(copy)).findings.length > 0, path)
+    }
+  },
+)
 
 t.test('verification reports which rows are damaged and which can be read', async (t) => {
   const { files, wal } = await makeVault()

@@ -11,7 +11,7 @@ import { createsTokens, type OwnRecord, OwnRecords } from './own-records.js'
 import { EFFECTS, listTexts, type Reason } from './safety.js'
 import { showReceived } from './show-received.js'
 
-/** The run ends after this many requests in a row without an answer. */
+/** The run ends if this many consecutive requests get no answer. */
 const MAX_UNANSWERED = 3
 const MAX_MS = 60 * 60_000
 const SHOWN_CHARACTERS = 300

@@ -37,7 +37,10 @@ export const OUTCOMES = [
 ] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/** The actions of a cardholder on the page of a challenge. `done` confirms a challenge out of band. */
+/**
+ * The actions of a cardholder on the page of a challenge. `done` confirms a challenge that the cardholder
+ * answers in another app (out of band).
+ */
 export type ChallengeAnswer = { code: string } | 'done' | 'cancel'
 
 type Session = ThreeDsSessionRecord

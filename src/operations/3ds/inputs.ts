@@ -53,7 +53,7 @@ export const deviceInfo = {
       }),
     },
   }),
-  description: 'What the browser or app says about itself.',
+  description: 'The properties of the browser or app.',
 } as const
 
 const phone = lenientInput([], { country_code: text, number: text })
@@ -101,7 +101,7 @@ const purchaseInfo = {
     recurring_expiration: text,
     recurring_frequency: text,
   }),
-  description: 'What is paid. Required for payments, and for recurring and instalment transactions.',
+  description: 'The purchase. Required for payments, and for recurring and instalment transactions.',
 } as const
 
 const cardholderInfo = {
@@ -191,7 +191,7 @@ export const authenticationAttributes = {
       name: text,
       url: { ...text, maxLength: MAX_URL },
     }),
-    description: 'Who asks, for some schemes.',
+    description: 'The requestor of the authentication, for some schemes.',
   },
   message_extensions: {
     type: 'array',

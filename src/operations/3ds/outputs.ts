@@ -73,7 +73,7 @@ export const sessionOutput = component(
     type: choice(values.SESSION_TYPES),
     ...card,
     'device?': choice(values.DEVICES),
-    'device_info?': anyJson('What the browser or app says about itself.'),
+    'device_info?': anyJson('The properties of the browser or app.'),
     'web_challenge_mode?': choice(values.WEB_CHALLENGE_MODES),
     'card_brand?': text,
     'additional_card_brands?': texts,

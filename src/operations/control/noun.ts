@@ -126,7 +126,9 @@ export const noun = {
       ...on('clock advance', 'POST /clock/advance', '--by 72h'),
       summary: 'Move the clock forward.',
       details: DUE,
-      input: closedInput(['by'], { by: { type: 'string', description: 'Such as 90s, 15m, 72h or 2w.' } }),
+      input: closedInput(['by'], {
+        by: { type: 'string', description: 'A duration, such as 90s, 15m, 72h or 2w.' },
+      }),
       output: port.clockOutput,
       check: ({ by }) => readDuration('by', by ?? ''),
       run: async (session, _, ms) => session.control().advanceClock(ms),

@@ -44,7 +44,11 @@ const element = { type: 'object', required: ['name', 'type'], additionalProperti
 
 const formulaBody = {
   name: displayName,
-  description: { type: 'string', maxLength: rules.MAX_DESCRIPTION_LENGTH, description: 'What it does.' },
+  description: {
+    type: 'string',
+    maxLength: rules.MAX_DESCRIPTION_LENGTH,
+    description: 'The purpose of the formula.',
+  },
   type: {
     type: 'string',
     enum: rules.FORMULA_TYPES,

@@ -113,7 +113,8 @@ function* findTokenEdits(code: string, tokens: readonly Token[]): Generator<Edit
 /** An escape by character code means the same in strings, templates and regular expressions. */
 function escapeSuspect(_whole: string, slashes?: string, word?: string): string {
   if (slashes === undefined || word === undefined) return '\\x3e'
-  // An odd number of backslashes escapes the first letter; that one backslash is dropped.
+  // If the number of backslashes is odd, the last backslash escapes the first letter of the word. This
+  // backslash is dropped.
   return `${slashes.slice(slashes.length % 2)}${ESCAPES[word]}`
 }
 

@@ -4,7 +4,7 @@ import { LOG_ROWS, type Row, type RowId, type SeekQuery, type Where } from '../e
 import { type Change, DROP, INSERT, isRemoval, REMOVE } from '../rows/frame.js'
 import { isWithin } from '../time.js'
 
-/** A version of a row. It is not live once a later change replaced or removed it. */
+/** A version of a row. It is live until a later change replaces or removes it. */
 interface Item {
   row: Row
   isLive: boolean

@@ -143,7 +143,7 @@ export class Unit implements port.EngineWriter {
   }
 
   async #countRows(key: RowName): Promise<number> {
-    // A number from before a change of this unit may be wrong.
+    // A count that was read before this unit changed rows may be wrong.
     const known = this.#writes.hasChanged(key.kind) ? undefined : this.#reads.countOf(key)
     const count: number = known ?? (await this.#readKey(key, sql.COUNT)).keyed
     this.#reads.addCount(key, count)
