@@ -75,7 +75,7 @@ export function createMaintenance(
   }
 }
 
-/** A page that no list has. Used for a query that needs only the total. */
+/** A page beyond the end of every list. Used for a query that needs only the total. */
 const BEYOND = { page: 2 ** 31, size: 1 }
 
 async function countLogs(reader: StoreReader): Promise<{ records: number; rows: number }> {

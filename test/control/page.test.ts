@@ -315,47 +315,51 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
   t.same(complaints, [])
 })
 
-t.test('another port of the host gets only the cookie', { ...needsChromium, timeout: 120_000 }, async (t) => {
-  const { server, page, call } = await open(t)
-  const cookies: string[] = []
-  const other = createServer((request, response) => {
-    cookies.push(request.headers.cookie ?? '')
-    response.setHeader('content-type', 'text/html').end('<!doctype html><title>other</title>')
-  })
-  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => other.close())
-  await signIn(server, page)
-  await call('/tokens/marked')
-  const row = page.getByRole('row', { name: '/tokens/marked' })
-  await row.waitFor()
-  const { hostname } = new URL(server.url)
-  const beside = await page.context().newPage()
-  await beside.goto(`http://${hostname}:${(other.address() as AddressInfo).port}/_dashboard/x`)
-  const cookie = cookies.find((each) => each.includes('coffer_page_'))
-  t.ok(cookie, 'a browser sends the cookie to the port')
-  t.equal(
-    await beside.evaluate('JSON.stringify({ ...localStorage })'),
-    '{}',
-    'the page of the other port cannot read the secret of the dashboard',
-  )
-  const post = { method: 'POST', headers: { cookie: cookie!, 'content-type': 'application/json' } }
-  for (const body of [{ operation: 'token list' }, { after: 0 }, { operation: 'control reset' }])
+t.test(
+  'a server on another port of the host gets the cookie, which is useless without the secret of the page',
+  { ...needsChromium, timeout: 120_000 },
+  async (t) => {
+    const { server, page, call } = await open(t)
+    const cookies: string[] = []
+    const other = createServer((request, response) => {
+      cookies.push(request.headers.cookie ?? '')
+      response.setHeader('content-type', 'text/html').end('<!doctype html><title>other</title>')
+    })
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => other.close())
+    await signIn(server, page)
+    await call('/tokens/marked')
+    const row = page.getByRole('row', { name: '/tokens/marked' })
+    await row.waitFor()
+    const { hostname } = new URL(server.url)
+    const beside = await page.context().newPage()
+    await beside.goto(`http://${hostname}:${(other.address() as AddressInfo).port}/_dashboard/x`)
+    const cookie = cookies.find((each) => each.includes('coffer_page_'))
+    t.ok(cookie, 'a browser sends the cookie to the port')
     t.equal(
-      (await fetch(`${server.url}/_dashboard/ask`, { ...post, body: JSON.stringify(body) })).status,
-      401,
+      await beside.evaluate('JSON.stringify({ ...localStorage })'),
+      '{}',
+      'the page of the other port cannot read the secret of the dashboard',
     )
-  t.equal((await fetch(`${server.url}/_dashboard/session`, { headers: { cookie: cookie! } })).status, 401)
+    const post = { method: 'POST', headers: { cookie: cookie!, 'content-type': 'application/json' } }
+    for (const body of [{ operation: 'token list' }, { after: 0 }, { operation: 'control reset' }])
+      t.equal(
+        (await fetch(`${server.url}/_dashboard/ask`, { ...post, body: JSON.stringify(body) })).status,
+        401,
+      )
+    t.equal((await fetch(`${server.url}/_dashboard/session`, { headers: { cookie: cookie! } })).status, 401)
 
-  await beside.goto(`${server.url}/#/requests`)
-  await beside.getByRole('row', { name: '/tokens/marked' }).waitFor()
-  t.pass('another tab of the page is signed in')
-  await page.reload()
-  await row.waitFor()
-  await signIn(server, beside)
-  await call('/tokens/card-visa')
-  for (const tab of [page, beside]) await tab.getByRole('row', { name: '/tokens/card-visa' }).waitFor()
-  t.pass('all tabs stay signed in after one of them opened a second link')
-})
+    await beside.goto(`${server.url}/#/requests`)
+    await beside.getByRole('row', { name: '/tokens/marked' }).waitFor()
+    t.pass('another tab of the page is signed in')
+    await page.reload()
+    await row.waitFor()
+    await signIn(server, beside)
+    await call('/tokens/card-visa')
+    for (const tab of [page, beside]) await tab.getByRole('row', { name: '/tokens/card-visa' }).waitFor()
+    t.pass('all tabs stay signed in after one of them opened a second link')
+  },
+)
 
 /**
  * Measures how long a scroll to the end and a filter take until they are painted. Returns the shortest of three

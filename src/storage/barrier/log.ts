@@ -7,7 +7,7 @@ import { type LogFilter, type LogLine, toFilter, toRecord } from './log-block.js
 import { countOf, FIRST_CHAIN, LogChain, type LogContext } from './log-chain.js'
 import { digestAll } from './sealing.js'
 
-/** The number of a page that no log has. Used for a query that needs only the total. */
+/** The number of a page beyond the end of every log. Used for a query that needs only the total. */
 const BEYOND = 2 ** 31
 
 /** Records in portions, the newest portion first. In each portion the oldest record comes first. */

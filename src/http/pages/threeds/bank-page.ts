@@ -60,7 +60,7 @@ export function renderBank(title: string, content: string): string {
   return `<main>${MARK}<h1>${encode(title)}</h1>${content}</main>`
 }
 
-/** Gives a value to the script of the page, which may contain no text of the request. */
+/** Gives a value to the script of the page. The script itself may contain no text of the request. */
 export function renderData(name: string, value: unknown): string {
   return `<data id="${name}" value="${encode(JSON.stringify(value))}"></data>`
 }
