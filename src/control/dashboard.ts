@@ -12,6 +12,7 @@ import { type HeaderNames, headerNames, readCookie, readHeader } from '../http/h
 import { readWhole } from '../http/input.js'
 import type { Page } from '../http/pages/pages.js'
 import type { ControlState } from './control-state.js'
+import { listSessions, readSession } from './page-threeds.js'
 import * as work from './page-work.js'
 
 export const DASHBOARD_PATH = '/_dashboard'
@@ -124,10 +125,14 @@ export class Dashboard {
     if (!this.#isSignedIn(request)) throw signInAgain()
     const control = fork === undefined ? this.#control : this.#control.findFork(String(fork))
     const place = { control, tenant: typeof named === 'string' ? named : undefined }
-    const { after, version, access, request: sent } = asked
+    const { after, version, access, threeds, request: sent } = asked
     if (typeof after === 'number')
       return answerResult(200, await work.readNews(place, this.#control, after, version))
     if (isObject(access)) return answerResult(200, await work.dryRun(place, access))
+    if (isObject(threeds)) {
+      const shown = threeds.id === undefined ? listSessions(place) : readSession(place, String(threeds.id))
+      return answerResult(200, await shown)
+    }
     if (isObject(sent)) return answerResult(200, await work.sendForPage(place, sent, this.#names, send))
     const { status, result } = await work.performForPage(place, operation, input)
     return answerResult(status, result)

@@ -60,6 +60,7 @@ const PERFORMED: Performed = {
   'webhook list': UNDONE,
   'webhook deliveries': UNDONE,
   'webhook resend': {},
+  '3ds decide': { give: ({ id }) => ({ id }) },
   'control reset': {},
   'control snapshot list': {},
   'control snapshot create': {},
@@ -145,6 +146,7 @@ const SHOWN = [
   'reactor_log',
   'mail',
   'member',
+  'threeds_session',
 ] as const
 
 const MAX_NAMES = 1000
@@ -182,7 +184,7 @@ async function readFacts({ control: { app }, tenant }: Place) {
   const { number, owner_id } = await app.tenant(tenant)
   const owner = await app.owner({ reveal: false, tenant })
   return app.store.read(async (reader) => {
-    const count = async (kind: 'token' | 'reactor' | 'mail') =>
+    const count = async (kind: 'token' | 'reactor' | 'mail' | 'threeds_session') =>
       (await reader.find(kind, number, { page: 1, size: 1 })).total
     const all = { page: 1, size: MAX_NAMES }
     const { records: applications, total } = await reader.find('application', number, all)
@@ -196,6 +198,7 @@ async function readFacts({ control: { app }, tenant }: Place) {
         tokens: await count('token'),
         applications: total,
         reactors: await count('reactor'),
+        '3ds': await count('threeds_session'),
         outbox: await count('mail'),
       },
       applications: applications.toReversed().map(({ id, name, type }) => ({ id, name, type })),

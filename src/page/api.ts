@@ -2,6 +2,7 @@
 
 import { createContext } from 'preact'
 import { useContext, useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks'
+import type { SessionDetail, SessionList } from '../control/page-threeds.js'
 import type { Access, Facts, News, PageSession } from '../control/page-work.js'
 import type { Problem } from '../errors.js'
 import type { RequestRecord } from '../framework/ports/control.js'
@@ -47,6 +48,8 @@ function createServer(place: Place) {
     read: <Name extends OperationName>(operation: Name, input: object = {}) =>
       ask({ operation, input }) as Promise<ResultOf<Name>>,
     readNews: (after: number, version: string | undefined) => ask({ after, version }) as Promise<News>,
+    listSessions: () => ask({ threeds: {} }) as Promise<SessionList>,
+    readSession: (id: string) => ask({ threeds: { id } }) as Promise<SessionDetail>,
     dryRun: (access: object) => ask({ access }) as Promise<Access[]>,
     /** The request has the grants of `application`, or else of `key`. */
     sendRequest: (request: object) => ask({ request }) as Promise<RequestRecord>,
@@ -137,19 +140,26 @@ export interface Asked<T> {
 
 /** Asks an operation, and asks again when the input, the vault, the tenant or the stored data changes. */
 export function useAsked<Name extends OperationName>(operation: Name, input: object = {}) {
+  const { read, news } = useLive()
+  const count = operation === 'log list' ? news?.count : ''
+  const key = `${operation} ${JSON.stringify(input)} ${count}`
+  return useAnswer<ResultOf<Name>>(() => read(operation, input), key)
+}
+
+/** Calls `ask`, and calls it again when `key`, the vault, the tenant or the stored data changes. */
+export function useAnswer<T>(ask: () => Promise<T>, key: string): Asked<T> {
   const { read, news, round } = useLive()
-  const [state, setState] = useState<Asked<ResultOf<Name>>>({})
-  const version = operation === 'log list' ? `${news?.version} ${news?.count}` : news?.version
+  const [state, setState] = useState<Asked<T>>({})
   useEffect(() => {
     let isOver = false
-    read(operation, input).then(
+    ask().then(
       (result) => isOver || setState({ result }),
       (error: Error) => isOver || setState({ error: error.message }),
     )
     return () => {
       isOver = true
     }
-  }, [read, operation, JSON.stringify(input), version, round])
+  }, [read, key, news?.version, round])
   return state
 }
 

@@ -12,7 +12,7 @@ import { Detail, Filter, fits, Item, ItemScreen, Screen } from './screen.js'
 import { Code, formatSpan, formatTime, Json, Time } from './text.js'
 
 const LOG_SIZE = 1000
-const ENTITIES = ['token', 'application', 'reactor', 'proxy', 'invitation', 'tenant']
+const ENTITIES = ['token', 'application', 'reactor', 'proxy', 'threeds_session', 'invitation', 'tenant']
 /** By type of entity in the log: the screen that shows the entity. */
 const SCREENS: Record<string, string> = {
   token: 'tokens',
@@ -20,6 +20,7 @@ const SCREENS: Record<string, string> = {
   bank: 'tokens',
   application: 'applications',
   reactor: 'reactors',
+  threeds_session: '3ds',
 }
 
 const NONE = {

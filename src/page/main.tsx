@@ -13,6 +13,7 @@ import { type Document, DocumentProvider, Reference } from './reference.js'
 import { Requests } from './requests.js'
 import { go, linkTo, readRoute, titleOf } from './route.js'
 import { formatTime, Terminal } from './text.js'
+import { ThreeDs } from './threeds.js'
 import { Tokens } from './tokens.js'
 
 const SCREENS = {
@@ -21,6 +22,7 @@ const SCREENS = {
   applications: Applications,
   reactors: Reactors,
   webhooks: Webhooks,
+  '3ds': ThreeDs,
   log: Log,
   outbox: Outbox,
   controls: Controls,
@@ -33,7 +35,7 @@ const KEYS: Record<string, string> = {
   Enter: 'Open the row; its address is a permalink',
   Esc: 'Close the detail or the dialog, leave the field',
   '/': 'Find',
-  '1 … 9': 'Go to a screen',
+  '1 … 9 0': 'Go to a screen',
   e: 'Requests: edit and send',
   n: 'Tokens: new token',
   '← →': 'Other tab',
@@ -60,7 +62,9 @@ function Page({ session }: { session: PageSession }) {
     '/': () => document.querySelector<HTMLElement>('main [type=search]')?.focus(),
     '?': showKeys,
     Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
-    ...Object.fromEntries(NAMES.map((name, at) => [at + 1, () => names.includes(name) && go(linkTo(name))])),
+    ...Object.fromEntries(
+      NAMES.map((name, at) => [(at + 1) % 10, () => names.includes(name) && go(linkTo(name))]),
+    ),
   })
   // A layout effect runs before the next key. It closes the old dialog, because a key of the new screen may open another dialog.
   useLayoutEffect(() => {

@@ -149,7 +149,7 @@ export function settle(session: Session, now: number): Session {
   const { challenge } = session.authentication
   if (challenge.ended !== undefined || now < challenge.until) return session
   const ended = challenge.kind === 'decoupled' ? usualResult(session) : timedOut(challenge)
-  return change(session, { ended })
+  return change(session, { ended, endedBy: 'clock' })
 }
 
 /** Whether a challenge waits for a decision. Contract: the session is settled. */
@@ -171,10 +171,14 @@ export function openChallenge(session: Challenged): Challenged | undefined {
  * Decides a pending challenge. Without `outcome`, the scenario of the card decides.
  * @throws CofferError `conflict` if no challenge is pending
  */
-export function decide(session: Session, outcome?: Outcome): Challenged {
+export function decide(
+  session: Session,
+  outcome?: Outcome,
+  endedBy: ThreeDsChallenge['endedBy'] = 'decision',
+): Challenged {
   if (!isPending(session)) throw conflict('No challenge of this session waits for a decision.')
   const ended = outcome === undefined ? usualResult(session) : resultOfOutcome(session, outcome)
-  return change(session, { ended })
+  return change(session, { ended, endedBy })
 }
 
 /**
@@ -183,13 +187,15 @@ export function decide(session: Session, outcome?: Outcome): Challenged {
  */
 export function answerChallenge(session: Session, answer: ChallengeAnswer): Challenged {
   if (!isPending(session)) throw conflict('No challenge of this session waits for an answer.')
-  if (answer === 'cancel') return decide(session, 'cancelled')
+  const endedBy = 'cardholder'
+  if (answer === 'cancel') return decide(session, 'cancelled', endedBy)
   const { type, attempts: before } = session.authentication.challenge
   const attempts = before + 1
   const isRight = answer === 'done' ? type === 'out-of-band' : answer.code.trim() === CHALLENGE_CODE
-  if (isRight) return change(session, { attempts, ended: usualResult(session) })
+  if (isRight) return change(session, { attempts, ended: usualResult(session), endedBy })
   if (attempts < MAX_ATTEMPTS) return change(session, { attempts })
-  return change(session, { attempts, ended: { status: 'failed', reason: 'max-challenges-exceeded' } })
+  const ended = { status: 'failed', reason: 'max-challenges-exceeded' } as const
+  return change(session, { attempts, ended, endedBy })
 }
 
 /**

@@ -4,6 +4,7 @@ import type { ChallengePreference } from '../../domain/threeds/enumerations.js'
 import { type AuthenticationRequest, checkAuthentication, chooseBrand } from '../../domain/threeds/request.js'
 import { scenarioOf } from '../../domain/threeds/scenarios.js'
 import { type AuthenticationWishes, isAuthenticated } from '../../domain/threeds/session.js'
+import { STEP_MESSAGES } from '../../domain/threeds/steps.js'
 import { viewAuthentication } from '../../domain/threeds/view.js'
 import { conflict, invalid } from '../../errors.js'
 import { requires } from '../../framework/declaration.js'
@@ -24,7 +25,7 @@ export const authenticateSession = change({
   access: { ...requires('3ds:session:authenticate'), refusesSessions: true },
   route: 'POST /3ds/sessions/{id}/authenticate',
   http: { mayFailOutside: true },
-  log: { operation: 'update', message: '3DS session authenticated' },
+  log: { operation: 'update', message: STEP_MESSAGES.authenticated },
   input: authenticateInput,
   output: authenticationOutput,
   examples: [AUTHENTICATE_EXAMPLE],

@@ -8,6 +8,7 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ThreeDsSessionRecord } from '../../domain/records/records.js'
 import type { ThreeDsTimerRecord } from '../../domain/records/threeds-record.js'
 import * as states from '../../domain/threeds/session.js'
+import { STEP_MESSAGES } from '../../domain/threeds/steps.js'
 import type { EventType, WebhookEvent } from '../../domain/webhook/events.js'
 import { CofferError } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
@@ -79,7 +80,7 @@ export async function notifyMethod(
   const stored = await storeSession(tools, tenant, done, {})
   return {
     session: stored,
-    entry: updated('Method step of 3DS session completed'),
+    entry: updated(STEP_MESSAGES.method),
     events: [eventAbout('3ds.session.method-completed', stored)],
   }
 }
@@ -96,14 +97,14 @@ export async function startAuthentication(
   const ids = { acs_transaction_id: createUuid(), ds_transaction_id: createUuid() }
   const begun = states.authenticate(session, wishes, ids, store.now)
   const completes = states.isPending(begun) && (await readSetting(store, 'threeds.challenges')) === 'complete'
-  const next = completes ? states.decide(begun) : await startTimer(tools, tenant, begun)
+  const next = completes ? states.decide(begun, undefined, 'setting') : await startTimer(tools, tenant, begun)
   const stored = await storeSession(tools, tenant, next, actor)
   await keepPlace(store, tenant, session.id)
   const { expires_at } = session
   const about = { authentication_status: begun.authentication.first.status, expires_at }
   const events = [eventAbout('3ds.session.authenticated', stored, about)]
   if (completes && states.isChallenged(stored)) events.push(endEvent(stored))
-  return { session: stored as states.Authenticated, entry: updated('3DS session authenticated'), events }
+  return { session: stored as states.Authenticated, entry: updated(STEP_MESSAGES.authenticated), events }
 }
 
 /** A browser challenge needs no timer, because no event is sent when its time is over. */
@@ -130,7 +131,7 @@ export async function storeChallenge(
   const { timer, ended } = session.authentication.challenge
   if (ended !== undefined && timer !== undefined) await stopTimer(tools, tenant, timer)
   const stored = (await storeSession(tools, tenant, session, {})) as states.Challenged
-  const message = ended === undefined ? 'Challenge of 3DS session answered' : 'Challenge of 3DS session ended'
+  const message = ended === undefined ? STEP_MESSAGES.answered : STEP_MESSAGES.ended
   return { session: stored, entry: updated(message), events: ended === undefined ? [] : [endEvent(stored)] }
 }
 

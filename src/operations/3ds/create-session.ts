@@ -14,6 +14,7 @@ import {
 } from '../../domain/threeds/request.js'
 import { type Scenario, scenarioOf } from '../../domain/threeds/scenarios.js'
 import { isAuthenticated, SESSION_MS } from '../../domain/threeds/session.js'
+import { STEP_MESSAGES } from '../../domain/threeds/steps.js'
 import { viewCreated } from '../../domain/threeds/view.js'
 import { checkMetadata } from '../../domain/token/token.js'
 import { CofferError, conflict, invalid, type PropertyErrors } from '../../errors.js'
@@ -45,7 +46,7 @@ export const createSession = change({
   access: requires('3ds:session:create'),
   route: 'POST /3ds/sessions',
   http: { status: 201, mayFailOutside: true },
-  log: { operation: 'create', message: '3DS session created' },
+  log: { operation: 'create', message: STEP_MESSAGES.created },
   input: createInput,
   output: createdOutput,
   examples: [CREATE_EXAMPLE],
@@ -191,7 +192,7 @@ export const updateSession = change({
   details: 'Only sessions of the device app take it, before they are authenticated.',
   access: { ...requires('3ds:session:create'), refusesSessions: true },
   route: 'PUT /3ds/sessions/{id}',
-  log: { operation: 'update', message: '3DS session updated' },
+  log: { operation: 'update', message: STEP_MESSAGES.described },
   input: inputSchema(['id', 'device_info'], { id: sessionId, device_info: deviceInfo }),
   output: createdOutput,
   examples: [UPDATE_EXAMPLE],
@@ -210,7 +211,7 @@ export const updateSession = change({
     refuseErrors(errors)
     const described = { ...session, ...omitUndefined({ device_info: keepDeviceInfo(device_info, APP_INFO) }) }
     const changed = await storeSession(context, caller.tenant, described, { by: caller.actor.id })
-    const entry = { operation: 'update', message: '3DS session updated' } as const
+    const entry = { operation: 'update', message: STEP_MESSAGES.described } as const
     tellByCaller(context, { session: changed, entry, events: [] })
     return viewCreated(changed)
   },

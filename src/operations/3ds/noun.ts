@@ -1,5 +1,6 @@
 /** 3-D Secure: the bank of a card authenticates the cardholder. Coffer pretends to be the bank. */
 import { isFinal, retrieveResult, settle } from '../../domain/threeds/session.js'
+import { STEP_MESSAGES } from '../../domain/threeds/steps.js'
 import { viewAuthentication, viewSession } from '../../domain/threeds/view.js'
 import { owner, requires } from '../../framework/declaration.js'
 import type { EncodedJson } from '../../framework/limits.js'
@@ -24,7 +25,7 @@ const getSession = query({
   summary: 'Get the session with this id.',
   access: { ...requires('3ds:session:read'), refusesSessions: true },
   route: 'GET /3ds/sessions/{id}',
-  log: { operation: 'read', message: '3DS session retrieved' },
+  log: { operation: 'read', message: STEP_MESSAGES.read },
   input: byId,
   output: sessionOutput,
   examples: [GET_EXAMPLE],
@@ -56,7 +57,7 @@ const getResult = change({
   summary: 'Get the result of a challenge that is over.',
   access: { ...requires('3ds:session:authenticate'), refusesSessions: true },
   route: 'GET /3ds/sessions/{id}/challenge-result',
-  log: { operation: 'read', message: 'Challenge result of 3DS session retrieved' },
+  log: { operation: 'read', message: STEP_MESSAGES.retrieved },
   input: byId,
   output: authenticationOutput,
   examples: [RESULT_EXAMPLE],
