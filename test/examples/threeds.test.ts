@@ -30,7 +30,7 @@ t.test('the checkout in the document works', needsChromium, async (t) => {
   const [page, shop, run, spec] = blocks.map(({ code }) => code)
   t.equal(blocks.length, 4)
   const lines = `${page}${shop}`.split('\n').filter((line) => line.trim() !== '').length
-  t.ok(lines <= 45, `page and shop have ${lines} lines`)
+  t.ok(lines <= 40, `page and shop have ${lines} lines`)
   const port = await findPort()
   const local = (code = '') => code.replaceAll('4020', port)
   const library = JSON.stringify(join(ROOT, 'dist/index.cjs'))
@@ -62,6 +62,14 @@ t.test('the checkout in the document works', needsChromium, async (t) => {
   await tab.getByRole('button', { name: 'Pay' }).click()
   await result(tab).filter({ hasText: 'failed' }).waitFor()
   t.equal(await tab.locator('iframe').count(), 0, 'the bank decided without a challenge')
+  for (const [number, told] of [
+    ['4100000000000003', '3DS is not supported for the provided card'],
+    ['4264281500003339', '3DS Service Error'],
+  ] as const) {
+    await tab.getByLabel('Card number').fill(number)
+    await tab.getByRole('button', { name: 'Pay' }).click()
+    await result(tab).filter({ hasText: told }).waitFor()
+  }
 })
 
 function result(tab: Page): Locator {
