@@ -3,8 +3,10 @@ import { CofferError } from '../errors.js'
 import { authenticate, readApplicationCaller } from '../framework/caller/authenticate.js'
 import { CONTROL_PATH } from '../framework/declaration.js'
 import { type Answerer, createAnswerer, createService } from '../http/answerer.js'
-import { answerText } from '../http/exchange.js'
+import { answerText, JSON_TYPE } from '../http/exchange.js'
+import { CONTROL_DOCUMENT_PATH, createControlDocument } from '../http/openapi/control-openapi.js'
 import { createRouter } from '../http/router.js'
+import { DEFAULT_PREFIX } from '../http/server.js'
 import { completeService, type ServiceOptions } from '../http/service.js'
 import { type Answer, inOrder } from '../http/steps/step.js'
 import { registry } from '../operations/all.js'
@@ -136,6 +138,8 @@ function recordBoth(one: RecordEntry, other: RecordEntry | undefined): RecordEnt
 
 /** Creates the service of a vault or of a fork at its first request. */
 function createServices(service: ServiceOptions, requests: RequestCounts) {
+  const { version, prefix = DEFAULT_PREFIX } = service
+  const describe = () => JSON.stringify(createControlDocument(registry, { version, prefix }))
   const create = (changes: Partial<ServiceOptions>) =>
     createService(completeService({ ...service, ...changes }))
   return {
@@ -144,7 +148,10 @@ function createServices(service: ServiceOptions, requests: RequestCounts) {
       const metrics = createMetrics(host, requests)
       return create({
         host,
-        pages: new Map([[METRICS_PATH, async () => answerText(200, METRICS_TYPE, await metrics())]]),
+        pages: new Map([
+          [METRICS_PATH, async () => answerText(200, METRICS_TYPE, await metrics())],
+          [CONTROL_DOCUMENT_PATH, async () => answerText(200, JSON_TYPE, describe())],
+        ]),
         registry: { ...registry, routed: registry.controls },
         // The step before has checked the control key. No other key reaches the control plane.
         authenticate: async () => {

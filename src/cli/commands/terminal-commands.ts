@@ -266,8 +266,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   {
     name: 'openapi',
     summary: 'Print the OpenAPI document of the HTTP API',
-    options: [BODY_LIMIT],
-    examples: ['coffer openapi'],
+    options: [['--control', 'the document of the control plane, which test servers have'], BODY_LIMIT],
+    examples: ['coffer openapi', 'coffer openapi --control > control.json'],
     prints: { text: ['json'] },
     run: async (...line) => (await import('./serve/serve-options.js')).printOpenApi(...line),
   },

@@ -1,6 +1,6 @@
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { ERRORS } from '../../errors.js'
-import { MAX_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/declaration.js'
+import { isControl, MAX_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/declaration.js'
 import { arrayOf, object, text } from '../../framework/output.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../../framework/registry.js'
 import { type JsonSchema, type Schema, toJsonSchema } from '../../framework/schema.js'
@@ -9,6 +9,7 @@ import { type HeaderNames, headerNames } from '../headers.js'
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
 const API_KEY = 'apiKey'
+export const CONTROL_KEY = 'controlKey'
 const NO_REVEAL: JsonSchema = { $ref: '#/components/parameters/NoReveal' }
 
 const serviceProblem = {
@@ -30,7 +31,7 @@ const serviceProblem = {
     'A failure of 3-D Secure outside of this server, or a card that no scheme has. Clients compare its texts.',
 } satisfies Schema
 
-const problemOutput = {
+export const problemOutput = {
   component: 'Problem',
   ...object({
     type: text,
@@ -57,15 +58,23 @@ const problemOutput = {
   ],
 } satisfies Schema
 
-export function createDocument(
-  registry: Registry,
-  { version, prefix, bodyLimitBytes }: { version: string; prefix: string; bodyLimitBytes: number },
-) {
+export const TRACE_ID: JsonSchema = {
+  description: 'The trace id of the request, or a new one.',
+  schema: { type: 'string' },
+}
+
+export interface DocumentOptions {
+  version: string
+  prefix: string
+  bodyLimitBytes: number
+}
+
+export function createDocument(registry: Registry, { version, prefix, bodyLimitBytes }: DocumentOptions) {
   const names = headerNames(prefix)
-  const paths: Record<string, Record<string, ReturnType<typeof describe>>> = {}
+  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {}
   for (const operation of registry.routed) {
     const { path, method } = operation.endpoint
-    paths[path] = { ...paths[path], [method.toLowerCase()]: describe(operation, names) }
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describeOperation(operation, names) }
   }
   for (const operation of registry.operations) Object.assign(paths, describeRelay(operation, prefix))
   return {
@@ -93,7 +102,7 @@ export function createDocument(
         },
       },
       headers: {
-        TraceId: { description: 'The trace id of the request, or a new one.', schema: { type: 'string' } },
+        TraceId: TRACE_ID,
         Replayed: {
           description: 'The answer to the first request with this idempotency key; nothing was done.',
           schema: { const: 'true' },
@@ -121,12 +130,10 @@ function introduce({ apiKey, traceId }: HeaderNames, bodyLimitBytes: number): st
   ].join('\n\n')
 }
 
-function describe(operation: RoutedOperation, names: HeaderNames) {
-  const { access, details, endpoint } = operation
-  const { permissions, isAnyEnough, keyOf } = access
-  const key = keyOf === undefined ? 'Any valid key.' : `The key of a ${keyOf} application.`
-  const listed = permissions.join(isAnyEnough ? ' or ' : ' and ')
-  const needs = permissions.length === 0 ? key : `Permission: ${listed}.`
+export function describeOperation(operation: RoutedOperation, names: HeaderNames) {
+  const { details, endpoint } = operation
+  const { needs, security } = describeAccess(operation)
+  const paragraphs = [...(details === undefined ? [] : [toParagraphs(details)]), ...needs]
   const parameters: JsonSchema[] = [
     ...endpoint.parameters.map((name) => describeParameter(operation, name, 'path')),
     ...Object.keys(endpoint.query).map((name) => describeParameter(operation, name, 'query')),
@@ -143,10 +150,23 @@ function describe(operation: RoutedOperation, names: HeaderNames) {
   return {
     ...describeCommon(operation),
     operationId: operation.name.replaceAll(' ', '-'),
-    description: details === undefined ? needs : `${toParagraphs(details)}\n\n${needs}`,
-    parameters: [...parameters, NO_REVEAL],
+    description: paragraphs.join('\n\n'),
+    parameters: isControl(operation) ? parameters : [...parameters, NO_REVEAL],
     ...(endpoint.takesBody ? { requestBody: describeBody(operation) } : {}),
     responses: describeResponses(operation, names),
+    security,
+  }
+}
+
+type Security = Record<string, readonly string[]>[]
+
+function describeAccess(operation: RoutedOperation): { needs: string[]; security: Security } {
+  if (isControl(operation)) return { needs: [], security: [{ [CONTROL_KEY]: [] }] }
+  const { permissions, isAnyEnough, keyOf } = operation.access
+  const key = keyOf === undefined ? 'Any valid key.' : `The key of a ${keyOf} application.`
+  const listed = permissions.join(isAnyEnough ? ' or ' : ' and ')
+  return {
+    needs: [permissions.length === 0 ? key : `Permission: ${listed}.`],
     security: isAnyEnough
       ? permissions.map((permission) => ({ [API_KEY]: [permission] }))
       : [{ [API_KEY]: permissions }],
@@ -302,7 +322,7 @@ function describeServiceProblem(traceId: string): JsonSchema {
   }
 }
 
-function describeProblem(traceId: string): JsonSchema {
+export function describeProblem(traceId: string): JsonSchema {
   const schema = toJsonSchema(problemOutput)
   return {
     description:

@@ -122,9 +122,12 @@ function readDocumentFlags(
 
 /** `coffer openapi`. @throws CofferError `usage` */
 export async function printOpenApi(context: CommandContext, _: unknown, flags: Options): Promise<void> {
-  const { createDocument } = await import('../../../http/openapi/openapi.js')
   const { VERSION } = await import('../../../version.js')
   const { registry, terminal, config } = context
-  const document = createDocument(registry, { version: VERSION, ...readDocumentFlags(flags, config) })
+  const options = { version: VERSION, ...readDocumentFlags(flags, config) }
+  const document =
+    flags.control === true
+      ? (await import('../../../http/openapi/control-openapi.js')).createControlDocument(registry, options)
+      : (await import('../../../http/openapi/openapi.js')).createDocument(registry, options)
   await printResult(terminal, document, { format: 'json', fields: config.fields })
 }

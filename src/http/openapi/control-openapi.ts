@@ -1,0 +1,62 @@
+/** The OpenAPI document of the control plane. Tests in any language can generate a client from this document. */
+import { CONTROL_PATH } from '../../framework/declaration.js'
+import type { Registry } from '../../framework/registry.js'
+import { headerNames } from '../headers.js'
+import {
+  CONTROL_KEY,
+  type DocumentOptions,
+  describeComponents,
+  describeOperation,
+  describeProblem,
+  problemOutput,
+  TRACE_ID,
+} from './openapi.js'
+
+export const CONTROL_DOCUMENT_PATH = `${CONTROL_PATH}/openapi.json`
+
+export type ControlDocument = ReturnType<typeof createControlDocument>
+
+/** The paths are relative to the server, because each fork has all of them below its own path. */
+export function createControlDocument(
+  registry: Registry,
+  { version, prefix }: Omit<DocumentOptions, 'bodyLimitBytes'>,
+) {
+  const names = headerNames(prefix)
+  const header = names.controlKey.toUpperCase()
+  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {}
+  for (const operation of registry.controls) {
+    const path = operation.endpoint.path.slice(CONTROL_PATH.length)
+    const method = operation.endpoint.method.toLowerCase()
+    paths[path] = { ...paths[path], [method]: describeOperation(operation, names) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Coffer control plane',
+      version,
+      summary: 'State, clock, faults and requests of a test server.',
+      description: [
+        `Every request carries the control key in the header ${header}.`,
+        'A request is refused with 403 if a web page of another origin or an HTTP proxy sends it. By default only the machine of the server may send requests; with a chosen key (COFFER_CONTROL_KEY), other machines may too.',
+        'Failures are RFC 7807 problems.',
+      ].join('\n\n'),
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [
+      { url: CONTROL_PATH, description: 'The vault of the server.' },
+      {
+        url: `${CONTROL_PATH}/forks/{fork}`,
+        description: 'A fork.',
+        variables: { fork: { default: 'ID', description: 'The id that POST /forks answers.' } },
+      },
+    ],
+    tags: [{ name: 'control' }],
+    paths,
+    components: {
+      securitySchemes: { [CONTROL_KEY]: { type: 'apiKey', in: 'header', name: header } },
+      headers: { TraceId: TRACE_ID },
+      responses: { Problem: describeProblem(names.traceId) },
+      schemas: describeComponents([problemOutput, ...registry.controls.map(({ output }) => output ?? {})]),
+    },
+  }
+}
