@@ -7,8 +7,8 @@ import * as values from '../../src/domain/threeds/enumerations.js'
 import { SCENARIOS, type ScenarioName } from '../../src/domain/threeds/scenarios.js'
 import * as states from '../../src/domain/threeds/session.js'
 import { viewAuthentication, viewCreated, viewSession } from '../../src/domain/threeds/view.js'
+import { isLuhnValid } from '../../src/domain/token/luhn.js'
 import { isAcceptedWithoutLuhn, isScaRequired } from '../../src/domain/token/test-cards.js'
-import { isLuhnValid } from '../../src/domain/token/token-types.js'
 
 interface Card {
   number: string

@@ -2,7 +2,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { binLength, brandOf } from '../../src/domain/token/card-number.js'
-import { findTokenType, isAbaValid, isLuhnValid, validateData } from '../../src/domain/token/token-types.js'
+import { isLuhnValid } from '../../src/domain/token/luhn.js'
+import { findTokenType, isAbaValid, validateData } from '../../src/domain/token/token-types.js'
 
 t.test('digits must be ASCII, and an error does not repeat a name that may be a value', async (t) => {
   const number = '4242424242424242'

@@ -1,7 +1,7 @@
 import * as crypto from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { isLuhnValid } from '../../src/domain/token/token-types.js'
+import { isLuhnValid } from '../../src/domain/token/luhn.js'
 import type { ClientCall, ReactorRun } from '../../src/framework/ports/reactors.js'
 import { confineThisNode } from '../../src/reactor/confinement.js'
 import { createReactorPool } from '../../src/reactor/start.js'

@@ -4,7 +4,8 @@
  */
 import { mapScalars } from '../json/find-texts.js'
 import { isObject } from '../json/json.js'
-import { isAbaValid, isLuhnValid, type TokenTypeName } from './token-types.js'
+import { isLuhnValid } from './luhn.js'
+import { isAbaValid, type TokenTypeName } from './token-types.js'
 
 type Draw = (below: number) => number
 

@@ -2,6 +2,7 @@
 import { type PropertyErrors, validationError } from '../../errors.js'
 import { isObject } from '../json/json.js'
 import { addError, refuseErrors } from '../property-errors.js'
+import { isLuhnValid } from './luhn.js'
 import { isAcceptedWithoutLuhn } from './test-cards.js'
 
 interface TypeRules {
@@ -50,17 +51,6 @@ export function findTokenType(name: unknown): TokenType {
   if (type !== undefined) return type
   if (name === undefined || name === null) throw validationError('is required')
   throw validationError(`must be one of ${TOKEN_TYPE_NAMES.join(', ')}`)
-}
-
-/** The Luhn checksum (ISO/IEC 7812-1, annex B). Contract: the text has digits only. */
-export function isLuhnValid(digits: string): boolean {
-  let sum = 0
-  for (let index = 0; index < digits.length; index++) {
-    const digit = Number(digits[digits.length - 1 - index])
-    const doubled = index % 2 === 0 ? digit : digit * 2
-    sum += doubled > 9 ? doubled - 9 : doubled
-  }
-  return sum % 10 === 0
 }
 
 /**
