@@ -298,6 +298,25 @@ async function bundlePage(): Promise<void> {
   }
 }
 
+/**
+ * Bundles the card fields as an expression: a function of the server's address, which the server calls. No name of the
+ * bundle is global in the page.
+ */
+async function bundleElements(): Promise<void> {
+  await build({
+    entryPoints: [`${sources}elements/main.ts`],
+    bundle: true,
+    format: 'iife',
+    target: 'es2022',
+    minify: true,
+    legalComments: 'none',
+    charset: 'ascii',
+    banner: { js: '((COFFER)=>{' },
+    footer: { js: '})' },
+    outfile: `${distribution}elements.js`,
+  })
+}
+
 async function writeManuals(): Promise<void> {
   const directory = `${distribution}man/`
   mkdirSync(directory, { recursive: true })
@@ -317,6 +336,7 @@ await writeFacades()
 await bundleGuest()
 await bundleLinker()
 await bundlePage()
+await bundleElements()
 await bundleCommandLine({ distribution, compiledSources, validators })
 await writeLibrary()
 writeVitest()

@@ -24,6 +24,8 @@ const ARROWS: Record<string, string> = {
   'index.ts': 'library client operations',
   'vitest.ts': 'index.ts',
   page: 'control operations framework',
+  // It runs in browsers.
+  elements: 'domain/token/luhn.ts',
   cli: 'control client vault http operations framework domain config.ts global-flags.ts version.ts assets.ts',
   'config.ts': 'domain/omit-undefined.ts global-flags.ts',
   'global-flags.ts': '',

@@ -2,6 +2,7 @@ import type { HttpRequest, HttpResponse } from './exchange.js'
 import type { AnswererOptions } from './options.js'
 import { createRouter } from './router.js'
 import { answerBankPage } from './steps/answer-bank-page.js'
+import { answerElements } from './steps/answer-elements.js'
 import { answerPage } from './steps/answer-page.js'
 import { createAuthenticator } from './steps/authenticate.js'
 import { checkHost } from './steps/check-host.js'
@@ -29,6 +30,7 @@ export function createService(options: AnswererOptions): Answer {
       checkHost(options.host, options.allowHosts),
       passOn(options, authenticator),
       answerBankPage(options),
+      answerElements(options),
       answerPage(options),
     ],
     performOperation(options, router, authenticator),

@@ -1,0 +1,22 @@
+/** What a field knows about the text in its input. */
+
+export type FieldFault = 'incomplete' | 'invalid'
+
+export interface CardDetails {
+  cardBrand: string
+  cardLast4?: string
+  cardBin?: string
+}
+
+export interface Reading {
+  /** What a request contains. The page never gets it. */
+  value: string
+  isEmpty: boolean
+  isComplete: boolean
+  isValid: boolean
+  /** Only of a field with a mask. */
+  isMaskSatisfied?: boolean
+  /** What a check of the field reports. Undefined if it has no fault. */
+  fault: FieldFault | undefined
+  card?: CardDetails
+}

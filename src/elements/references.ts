@@ -1,0 +1,47 @@
+/** Values that the server has sent. The page gets references to them, which only fields can show. */
+import { BoundedMap } from '../bounded-map.js'
+
+export interface Reference {
+  correlationId: string
+  elementId: string
+  path: string
+}
+
+/** The newest answers whose values fields can still show. */
+const MAX_ANSWERS = 100
+
+const answers = new BoundedMap<string, Map<string, unknown>>(MAX_ANSWERS)
+
+/** Replaces each text, number and boolean with a reference. The structure stays. `path`: the place of `value` in the answer. */
+export function hideValues(value: unknown, path: string): unknown {
+  const correlationId = drawId()
+  const values = new Map<string, unknown>()
+  answers.set(correlationId, values)
+  const hide = (inner: unknown, at: string): unknown => {
+    if (Array.isArray(inner)) return inner.map((each, index) => hide(each, `${at}[${index}]`))
+    if (typeof inner === 'object' && inner !== null)
+      return Object.fromEntries(
+        Object.entries(inner).map(([name, each]) => [name, hide(each, at === '' ? name : `${at}.${name}`)]),
+      )
+    if (inner === null || inner === undefined) return inner
+    const reference: Reference = { correlationId, elementId: drawId(), path: at }
+    values.set(reference.elementId, inner)
+    return reference
+  }
+  return hide(value, path)
+}
+
+/** @throws Error for an unknown or old reference. */
+export function resolveReference(reference: Reference): unknown {
+  const value = answers.get(reference?.correlationId)?.get(reference?.elementId)
+  if (value !== undefined) return value
+  throw new Error(
+    `This is no reference to a value, or it is older than the last ${MAX_ANSWERS} answers. Fields show values of tokens.retrieve and of proxies.`,
+  )
+}
+
+/** `crypto.randomUUID` exists only on secure pages. */
+function drawId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+}

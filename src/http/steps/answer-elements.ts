@@ -1,0 +1,18 @@
+import type { AnswererOptions } from '../options.js'
+import { findElements } from '../pages/elements/routes.js'
+import { refuseMethod } from './respond.js'
+import type { Step } from './step.js'
+
+/** Answers the script of the card fields. A page loads it without an API key. */
+export function answerElements({ prefix, cors }: Pick<AnswererOptions, 'prefix' | 'cors'>): Step {
+  return async (exchange, next) => {
+    const { path, request, search } = exchange
+    const route = findElements(path)
+    if (route === undefined) return next(exchange)
+    exchange.route = route
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return refuseMethod(exchange, 'GET, HEAD', cors)
+    const { answerScript } = await import('../pages/elements/script.js')
+    return answerScript(request, new URLSearchParams(search), prefix)
+  }
+}
