@@ -142,6 +142,7 @@ function writeTypes(): void {
       copy(join(dirname(path), `${imported}.d.ts`))
   }
   copy('index.d.ts')
+  copy('playwright.d.ts')
   writeFileSync(`${target}package.json`, '{"type":"commonjs"}\n')
   writeFileSync(`${target}vitest.d.mts`, readFileSync(`${compiledSources}vitest.d.ts`))
 }
@@ -317,6 +318,18 @@ async function bundleElements(): Promise<void> {
   })
 }
 
+/** Bundles `coffer/playwright`, which has no dependencies. The annotation of esbuild names its exports for ES modules. */
+async function bundlePlaywright(): Promise<void> {
+  await build({
+    entryPoints: [`${compiledSources}playwright.js`],
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    outfile: `${distribution}playwright.cjs`,
+  })
+}
+
 async function writeManuals(): Promise<void> {
   const directory = `${distribution}man/`
   mkdirSync(directory, { recursive: true })
@@ -337,6 +350,7 @@ await bundleGuest()
 await bundleLinker()
 await bundlePage()
 await bundleElements()
+await bundlePlaywright()
 await bundleCommandLine({ distribution, compiledSources, validators })
 await writeLibrary()
 writeVitest()

@@ -24,8 +24,9 @@ const ARROWS: Record<string, string> = {
   'index.ts': 'library client operations',
   'vitest.ts': 'index.ts',
   page: 'control operations framework',
-  // It runs in browsers.
+  // These two run in browsers, and beside Playwright.
   elements: 'domain/token/luhn.ts',
+  'playwright.ts': '',
   cli: 'control client vault http operations framework domain config.ts global-flags.ts version.ts assets.ts',
   'config.ts': 'domain/omit-undefined.ts global-flags.ts',
   'global-flags.ts': '',
