@@ -39,45 +39,15 @@ export interface FieldOptions {
   transform?: TextOptions['transform']
 }
 
-/** They change only how the hosted fields look. */
-const WITHOUT_EFFECT = ['iconPosition', 'copyIconStyles']
-
-/** The names are as in `FieldOptions`. */
-const KNOWN = [
-  'targetId',
-  'aria-label',
-  'title',
-  'placeholder',
-  'autoComplete',
-  'inputMode',
-  'disabled',
-  'readOnly',
-  'password',
-  'style',
-  'validateOnChange',
-  'value',
-  'cardTypes',
-  'skipLuhnValidation',
-  'maxElapsedExpirationYear',
-  'showSpacing',
-  'cardBrand',
-  'mask',
-  'maxLength',
-  'validation',
-  'transform',
-] as const satisfies readonly (keyof FieldOptions)[]
+/** Options of the hosted fields that these fields do not have. Hosted fields ignore unknown options, so these do too. */
+const MISSING = ['enableCopy', 'binLookup', 'coBadgedSupport', 'preSelectedNetworks']
 
 /** @throws MissingError that names an option which these fields do not have */
 export function checkOptions(options: object): void {
-  const given = Object.entries(options).filter(([, value]) => isAsked(value))
-  const known: readonly string[] = [...KNOWN, ...WITHOUT_EFFECT]
-  const other = given.find(([name]) => !known.includes(name))
-  if (other !== undefined) throw missing(`the option ${other[0]}`)
+  const asked = Object.entries(options).find(([name, value]) => MISSING.includes(name) && isOn(value))
+  if (asked !== undefined) throw missing(`the option ${asked[0]}`)
 }
 
-/** An option that is switched off asks for nothing. */
-function isAsked(value: unknown): boolean {
-  return (
-    value !== undefined && value !== null && value !== false && !(Array.isArray(value) && value.length === 0)
-  )
+function isOn(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : Boolean(value)
 }

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import published from '../../fixtures/enrichment.json' with { type: 'json' }
 import { binLength } from '../../src/domain/token/card-number.js'
-import { isLuhnValid } from '../../src/domain/token/token-types.js'
+import { isLuhnValid } from '../../src/domain/token/luhn.js'
 import { beginAsService } from '../../src/vault/sample-applications.js'
 import { createHandler } from '../support/service.js'
 import { openTestVault, setSetting } from '../support/test-vault.js'
