@@ -95,10 +95,17 @@ function redirect(route: PageRoute, base: string): Promise<void> {
 
 async function readScript({ request }: RoutedPage, { url }: Server, frame: boolean): Promise<string> {
   const address = `${url.replace(/\/$/, '')}${SCRIPT_PATH}?routed=true&frame=${frame}`
-  const answer = await request.get(address)
-  if (answer.status() !== 200)
-    throw new Error(`${address} answered with status ${answer.status()}. Is it a server of Coffer?`)
-  return answer.text()
+  const answer = await request.get(address).catch((cause: Error) => {
+    throw new Error(`${describeSilence(url)} ${cause.message}`, { cause })
+  })
+  const text = await answer.text()
+  if (answer.status() !== 200 || !text.includes('BasisTheoryElements'))
+    throw new Error(`${url} is no server of Coffer: ${SCRIPT_PATH} is not the script of the card fields.`)
+  return text
+}
+
+function describeSilence(url: string): string {
+  return `Coffer does not answer at ${url}. Start it: coffer serve --ephemeral --prefix bt.`
 }
 
 async function fulfillScript(route: PageRoute, script: string): Promise<void> {
@@ -119,7 +126,7 @@ async function passOn(route: PageRoute, base: string, prefix: string): Promise<v
   const url = base + pathname.slice(prefix.length) + search
   const answer = await route.fetch({ url, headers, maxRedirects: 0 }).catch((error: Error) => error)
   if (!(answer instanceof Error)) return route.fulfill({ response: answer })
-  const detail = `Coffer does not answer at ${base}. Start it: coffer serve --prefix bt. ${answer.message}`
+  const detail = `${describeSilence(base)} ${answer.message}`
   await route
     .fulfill({
       status: 502,

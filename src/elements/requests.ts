@@ -44,7 +44,7 @@ export function createSend({ url, prefix }: Server, getKey: () => string | undef
     if (options.correlationId !== undefined) headers.set(`${prefix}-trace-id`, options.correlationId)
     if (options.idempotencyKey !== undefined) headers.set(`${prefix}-idempotency-key`, options.idempotencyKey)
     if (options.deviceInfo !== undefined) headers.set(`${prefix}-device-info`, encode(options.deviceInfo))
-    if (body !== undefined) headers.set('content-type', 'application/json')
+    if (body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json')
     const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
     const answer = await fetch(url + path, init).catch((error: unknown) => {
       throw new ApiError(`${url} does not answer: ${(error as Error).message}`, -1)

@@ -18,7 +18,8 @@ export type Services = ReturnType<typeof createServices>
 /** `prefix`: of the server's header names. */
 export function createServices(send: Send, prefix: string) {
   const ask = async (method: string, path: string, body: unknown, options: RequestOptions = {}) => {
-    const answer = await send({ ...options, method, path, body })
+    const headers = method === 'PATCH' ? { 'content-type': 'application/merge-patch+json' } : undefined
+    const answer = await send({ ...options, method, path, headers, body })
     refuseErrors(answer)
     return answer.body
   }

@@ -247,6 +247,31 @@ t.test('a card field stands for a card in tokens, tokenize and token intents', n
   )
 })
 
+t.test('a field changes a token', needsChromium, async (t) => {
+  const { id } = await coffer.server
+    .as(coffer.keys.private)
+    .tokens.create({ type: 'token', data: { name: 'Ada' } })
+  const { key } = await coffer.server.as(coffer.keys.management).applications.create({
+    name: 'editor',
+    type: 'public',
+    permissions: ['token:update'],
+  })
+  const lab = await openLab(t)
+  await lab.run(async ({ scope }) => {
+    scope.code = await scope.add('cardVerificationCode', '#a')
+  })
+  await lab.tab.getByLabel('CVC').fill('123')
+  const changed = await lab.tab.evaluate(
+    ([id, apiKey]) => {
+      const { bt, code } = globalThis as Json
+      return bt.tokens.update(id, { data: { code }, searchIndexes: ['x'] }, { apiKey })
+    },
+    [id, key],
+  )
+  t.match(changed, { id, modifiedBy: String, searchIndexes: ['x'] })
+  t.strictSame((await stored(id)).data, { name: 'Ada', code: '123' })
+})
+
 t.test('each field is ready once, also for a listener that comes late', needsChromium, async (t) => {
   const lab = await openLab(t)
   const late = await lab.run(async ({ scope }) => {
@@ -391,6 +416,12 @@ t.test('errors of the server and of the network', needsChromium, async (t) => {
   await lab.tab.unrouteAll()
   await routeElements(lab.tab, { url: 'http://localhost:1' })
   t.match(await create(), { status: 502, data: { detail: /Coffer does not answer at http:\/\/localhost:1/ } })
+  const install = (url: string) => installElements(lab.tab, { url })
+  await t.rejects(
+    install('http://localhost:1'),
+    /Coffer does not answer at http:\/\/localhost:1\. Start it: /,
+  )
+  await t.rejects(install(shop), /is no server of Coffer/)
 })
 
 t.test('methods do what they say', needsChromium, async (t) => {

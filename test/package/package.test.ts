@@ -118,6 +118,22 @@ t.test('tools find the package through its package.json', async (t) => {
   t.equal((await run(process.execPath, ['-e', script], { cwd: place })).stdout, 'coffer\n')
 })
 
+t.test('the package has the card fields, and the helpers for Playwright', async (t) => {
+  writeFileSync(
+    join(place, 'fields.mjs'),
+    `import { createRequire } from 'node:module'
+import { startServer } from 'coffer'
+import { installElements, routeElements } from 'coffer/playwright'
+const server = await startServer()
+const { status } = await fetch(server.url + '/elements/client/index.js')
+await server.stop()
+const names = Object.keys(createRequire(import.meta.url)('coffer/playwright')).sort().join()
+console.log(status, typeof installElements, typeof routeElements, names)`,
+  )
+  const { stdout } = await run(process.execPath, ['fields.mjs'], { cwd: place })
+  t.equal(stdout, '200 function function installElements,routeElements\n')
+})
+
 t.test('a server that npx started stops when npx is ended', async (t) => {
   const { NODE_V8_COVERAGE: _, ...env } = process.env
   const words = ['coffer', 'serve', '--ephemeral', '--port', '0', '-o', 'json']
