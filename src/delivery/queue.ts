@@ -1,5 +1,5 @@
 /**
- * Sends mail and events after their commit. Each record contains the state of its delivery, so the queue continues after a
+ * Sends mail, events and callbacks after their commit. Each record contains the state of its delivery, so the queue continues after a
  * restart. A lane is the queue for one destination, for example a webhook.
  */
 import { formatDate, minuteOf } from '../domain/dates.js'

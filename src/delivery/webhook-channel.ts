@@ -7,12 +7,11 @@ import { formatDate } from '../domain/dates.js'
 import { canonicalJson } from '../domain/json/json.js'
 import type { DeliveryRecord, WebhookRecord } from '../domain/records/records.js'
 import { pauseAfter, payloadOf } from '../domain/webhook/events.js'
-import { CofferError } from '../errors.js'
 import type { Effects } from '../framework/context.js'
 import { keptUntil } from '../framework/events.js'
 import type { DeliveryPort, Lane } from '../framework/ports/deliveries.js'
 import { removeAbandoned } from '../operations/webhook/remove-webhook.js'
-import { ANSWER_MS, MAX_ANSWER_CHARACTERS, signedHeaders } from '../operations/webhook/signed-request.js'
+import { signedHeaders } from '../operations/webhook/signed-request.js'
 import { disableWebhook } from '../operations/webhook/subscription.js'
 import {
   dropExcess,
@@ -26,9 +25,9 @@ import {
   takeEvents,
 } from '../operations/webhook/waiting.js'
 import type { Store, StoreWriter } from '../storage/store.js'
+import { type Attempt, post } from './post.js'
 import type { BatchChannel, Channel, Outcome, Taken } from './queue.js'
 
-const MAX_ANSWER_BYTES = 64 * 1024
 /** A webhook is failing after this many failed attempts in a row. */
 const FAILING_AFTER = 100
 /** While a webhook is failing, the pause between two events, ms. The queue asks for events every 30 s. */
@@ -45,8 +44,6 @@ export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'>
   signer(): Promise<Signer>
   prefix(): string
 }
-
-type Attempt = Pick<DeliveryRecord, 'status' | 'answer' | 'failure'> & { isRefused?: boolean }
 
 /** The state of a webhook in this process. Times are ms since the epoch. */
 interface Experience {
@@ -263,29 +260,8 @@ export class WebhookChannel implements Channel<'delivery'> {
 
   async #post(url: string, text: string): Promise<Attempt> {
     const { signer, outbound, prefix } = this.#options
-    const { pathname, search } = new URL(url)
     const headers = signedHeaders(await signer(), prefix(), text)
-    const late = AbortSignal.timeout(ANSWER_MS)
-    const ended = AbortSignal.any([late, this.#stopping.signal])
-    const left = (listener: () => void) => ended.addEventListener('abort', listener)
-    const request = { method: 'POST', target: `${pathname}${search}`, headers, body: Buffer.from(text) }
-    try {
-      const destination = (await outbound()).reach(new URL(url))
-      const { status, collect } = await destination.send(request, { sent: () => undefined, left })
-      const read = collect(MAX_ANSWER_BYTES).catch(() => undefined)
-      const body = await Promise.race([
-        read,
-        new Promise<undefined>((resolve) => left(() => resolve(undefined))),
-      ])
-      const answer = Buffer.from(body ?? [])
-        .toString()
-        .slice(0, MAX_ANSWER_CHARACTERS)
-      return { status, answer, ...(status > 299 && { failure: `The answer has the status ${status}.` }) }
-    } catch (error) {
-      if (late.aborted) return { failure: `There was no answer within ${ANSWER_MS / 1000} s.` }
-      if (!(error instanceof CofferError)) throw error
-      return { failure: error.message, ...(error.code === 'forbidden' && { isRefused: true }) }
-    }
+    return post(await outbound(), { url, headers, body: text }, this.#stopping.signal)
   }
 }
 

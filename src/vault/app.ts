@@ -4,6 +4,7 @@ import { computeHmac } from '../crypto/native.js'
 import type { ClientEncryption, Mac, RandomSource } from '../crypto/ports.js'
 import { createMac, isEqualDigest, KEY_BYTES, type Primitives } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
+import { CallbackChannel } from '../delivery/callback-channel.js'
 import { MailChannel } from '../delivery/mail-channel.js'
 import { DeliveryQueue } from '../delivery/queue.js'
 import { WebhookChannel } from '../delivery/webhook-channel.js'
@@ -138,6 +139,7 @@ export function createApp(parts: AppParts): App {
       signer,
       silenceOf: (lane) => queue.silenceOf(lane),
     }),
+    new CallbackChannel({ store, ...runtime }),
   ]
   const deliveries = new DeliveryQueue(store, channels, () => generation)
   const processMac = createMac(primitives, random.bytes(KEY_BYTES))

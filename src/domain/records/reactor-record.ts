@@ -52,3 +52,18 @@ export interface ReactorResultRecord {
   /** Absent until the run ends. Then it has `error`, `res` (an HTTP answer) or `result`. */
   ended?: { error?: SentError; res?: CodeAnswer; result?: unknown }
 }
+
+/** The answer of a run that is sent to the `callback_url` of its call. It is removed after the last attempt. */
+export interface CallbackRecord {
+  id: string
+  reactor_id: string
+  url: string
+  content_type: string
+  body: string
+  state: 'waiting'
+  attempts: number
+  due_at: string
+  created_at: string
+  /** The record expires at this time, in ms since the epoch. */
+  expires: number
+}

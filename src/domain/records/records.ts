@@ -7,7 +7,12 @@ import type { FormulaBody } from '../reactor/formula.js'
 import type { Requested } from '../reactor/state.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
-import type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
+import type {
+  CallbackRecord,
+  ReactorRecord,
+  ReactorResultRecord,
+  ReactorRunRecord,
+} from './reactor-record.js'
 import type { ThreeDsPlaceRecord, ThreeDsSessionRecord, ThreeDsTimerRecord } from './threeds-record.js'
 import type {
   Audit,
@@ -21,12 +26,17 @@ import type {
 } from './token-record.js'
 
 export type { LogRecord } from './log-record.js'
-export type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
+export type {
+  CallbackRecord,
+  ReactorRecord,
+  ReactorResultRecord,
+  ReactorRunRecord,
+} from './reactor-record.js'
 export type { ThreeDsSessionRecord } from './threeds-record.js'
 export type { ContainerSetRecord, IntentRecord, TokenRecord } from './token-record.js'
 
 /**
- * The number of each kind on disk. Never change a number, and never use it again. The next number is 34. The
+ * The number of each kind on disk. Never change a number, and never use it again. The next number is 35. The
  * gaps are deliberate.
  */
 export const KINDS = {
@@ -59,6 +69,7 @@ export const KINDS = {
   client_key: 31,
   threeds_session: 32,
   threeds_timer: 33,
+  callback: 34,
   import: 40,
   log_sink: 41,
   threeds_place: 43,
@@ -386,6 +397,7 @@ export interface RecordOf {
   threeds_session: ThreeDsSessionRecord
   threeds_timer: ThreeDsTimerRecord
   threeds_place: ThreeDsPlaceRecord
+  callback: CallbackRecord
   import: ImportRecord
   log_sink: LogSinkRecord
   log_block: LogBlockRecord | LogHeadRecord

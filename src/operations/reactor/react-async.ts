@@ -1,9 +1,15 @@
-/** Runs a reactor after its call was answered, and keeps the result of the run for a day. */
+/**
+ * Runs a reactor after its call was answered. The result of the run is kept for a day, or sent to the `callback_url` of
+ * the call.
+ */
 import { sizeOf } from '../../domain/expression/budget.js'
-import { withoutRunKeysIn } from '../../domain/reactor/run-key.js'
+import { tryJson } from '../../domain/json/json.js'
+import { addError, refuseErrors } from '../../domain/property-errors.js'
+import { laneOfCallback } from '../../domain/reactor/callback.js'
+import { withoutRunKeys, withoutRunKeysIn } from '../../domain/reactor/run-key.js'
 import { isConfigurable } from '../../domain/reactor/runtime.js'
-import type { ReactorResultRecord } from '../../domain/records/records.js'
-import { CofferError, fromSent, toSent } from '../../errors.js'
+import type { CallbackRecord, ReactorResultRecord } from '../../domain/records/records.js'
+import { CofferError, fromSent, noRevealError, toProblem, toSent } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/context.js'
 import { findCards, firstEnd, withoutCodes } from '../../framework/kept-answer.js'
@@ -14,6 +20,7 @@ import type { Claim } from '../../framework/ports/background.js'
 import { inputSchema } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
 import type { FoundExpressions } from '../token/detokenize.js'
+import { refusalOf } from '../webhook/waiting.js'
 import * as react from './react.js'
 import { reactorId, runningReactor } from './reactor.js'
 
@@ -32,7 +39,15 @@ export const reactLater = detached({
   http: { ...react.running.http, status: 202 },
   output: object({ asyncReactorRequestId: uuid }),
   examples: ['echo Ada | coffer reactor react-async greet --args name=-'],
-  run: (session, input, found) => start(session, input, found, (started) => started),
+  async check(request, tools) {
+    const checked = await react.checkRequest(request, tools)
+    const errors = {}
+    if (checked.callback !== undefined)
+      addError(errors, 'callback_url', 'is not supported by react-async: use react')
+    refuseErrors(errors)
+    return checked
+  },
+  run: (session, input, { found }) => startWithResult(session, input, found, (started) => started),
 })
 
 export const reactNow = detached({
@@ -42,7 +57,8 @@ export const reactNow = detached({
   details:
     'An expression that is a whole string yields the data with its JSON type; inside text it yields text. At most 100\n' +
     'tokens. Parameters that the formula declares are required and cast; the setting reactors.undeclared_args says\n' +
-    'whether others are passed on. Code may also return an HTTP answer of its own, which a command prints as res.',
+    'whether others are passed on. Code may also return an HTTP answer of its own, which a command prints as res.\n' +
+    'With callback_url in the body, the run begins later, and its answer is sent to this address.',
   route: 'POST /reactors/{id}/react',
   http: { ...react.running.http, mayAnswer: 'anything' },
   output: react.responseOutput,
@@ -50,7 +66,8 @@ export const reactNow = detached({
     `echo Ada | coffer reactor react greet --args name=-`,
     `echo '{"args":{"name":"{{ ada | json: \\"$.name\\" }}"}}' | coffer reactor react greet`,
   ],
-  async run(session, input, found) {
+  async run(session, input, { found, callback }) {
+    if (callback !== undefined) return startWithCallback(session, input, found, callback)
     // Durability `soon` is used, here and below, for units that only log reads and the run.
     const prepared = await session.inUnit(
       async (context) =>
@@ -58,7 +75,12 @@ export const reactNow = detached({
       'soon',
     )
     if (prepared !== undefined) return react.invoke(session, prepared)
-    return start(session, input, found, (body) => new HttpAnswer({ statusCode: 202, headers: {}, body }))
+    return startWithResult(
+      session,
+      input,
+      found,
+      (body) => new HttpAnswer({ statusCode: 202, headers: {}, body }),
+    )
   },
 })
 
@@ -70,12 +92,58 @@ async function runsLater(context: Context, id: string): Promise<boolean> {
   return isConfigurable(runtime?.image) && runtime?.async === true
 }
 
+type Input = { id: string; args?: Readonly<Record<string, unknown>> }
+
 /** Starts a run, and answers at once with the id of its result. */
-async function start<T>(
+function startWithResult<T>(
   session: Session,
-  input: { id: string; args?: Readonly<Record<string, unknown>> },
+  input: Input,
   found: FoundExpressions | undefined,
   answerOf: (started: { asyncReactorRequestId: string }) => T,
+): Promise<T> {
+  return start(session, input, found, {
+    async begin(context, id) {
+      const started_by = starterKey(context.caller)
+      const record: ReactorResultRecord = { id, reactor_id: input.id, started_by, created_at: context.date }
+      const options = { expires: context.now + LONGEST_MS + KEPT_MS, fresh: true }
+      await context.store.insert('reactor_result', context.caller.tenant, record, options)
+      return answerOf({ asyncReactorRequestId: id })
+    },
+    keep: keepResult,
+  })
+}
+
+/** Starts a run whose answer is sent to an address. */
+async function startWithCallback(
+  session: Session,
+  input: Input,
+  found: FoundExpressions | undefined,
+  callback: URL,
+): Promise<HttpAnswer> {
+  if (session.caller.isNoReveal) throw noRevealError('callback_url')
+  const refusal = refusalOf(await session.outbound(), callback.href)
+  const errors = {}
+  if (refusal !== undefined) addError(errors, 'callback_url', refusal)
+  refuseErrors(errors)
+  return start(session, input, found, {
+    begin: async () => new HttpAnswer({ statusCode: 202, headers: {} }),
+    keep: (session, id, prepared) => sendCallback(session, { id, url: callback.href }, prepared),
+  })
+}
+
+interface Work<T> {
+  /** Called in the unit of work that answers the call. `id`: the id of the run. */
+  begin(context: Context, id: string): Promise<T>
+  /** Returns the function that keeps the answer of the run, in the unit of work that stores the run. */
+  keep(session: Session, id: string, prepared: react.Prepared): react.Keep
+}
+
+/** Starts a run, and answers at once. */
+async function start<T>(
+  session: Session,
+  input: Input,
+  found: FoundExpressions | undefined,
+  { begin, keep }: Work<T>,
 ): Promise<T> {
   const { background, caller, claims } = session
   const id = session.createUuid()
@@ -89,16 +157,12 @@ async function start<T>(
       prepared = await react.prepare(context, session, input, found, id)
       const { args, rest, code } = prepared.invocation
       place.keeps(sizeOf(args) + sizeOf(rest) + code.length)
-      const started_by = starterKey(caller)
-      const record: ReactorResultRecord = { id, reactor_id: input.id, started_by, created_at: context.date }
-      const options = { expires: context.now + LONGEST_MS + KEPT_MS, fresh: true }
-      await context.store.insert('reactor_result', caller.tenant, record, options)
       // The run itself is logged when it succeeds. This entry links the reactor to the stored answer of an
       // idempotency key.
       context.audit.record('reactor', input.id, null)
-      return answerOf({ asyncReactorRequestId: id })
+      return begin(context, id)
     })
-    place.fill(() => runAndKeep(session, id, prepared!).finally(() => claim?.end()))
+    place.fill(() => runAndKeep(session, prepared!, keep(session, id, prepared!)).finally(() => claim?.end()))
     return answer
   } catch (error) {
     place.leave()
@@ -155,30 +219,87 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
 }
 
 /**
- * Runs the reactor and stores the result. Never rejects. A run whose result cannot be stored counts as interrupted,
- * like a run that is ended because the server stops.
+ * Runs the reactor and keeps its answer. Never rejects. A run whose answer cannot be kept counts as interrupted, like
+ * a run that is ended because the server stops.
  */
-async function runAndKeep(session: Session, id: string, prepared: react.Prepared): Promise<void> {
+async function runAndKeep(session: Session, prepared: react.Prepared, keep: react.Keep): Promise<void> {
   const { background } = session
-  const keep: react.Keep = async ({ store, caller, now }, answer) => {
+  const keptErrors = new Set<unknown>()
+  const keepUnlessStopped: react.Keep = async (context, answer) => {
+    if (answer instanceof CofferError) keptErrors.add(answer)
+    if (!(background.isClosed && answer instanceof CofferError)) await keep(context, answer)
+  }
+  const keepError = async (error: unknown) => {
+    // An error that was stored with the run is kept already.
+    if (keptErrors.has(error)) return
+    await session.record((context) => keepUnlessStopped(context, fromSent(toSent(error))))
+  }
+  await react
+    .invoke(session, prepared, keepUnlessStopped)
+    .catch(keepError)
+    .catch(() => undefined)
+}
+
+function keepResult(_: Session, id: string, prepared: react.Prepared): react.Keep {
+  return async (context, answer) => {
+    const { store, caller } = context
     const record = await store.get('reactor_result', caller.tenant, id)
-    const isError = answer instanceof CofferError
-    // If the reactor was deleted, there is no record. If an error was stored with the run, the record has ended
-    // already.
-    if (record === undefined || record.ended !== undefined || (background.isClosed && isError)) return
+    // If the reactor was deleted, there is no record.
+    if (record === undefined) return
     const whole = withoutRunKeysIn(toEnded(answer))
     const cards = [...prepared.cards, ...(await findCards(store, caller.tenant, whole))]
     const ended = withoutCodes(whole, cards)
-    // The vault cannot recognize a verification code in other parts of the result. Therefore the result expires with
-    // the code.
-    const options = { expires: Math.min(now + KEPT_MS, firstEnd(store, JSON.stringify(ended), cards)) }
-    await store.replace('reactor_result', caller.tenant, { ...record, ended }, options)
+    await store.replace(
+      'reactor_result',
+      caller.tenant,
+      { ...record, ended },
+      { expires: endOf(context, ended, cards) },
+    )
   }
-  const keepError = (error: unknown) => session.record((context) => keep(context, fromSent(toSent(error))))
-  await react
-    .invoke(session, prepared, keep)
-    .catch(keepError)
-    .catch(() => undefined)
+}
+
+/**
+ * The vault cannot recognize a verification code in every part of an answer. Therefore the answer expires with the
+ * code.
+ */
+function endOf({ store, now }: Context, answer: unknown, cards: react.Prepared['cards']): number {
+  return Math.min(now + KEPT_MS, firstEnd(store, JSON.stringify(answer) ?? '', cards))
+}
+
+function sendCallback(
+  { traceId }: Session,
+  { id, url }: { id: string; url: string },
+  { invocation, cards: given }: react.Prepared,
+): react.Keep {
+  return async (context, answer) => {
+    const { store, caller, date } = context
+    const { tenant } = caller
+    const { reactor } = invocation
+    if ((await store.get('reactor', tenant, reactor)) === undefined) return
+    const { content_type, body } = toMessage(answer, traceId)
+    const cards = [...given, ...(await findCards(store, tenant, tryJson(body)))]
+    const expires = endOf(context, body, cards)
+    const fresh = { state: 'waiting', attempts: 0, due_at: date, created_at: date, expires } as const
+    const message = { content_type, body: withoutRunKeys(body) }
+    const record: CallbackRecord = { id, reactor_id: reactor, url, ...message, ...fresh }
+    await store.insert('callback', tenant, record, { expires, fresh: true })
+    context.enqueue([{ kind: 'callback', tenant, lane: laneOfCallback(url), id }])
+  }
+}
+
+/** The body of the answer that `POST /reactors/{id}/react` would have given. */
+function toMessage(
+  answer: Parameters<react.Keep>[1],
+  traceId: string,
+): Pick<CallbackRecord, 'content_type' | 'body'> {
+  if (answer instanceof CofferError)
+    return { content_type: 'application/problem+json', body: JSON.stringify(toProblem(answer, traceId)) }
+  if (!(answer instanceof HttpAnswer))
+    return { content_type: 'application/json', body: JSON.stringify(answer) }
+  const { headers, body } = answer.answer
+  const isText = typeof body === 'string'
+  const content_type = headers['content-type'] ?? (isText ? 'text/plain; charset=utf-8' : 'application/json')
+  return { content_type, body: body === undefined ? '' : isText ? body : JSON.stringify(body) }
 }
 
 function toEnded(answer: Parameters<react.Keep>[1]): NonNullable<ReactorResultRecord['ended']> {

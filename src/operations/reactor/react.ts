@@ -5,8 +5,9 @@
 import type { Target } from '../../domain/access/access.js'
 import { isObject } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
-import { addError, collectLater, refuseErrors } from '../../domain/property-errors.js'
+import { collect, collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { CodeAnswer } from '../../domain/proxy/code-answer.js'
+import { readCallbackUrl } from '../../domain/reactor/callback.js'
 import { castArguments, castConfiguration } from '../../domain/reactor/formula.js'
 import { GivenData } from '../../domain/reactor/printed.js'
 import {
@@ -167,15 +168,22 @@ function divide(body: unknown): { args?: Json | undefined; rest: unknown } {
   return { args: args as Json | undefined, rest }
 }
 
+export interface Checked {
+  found: FoundExpressions
+  /** The address that gets the answer of the run. */
+  callback: URL | undefined
+}
+
 /** @throws CofferError `validation` for invalid expressions, and for `callback_url` */
-async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promise<FoundExpressions> {
+export async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promise<Checked> {
   const body = bodyOf(request)
   const errors: PropertyErrors = {}
-  if (isObject(body) && (body.callback_url ?? undefined) !== undefined)
-    addError(errors, 'callback_url', 'is not supported here: use react-async')
+  const given = isObject(body) ? (body.callback_url ?? undefined) : undefined
+  const callback =
+    given === undefined ? undefined : collect(errors, 'callback_url', () => readCallbackUrl(given))
   const found = await collectLater(errors, 'args', () => findExpressions(body, tools))
   refuseErrors(errors)
-  return found!
+  return { found: found!, callback }
 }
 
 /**

@@ -273,7 +273,8 @@ export const deleteReactor = reactors.delete({
     const where = { field: 'reactor', value: id }
     const proxy = await findNewest(store, 'proxy', caller.tenant, where)
     if (proxy !== undefined) throw conflict('A proxy uses this reactor. Delete or change the proxy first.')
-    for (const kind of ['reactor_log', 'reactor_result'] as const) await removeAll(context, kind, where)
+    for (const kind of ['reactor_log', 'reactor_result', 'callback'] as const)
+      await removeAll(context, kind, where)
   },
 })
 

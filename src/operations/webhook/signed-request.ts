@@ -1,7 +1,5 @@
 import type { Signer } from '../../crypto/ports.js'
 
-/** The time limit for the answer of a destination, ms. */
-export const ANSWER_MS = 10_000
 /** More of an answer is not stored. */
 export const MAX_ANSWER_CHARACTERS = 2000
 
