@@ -83,6 +83,7 @@ export function watchDestination(
 ): (outbound: port.Outbound) => port.Outbound {
   const failing = readDestinationFault(fault)
   return (outbound) => ({
+    requireListed: (url) => outbound.requireListed(url),
     reach: (url) => {
       seen.destination = url.href
       const destination = outbound.reach(url)

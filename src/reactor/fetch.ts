@@ -27,9 +27,9 @@ export function createHostFetch(outbound: Outbound): HostFetch {
   return async ({ redirect, ...request }, left, access) => {
     let { url, method, headers, body } = readRequest(request)
     for (let redirects = 0; ; redirects++) {
-      // A request with the key of the run goes to this server only if the code itself sends it. After a redirect of
-      // another server, the key is not sent.
-      const own = access?.reach(url, redirects === 0 ? headers : {})
+      // A request goes to this server only if the code itself sends it. After a redirect of another server, no key is
+      // sent.
+      const own = access?.reach(url, redirects === 0 ? headers : undefined, outbound)
       const destination = own ?? outbound.reach(url)
       const target = `${url.pathname}${url.search}`
       const sent = { method, target, headers: { ...describeSender(url), ...headers }, body }

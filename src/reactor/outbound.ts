@@ -56,12 +56,16 @@ export class HttpOutbound implements Outbound {
     return this.#sender.close()
   }
 
-  #judge(url: URL): void {
+  requireListed(url: URL): void {
     const host = hostOf(url)
-    if (!this.#list.mayReach(host, portOf(url))) {
-      const entry = entryOf(host, url.port)
-      throw refusal('forbidden', `the host ${entry} is not on the list of --allow-net`, { allow: entry })
-    }
+    if (this.#list.mayReach(host, portOf(url))) return
+    const entry = entryOf(host, url.port)
+    throw refusal('forbidden', `the host ${entry} is not on the list of --allow-net`, { allow: entry })
+  }
+
+  #judge(url: URL): void {
+    this.requireListed(url)
+    const host = hostOf(url)
     const family = isIP(host)
     if (family !== 0) this.#choose(url, [{ address: host, family }])
   }

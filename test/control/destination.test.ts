@@ -90,6 +90,7 @@ t.test(
     const waited: Pause = async (ms) => void waits.push(ms)
     const sent: string[] = []
     const inner: Outbound = {
+      requireListed: () => undefined,
       reach: () => ({
         send: async ({ body }, { sent }) => {
           sent()

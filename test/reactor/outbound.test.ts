@@ -294,8 +294,8 @@ t.test(
     const answer = answerWhole(200, {}, Buffer.from('without a socket'))
     const access: Pick<RunAccess, 'reach'> = {
       reach: ({ origin }, headers) => {
-        asked.push([origin, headers['svc-api-key']])
-        const isOwn = origin === `http://own.example:${port}` && headers['svc-api-key'] === 'key'
+        asked.push([origin, headers?.['svc-api-key']])
+        const isOwn = origin === `http://own.example:${port}` && headers?.['svc-api-key'] === 'key'
         return isOwn ? { send: async () => answer } : undefined
       },
     }

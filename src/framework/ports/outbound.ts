@@ -49,6 +49,8 @@ export interface Outbound {
    * @throws CofferError `forbidden`
    */
   reach(url: URL): Destination
+  /** For a request that needs no connection. @throws CofferError `forbidden` if the list does not have the host */
+  requireListed(url: URL): void
 }
 
 export function answerWhole(status: number, headers: HeaderMap, whole: Uint8Array): OutboundAnswer {

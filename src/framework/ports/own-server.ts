@@ -7,12 +7,9 @@ import type { OnLeave, OutboundAnswer, OutboundRequest } from './outbound.js'
 export const NO_SERVER = 'http://localhost'
 
 export interface OwnCall {
-  /** @throws CofferError `unauthenticated` if the run has ended */
-  identify(): Promise<Caller>
-  /**
-   * Marks a caller as code of a run. For a caller that has no key of the run, such as the caller of a proxy
-   * without authentication.
-   */
+  /** Absent if the server finds the caller by the key of the request. @throws CofferError `unauthenticated` if the run has ended */
+  identify?: (() => Promise<Caller>) | undefined
+  /** Marks a caller as code of a run. Also for a caller whom the server has found itself. */
   asRun(caller: Caller): Caller
   left?: OnLeave | undefined
   /** Collects the records of the request, if the answer of the run is stored. */

@@ -2,7 +2,7 @@ import type { CodeAnswer, HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import type { CofferError, FailureStatus } from '../../errors.js'
 import type { LinkedPackage } from './linker.js'
-import type { Destination } from './outbound.js'
+import type { Destination, Outbound } from './outbound.js'
 
 /** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -32,12 +32,15 @@ export interface RunAccess {
   /** Called once, when the run has ended. The key is refused from now on. */
   end(): void
   /**
-   * Returns this server if the URL leads to it and the headers have the key of the run. Names of headers are
-   * in lower case.
-   * @throws CofferError `forbidden` if the URL has a name of this server (`--own-host`), but the key is
-   * another one
+   * Returns this server if the URL leads to it. Without the key of the run, the list of `outbound` must have the host.
+   * `headers` (names in lower case) are absent after a redirect. A redirect never leads to this server.
+   * @throws CofferError `forbidden`
    */
-  reach(url: URL, headers: HeaderMap): Destination | undefined
+  reach(
+    url: URL,
+    headers: HeaderMap | undefined,
+    outbound: Pick<Outbound, 'requireListed'>,
+  ): Destination | undefined
 }
 
 /**

@@ -37,14 +37,19 @@ export function createAuthenticator({
     throw new CofferError('rate_limited', message, { retryAfterSeconds })
   }
 
+  /** A request of a run may have another key than that of the run. */
+  const byHeader = async ({ request, ofRun }: Exchange, allowsCached: boolean): Promise<Caller> => {
+    const found = await authenticate(host, requireKey(request), { allowsCached })
+    return ofRun?.asRun(found) ?? found
+  }
+
   return {
     /**
      * Returns the caller of the API key. With `allowsCached`, a change on another server may not be known yet.
      * @throws CofferError `unauthenticated`, `rate_limited`
      */
     async byKey(exchange: Exchange, allowsCached: boolean): Promise<Caller> {
-      const found = await (exchange.identify?.() ??
-        authenticate(host, requireKey(exchange.request), { allowsCached }))
+      const found = await (exchange.identify?.() ?? byHeader(exchange, allowsCached))
       const caller = applyNoReveal(exchange, exchange.watchCaller?.(found) ?? found)
       if (caller.applicationType !== 'public') exchange.isForPages = false
       admit(exchange, caller)

@@ -5,9 +5,11 @@ import type { HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { GivenData } from '../../domain/reactor/printed.js'
 import type { Secrets } from '../../domain/text/secrets.js'
 import { CofferError } from '../../errors.js'
+import type { SubjectCollector } from '../../framework/audit-entry.js'
 import { type Caller, noRevealCaller } from '../../framework/caller/caller.js'
 import type { RunKey, Session } from '../../framework/context.js'
 import { answerWhole, type Destination, type OutboundRequest } from '../../framework/ports/outbound.js'
+import type { OwnCall } from '../../framework/ports/own-server.js'
 import { MAX_ANSWER_BYTES, type RunAccess } from '../../framework/ports/reactors.js'
 import type { StoreReader } from '../../storage/store.js'
 
@@ -29,9 +31,13 @@ export function createRunAccess(
   const origins = [new URL(baseUrl).origin, new URL(ownServer.addressFor(undefined)).origin]
   const named = ownServer.ownOrigins()
   let isKey: RunKey['isKey'] | undefined
+  let isInProgress = false
 
   const requireKey = () => {
     if (isKey === undefined) throw new CofferError('unauthenticated', 'The run of this key has ended.')
+  }
+  const requireRun = () => {
+    if (!isInProgress) throw new CofferError('unauthenticated', 'The run that sent this request has ended.')
   }
 
   /** Copies the caller. The copy has no rights after the run has ended. This also applies to requests in progress. */
@@ -59,21 +65,43 @@ export function createRunAccess(
     for (const each of [body, answer]) for (const data of listData(target, each)) given.add(data)
   }
 
-  const destination: Destination = {
+  /** Marks the caller of another key. The copy keeps the rights of that key. It has no rights after the run. */
+  const asOther = (caller: Caller): Caller => {
+    const read = async (reader: StoreReader) => {
+      requireRun()
+      return asOther((await caller.source?.read(reader)) ?? caller)
+    }
+    const marked = { ...caller, isOfRun: true, source: { isCurrent: () => false, read } } as const
+    return session.caller.isNoReveal ? noRevealCaller(marked) : marked
+  }
+
+  const createDestination = (as: Pick<OwnCall, 'identify' | 'asRun' | 'outer'>): Destination => ({
     async send(request, { sent, left }) {
       const headers = { ...request.headers, [`${ownServer.prefix()}-trace-id`]: traceId }
       sent()
-      const asked = { ...request, headers }
-      const call = { identify, asRun: restrict, outer: session.subjects, left }
-      const answer = await ownServer.send(asked, call)
+      const answer = await ownServer.send({ ...request, headers }, { ...as, left })
       const body = await answer.collect(MAX_ANSWER_BYTES)
       note(request, answer.headers, body)
       return answerWhole(answer.status, answer.headers, body)
     },
+  })
+
+  /** With the key of the run. */
+  const own = () => createDestination({ identify, asRun: restrict, outer: session.subjects })
+  /** With any other key, or without a key. */
+  const other = () => {
+    let isOfTenant = false
+    const outer = session.subjects && subjectsIf(session.subjects, () => isOfTenant)
+    const asRun = (caller: Caller) => {
+      isOfTenant = caller.tenant === session.caller.tenant
+      return asOther(caller)
+    }
+    return createDestination({ asRun, outer })
   }
 
   return {
     begin() {
+      isInProgress = true
       if (actor === undefined) return { baseUrl, environment: baseUrl }
       const made = session.createRunKey()
       isKey = made.isKey
@@ -83,16 +111,33 @@ export function createRunAccess(
       return { apiKey: made.key, baseUrl, environment: baseUrl }
     },
     end() {
+      isInProgress = false
       isKey = undefined
     },
-    reach(url, headers) {
+    reach(url, headers, outbound) {
       const isNamed = named.includes(url.origin)
       if (!isNamed && !origins.includes(url.origin)) return undefined
-      if (isKey?.(headers[`${ownServer.prefix()}-api-key`] ?? '')) return destination
-      if (!isNamed) return undefined
-      // The name may also belong to a server on the network. The request is never sent to that server.
-      const reason = 'this name means this server (--own-host), which takes only the key of the run here'
-      throw new CofferError('forbidden', `The destination cannot be called: ${reason}.`)
+      if (headers === undefined) {
+        if (!isNamed) return undefined
+        // The name may also belong to a server on the network. The request is never sent to that server.
+        const reason = 'this name means this server (--own-host), to which no redirect leads'
+        throw new CofferError('forbidden', `The destination cannot be called: ${reason}.`)
+      }
+      if (isKey?.(headers[`${ownServer.prefix()}-api-key`] ?? '')) return own()
+      outbound.requireListed(url)
+      return other()
+    },
+  }
+}
+
+/** Records of another tenant are no part of an answer that is stored for the tenant of the caller. */
+function subjectsIf(subjects: SubjectCollector, isOfTenant: () => boolean): SubjectCollector {
+  return {
+    addRecorded: (recorded) => {
+      if (isOfTenant()) subjects.addRecorded(recorded)
+    },
+    addSubjects: (added) => {
+      if (isOfTenant()) subjects.addSubjects(added)
     },
   }
 }

@@ -1,8 +1,11 @@
-/** Attacks on the key of a run. The key works in the requests of its own run, to its own server, and nowhere else. */
+/**
+ * Attacks on the key of a run, which works in the requests of its own run, to its own server, and nowhere else. Attacks
+ * with another key on the server that runs the code.
+ */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { startServer } from '../../../src/index.js'
+import { openTestVault, startServer } from '../../../src/index.js'
 
 const KEY = /key_run_[1-9A-HJ-NP-Za-km-z]{22}/
 const WITHHELD = 'key_run_[withheld]'
@@ -201,20 +204,23 @@ t.test('code cannot reach the server by another spelling of its address or by a 
     else t.match(outcomes[index], outcome, url)
   const key = server.keys.private
   const urls = [server.url, 'https://api.example.test']
-  const [own, named] = await run(body, { permissions }, { urls, key })
-  t.match(own, /it is this server itself/, 'another key, although --allow-net lists the address')
-  t.match(named, /this name means this server/, 'another key never leaves for the host of this name')
+  t.same(await run(body, { permissions }, { urls, key }), [201, 201], 'another key, for a listed name')
+  const spelled = cases.filter(([, outcome]) => typeof outcome !== 'number')
+  const refused = await run(body, { permissions }, { urls: spelled.map(([url]) => url), key })
+  for (const [index, [url, outcome]] of spelled.entries())
+    t.match(refused[index], outcome, `${url} with another key`)
 
   const redirected = create(
-    `return { raw: await send('${stub}/elsewhere', apiKey, 'POST', { type: 'token', data: 1 }).then(read, failed) }`,
+    `return { raw: await send('${stub}/elsewhere', args.key ?? apiKey, 'POST', { type: 'token', data: 1 }).then(read, failed) }`,
     { permissions },
   )
-  for (const location of [`${server.url}/tokens`, 'https://api.example.test/tokens']) {
-    const running = react(await redirected)
-    const { answer } = await nextHeld()
-    answer.writeHead(307, { location }).end()
-    t.match((await running).json().raw, /it is this server itself|this name means this server/, location)
-  }
+  for (const location of [`${server.url}/tokens`, 'https://api.example.test/tokens'])
+    for (const args of [{}, { key }]) {
+      const running = react(await redirected, args)
+      const { answer } = await nextHeld()
+      answer.writeHead(307, { location }).end()
+      t.match((await running).json().raw, /it is this server itself|this name means this server/, location)
+    }
 
   // The destination of a proxy answers with a redirect to the API of the server.
   const proxied = create(
@@ -402,4 +408,133 @@ t.test('code gets the address of the server, whatever the caller writes into the
   ])
     t.equal(await addressFor(host), url, host)
   await t.rejects(startServer({ ownHosts: ['evil.example/path'] }), { code: 'usage', message: /own host/ })
+})
+
+/** The body of code that sends a request with the key `args.key`. */
+const WITH_OTHER =
+  'return { raw: await send(baseUrl + args.path, args.key, args.method, args.body, args.more).then(read, failed) }'
+const OTHERS = { allowNet: ['localhost'] }
+
+t.test(
+  'another key reaches the server only if --allow-net lists it, with the rights of that key',
+  async (t) => {
+    const closed = await open(t)
+    const request = { path: '/tokens', method: 'POST', body: { type: 'token', data: 1 } }
+    const { private: key } = closed.server.keys
+    t.match(await closed.run(WITH_OTHER, {}, { ...request, key }), /--allow-net localhost/)
+    t.equal((await closed.server.ask('token list')).data.length, 0)
+
+    const { server, run } = await open(t, OTHERS)
+    const { keys } = server
+    const [status, text] = await run(WITH_OTHER, {}, { ...request, key: keys.private })
+    t.equal(status, 201)
+    const { id, created_by } = JSON.parse(text)
+    const creator = await server.ask('app whoami', {}, { key: keys.private })
+    t.equal(created_by, creator.id, 'the application of the key is the actor')
+    const get = { path: `/tokens/${id}`, method: 'GET' }
+    t.equal((await run(WITH_OTHER, {}, { ...get, key: keys.private }))[0], 200)
+    const rights = { permissions: ['token:create', 'token:read'] }
+    t.equal((await run(WITH_OTHER, rights, { ...get, key: keys.public }))[0], 403, 'no rights of the run')
+    t.equal((await run(WITH_OTHER, rights, { ...get, key: 'key_unknown' }))[0], 401)
+    const bare = `return { raw: (await fetch(baseUrl + '/tokens/${id}')).status }`
+    t.equal(await run(bare, rights), 401, 'without a key')
+  },
+)
+
+t.test('with another key, a run cannot start another run', async (t) => {
+  const { server, create, react } = await open(t, OTHERS)
+  const id = await create(WITH_OTHER)
+  const code = 'module.exports = async () => ({ body: {} })'
+  const proxy = await server.ask('proxy create', {
+    name: 'p',
+    destination_url: 'http://localhost:1',
+    request_transforms: [{ type: 'code', code }],
+  })
+  const key = server.keys.private
+  const calls: [path: string, body: Json, more?: Record<string, string>][] = [
+    [`/reactors/${id}/react`, { args: { path: '/healthz', method: 'GET' } }],
+    [`/reactors/${id}/react`, { args: {}, callback_url: `${server.url}/tokens` }],
+    [`/reactors/${id}/react-async`, { args: {} }],
+    ['/proxy', {}, { 'svc-proxy-key': proxy.key }],
+  ]
+  for (const [path, body, more = {}] of calls)
+    t.equal((await react(id, { key, path, method: 'POST', body, more })).json().raw[0], 403, path)
+  t.equal((await server.ask('reactor logs', { id })).length, calls.length, 'no other run began')
+})
+
+t.test('with another key, code reaches neither the control plane nor the dashboard', async (t) => {
+  const { server, run } = await open(t, OTHERS)
+  const { key } = server.control
+  for (const path of ['/_coffer/requests', '/_coffer/reset', '/_dashboard/session', '/_dashboard/ask'])
+    for (const method of ['GET', 'POST']) {
+      const body = method === 'POST' ? {} : undefined
+      t.equal((await run(WITH_OTHER, {}, { key, path, method, body }))[0], 404, `${method} ${path}`)
+    }
+})
+
+t.test('another key acts in its own tenant', async (t) => {
+  const { server, create, react } = await open(t, OTHERS)
+  await server.ask('tenant create', { name: 'other' })
+  const as = { tenant: 'other' }
+  const rules = [
+    { priority: 1, container: '/', transform: 'reveal', permissions: ['token:create', 'token:read'] },
+  ]
+  const app = await server.ask('app create', { name: 'a', type: 'private', rules } as never, as)
+  const own = await server.ask('token create', { type: 'token', data: 'own' })
+  const foreign = await server.ask('token create', { type: 'token', data: 'foreign' }, as)
+  const id = await create(WITH_OTHER)
+  const get = async (token: string) =>
+    (await react(id, { key: app.key, path: `/tokens/${token}`, method: 'GET' })).json().raw[0]
+  t.equal(await get(own.id), 404)
+  t.equal(await get(foreign.id), 200)
+
+  // The stored answer of the caller has no record of the other tenant.
+  const call = () =>
+    react(
+      id,
+      { key: app.key, path: '/tokens', method: 'POST', body: { type: 'token', data: 1 } },
+      { 'svc-idempotency-key': 'once' },
+    )
+  const first = await call()
+  t.equal(first.json().raw[0], 201)
+  t.equal((await call()).text, first.text)
+})
+
+t.test('a request with another key is refused after the run', async (t) => {
+  const { server, create, react } = await open(t, OTHERS)
+  const id = await create(
+    'send(baseUrl + "/tokens", args.key, "POST", { type: "token", data: "late" }).catch(failed); await send(baseUrl + "/healthz", args.key, "GET"); return {}',
+  )
+  // The fault holds the request until the run has ended.
+  await server.control.faults.set({ rules: [{ operation: 'token create', kind: 'delay', delay_ms: 1_000 }] })
+  t.equal((await react(id, { key: server.keys.private })).status, 200)
+  const [late] = await server.control.requests.list({ operation: 'token create', count: 1, timeout: '20s' })
+  t.match(late, { status: 401, fault: 'delay' })
+  t.equal((await server.ask('token list')).data.length, 0)
+})
+
+t.test('a caller in no-reveal mode gets no data by way of another key', async (t) => {
+  const { server, create, react } = await open(t, OTHERS)
+  const data = 'PLAINTEXT-OF-A-TOKEN'
+  const token = await server.ask('token create', { type: 'token', data })
+  const rules = [{ priority: 1, container: '/', transform: 'reveal', permissions: ['token:read'] }]
+  const { key } = await server.ask('app create', { name: 'reader', type: 'private', rules } as never)
+  const id = await create(
+    'const [, text] = await send(baseUrl + args.path, args.key, "GET").then(read); return { raw: [...text].reverse().join("") }',
+  )
+  const args = { key, path: `/tokens/${token.id}` }
+  const reversed = [...data].reverse().join('')
+  t.match((await react(id, args)).text, reversed)
+  const hidden = await react(id, args, { 'svc-no-reveal': 'true' })
+  t.equal(hidden.status, 200)
+  t.notMatch(hidden.text, reversed)
+})
+
+t.test('another key needs no socket, so a vault without a server answers too', async (t) => {
+  await using vault = await openTestVault({ allowNet: ['localhost'] })
+  const code = `module.exports = async ({ args, applicationOptions: { baseUrl } }) => {
+    const answer = await fetch(baseUrl + '/tokens', { method: 'POST', headers: { 'svc-api-key': args.key, 'content-type': 'application/json' }, body: '{"type":"token","data":1}' })
+    return { raw: answer.status } }`
+  const { id } = await vault.ask('reactor create', { name: 'r', code })
+  t.same(await vault.ask('reactor react', { id, args: { key: vault.keys.private } }), { raw: 201 })
 })
