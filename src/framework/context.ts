@@ -15,7 +15,7 @@ import type { ResponseLimits } from './limits.js'
 import type { Background, Claims } from './ports/background.js'
 import type { ControlPlane } from './ports/control.js'
 import type { DeliveryPort, Waiting } from './ports/deliveries.js'
-import type { Linker } from './ports/linker.js'
+import type { Builder } from './ports/linker.js'
 import type { Outbound } from './ports/outbound.js'
 import type { OwnServer } from './ports/own-server.js'
 import type { FindReactors, ReactorRuntime } from './ports/reactors.js'
@@ -27,7 +27,7 @@ export interface Effects {
   /** The first call starts the runtime. */
   readonly reactors: FindReactors
   /** The first call loads the linker. */
-  linker(): Promise<Linker>
+  linker(): Promise<Builder>
   readonly background: Background
   readonly claims: Claims
   createUuid(): string

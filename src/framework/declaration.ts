@@ -8,7 +8,7 @@ import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
 import type { Build } from '../domain/reactor/state.js'
 import type { LogRecord } from '../domain/records/records.js'
-import type { Linker } from './ports/linker.js'
+import type { Builder } from './ports/linker.js'
 import type { Infer, ObjectSchema, Schema } from './schema.js'
 
 export interface Access {
@@ -111,7 +111,7 @@ export interface CheckTools {
   readonly turns: Turns
   now(): Promise<number>
   /** Absent if the input is only checked, and the operation will not run here. */
-  linker?(): Promise<Linker>
+  linker?(): Promise<Builder>
   /** The result of building code, if the control plane has set one. */
   readonly provision?: Build | undefined
 }

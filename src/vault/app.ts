@@ -25,7 +25,7 @@ import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
 import { Background, createClaims } from '../framework/ports/background.js'
 import type { ControlPlane } from '../framework/ports/control.js'
-import type { Linker } from '../framework/ports/linker.js'
+import type { Builder } from '../framework/ports/linker.js'
 import type { LogSinkPort } from '../framework/ports/log-sink.js'
 import { type AttachedServer, NO_SERVER, type OwnServer } from '../framework/ports/own-server.js'
 import type { FindReactors, ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
@@ -315,11 +315,13 @@ function createRuntime(base?: App) {
   let pool: Promise<ReactorPool> | undefined
   let found: Promise<Confinement> | undefined
   let client: Promise<HttpOutbound> | undefined
-  let ownLinker: Promise<Linker> | undefined
+  let ownLinker: Promise<Builder> | undefined
   // A fork has the packages of its original.
-  const linker = (): Promise<Linker> => {
+  const linker = (): Promise<Builder> => {
     if (base !== undefined) return base.linker()
-    ownLinker ??= import('../reactor/dependencies/start.js').then(({ createLinker }) => createLinker(options))
+    ownLinker ??= import('../reactor/dependencies/start.js').then(({ createBuilder }) =>
+      createBuilder(options),
+    )
     return ownLinker
   }
   const ownPorts = base?.ownPorts ?? new Set<number>()

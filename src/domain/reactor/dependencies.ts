@@ -24,7 +24,38 @@ export function isPackageName(name: string): boolean {
   return name.length <= MAX_NAME_CHARACTERS && NAME.test(name)
 }
 
-/** Versions by package name. {@link ANY_VERSION} accepts every installed version. */
+/** Below a package: no part begins with a dot, so a path does not leave its package. */
+const SUBPATH = /^(?:\/[\w@~+-][\w.@~+-]*)+$/
+
+/**
+ * Divides what code requires: `lodash/merge` is the subpath `/merge` of `lodash`. Undefined if it is neither a package
+ * nor a path below a package. A package below the `node_modules` of a package is refused, because the project does not
+ * name it.
+ */
+export function splitRequest(request: string): { name: string; subpath: string } | undefined {
+  const [name = ''] = /^(?:@[^/]*\/)?[^/]*/.exec(request) ?? []
+  const subpath = request.slice(name.length)
+  const isPath = SUBPATH.test(subpath) && !subpath.split('/').includes('node_modules')
+  const isRequest = isPackageName(name) && request.length <= MAX_NAME_CHARACTERS
+  return isRequest && (subpath === '' || isPath) ? { name, subpath } : undefined
+}
+
+const MAX_SUBPATHS = 100
+const REQUIRED = /\brequire\s*\(\s*(['"`])([^'"`\s]+)\1\s*\)/g
+
+/** Adds the subpaths of these packages that the code requires by a literal name, at most {@link MAX_SUBPATHS}. */
+export function withSubpaths(packages: Versions, code: string): Versions {
+  const found: Record<string, string> = {}
+  for (const [, , request = ''] of code.matchAll(REQUIRED)) {
+    const { name, subpath = '' } = splitRequest(request) ?? {}
+    if (name === undefined || subpath === '' || !Object.hasOwn(packages, name)) continue
+    found[request] = packages[name]!
+    if (Object.keys(found).length === MAX_SUBPATHS) break
+  }
+  return { ...packages, ...found }
+}
+
+/** Versions by package name, or by subpath of a package. {@link ANY_VERSION} accepts every installed version. */
 export type Versions = Readonly<Record<string, string>>
 
 export const ANY_VERSION = '*'
@@ -92,11 +123,11 @@ const LISTED: readonly string[] =
   twilio uuid xmlbuilder2 yup`.split(/\s+/)
 
 /**
- * Finds the listed packages whose names are in quotes in the code. Only these are linked, because linking takes time.
+ * Finds the listed packages whose names follow a quote in the code. Only these are linked, because linking takes time.
  */
 export function findListed(code: string): Versions {
   const named = LISTED.filter((name) =>
-    [`'${name}'`, `"${name}"`, `\`${name}\``].some((each) => code.includes(each)),
+    [`'${name}`, `"${name}`, `\`${name}`].some((each) => code.includes(each)),
   )
   return Object.fromEntries(named.map((name) => [name, ANY_VERSION]))
 }

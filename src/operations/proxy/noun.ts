@@ -28,7 +28,7 @@ import { buildErrorOutput, type FindBuild, prepareBuild, viewState } from '../re
 import * as reactor from '../reactor/reactor.js'
 import { findExpressions } from '../token/detokenize.js'
 import { callProxy } from './proxy-call.js'
-import { runningProxy, runtimeOf, VERSIONED } from './proxy-version.js'
+import { builtCodeOf, runningProxy, VERSIONED } from './proxy-version.js'
 
 const { anyJson, arrayOf, audit, boolean, component, enumOf, object, text, uuid } = output
 
@@ -254,8 +254,8 @@ function build<A extends ProxyVersion>(
 ) {
   const { configuration, request_transforms, response_transforms } = attributes
   const version: ProxyVersion = { configuration, request_transforms, response_transforms }
-  const runtimes = [...request_transforms, ...response_transforms].map(runtimeOf)
-  return { ...attributes, ...request<ProxyVersion>(before, version, findBuild(...runtimes), now, VERSIONED) }
+  const codes = [...request_transforms, ...response_transforms].map(builtCodeOf)
+  return { ...attributes, ...request<ProxyVersion>(before, version, findBuild(...codes), now, VERSIONED) }
 }
 
 /** Validates the body, including the expressions of its transforms. @throws CofferError `validation` */
@@ -264,7 +264,7 @@ async function checkBody(given: Readonly<Record<string, unknown>>, tools: CheckT
   for (const direction of DIRECTIONS)
     await findExpressions({}, tools, { places: findTemplates(given, direction), useOf: () => direction })
   const transforms = DIRECTIONS.flatMap((direction) => readTransforms(given, direction))
-  return prepareBuild(tools, ...transforms.map(runtimeOf))
+  return prepareBuild(tools, ...transforms.map(builtCodeOf))
 }
 
 /** @throws CofferError `validation` if the application, the reactor or the configuration is unsuitable */

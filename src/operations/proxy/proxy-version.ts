@@ -17,3 +17,7 @@ export function runningProxy(record: ProxyRecord, now: number): ProxyRecord {
 export function runtimeOf(transform: ProxyTransform): RuntimeOptions | undefined {
   return 'code' in transform ? transform.options?.runtime : undefined
 }
+
+export function builtCodeOf(transform: ProxyTransform) {
+  return { code: 'code' in transform ? transform.code : undefined, runtime: runtimeOf(transform) }
+}

@@ -6,6 +6,7 @@ import {
   describeFindings,
   findListed,
   type Versions,
+  withSubpaths,
 } from '../../domain/reactor/dependencies.js'
 import { DEFAULT_IMAGE, isConfigurable, type RuntimeOptions } from '../../domain/reactor/runtime.js'
 import { type Build, type Requested, stateOf } from '../../domain/reactor/state.js'
@@ -13,27 +14,56 @@ import { CofferError } from '../../errors.js'
 import type { Session } from '../../framework/context.js'
 import type { CheckTools } from '../../framework/declaration.js'
 import { text } from '../../framework/output.js'
-import type { LinkedPackage } from '../../framework/ports/linker.js'
+import type { Builder, LinkedPackage } from '../../framework/ports/linker.js'
 
-type Runtimes = readonly (RuntimeOptions | undefined)[]
+/** Code with its runtime. The code of a formula is absent. */
+export interface BuiltCode {
+  code?: string | undefined
+  runtime?: RuntimeOptions | undefined
+}
 
-/** Returns how a build of code with these runtimes ends. */
-export type FindBuild = (...runtimes: Runtimes) => Build
+/** Returns how a build of these codes ends. */
+export type FindBuild = (...codes: readonly BuiltCode[]) => Build
 
 /**
  * Links the dependencies of an input. This happens before the unit of work that stores the input, because linking
  * takes seconds. Contract: the input is valid.
  */
-export async function prepareBuild(tools: CheckTools, ...runtimes: readonly unknown[]): Promise<FindBuild> {
-  const linker = await tools.linker?.()
-  for (const runtime of runtimes) await linker?.link(readVersions(runtime))
+export async function prepareBuild(
+  tools: CheckTools,
+  ...codes: readonly Readonly<Record<keyof BuiltCode, unknown>>[]
+): Promise<FindBuild> {
+  const builder = await tools.linker?.()
+  for (const { code, runtime } of codes)
+    await builder?.link(withSubpaths(readVersions(runtime), typeof code === 'string' ? code : ''))
   return (...built) => {
     const { provision } = tools
-    const findings = built.flatMap((runtime) => linker?.find(dependenciesOf(runtime)) ?? [])
+    const faults = built.flatMap((each) => findFault(each, builder) ?? [])
+    const findings = built.flatMap(({ runtime }) => builder?.find(dependenciesOf(runtime)) ?? [])
     return omitUndefined({
       delayMs: provision?.delayMs,
-      error: provision?.error ?? describeFindings(findings),
+      error: provision?.error ?? faults[0] ?? describeFindings(findings),
     })
+  }
+}
+
+/** Code can only export something by one of these names. */
+const EXPORTING = /\b(?:exports|module|arguments)\b/
+
+/** With the image `node-bt`, code is not built. Its faults are known when it runs. */
+function findFault({ code, runtime }: BuiltCode, builder: Builder | undefined): BuildError | undefined {
+  if (code === undefined || builder === undefined || !isConfigurable(runtime?.image)) return undefined
+  const fault = builder.findSyntaxFault(code)
+  if (fault === undefined && EXPORTING.test(code)) return undefined
+  const { message = 'it exports no function; set module.exports to one', line } = fault ?? {}
+  const place = line === undefined ? '' : ` (line ${line})`
+  return {
+    code: 'code_invalid',
+    message:
+      fault === undefined
+        ? `The code cannot run: ${message}.`
+        : `The code does not compile: ${message}${place}.`,
+    details: omitUndefined({ line }),
   }
 }
 
@@ -63,12 +93,14 @@ export async function loadPackages(
   code: string,
 ): Promise<readonly LinkedPackage[]> {
   const isDeclaring = isConfigurable(runtime?.image)
-  const wanted = isDeclaring ? dependenciesOf(runtime) : findListed(code)
-  if (Object.keys(wanted).length === 0) return []
+  const packages = isDeclaring ? dependenciesOf(runtime) : findListed(code)
+  if (Object.keys(packages).length === 0) return []
   const linker = await findLinker()
-  const { packages, findings } = await linker.load(wanted)
+  const loaded = await linker.load(withSubpaths(packages, code))
+  // A subpath that does not exist fails when the code requires it, as with Node.
+  const findings = loaded.findings.filter(({ name }) => Object.hasOwn(packages, name))
   const error = isDeclaring ? describeFindings(findings) : undefined
-  if (error === undefined) return packages
+  if (error === undefined) return loaded.packages
   throw new CofferError('unprocessable', `The code cannot run here. ${error.message}`)
 }
 

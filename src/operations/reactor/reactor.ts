@@ -163,13 +163,7 @@ export async function addReactor(
   id?: string,
 ) {
   const { name, application_id, ...version } = await readBody(context, input, input.formula?.id)
-  const built = request<ReactorVersion>(
-    undefined,
-    version,
-    findBuild(version.runtime),
-    context.now,
-    VERSIONED,
-  )
+  const built = request<ReactorVersion>(undefined, version, findBuild(version), context.now, VERSIONED)
   const record = await reactors.add(context, { name, application_id, ...built }, chosenId(id))
   return viewReactor(context, record)
 }
@@ -239,7 +233,7 @@ async function replace(
     throw invalid('code', 'is required: this reactor has no formula')
   const { name, application_id, ...version } = await readBody(context, given, formula_id)
   const built =
-    findBuild && request<ReactorVersion>(before, version, findBuild(version.runtime), context.now, VERSIONED)
+    findBuild && request<ReactorVersion>(before, version, findBuild(version), context.now, VERSIONED)
   return reactors.change(context, before, { name, application_id, ...built })
 }
 
@@ -261,7 +255,7 @@ async function checkAndBuild<G extends Readonly<Record<string, unknown>>>(
   check: (given: G) => void,
 ): Promise<FindBuild> {
   check(given)
-  return prepareBuild(tools, given.runtime)
+  return prepareBuild(tools, { code: given.code, runtime: given.runtime })
 }
 
 export const deleteReactor = reactors.delete({

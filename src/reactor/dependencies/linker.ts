@@ -9,16 +9,16 @@ import {
   ALIASES,
   ANY_VERSION,
   type DependencyFinding,
-  isPackageName,
   isSameMajor,
   MAX_LINKED_BYTES,
   majorOf,
+  splitRequest,
   type Versions,
 } from '../../domain/reactor/dependencies.js'
 import type { LinkedPackage, Linker, Loaded } from '../../framework/ports/linker.js'
 import { findInstalled, type Installed, isInside, type Problem, type ProjectFiles } from './installed.js'
 
-/** A package to bundle. `name`: the name of the package in the project. */
+/** A package to bundle, or one of its subpaths. `name`: what code in the project would require. */
 export interface BundleJob {
   project: string
   name: string
@@ -129,10 +129,11 @@ export class ProjectLinker implements Linker {
   }
 
   /** An alias means its package, unless a project has a package whose own name is the alias. */
-  #nameOf(name: string): string {
+  #nameOf(request: string): string {
+    const { name = request, subpath = '' } = splitRequest(request) ?? {}
     const other = Object.hasOwn(ALIASES, name) ? ALIASES[name]! : name
-    if (other === name) return name
-    return 'version' in findInstalled(this.#effects.files, this.#projects, name) ? name : other
+    if (other === name) return request
+    return 'version' in findInstalled(this.#effects.files, this.#projects, name) ? request : other + subpath
   }
 
   async #link(name: string): Promise<void> {
@@ -144,8 +145,9 @@ export class ProjectLinker implements Linker {
       this.#verdicts.set(name, await this.#bundle(name, found))
   }
 
-  #locate(name: string): Installed | Problem {
-    if (!isPackageName(name))
+  #locate(request: string): Installed | Problem {
+    const { name } = splitRequest(request) ?? {}
+    if (name === undefined)
       return { code: 'dependency_not_found', reason: 'It is not the name of a package.' }
     if (builtinModules.includes(name))
       return { code: 'dependency_not_supported', reason: 'A module of Node has its name.' }

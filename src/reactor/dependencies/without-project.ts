@@ -6,8 +6,8 @@ import { isObject, tryJson } from '../../domain/json/json.js'
 import {
   ALIASES,
   type DependencyFinding,
-  isPackageName,
   isSameMajor,
+  splitRequest,
   VERSIONS_FILE,
   type Versions,
 } from '../../domain/reactor/dependencies.js'
@@ -61,13 +61,16 @@ export class ModulesLinker implements Linker {
   }
 
   #findOne(name: string, version: string, versions: Record<string, unknown>) {
-    const own = this.#has(name) || !Object.hasOwn(ALIASES, name) ? name : ALIASES[name]!
+    const { name: whole = name, subpath = '' } = splitRequest(name) ?? {}
+    const isAlias = !this.#has(name) && Object.hasOwn(ALIASES, whole)
+    const own = isAlias ? ALIASES[whole]! + subpath : name
     if (!this.#has(own))
       return {
         code: 'dependency_not_found' as const,
         reason: 'It is not in the directory of --modules. Add it there with coffer reactor link.',
       }
-    const installed = Object.hasOwn(versions, own) ? versions[own] : undefined
+    const { name: named = own } = splitRequest(own) ?? {}
+    const installed = Object.hasOwn(versions, named) ? versions[named] : undefined
     if (typeof installed !== 'string' || isSameMajor(version, installed)) return undefined
     const reason = `The directory of --modules has version ${installed}.`
     return { code: 'dependency_version_mismatch' as const, installed, reason }
@@ -76,7 +79,7 @@ export class ModulesLinker implements Linker {
   #has(name: string): boolean {
     const base = `${this.#directory}/${name}`
     return (
-      isPackageName(name) &&
+      splitRequest(name) !== undefined &&
       [`${base}.js`, `${base}.cjs`].some((path) => this.#files.stamp(path) !== undefined)
     )
   }

@@ -149,10 +149,9 @@ function createUtil(describeError: DescribeError): Record<string, unknown> {
   }
 }
 
-/**
- * The name has at most one scope, and no part that begins with a dot. Therefore it cannot lead out of the directory.
- */
-const BUNDLE = /^((?:@[\w-][\w.-]*\/)?[\w-][\w.-]*)\.c?js$/
+/** No part of the name begins with a dot. Therefore it cannot lead out of the directory. */
+const BUNDLE = /^((?:@[\w-][\w.-]*\/)?[\w-][\w.-]*(?:\/[\w@~+-][\w.@~+-]*)*?)\.c?js$/
+const MAX_DEPTH = 8
 
 /** Reads all bundles at once, because no file can be opened later. Caches prepared bundles, because preparing can be slow. */
 export function createBundles(directory: string | undefined): (name: string) => string | undefined {
@@ -175,10 +174,14 @@ export function createBundles(directory: string | undefined): (name: string) => 
 function listBundles(directory: string): string[] {
   // If a directory cannot be read, `require` lists the available modules.
   const namesIn = (path: string) => tryRead(() => readdirSync(path)) ?? []
-  const names = namesIn(directory)
-  const scopes = names.filter((name) => name.startsWith('@'))
-  const scoped = scopes.flatMap((scope) => namesIn(`${directory}/${scope}`).map((name) => `${scope}/${name}`))
-  return [...names, ...scoped].filter((path) => BUNDLE.test(path)).sort((a, b) => (a < b ? -1 : 1))
+  const below = (path: string, depth: number): string[] =>
+    namesIn(`${directory}/${path}`).flatMap((name) => {
+      const inner = `${path}${name}`
+      // A bundle of a subpath, such as `chart.js/auto.js`, is in a directory.
+      const more = depth < MAX_DEPTH && /^[\w@~+-]/.test(name) ? below(`${inner}/`, depth + 1) : []
+      return BUNDLE.test(inner) ? [inner, ...more] : more
+    })
+  return below('', 0).sort((a, b) => (a < b ? -1 : 1))
 }
 
 function tryRead<T>(work: () => T): T | undefined {

@@ -1,0 +1,61 @@
+/** Code that cannot run is found when it is stored, with an image other than node-bt. */
+import t from 'tap'
+import { openTestVault } from '../../src/index.js'
+
+const GOOD = 'module.exports = async () => ({ res: { body: 1 } })'
+const runtime = { image: 'node22' } as const
+
+for (const [code, message] of [
+  ['module.exports = async () => {\n\n  return {', /The code does not compile: .*\(line 3\)/],
+  ['import x from "y"\nexport default 1', /The code does not compile: Cannot use import statement/],
+  ['with (x) {}; module.exports = 1', /does not compile/],
+  ['const f = async () => 1', /it exports no function; set module\.exports to one/],
+] as const)
+  t.test(`code_invalid: ${JSON.stringify(code)}`, async (t) => {
+    await using vault = await openTestVault()
+    const made = await vault.ask('reactor create', { name: 'r', code, runtime })
+    t.match(made, {
+      state: 'failed',
+      requested: { error_code: 'code_invalid', error_message: message, reactor: { code } },
+    })
+    await t.rejects(vault.ask('reactor react', { id: made.id }), {
+      status: 422,
+      message: 'The reactor is not ready: failed.',
+    })
+    await vault.ask('reactor patch', { id: made.id, code: GOOD })
+    const repaired = await vault.ask('reactor get', { id: made.id })
+    t.match(repaired, { state: 'active', requested: undefined })
+    await vault.ask('reactor patch', { id: made.id, code })
+    t.match(await vault.ask('reactor get', { id: made.id }), { state: 'outdated', code: GOOD })
+    t.match(
+      await vault.ask('reactor react', { id: made.id }),
+      { res: { body: 1 } },
+      'the version before runs',
+    )
+
+    const transforms = [{ type: 'code', code, options: { runtime } }]
+    const proxy = { name: 'p', destination_url: 'https://a.example', response_transforms: transforms }
+    const made2 = await vault.ask('proxy create', proxy as never)
+    t.match(made2, { state: 'failed', requested: { error_code: 'code_invalid' } })
+  })
+
+t.test('code that compiles is not refused, whatever it declares', async (t) => {
+  await using vault = await openTestVault()
+  for (const code of [
+    GOOD,
+    "'use strict'; const module2 = 1; exports.default = () => 1",
+    'return; module.exports = 1',
+    '#!/usr/bin/env node\nmodule.exports = () => 1',
+    'module.exports = () => { throw new Error() }',
+  ])
+    t.equal((await vault.ask('reactor create', { name: 'r', code, runtime })).state, 'active', code)
+})
+
+t.test('with the image node-bt, code is not built', async (t) => {
+  await using vault = await openTestVault()
+  const { id, state } = await vault.ask('reactor create', { name: 'r', code: 'module.exports = {' })
+  t.equal(state, 'active')
+  await t.rejects(vault.ask('reactor react', { id, args: {} }), {
+    status: 422,
+  })
+})
