@@ -55,7 +55,5 @@ t.test('with the image node-bt, code is not built', async (t) => {
   await using vault = await openTestVault()
   const { id, state } = await vault.ask('reactor create', { name: 'r', code: 'module.exports = {' })
   t.equal(state, 'active')
-  await t.rejects(vault.ask('reactor react', { id, args: {} }), {
-    status: 422,
-  })
+  await t.rejects(vault.ask('reactor react', { id, args: {} }), { code: 'formula_invalid' })
 })

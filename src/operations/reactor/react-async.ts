@@ -9,7 +9,7 @@ import { laneOfCallback } from '../../domain/reactor/callback.js'
 import { withoutRunKeys, withoutRunKeysIn } from '../../domain/reactor/run-key.js'
 import { isConfigurable } from '../../domain/reactor/runtime.js'
 import type { CallbackRecord, ReactorResultRecord } from '../../domain/records/records.js'
-import { CofferError, fromSent, noRevealError, toProblem, toSent } from '../../errors.js'
+import { CofferError, fromSent, noRevealError, toProblem, toSent, validationError } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/context.js'
 import { findCards, firstEnd, withoutCodes } from '../../framework/kept-answer.js'
@@ -39,14 +39,7 @@ export const reactLater = detached({
   http: { ...react.running.http, status: 202 },
   output: object({ asyncReactorRequestId: uuid }),
   examples: ['echo Ada | coffer reactor react-async greet --args name=-'],
-  async check(request, tools) {
-    const checked = await react.checkRequest(request, tools)
-    const errors = {}
-    if (checked.callback !== undefined)
-      addError(errors, 'callback_url', 'is not supported by react-async: use react')
-    refuseErrors(errors)
-    return checked
-  },
+  check: (request, tools) => react.checkRequest(request, tools, refuseCallback),
   run: (session, input, { found }) => startWithResult(session, input, found, (started) => started),
 })
 
@@ -90,6 +83,11 @@ export const reactNow = detached({
 async function runsLater(context: Context, id: string): Promise<boolean> {
   const { runtime } = runningReactor(await requireRecord(context, 'reactor', id), context.now)
   return isConfigurable(runtime?.image) && runtime?.async === true
+}
+
+/** @throws CofferError `validation` */
+function refuseCallback(): never {
+  throw validationError('is not supported by react-async: use react')
 }
 
 type Input = { id: string; args?: Readonly<Record<string, unknown>> }

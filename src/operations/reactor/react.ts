@@ -67,7 +67,7 @@ export const running = {
   input: reactInput,
   log: { operation: 'react', message: 'Reactor invoked' },
   http: { body: { asSent: SENT_BODY, mayBeAny: true } },
-  check: checkRequest,
+  check: (request: Lenient<Request>, tools: CheckTools) => checkRequest(request, tools),
 } as const
 
 export type Keep = (context: Context, answer: Response | HttpAnswer | CofferError) => Promise<void>
@@ -175,12 +175,16 @@ export interface Checked {
 }
 
 /** @throws CofferError `validation` for invalid expressions, and for `callback_url` */
-export async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promise<Checked> {
+export async function checkRequest(
+  request: Lenient<Request>,
+  tools: CheckTools,
+  readCallback = readCallbackUrl,
+): Promise<Checked> {
   const body = bodyOf(request)
   const errors: PropertyErrors = {}
   const given = isObject(body) ? (body.callback_url ?? undefined) : undefined
   const callback =
-    given === undefined ? undefined : collect(errors, 'callback_url', () => readCallbackUrl(given))
+    given === undefined ? undefined : collect(errors, 'callback_url', () => readCallback(given))
   const found = await collectLater(errors, 'args', () => findExpressions(body, tools))
   refuseErrors(errors)
   return { found: found!, callback }
