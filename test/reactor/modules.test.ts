@@ -50,6 +50,17 @@ const STREAMS = [
   '(async () => { const { Readable, addAbortSignal } = require("stream"); const c = new AbortController(); const r = addAbortSignal(c.signal, new Readable({ read() {} })); setTimeout(() => c.abort(), 1); return failure(() => all(r)) })()',
 ]
 
+const WEB_STREAMS = [
+  '(async () => { const seen = []; const w = new WritableStream({ start() { seen.push("start") }, async write(c) { await tick(); seen.push(c) }, close() { seen.push("close") } }).getWriter(); seen.push(w.desiredSize); w.write("a"); seen.push(w.desiredSize); await w.ready; await w.write("b"); await w.close(); await w.closed; return seen })()',
+  '(async () => { const seen = []; const s = new WritableStream({ write() { throw new RangeError("own") }, abort(r) { seen.push(r) } }); const w = s.getWriter(); return [await failure(() => w.write(1)), await failure(() => w.closed), await failure(() => w.write(2)), s.locked, seen] })()',
+  '(async () => { const seen = []; const s = new WritableStream({ abort(r) { seen.push(r) } }); await s.abort("why"); return [seen, s.locked] })()',
+  '(async () => { const t = new TransformStream({ transform(c, k) { k.enqueue(c * 2) }, flush(k) { k.enqueue("end") } }); const out = []; const w = t.writable.getWriter(); const writing = (async () => { for (const n of [1, 2, 3]) await w.write(n); await w.close() })(); for await (const c of t.readable) out.push(c); await writing; return out })()',
+  '(async () => { const out = []; await ReadableStream.from(["a", "b"]).pipeThrough(new TransformStream({ transform(c, k) { k.enqueue(c.toUpperCase()) } })).pipeThrough(new TransformStream()).pipeTo(new WritableStream({ write(c) { out.push(c) }, close() { out.push("closed") } })); return out })()',
+  '(async () => { const out = []; await failure(() => ReadableStream.from(["a"]).pipeThrough(new TransformStream({ transform() { throw new TypeError("own") } })).pipeTo(new WritableStream({ abort(r) { out.push(r.message) } }))).then((f) => out.push(f)); return out })()',
+  '(async () => { const out = []; for await (const c of ReadableStream.from([1, 2, 3, 4]).pipeThrough(new TransformStream({ transform(c, k) { k.enqueue(c); if (c === 2) k.terminate() } }))) out.push(c); return out })()',
+  '[String(new WritableStream()), String(new TransformStream())]',
+]
+
 const ZLIB = [
   '["gzip", "deflate", "deflateRaw", "brotliCompress"].map((name, at) => require("zlib")[["gunzip", "inflate", "inflateRaw", "brotliDecompress"][at] + "Sync"](require("zlib")[name + "Sync"]("text é")).toString())',
   '["deflateSync", "deflateRawSync"].map((name) => require("zlib")[name](Buffer.from("aaaaaaaaaa"), { level: 9 }).toString("hex"))',
@@ -188,7 +199,18 @@ const FORMS = [
 ]
 
 /** Expressions whose results must have the same JSON in Node and in the realm. */
-const ALIKE = [...EVENTS, ...STREAMS, ...ZLIB, ...PATHS, ...UTIL, ...ASSERT, ...OTHERS, ...STORAGE, ...FORMS]
+const ALIKE = [
+  ...EVENTS,
+  ...STREAMS,
+  ...WEB_STREAMS,
+  ...ZLIB,
+  ...PATHS,
+  ...UTIL,
+  ...ASSERT,
+  ...OTHERS,
+  ...STORAGE,
+  ...FORMS,
+]
 
 t.test('modules and globals give the same results as in Node', async (t) => {
   const works = ALIKE.map((text) => `() => (${text})`).join(',\n')

@@ -17,6 +17,7 @@ import { HIDDEN_CLASSES, ReadableStream } from './streams.js'
 import { stripAfterLockdown, stripForLockdown } from './strip.js'
 import { Timeout } from './timers.js'
 import { type createFetch, Headers, Request, Response, URL, URLSearchParams } from './web.js'
+import { HIDDEN_WRITABLE_CLASSES, TransformStream, WritableStream } from './writable.js'
 
 import 'ses'
 
@@ -131,7 +132,7 @@ function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unkno
     ...{ Date: GuestDate, Math, Intl, Float32Array, Float64Array },
     ...{ Buffer, URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, crypto },
     ...{ Headers, Request, Response, ReadableStream, AbortController, AbortSignal, Event, EventTarget },
-    ...{ Blob, File, FormData, DOMException },
+    ...{ WritableStream, TransformStream, Blob, File, FormData, DOMException },
     structuredClone: (value: unknown) => clone(value),
   }
 }
@@ -153,7 +154,7 @@ function defineLazily(global: object, name: string, make: () => unknown): void {
 function hardenHiddenPrototypes(harden: Ses['harden']): void {
   const segments = new Intl.Segmenter('en').segment('a')
   for (const each of [segments, segments[Symbol.iterator]()]) harden(Object.getPrototypeOf(each) as object)
-  for (const each of [...HIDDEN_CLASSES, Timeout]) harden(each)
+  for (const each of [...HIDDEN_CLASSES, ...HIDDEN_WRITABLE_CLASSES, Timeout]) harden(each)
 }
 
 /**

@@ -5,7 +5,7 @@
 import { type Any, define, Hidden, viewMemory } from './shield.js'
 
 /** The limit for chunks that wait in a stream, and for reads that wait for a chunk. */
-const MAX_WAITING = 10_000
+export const MAX_WAITING = 10_000
 const CHUNK_BYTES = 64 * 1024
 /** The limit for a stream that is read as a whole. */
 const MAX_BYTES = 16 * 1024 * 1024
@@ -230,7 +230,7 @@ export class ReadableStreamDefaultReader {
  * Reads a function from an object that the code passed. Reads the member only once.
  * @throws TypeError for a value that is no function
  */
-function methodOf(given: Any, name: string): ((given: unknown) => unknown) | undefined {
+export function methodOf(given: Any, name: string): ((...given: unknown[]) => unknown) | undefined {
   const method = given?.[name]
   if (method === undefined || method === null) return undefined
   if (typeof method !== 'function') throw new TypeError(`${name} of a source must be a function`)
