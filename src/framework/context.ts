@@ -2,6 +2,7 @@ import type { ClientEncryption, RandomSource, Signer } from '../crypto/ports.js'
 import type { Transform } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
+import type { CodeFault } from '../domain/reactor/code-fault.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { TenantRecord } from '../domain/records/records.js'
 import type { SettingName, SettingValue } from '../domain/settings.js'
@@ -15,7 +16,7 @@ import type { ResponseLimits } from './limits.js'
 import type { Background, Claims } from './ports/background.js'
 import type { ControlPlane } from './ports/control.js'
 import type { DeliveryPort, Waiting } from './ports/deliveries.js'
-import type { Builder } from './ports/linker.js'
+import type { Linker } from './ports/linker.js'
 import type { Outbound } from './ports/outbound.js'
 import type { OwnServer } from './ports/own-server.js'
 import type { FindReactors, ReactorRuntime } from './ports/reactors.js'
@@ -27,7 +28,12 @@ export interface Effects {
   /** The first call starts the runtime. */
   readonly reactors: FindReactors
   /** The first call loads the linker. */
-  linker(): Promise<Builder>
+  linker(): Promise<Linker>
+  /**
+   * Compiles code in a child process, and runs nothing of it. Resolves to the reasons why the code cannot run.
+   * @throws CofferError `unavailable`, `rate_limited`
+   */
+  compile(code: string): Promise<readonly CodeFault[]>
   readonly background: Background
   readonly claims: Claims
   createUuid(): string
@@ -115,7 +121,7 @@ type Call = [caller: Caller, definition: AnyDeclaration, input: OperationInput]
  * Each unit reads the caller's current rights. A unit fails if the caller may no longer perform the
  * operation.
  */
-export interface Session extends Omit<Effects, 'random' | 'isEqualSecret' | 'clientEncryption'> {
+export interface Session extends Omit<Effects, 'random' | 'compile' | 'isEqualSecret' | 'clientEncryption'> {
   /**
    * The caller with the rights from the beginning of the operation. For decisions, use the caller of a {@link
    * Context}.

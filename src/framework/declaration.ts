@@ -6,9 +6,10 @@ import type { Permission } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
+import type { CodeFault } from '../domain/reactor/code-fault.js'
 import type { Build } from '../domain/reactor/state.js'
 import type { LogRecord } from '../domain/records/records.js'
-import type { Builder } from './ports/linker.js'
+import type { Linker } from './ports/linker.js'
 import type { Infer, ObjectSchema, Schema } from './schema.js'
 
 export interface Access {
@@ -111,7 +112,9 @@ export interface CheckTools {
   readonly turns: Turns
   now(): Promise<number>
   /** Absent if the input is only checked, and the operation will not run here. */
-  linker?(): Promise<Builder>
+  linker?(): Promise<Linker>
+  /** As `compile` of `Effects`. Absent if the input is only checked, and the operation will not run here. */
+  compile?(code: string): Promise<readonly CodeFault[]>
   /** The result of building code, if the control plane has set one. */
   readonly provision?: Build | undefined
 }

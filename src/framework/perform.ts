@@ -264,7 +264,7 @@ function nowOf({ store }: Host): CheckTools['now'] {
  * reported. Undefined without `check`.
  */
 export function checkInput(
-  host: Pick<Host, 'validate' | 'expressions' | 'turns'> & Partial<Pick<Host, 'linker'>>,
+  host: Pick<Host, 'validate' | 'expressions' | 'turns'> & Partial<Pick<Host, 'linker' | 'compile'>>,
   now: CheckTools['now'],
   definition: AnyDeclaration,
   input: OperationInput,
@@ -281,10 +281,10 @@ export function checkInput(
 }
 
 function toolsOf(
-  { expressions, turns, linker }: Pick<CheckTools, 'expressions' | 'turns' | 'linker'>,
+  { expressions, turns, linker, compile }: Pick<CheckTools, 'expressions' | 'turns' | 'linker' | 'compile'>,
   now: CheckTools['now'],
 ): CheckTools {
-  return { expressions, turns, now, ...(linker && { linker }) }
+  return { expressions, turns, now, ...(linker && { linker }), ...(compile && { compile }) }
 }
 
 async function runCheck(

@@ -5,6 +5,7 @@
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { readCodeAnswer } from '../domain/proxy/code-answer.js'
+import { type CodeFault, invalidCode } from '../domain/reactor/code-fault.js'
 import { withoutRunKeys, withoutRunKeysIn } from '../domain/reactor/run-key.js'
 import { CofferError, codeFailed, type FailureStatus, toProblem } from '../errors.js'
 import { NO_SERVER } from '../framework/ports/own-server.js'
@@ -25,6 +26,7 @@ import {
   type GuestFailure,
   type GuestMessage,
   type HostMessage,
+  type Invalid,
 } from './messages.js'
 import type { PoolClock, ReactorLimits } from './settings.js'
 import type { MemoryMeter, StartWatch } from './watchdog.js'
@@ -244,7 +246,8 @@ export function describeRun(
       ? toStopError(last as StopReason, limits, failureStatus)
       : toError(failure, failureStatus)
   const stack = failure?.kind === 'thrown' ? failure.stack : undefined
-  return { ...run, outcome: { kind: 'failure', error }, ...omitUndefined({ stack }) }
+  const faults = failure?.kind === 'invalid' ? faultsOf(failure) : undefined
+  return { ...run, outcome: { kind: 'failure', error }, ...omitUndefined({ stack, faults }) }
 }
 
 /** Converts the result of the code. Never throws: an invalid result is a failure of the code. */
@@ -273,14 +276,14 @@ function toResult(
 }
 
 export function toError(failure: GuestFailure, failureStatus?: FailureStatus): CofferError {
-  if (failure.kind === 'invalid') {
-    const text = `line ${failure.line}, column ${failure.column}: ${failure.message}`
-    const message = `The code is not valid at ${text}.`
-    return new CofferError('formula_invalid', message, { errors: { code: [text] } })
-  }
+  if (failure.kind === 'invalid') return invalidCode(faultsOf(failure))
   const { message, status, errors } = failure
   if (status === undefined) return codeFailed(message, failureStatus)
   return new CofferError('reactor_failed', message, { status, ...omitUndefined({ errors }) })
+}
+
+export function faultsOf({ line, column, message, others = [] }: Invalid): CodeFault[] {
+  return [{ line, column, message }, ...others]
 }
 
 export function toStopError(

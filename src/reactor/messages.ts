@@ -26,7 +26,8 @@ export type HostMessage =
       resultBytes: number
       time?: GuestTime | undefined
     }
-  | { kind: 'check'; code: string }
+  /** `isCompiledOnly`: the code is compiled, and nothing of it runs. Otherwise its module is loaded. */
+  | { kind: 'check'; code: string; isCompiledOnly?: boolean }
   /** A package for the next run and all later ones. Its text is the body of the message. */
   | { kind: 'package'; name: string }
   | {
@@ -39,6 +40,9 @@ export type HostMessage =
 /** A position in the code as the user wrote it. Both numbers start at 1. */
 export type Position = Record<'line' | 'column', number>
 
+/** Why code does not compile. */
+export type Fault = Position & { message: string }
+
 export interface Thrown {
   kind: 'thrown'
   message: string
@@ -47,7 +51,10 @@ export interface Thrown {
   stack?: string
 }
 
-export type GuestFailure = ({ kind: 'invalid'; message: string } & Position) | Thrown
+/** `others`: further faults, in the order of the code. */
+export type Invalid = { kind: 'invalid'; others?: readonly Fault[] } & Fault
+
+export type GuestFailure = Invalid | Thrown
 
 /** The message that ends a run or a check. `isThrown`: the code threw `res`. `body`: what a transform returned. */
 export interface Done {
@@ -122,7 +129,10 @@ const hasShape =
       const property = value[name.replace('?', '')]
       return (name.endsWith('?') && property === undefined) || check(property)
     })
-const isInvalid = hasShape({ message: isText, line: isCount, column: isCount })
+const FAULT = { message: isText, line: isCount, column: isCount }
+const isFault = hasShape(FAULT)
+const isFaults: Check = (value) => Array.isArray(value) && value.every(isFault)
+const isInvalid = hasShape({ ...FAULT, 'others?': isFaults })
 const isThrown = hasShape({ message: isText, 'status?': isCount, 'errors?': isErrors, 'stack?': isText })
 const isFailure: Check = (value) =>
   isObject(value) &&

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
+import type { CodeFault } from '../domain/reactor/code-fault.js'
 import { CofferError } from '../errors.js'
 import {
   type Invocation,
@@ -8,7 +9,15 @@ import {
   type ReactorRuntime,
   type Sandbox,
 } from '../framework/ports/reactors.js'
-import { describeRun, GuestRun, type RunOutcome, toError, toStopError, type Work } from './guest-run.js'
+import {
+  describeRun,
+  faultsOf,
+  GuestRun,
+  type RunOutcome,
+  toError,
+  toStopError,
+  type Work,
+} from './guest-run.js'
 import type { HostMessage } from './messages.js'
 import { guestSizeOf, type PoolSettings } from './settings.js'
 import { type Assignment, type Worker, type WorkerServices, Workers } from './workers.js'
@@ -31,6 +40,8 @@ const CHECK_MS = 3_000
  * with the tenant's number.
  */
 const CHECKS = 'checks'
+/** Like {@link CHECKS}, for code that is only compiled. Nothing of it runs, so these checks share a child. */
+const COMPILING = { caller: 'compiling', key: 'compiling' }
 
 interface Job extends Assignment, Work {
   packages?: Invocation['packages']
@@ -123,26 +134,34 @@ export class ReactorPool implements ReactorRuntime {
   }
 
   async check(code: string, packages: Invocation['packages'] = []): Promise<void> {
-    const { limits: most } = this.#settings
-    const limits = { ...most, timeMs: Math.min(most.timeMs, CHECK_MS) }
-    const size = guestSizeOf(most, false)
-    const assignment = { caller: CHECKS, key: randomUUID(), holder: '', version: '', size }
-    const message: HostMessage = { kind: 'check', code }
-    const { last } = await this.#enqueue({
-      ...assignment,
-      message,
-      client: null,
-      limits,
-      maxBodyBytes: 0,
-      isAsync: false,
-      packages,
-    })
+    const own = { caller: CHECKS, key: randomUUID() }
+    const { limits, last } = await this.#check(own, { kind: 'check', code }, packages)
     if (last === 'time') {
       const message = `The code took longer than ${limits.timeMs} ms to load and was stopped.`
       throw new CofferError('reactor_timeout', message)
     }
     if (typeof last === 'string') throw toStopError(last, limits)
     if (last.failure !== undefined) throw toError(last.failure)
+  }
+
+  async compile(code: string): Promise<readonly CodeFault[]> {
+    const { last } = await this.#check(COMPILING, { kind: 'check', code, isCompiledOnly: true })
+    // If the child exceeded a limit or ended, a run of the code reports that.
+    if (typeof last === 'string' || last.failure?.kind !== 'invalid') return []
+    return faultsOf(last.failure)
+  }
+
+  async #check(
+    own: Pick<Assignment, 'caller' | 'key'>,
+    message: HostMessage,
+    packages: Invocation['packages'] = [],
+  ) {
+    const { limits: most } = this.#settings
+    const limits = { ...most, timeMs: Math.min(most.timeMs, CHECK_MS) }
+    const assignment = { ...own, holder: '', version: '', size: guestSizeOf(most, false) }
+    const options = { client: null, maxBodyBytes: 0, isAsync: false }
+    const { last } = await this.#enqueue({ ...assignment, ...options, message, limits, packages })
+    return { limits, last }
   }
 
   async close(): Promise<void> {
@@ -237,10 +256,10 @@ export class ReactorPool implements ReactorRuntime {
       throw this.#noProcess()
     }
     await this.#admit(worker, job, isWarm)
-    const { code: _, ...withoutCode } = job.message as Extract<HostMessage, { kind: 'run' }>
     if (!isWarm)
       for (const { name, text } of job.packages ?? []) void guest.send({ kind: 'package', name }, text)
-    const run = new GuestRun(guest, isWarm ? { ...job, message: withoutCode } : job, this.#services)
+    const message = isWarm ? withoutKnownCode(job.message) : job.message
+    const run = new GuestRun(guest, { ...job, message }, this.#services)
     worker.run = run
     const outcome = await run.answered
     job.resolve(outcome)
@@ -309,6 +328,13 @@ export class ReactorPool implements ReactorRuntime {
     const maxMiB = MAX_GROWTH_MIB + Math.min(LOADS_KEPT * loadingMiB, MAX_LOADED_MIB)
     return runs < maxRuns && grownMiB <= maxMiB && busyMs < size.busyMs
   }
+}
+
+/** A child keeps the code of its first run. */
+function withoutKnownCode(message: HostMessage): HostMessage {
+  if (message.kind !== 'run') return message
+  const { code: _, ...others } = message
+  return others
 }
 
 /** `isOwn`: whether the runs of this caller are the cause. */

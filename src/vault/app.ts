@@ -11,6 +11,7 @@ import { WebhookChannel } from '../delivery/webhook-channel.js'
 import { API_KEY, RUN_KEY } from '../domain/access/application.js'
 import { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
+import type { CodeFault } from '../domain/reactor/code-fault.js'
 import type { TenantRecord } from '../domain/records/records.js'
 import { settingOf } from '../domain/settings.js'
 import { BASE58_RULE, isKey, randomKey } from '../domain/text/base58.js'
@@ -25,7 +26,7 @@ import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
 import { Background, createClaims } from '../framework/ports/background.js'
 import type { ControlPlane } from '../framework/ports/control.js'
-import type { Builder } from '../framework/ports/linker.js'
+import type { Linker } from '../framework/ports/linker.js'
 import type { LogSinkPort } from '../framework/ports/log-sink.js'
 import { type AttachedServer, NO_SERVER, type OwnServer } from '../framework/ports/own-server.js'
 import type { FindReactors, ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
@@ -315,13 +316,11 @@ function createRuntime(base?: App) {
   let pool: Promise<ReactorPool> | undefined
   let found: Promise<Confinement> | undefined
   let client: Promise<HttpOutbound> | undefined
-  let ownLinker: Promise<Builder> | undefined
+  let ownLinker: Promise<Linker> | undefined
   // A fork has the packages of its original.
-  const linker = (): Promise<Builder> => {
+  const linker = (): Promise<Linker> => {
     if (base !== undefined) return base.linker()
-    ownLinker ??= import('../reactor/dependencies/start.js').then(({ createBuilder }) =>
-      createBuilder(options),
-    )
+    ownLinker ??= import('../reactor/dependencies/start.js').then(({ createLinker }) => createLinker(options))
     return ownLinker
   }
   const ownPorts = base?.ownPorts ?? new Set<number>()
@@ -340,7 +339,10 @@ function createRuntime(base?: App) {
     fitted.configure(settings)
     return fitted
   }
+  // The settings do not matter for compiling, and those of an open pool stay.
+  const compile = async (code: string) => (await (pool ?? reactors({}))).compile(code)
   return {
+    compile,
     ownPorts,
     prefix: () => options.prefix ?? DEFAULT_SETTINGS.prefix,
     runtimeOptions: () => options,
@@ -423,6 +425,16 @@ export async function openReactors(options: ReactorOptions): Promise<ReactorRunt
   const runtime = createRuntime()
   runtime.configureReactors(options)
   return runtime.reactors({})
+}
+
+/** Compiles code without a vault, and runs nothing of it. Resolves to the reasons why it does not compile. */
+export async function compileCode(code: string): Promise<readonly CodeFault[]> {
+  const runtime = createRuntime()
+  try {
+    return await runtime.compile(code)
+  } finally {
+    await runtime.close()
+  }
 }
 
 /** Opens a project whose packages can be linked. @throws CofferError `usage` */

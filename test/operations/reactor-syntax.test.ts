@@ -6,17 +6,22 @@ const GOOD = 'module.exports = async () => ({ res: { body: 1 } })'
 const runtime = { image: 'node22' } as const
 
 for (const [code, message] of [
-  ['module.exports = async () => {\n\n  return {', /The code does not compile: .*\(line 3\)/],
-  ['import x from "y"\nexport default 1', /The code does not compile: Cannot use import statement/],
-  ['with (x) {}; module.exports = 1', /does not compile/],
-  ['const f = async () => 1', /it exports no function; set module\.exports to one/],
+  ['module.exports = async () => {\n\n  return {', /^The code is not valid at line 3, column 11: /],
+  ['import x from "y"\nexport default 1', /write `const x = require\("y"\)` instead/],
+  ['with (x) {}; module.exports = 1', /not valid at line 1, column 1: 'with' in strict mode/],
+  ['const f = async () => 1', /The code exports no function; set module\.exports to one\.$/],
 ] as const)
   t.test(`code_invalid: ${JSON.stringify(code)}`, async (t) => {
     await using vault = await openTestVault()
     const made = await vault.ask('reactor create', { name: 'r', code, runtime })
     t.match(made, {
       state: 'failed',
-      requested: { error_code: 'code_invalid', error_message: message, reactor: { code } },
+      requested: {
+        error_code: 'code_invalid',
+        error_message: message,
+        error_details: { code: [{ line: Number, column: Number, message: String }] },
+        reactor: { code },
+      },
     })
     await t.rejects(vault.ask('reactor react', { id: made.id }), {
       status: 422,
@@ -45,8 +50,8 @@ t.test('code that compiles is not refused, whatever it declares', async (t) => {
     GOOD,
     "'use strict'; const module2 = 1; exports.default = () => 1",
     'return; module.exports = 1',
-    '#!/usr/bin/env node\nmodule.exports = () => 1',
     'module.exports = () => { throw new Error() }',
+    'module.exports = () => 1; for (;;) {}',
   ])
     t.equal((await vault.ask('reactor create', { name: 'r', code, runtime })).state, 'active', code)
 })

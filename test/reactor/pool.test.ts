@@ -565,3 +565,48 @@ t.test('a spare child for any caller is started after a second child was needed'
   await complete(2, 'c')
   t.equal(guests.length, 4, 'the spare child ran the third reactor, and another spare was started')
 })
+
+t.test('code is compiled by one child, which then runs no code', async (t) => {
+  const { guests, pool, run, killed } = setUp()
+  for (const code of ['first', 'second']) {
+    const compiling = pool.compile(code)
+    await settle()
+    guests[0]!.say({ kind: 'loaded' }, { kind: 'done' }, { kind: 'idle' })
+    t.same(await compiling, [])
+    await settle()
+  }
+  t.match(guests[0]!.sent, [
+    { kind: 'check', code: 'first', isCompiledOnly: true },
+    { kind: 'check', code: 'second', isCompiledOnly: true },
+  ])
+  void run('reactor').catch(() => undefined)
+  await settle()
+  t.same(killed(), [false, false])
+  t.equal(guests[1]!.sent.length, 1, 'a run has a child of its own')
+  await pool.close()
+})
+
+t.test('compiling ends without a result if its child dies or is too slow', async (t) => {
+  const { clock, guests, pool } = setUp()
+  const dying = pool.compile('code')
+  await settle()
+  guests[0]!.kill()
+  t.same(await dying, [])
+  const slow = pool.compile('code')
+  await settle()
+  await clock.turn(3_000)
+  t.same(await slow, [])
+  t.ok(guests[1]!.isKilled)
+  await pool.close()
+})
+
+t.test('compiling fails if no child starts', async (t) => {
+  const { clock, guests, pool } = setUp({}, { isReady: false })
+  const compiling = pool.compile('code')
+  await settle()
+  guests[0]!.kill()
+  await t.rejects(compiling, { code: 'unavailable' })
+  const waiting = pool.compile('code')
+  await Promise.all([t.rejects(waiting, { code: 'unavailable' }), clock.turn(10_000)])
+  await pool.close()
+})

@@ -148,6 +148,9 @@ t.test(
       for (const time of ['', 'in the same child']) t.match((await invoke(code)).outcome, { error }, time)
       await t.rejects(pool.check(code), error)
     }
+    t.same(await pool.compile('module.exports = () => 1; for (;;) {}'), [], 'nothing of the code runs')
+    t.match(await pool.compile('let x = 1\n  export default x'), [{ line: 2, column: 3 }])
+    t.match(await pool.compile('let x = 1'), [{ line: 1, message: /exports no function/ }])
     await t.resolves(pool.check('module.exports = async () => { throw new Error("not called") }'))
     const missing = { code: 'reactor_failed', errors: { error: [/Cannot find module 'nothing'/] } }
     await t.rejects(pool.check('require("nothing")'), missing)

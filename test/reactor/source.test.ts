@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { preparePackage, prepareSource } from '../../src/reactor/guest/source.js'
+import { preparePackage, prepareSource, type SourceError } from '../../src/reactor/guest/source.js'
 
 /** The patterns that SES refuses (from its `transforms.js`). The rewritten source must match none of them. */
 const REFUSED = [/(?:<!--|-->)/, /(^|[^.]|\.\.\.)\bimport(\s*(?:\(|\/[/*]))/, /(^|[^.])\beval(\s*\()/]
@@ -77,15 +77,13 @@ t.test('code that does not compile is refused with the place of the error', asyn
     ['let a\n  let a', "Identifier 'a' has already been declared", 2, 7],
     ['}); process.exit(); (function () {', 'Unexpected token', 1, 1],
     ['const f = () => {\n  return 1\n', 'Unexpected token', 3, 1],
-    ['\n\n  import("fs")', 'import() is not available to reactor code; use require', 3, 3],
+    ['\n\n  import("fs")', 'import() is not available to reactor code; use require("fs")', 3, 3],
     ['const x = `${eval("1")}`', 'eval() is not available to reactor code', 1, 14],
     ['a\n<!-- b', 'HTML-like comments are not part of this language; use //', 2, 1],
     ['a\n--> b', 'HTML-like comments are not part of this language; use //', 2, 1],
     ['with (a) b', "'with' in strict mode", 1, 1],
     ['return 010', 'Invalid number', 1, 8],
-    ['import fs from "fs"', "'import' and 'export' may appear only with 'sourceType: module'", 1, 1],
     ['import.meta', "Cannot use 'import.meta' outside a module", 1, 1],
-    ['await x', 'Unexpected token', 1, 7],
     [`${'['.repeat(100_000)}`, 'The code nests too deeply to be compiled', 1, 1],
   ]
   for (const [code, message, line, column] of cases)
@@ -101,4 +99,49 @@ t.test('a package is parsed only if it contains text that SES refuses', async (t
     t.ok(passes(preparePackage(found)), found)
   for (const refused of ['import("x")', 'eval("1")', '<!-- text'])
     t.throws(() => preparePackage(refused), refused)
+})
+
+t.test('an ES module is refused with the lines to write instead', async (t) => {
+  const faultsOf = (code: string) => {
+    try {
+      prepareSource(code)
+      return []
+    } catch (error) {
+      const { line, column, message, others } = error as SourceError
+      return [{ line, column, message }, ...others]
+    }
+  }
+  const written: [string, string][] = [
+    ["import x from 'y'", "const x = require('y')"],
+    ["import * as x from 'y'", "const x = require('y')"],
+    ["import { a, b as c, 'd-e' as f } from 'y'", "const { a, b: c, 'd-e': f } = require('y')"],
+    ["import x, { a } from 'y'", "const x = require('y'), { a } = x"],
+    ["import 'y'", "require('y')"],
+    ['export default async (event) => {\n  return {}\n}', 'module.exports = async (event) => {'],
+    [
+      'export default async function run(event) { return {} }',
+      'module.exports = async function run(event) { return {} }',
+    ],
+    ['export const run = async (event) => ({})', 'module.exports = async (event) => ({})'],
+    ['export async function run(event) {\n}', 'module.exports = async function run(event) {'],
+    ['const run = () => 1\nexport { run as default }', 'module.exports = run'],
+    ["export * from 'y'", "Object.assign(exports, require('y'))"],
+    ['const x = await f()', 'module.exports = async (event) => { const x = await f() }'],
+    ['for await (const x of y) f(x)', 'module.exports = async (event) => { for await (const x of y) f(x) }'],
+  ]
+  for (const [code, text] of written) {
+    const [fault] = faultsOf(code)
+    t.ok(fault?.message.includes(`write \`${text}\``), `${code}: ${fault?.message}`)
+  }
+  const module = `import a from 'a'\n\nexport const n = 1\n  export default async () => {\n  await a()\n}`
+  t.match(faultsOf(module), [
+    { line: 1, column: 1, message: /require\('a'\)/ },
+    { line: 3, column: 1, message: /write `const n = 1` instead/ },
+    { line: 4, column: 3, message: /module\.exports = async/ },
+  ])
+  // If the code is no ES module either, the error of the script is the right one.
+  t.match(faultsOf("import a from 'a'\nlet x = ;"), [{ line: 1, message: /import/ }])
+  t.match(faultsOf('const f = () => { await g() }'), [{ line: 1, column: 25, message: 'Unexpected token' }])
+  t.equal(faultsOf("import 'a'\n".repeat(1000)).length, 20)
+  t.ok(faultsOf(`import '${'a'.repeat(10_000)}'`)[0]!.message.length < 300)
 })

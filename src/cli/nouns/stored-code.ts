@@ -1,11 +1,12 @@
+import { invalidCode } from '../../domain/reactor/code-fault.js'
 import { toProblem } from '../../errors.js'
-import { loadOperation } from '../../operations/load.js'
 import type { CommandContext } from '../context.js'
 import { printWarning } from '../output/output.js'
 import type { Hooks } from '../task.js'
 
 /**
- * Warns about invalid code before it is stored, so that a person can interrupt the command. The code is stored anyway.
+ * Warns about code that cannot run before it is stored, so that a person can interrupt the command. The code is stored
+ * anyway. Nothing of it runs here.
  */
 export const storeCode: Hooks = {
   run: async (task, usual) => {
@@ -15,10 +16,13 @@ export const storeCode: Hooks = {
   },
 }
 
-async function warnOfCode(context: CommandContext, code: string): Promise<void> {
-  const { askOffline } = await import('../target/offline.js')
-  const check = await loadOperation('formula check')
-  await askOffline(context, check!, { code }).catch((error) =>
-    printWarning(context.terminal, `This code cannot run: ${toProblem(error, '', 'owner').detail}`),
-  )
+async function warnOfCode({ terminal }: CommandContext, code: string): Promise<void> {
+  const { compileCode } = await import('../../vault/app.js')
+  try {
+    const faults = await compileCode(code)
+    if (faults.length > 0)
+      await printWarning(terminal, `This code cannot run: ${invalidCode(faults).message}`)
+  } catch (error) {
+    await printWarning(terminal, `This code was not checked: ${toProblem(error, '', 'owner').detail}`)
+  }
 }

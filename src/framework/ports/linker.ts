@@ -19,17 +19,6 @@ export interface Loaded {
   findings: readonly DependencyFinding[]
 }
 
-/** Why code does not compile. `line` starts at 1. */
-export interface SyntaxFault {
-  message: string
-  line?: number
-}
-
-/** Prepares code for its runs, without running it. */
-export interface Builder extends Linker {
-  findSyntaxFault(code: string): SyntaxFault | undefined
-}
-
 /** Makes the npm packages of code available to its runs. Downloads nothing. */
 export interface Linker {
   /** Links these packages as they are installed now. Takes seconds for a large package. Failures become findings. */

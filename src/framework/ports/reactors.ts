@@ -1,5 +1,6 @@
 import type { CodeAnswer, HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
+import type { CodeFault } from '../../domain/reactor/code-fault.js'
 import type { CofferError, FailureStatus } from '../../errors.js'
 import type { LinkedPackage } from './linker.js'
 import type { Destination, Outbound } from './outbound.js'
@@ -138,6 +139,8 @@ export interface ReactorRun {
   durationMs: number
   memoryMiB: number
   stack?: string
+  /** Why the code does not compile, in the order of the code. */
+  faults?: readonly CodeFault[]
 }
 
 /**
@@ -170,6 +173,8 @@ export interface ReactorRuntime {
   run(invocation: Invocation): Promise<ReactorRun>
   /** Compiles and loads the code without calling it. @throws CofferError like a run */
   check(code: string, packages?: readonly LinkedPackage[]): Promise<void>
+  /** Compiles the code, and runs nothing of it. Returns why it does not compile. @throws CofferError `unavailable` */
+  compile(code: string): Promise<readonly CodeFault[]>
   close(): Promise<void>
 }
 

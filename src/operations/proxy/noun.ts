@@ -24,7 +24,7 @@ import {
 } from '../../framework/schema.js'
 import { removeApiKey } from '../application/application-record.js'
 import { chosenId, manage } from '../manage.js'
-import { buildErrorOutput, type FindBuild, prepareBuild, viewState } from '../reactor/build.js'
+import { buildErrorOutput, type FindBuild, prepareBuild, viewState, wholeVersion } from '../reactor/build.js'
 import * as reactor from '../reactor/reactor.js'
 import { findExpressions } from '../token/detokenize.js'
 import { callProxy } from './proxy-call.js'
@@ -264,7 +264,7 @@ async function checkBody(given: Readonly<Record<string, unknown>>, tools: CheckT
   for (const direction of DIRECTIONS)
     await findExpressions({}, tools, { places: findTemplates(given, direction), useOf: () => direction })
   const transforms = DIRECTIONS.flatMap((direction) => readTransforms(given, direction))
-  return prepareBuild(tools, ...transforms.map(builtCodeOf))
+  return prepareBuild(tools, ...transforms.map(builtCodeOf).map(wholeVersion))
 }
 
 /** @throws CofferError `validation` if the application, the reactor or the configuration is unsuitable */

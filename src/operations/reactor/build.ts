@@ -1,6 +1,7 @@
 /** Builds the code of a reactor or proxy: links its dependencies, and finds out why the code cannot run. */
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
+import { type CodeFault, invalidCode } from '../../domain/reactor/code-fault.js'
 import {
   type BuildError,
   describeFindings,
@@ -14,7 +15,7 @@ import { CofferError } from '../../errors.js'
 import type { Session } from '../../framework/context.js'
 import type { CheckTools } from '../../framework/declaration.js'
 import { text } from '../../framework/output.js'
-import type { Builder, LinkedPackage } from '../../framework/ports/linker.js'
+import type { LinkedPackage } from '../../framework/ports/linker.js'
 
 /** Code with its runtime. The code of a formula is absent. */
 export interface BuiltCode {
@@ -26,45 +27,49 @@ export interface BuiltCode {
 export type FindBuild = (...codes: readonly BuiltCode[]) => Build
 
 /**
- * Links the dependencies of an input. This happens before the unit of work that stores the input, because linking
- * takes seconds. Contract: the input is valid.
+ * Compiles the code of an input, and links its dependencies. This happens before the unit of work that stores the
+ * input, because both take time. Contract: the input is valid.
  */
 export async function prepareBuild(
   tools: CheckTools,
   ...codes: readonly Readonly<Record<keyof BuiltCode, unknown>>[]
 ): Promise<FindBuild> {
-  const builder = await tools.linker?.()
-  for (const { code, runtime } of codes)
-    await builder?.link(withSubpaths(readVersions(runtime), typeof code === 'string' ? code : ''))
+  const linker = await tools.linker?.()
+  const faults = new Map<string | undefined, readonly CodeFault[]>()
+  for (const { code, runtime } of codes) {
+    const text = typeof code === 'string' ? code : ''
+    await linker?.link(withSubpaths(readVersions(runtime), text))
+    if (text !== '' && mayBeBuilt(runtime)) faults.set(text, (await tools.compile?.(text)) ?? [])
+  }
   return (...built) => {
     const { provision } = tools
-    const faults = built.flatMap((each) => findFault(each, builder) ?? [])
-    const findings = built.flatMap(({ runtime }) => builder?.find(dependenciesOf(runtime)) ?? [])
+    const errors = built.flatMap((each) => describeFaults(each, faults.get(each.code)) ?? [])
+    const findings = built.flatMap(({ runtime }) => linker?.find(dependenciesOf(runtime)) ?? [])
     return omitUndefined({
       delayMs: provision?.delayMs,
-      error: provision?.error ?? faults[0] ?? describeFindings(findings),
+      error: provision?.error ?? errors[0] ?? describeFindings(findings),
     })
   }
 }
 
-/** Code can only export something by one of these names. */
-const EXPORTING = /\b(?:exports|module|arguments)\b/
+/** With the image `node-bt`, code is not built. Its faults are reported when it runs. */
+function describeFaults(
+  { runtime }: BuiltCode,
+  faults: readonly CodeFault[] | undefined = [],
+): BuildError | undefined {
+  if (faults.length === 0 || !isConfigurable(runtime?.image)) return undefined
+  return { code: 'code_invalid', message: invalidCode(faults).message, details: { code: faults } }
+}
 
-/** With the image `node-bt`, code is not built. Its faults are known when it runs. */
-function findFault({ code, runtime }: BuiltCode, builder: Builder | undefined): BuildError | undefined {
-  if (code === undefined || builder === undefined || !isConfigurable(runtime?.image)) return undefined
-  const fault = builder.findSyntaxFault(code)
-  if (fault === undefined && EXPORTING.test(code)) return undefined
-  const { message = 'it exports no function; set module.exports to one', line } = fault ?? {}
-  const place = line === undefined ? '' : ` (line ${line})`
-  return {
-    code: 'code_invalid',
-    message:
-      fault === undefined
-        ? `The code cannot run: ${message}.`
-        : `The code does not compile: ${message}${place}.`,
-    details: omitUndefined({ line }),
-  }
+/** The input of a version that is no patch. It has the default image unless it names one. */
+export function wholeVersion({ code, runtime }: Readonly<Record<string, unknown>>) {
+  const given = isObject(runtime) ? runtime : {}
+  return { code, runtime: { ...given, image: given.image || DEFAULT_IMAGE } }
+}
+
+/** A patch without an image may be for a record with any image. */
+function mayBeBuilt(runtime: unknown): boolean {
+  return !isObject(runtime) || runtime.image !== DEFAULT_IMAGE
 }
 
 /** The dependencies of an input, which can be a patch. */

@@ -18,7 +18,6 @@ import type { ReactorVersion } from '../../domain/records/reactor-record.js'
 import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid, type PropertyErrors } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
-import type { CheckTools } from '../../framework/declaration.js'
 import { concealValues } from '../../framework/no-reveal.js'
 import { change, list } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
@@ -37,7 +36,7 @@ import { removeAll } from '../../framework/unit.js'
 import { findNewest } from '../../storage/store.js'
 import { codeText, findFormula, formulaOutput } from '../formula/noun.js'
 import { chosenId, manage } from '../manage.js'
-import { buildErrorOutput, type FindBuild, prepareBuild, viewState } from './build.js'
+import { buildErrorOutput, type FindBuild, prepareBuild, viewState, wholeVersion } from './build.js'
 
 const CLIENT_PERMISSIONS = permissionsOf('private')
 
@@ -148,7 +147,10 @@ export const createReactor = change({
     `coffer reactor create --name greet --formula greet`,
     `coffer formula install card-alias && head -c 24 /dev/urandom | base64 > key.txt && coffer reactor create --name aliases --formula 'Format-preserving card alias' --configuration ALIAS_KEY=@key.txt`,
   ],
-  check: (given, tools) => checkAndBuild(given, tools, checkNew),
+  check: (given, tools) => {
+    checkNew(given)
+    return prepareBuild(tools, wholeVersion(given))
+  },
   run: (context, input, findBuild) => addReactor(context, input, findBuild),
 })
 
@@ -188,7 +190,10 @@ export const updateReactor = change({
   summary: 'Replace the attributes of a reactor; its formula stays, unless code replaces it.',
   input: lenientInput(['id', 'name'], { id: reactorId, ...reactorBody }),
   examples: [`coffer reactor update greet --name greeter --application 'starter private'`],
-  check: (given, tools) => checkAndBuild(given, tools, checkReactor),
+  check: (given, tools) => {
+    checkReactor(given)
+    return prepareBuild(tools, wholeVersion(given))
+  },
   run: async (context, input, findBuild) => {
     const before = runningReactor(await reactors.require(context, input.id), context.now)
     return viewReactor(context, await replace(context, before, input, findBuild))
@@ -207,7 +212,10 @@ export const patchReactor = change({
     `coffer reactor patch greet --code 'module.exports = async ({ args }) => ({ raw: { hi: args.name } })'`,
     `echo '{"name":"hello","application":null}' | coffer reactor patch greet`,
   ],
-  check: (given, tools) => checkAndBuild(given, tools, checkReactorPatch),
+  check: (given, tools) => {
+    checkReactorPatch(given)
+    return prepareBuild(tools, { code: given.code, runtime: given.runtime })
+  },
   async run(context, input, findBuild) {
     const before = runningReactor(await reactors.require(context, input.id), context.now)
     const { application_id } = before
@@ -247,15 +255,6 @@ const VERSIONED = [
 /** Returns the record with the version that runs now. */
 export function runningReactor(record: ReactorRecord, now: number): ReactorRecord {
   return settled<ReactorVersion, ReactorRecord>(record, now, VERSIONED)
-}
-
-async function checkAndBuild<G extends Readonly<Record<string, unknown>>>(
-  given: G,
-  tools: CheckTools,
-  check: (given: G) => void,
-): Promise<FindBuild> {
-  check(given)
-  return prepareBuild(tools, { code: given.code, runtime: given.runtime })
 }
 
 export const deleteReactor = reactors.delete({

@@ -5,10 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { isObject, tryJson } from '../../domain/json/json.js'
 import { MAX_LINKED_BYTES } from '../../domain/reactor/dependencies.js'
 import { CofferError, usage } from '../../errors.js'
-import type { Builder, Linker } from '../../framework/ports/linker.js'
+import type { Linker } from '../../framework/ports/linker.js'
 import type { ReactorOptions } from '../../framework/ports/reactors.js'
 import { describeThisNode } from '../confinement.js'
-import { findSyntaxFault } from '../syntax.js'
 import { type ProjectFiles, readManifest } from './installed.js'
 import { type Bundled, type LinkerEffects, ProjectLinker } from './linker.js'
 import { linkBoth, ModulesLinker, NO_PACKAGES } from './without-project.js'
@@ -20,18 +19,7 @@ const MAX_RESULT_BYTES = 2 * MAX_LINKED_BYTES + 8 * 1024 * 1024
 type Packages = Pick<ReactorOptions, 'dependencies' | 'modulesDirectory'>
 
 /** @throws CofferError `usage` for a directory of `dependencies` without a `package.json` */
-export function createBuilder(packages: Packages): Builder {
-  const linker = createLinker(packages)
-  return {
-    link: (wanted) => linker.link(wanted),
-    find: (wanted) => linker.find(wanted),
-    load: (wanted) => linker.load(wanted),
-    close: () => linker.close(),
-    findSyntaxFault,
-  }
-}
-
-function createLinker({ dependencies = [], modulesDirectory }: Packages): Linker {
+export function createLinker({ dependencies = [], modulesDirectory }: Packages): Linker {
   const modules =
     modulesDirectory === undefined ? undefined : new ModulesLinker(modulesDirectory, projectFiles)
   if (dependencies.length === 0) return modules ?? NO_PACKAGES

@@ -26,8 +26,15 @@ export function describeFailure(
   findStack: (error: unknown) => string | undefined,
 ): GuestFailure {
   if (thrown instanceof SourceError) {
-    const { message, line, column } = thrown
-    return { kind: 'invalid', message: clip(message), line, column }
+    const { message, line, column, others } = thrown
+    const more = others.map((fault) => ({ ...fault, message: clip(fault.message) }))
+    return {
+      kind: 'invalid',
+      message: clip(message),
+      line,
+      column,
+      ...(more.length > 0 && { others: more }),
+    }
   }
   try {
     if (typeof thrown !== 'object' || thrown === null) return { kind: 'thrown', message: toText(thrown) }

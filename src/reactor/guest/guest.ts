@@ -20,6 +20,9 @@ const MAX_FRAME_BYTES = 256 * 1024 * 1024
 /** Captured before `stripProcess` removes it. */
 const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
 
+/** Code exports something only by one of these names. */
+const EXPORTING = /\b(?:exports|module|arguments)\b/
+
 type Begin = Extract<HostMessage, { kind: 'run' | 'check' }>
 type Handler = (request: object) => unknown
 
@@ -77,6 +80,12 @@ class Guest {
   }
 
   async #work(work: Begin, body: Buffer, run: Run): Promise<Done> {
+    if (work.kind === 'check' && work.isCompiledOnly === true) {
+      prepareSource(work.code)
+      if (!EXPORTING.test(work.code)) throw noFunction()
+      send({ kind: 'loaded' })
+      return { kind: 'done' }
+    }
     const handler = this.#load(work.code, run)
     send({ kind: 'loaded' })
     if (work.kind === 'check') return { kind: 'done' }
@@ -103,7 +112,7 @@ class Guest {
       | { default?: unknown }
       | undefined
     for (const each of [exported, exported?.default]) if (typeof each === 'function') return each as Handler
-    throw new SourceError('The code exports no function; set module.exports to one', START)
+    throw noFunction()
   }
 
   #describe(error: unknown): Done {
@@ -116,6 +125,10 @@ class Guest {
     }
     return { kind: 'done', failure: describeFailure(error, findStack) }
   }
+}
+
+function noFunction(): SourceError {
+  return new SourceError('The code exports no function; set module.exports to one', START)
 }
 
 function describeResult(result: unknown, resultBytes: number): Done {

@@ -1,19 +1,27 @@
 /** Parses reactor code, and rewrites harmless text that SES refuses. Runs in the guest, because hostile text can parse slowly. */
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
-import type { Position } from '../messages.js'
+import type { Fault, Position } from '../messages.js'
+import { findMisplaced } from './es-module.js'
 
+/** `others`: further errors of the code, in its order. */
 export class SourceError extends Error {
   readonly line: number
   readonly column: number
+  readonly others: readonly Fault[]
 
-  constructor(message: string, { line, column }: Position) {
+  constructor(message: string, { line, column }: Position, others: readonly Fault[] = []) {
     super(message)
     this.line = line
     this.column = column
+    this.others = others
   }
 }
 
 export const START: Position = { line: 1, column: 1 }
+
+const MAX_MESSAGE_CHARACTERS = 200
+/** How many statements of an ES module one error explains. */
+const MAX_EXPLAINED = 20
 
 type Edit = Record<'start' | 'end', number> & { text: string }
 
@@ -53,13 +61,17 @@ function locate(code: string, offset: number): Position {
   return { line: before.length, column: before.at(-1)!.length + 1 }
 }
 
-/** Calls `see` for every node under `root`. Uses no recursion, because the nodes can be nested deeply. */
-function visit(root: Node, see: (node: Node) => void): void {
+/**
+ * Calls `see` for every node under `root`. If `see` returns false, skips the nodes below this one. Uses no recursion,
+ * because the nodes can be nested deeply.
+ */
+function visit(root: Node, see: (node: Node) => unknown): void {
   const open: unknown[] = [root]
   while (open.length > 0) {
     const value = open.pop()
     if (typeof value !== 'object' || value === null || value instanceof RegExp) continue
-    if ('type' in value && typeof value.type === 'string' && 'start' in value) see(value as Node)
+    const isNode = 'type' in value && typeof value.type === 'string' && 'start' in value
+    if (isNode && see(value as Node) === false) continue
     for (const inner of Object.values(value)) if (typeof inner === 'object') open.push(inner)
   }
 }
@@ -89,9 +101,41 @@ function parse(code: string, tokens: Token[], comments: Comment[]): Program {
     // The position in this error depends on the available stack, so the error is reported without a position.
     if (error instanceof RangeError || message.startsWith('Not enough stack space'))
       throw new SourceError('The code nests too deeply to be compiled', START)
+    const explained = explainModule(code)
+    if (explained !== undefined) throw explained
     const place = loc === undefined ? START : { line: loc.line, column: loc.column + 1 }
     throw new SourceError(message.replace(/ \(\d+:\d+\)$/, ''), place)
   }
+}
+
+/** Returns an error that says what to write instead, if the code is an ES module. */
+function explainModule(code: string): SourceError | undefined {
+  // Most code with an error contains neither word, and then need not be parsed again.
+  if (!/\b(?:import|export|await)\b/.test(code)) return undefined
+  let program: Program
+  try {
+    const options = { allowAwaitOutsideFunction: true, allowReturnOutsideFunction: true } as const
+    program = Parser.parse(code, { ecmaVersion: 2024, sourceType: 'module', ...options })
+  } catch {
+    // The code is no ES module either, so the error of the script is the right one.
+    return undefined
+  }
+  const [first, ...others] = findMisplaced(code, program, findOuterAwaits(program))
+    .slice(0, MAX_EXPLAINED)
+    .map(({ offset, message }) => ({ message, ...locate(code, offset) }))
+  return first && new SourceError(first.message, first, others)
+}
+
+/** The `await` expressions outside of all functions. */
+function findOuterAwaits(program: Program): Node[] {
+  const found: Node[] = []
+  const see = (node: Node) => {
+    const isAwait = node.type === 'AwaitExpression' || ('await' in node && node.await === true)
+    if (isAwait) found.push(node)
+    return !/Function|StaticBlock/.test(node.type)
+  }
+  visit(program, see)
+  return found
 }
 
 function* findTokenEdits(code: string, tokens: readonly Token[]): Generator<Edit> {
@@ -130,8 +174,11 @@ function* findCommentEdits(code: string, comments: readonly Comment[]): Generato
 }
 
 function refuseNode(code: string, node: Node): void {
-  if (node.type === 'ImportExpression')
-    throw new SourceError('import() is not available to reactor code; use require', locate(code, node.start))
+  if (node.type === 'ImportExpression') {
+    const { source } = node as unknown as { source: Node }
+    const text = `import() is not available to reactor code; use require(${code.slice(source.start, source.end)})`
+    throw new SourceError(text.slice(0, MAX_MESSAGE_CHARACTERS), locate(code, node.start))
+  }
   if (node.type !== 'CallExpression') return
   const { callee } = node as unknown as { callee: Node & { name?: string } }
   if (callee.type === 'Identifier' && callee.name === 'eval')
