@@ -427,6 +427,12 @@ export async function openReactors(options: ReactorOptions): Promise<ReactorRunt
   return runtime.reactors({})
 }
 
+/** Loads the functions that read the project of one file. */
+export async function projectTools() {
+  const { compileTypeScript, createLinker, findProjectOf } = await import('../reactor/dependencies/start.js')
+  return { compileTypeScript, createLinker, findProjectOf }
+}
+
 /** Compiles code without a vault, and runs nothing of it. Resolves to the reasons why it does not compile. */
 export async function compileCode(code: string): Promise<readonly CodeFault[]> {
   const runtime = createRuntime()

@@ -68,7 +68,7 @@ t.test('all records of another Coffer arrive, and applying them gives an equal t
   const { run, read, cwd } = workplaceFor(t)
   const { code, stderr } = await run(['pull', 'prod.json', '--url', server.url])
   t.equal(code, 0, stderr)
-  t.match(stderr, '122 applications, 1 formulas, 2 reactors, 1 proxies, 1 webhooks')
+  t.match(stderr, '122 applications, 1 formula, 2 reactors, 1 proxy, 1 webhook')
   t.match(stderr, /configuration of reactors and proxies, which may be secret/)
   t.equal(statSync(join(cwd, 'prod.json')).mode & 0o777, 0o600)
   const text = read('prod.json')

@@ -99,7 +99,6 @@ t.test('changes of key slots and keys are logged, and every result matches its d
   await ask('tenant use', ['default'])
   await ask('formula check', ['code.js'])
   await ask('formula install', ['card-alias'])
-  await ask('reactor dev', ['code.js', '--args', 'name=Ada'])
   const invitation = await home.json(['invite', 'create', '--email', 'ada@example.com', '--quiet'])
   const letter = await ask('invite outbox', [invitation.id])
   await ask('invite accept', [letter.link])

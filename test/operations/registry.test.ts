@@ -14,6 +14,7 @@ import { loadNounOf, loadOperation } from '../../src/operations/load.js'
 
 /** The only operations without a route that callers with permissions may perform. */
 const COMMANDS_ALONE = [
+  'reactor arguments',
   'token find',
   'token import',
   'token generate',

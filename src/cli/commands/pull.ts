@@ -17,7 +17,7 @@ import { loadOperation } from '../../operations/load.js'
 import { openExportTarget } from '../bulk/export-target.js'
 import type { CommandContext, Options } from '../context.js'
 import { isYaml, SEED_LIMIT_BYTES } from '../input/seed-file.js'
-import { countOf, toJson } from '../output/display.js'
+import { countOf, formatCount, toJson } from '../output/display.js'
 import { printForRun, printNotice, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import { reachServer } from '../target/server.js'
@@ -118,9 +118,16 @@ async function printRequests(context: CommandContext, url: string): Promise<void
   )
 }
 
+/** `list`: a plural, such as `proxies`. */
+function countItems(count: number, list: string): string {
+  return count === 1
+    ? countOf(1, list.replace(/ies$/, 'y').replace(/s$/, ''))
+    : `${formatCount(count)} ${list}`
+}
+
 async function report({ terminal }: CommandContext, path: string, pulled: PulledTenant): Promise<void> {
   const { settings: _, name: __, ...lists } = pulled.seed
-  const counts = Object.entries(lists).map(([list, items]) => `${items.length} ${list}`)
+  const counts = Object.entries(lists).map(([list, items]) => countItems(items.length, list))
   const place = path === '-' ? '' : ` to ${path}`
   await printNotice(terminal, `Wrote ${counts.join(', ')}${place}. The seed has no tokens and no keys.`)
   const isConfigured = [...(lists.reactors ?? []), ...(lists.proxies ?? [])].some(

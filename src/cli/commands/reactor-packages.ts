@@ -91,7 +91,7 @@ function writeModules(directory: string, packages: readonly LinkedPackage[]): vo
 }
 
 /** The packages that the code requires by a literal name. Modules of Node and of Coffer are not packages. */
-function findRequired(code: string): string[] {
+export function findRequired(code: string): string[] {
   const names = [...code.matchAll(/\brequire\s*\(\s*(['"`])([^'"`]+)\1\s*\)/g)].map(([, , name]) => name!)
   const isOwn = (name: string) =>
     name.startsWith('node:') ||

@@ -1,4 +1,14 @@
-import { arrayOf, boolean, count, object, text, textMap, texts, uuid } from '../../framework/output.js'
+import {
+  anyJson,
+  arrayOf,
+  boolean,
+  count,
+  object,
+  text,
+  textMap,
+  texts,
+  uuid,
+} from '../../framework/output.js'
 import { ROW_FORMATS } from '../../global-flags.js'
 import { VERSION } from '../../version.js'
 import { TOPIC_NAMES } from '../context.js'
@@ -142,6 +152,32 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     ],
     prints: { result: arrayOf(packageOutput) },
     run: async (...line) => (await import('./reactor-packages.js')).checkCode(...line),
+  },
+  {
+    name: 'reactor dev',
+    summary: 'Run a file as a reactor or transform; with --watch again on every save.',
+    details:
+      'The code runs as in a vault, with its limits, but without a client. Expressions in the arguments are replaced as\n' +
+      'coffer reactor react does it: by tokens of the vault, or of --seed. No other argument opens a vault. The file may be\n' +
+      'TypeScript, which the esbuild of its project compiles. The code may require the packages of this project. Console\n' +
+      'output and errors go to standard error, and name the lines of the file. The result goes to standard output.',
+    arguments: [['<file>', 'formula.js or formula.ts']],
+    options: [
+      ['--args <json>', 'the arguments, as JSON or key=value: @args.json (repeatable)', true],
+      ['--configuration <json>', 'the configuration, as JSON or key=value (repeatable)', true],
+      ['--image <name>', 'node-bt (default), node22 or node24'],
+      [
+        '--transform <direction>',
+        'run a transform of a proxy: request or response; the message is in --args: {"body":…,"headers":…}',
+      ],
+      ['--seed <file>', 'a seed with the tokens of the arguments, JSON or YAML'],
+      ['--watch', 'run again when the file is saved, until Ctrl-C'],
+    ],
+    examples: [
+      `echo 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })' > greet.js && coffer reactor dev greet.js --args name=Ada`,
+    ],
+    prints: { result: anyJson('What the code returned.') },
+    run: async (...line) => (await import('./reactor-dev/dev.js')).developReactor(...line),
   },
   {
     name: 'seed diff',

@@ -1,6 +1,7 @@
+import { detokenizeArguments } from './dev-arguments.js'
 import { getResult, reactLater, reactNow } from './react-async.js'
 import * as reactor from './reactor.js'
-import { developReactor, listReactorRuns, listScrubbedRuns } from './reactor-runs.js'
+import { listReactorRuns, listScrubbedRuns } from './reactor-runs.js'
 
 export const noun = {
   name: 'reactor',
@@ -17,6 +18,6 @@ export const noun = {
     getResult,
     listReactorRuns,
     listScrubbedRuns,
-    developReactor,
+    detokenizeArguments,
   ],
 }

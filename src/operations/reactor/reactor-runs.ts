@@ -6,8 +6,8 @@ import type { ReactorRunRecord } from '../../domain/records/records.js'
 import type { CofferError } from '../../errors.js'
 import type { Context, Session } from '../../framework/context.js'
 import { owner } from '../../framework/declaration.js'
-import { offline, query } from '../../framework/operation.js'
-import { anyJson, arrayOf, count, date, number, object, text, texts } from '../../framework/output.js'
+import { query } from '../../framework/operation.js'
+import { arrayOf, count, date, number, object, text, texts } from '../../framework/output.js'
 import { newestInput } from '../../framework/page.js'
 import type { ReactorRun } from '../../framework/ports/reactors.js'
 import { closedInput } from '../../framework/schema.js'
@@ -136,25 +136,3 @@ function scrubRun({ scrubbed, console: lines, detail, errors, stack, ...run }: R
   const isSilent = lines.length === 0 && (detail ?? errors ?? stack) === undefined
   return { ...run, console: [], ...(isSilent ? {} : (scrubbed ?? ALL_WITHHELD)) }
 }
-
-const map = { type: 'object', additionalProperties: true } as const
-
-export const developReactor = offline({
-  name: 'reactor dev',
-  access: owner,
-  summary: 'Run a file as a reactor; with --watch again on every save.',
-  details:
-    'The code runs as in a vault, with its limits, but without a vault: arguments are not detokenized, and the code has no\n' +
-    'client. Console output goes to standard error, the result to standard output.',
-  input: closedInput(['code'], { code: { type: 'string' }, args: map, configuration: map }),
-  output: anyJson('The result of the code: `raw` and `tokenize`.'),
-  examples: [
-    `echo 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })' > greet.js && coffer reactor dev greet.js --args name=Ada`,
-  ],
-  run: async ({ reactors }, { code, args = {}, configuration = {} }) => {
-    const runtime = await reactors()
-    const given = { code, args, rest: {}, configuration, client: null }
-    const run = await runtime.run({ tenant: 0, reactor: 'dev', ...given })
-    return { ...run, sandbox: runtime.sandbox }
-  },
-})

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isObject, tryJson } from '../../domain/json/json.js'
+import type { CodeFault } from '../../domain/reactor/code-fault.js'
 import { MAX_LINKED_BYTES } from '../../domain/reactor/dependencies.js'
 import { CofferError, usage } from '../../errors.js'
 import type { Linker } from '../../framework/ports/linker.js'
@@ -83,7 +84,44 @@ function createEffects(): LinkerEffects {
   }
 }
 
-/** Runs the program that bundles. Resolves to its output, or to undefined if it failed or took too long. */
+/** TypeScript as JavaScript, with its source map (JSON), or the reasons why it does not compile. */
+export type Compiled = { text: string; map: string } | { faults: CodeFault[] }
+
+/**
+ * Compiles TypeScript with the esbuild of the project. Does not check types. `file`: the name of the file in the
+ * source map. @throws CofferError `usage` if esbuild is missing, too old or fails
+ */
+export async function compileTypeScript(project: string, file: string, text: string): Promise<Compiled> {
+  const real = projectFiles.realPath(project) ?? project
+  const output = await runProgram({ project: real, file, text }, new AbortController().signal)
+  const result = output === undefined ? undefined : tryJson(output)
+  if (isObject(result)) {
+    const { faults, failure, text: compiled, map } = result
+    if (typeof failure === 'string') throw usage(`TypeScript needs esbuild: ${failure} (project: ${project})`)
+    if (isFaults(faults)) return { faults }
+    if (typeof compiled === 'string' && typeof map === 'string') return { text: compiled, map }
+  }
+  throw usage(`${file} could not be compiled: esbuild failed, was too slow, or gave too much.`)
+}
+
+function isFaults(value: unknown): value is CodeFault[] {
+  const isFault = (each: unknown) =>
+    isObject(each) &&
+    Number.isSafeInteger(each.line) &&
+    Number.isSafeInteger(each.column) &&
+    typeof each.message === 'string'
+  return Array.isArray(value) && value.length > 0 && value.every(isFault)
+}
+
+/** The directory of the nearest `package.json` above the file. Undefined if there is none. */
+export function findProjectOf(file: string): string | undefined {
+  for (let at = dirname(file); ; at = dirname(at)) {
+    if (readManifest(projectFiles, at) !== undefined) return at
+    if (dirname(at) === at) return undefined
+  }
+}
+
+/** Runs the program that uses esbuild. Resolves to its output, or to undefined if it failed or took too long. */
 function runProgram(job: object, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
     // The process gets no variable of the server's environment. Its standard output is not read, because a plugin may

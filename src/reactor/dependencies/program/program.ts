@@ -1,11 +1,11 @@
 /**
- * The program that bundles one package with esbuild, in a process of its own. It reads a job from standard input, and
- * writes the result to descriptor 3. It uses the esbuild of the project if there is one, and otherwise the esbuild
+ * The program that bundles one package with esbuild, or compiles TypeScript, in a process of its own. It reads a job
+ * from standard input, and writes the result to descriptor 3. It uses the esbuild of the project if there is one, and otherwise the esbuild
  * that is installed with Coffer.
  */
 import { readFileSync, writeSync } from 'node:fs'
 import { builtinModules, createRequire } from 'node:module'
-import type { BuildOptions, BuildResult, Platform } from 'esbuild'
+import type { BuildOptions, BuildResult, Platform, TransformOptions, TransformResult } from 'esbuild'
 import { preparePackage } from '../../guest/source.js'
 
 const INPUT = 0
@@ -23,11 +23,17 @@ const FOR_NODE: readonly string[] = ['jsonwebtoken']
 interface Esbuild {
   version: string
   build(options: BuildOptions): Promise<BuildResult>
+  transform(text: string, options: TransformOptions): Promise<TransformResult>
 }
 
+/** A package of the project to bundle, or the text of a file to compile. */
+type Job = { project: string } & ({ name: string } | { file: string; text: string })
+
 async function main(): Promise<void> {
-  const { project, name } = JSON.parse(readFileSync(INPUT, 'utf8')) as { project: string; name: string }
-  const result = await bundle(project, name).catch((error: unknown) => ({ failure: describe(error) }))
+  const job = JSON.parse(readFileSync(INPUT, 'utf8')) as Job
+  const work = async () =>
+    'name' in job ? bundle(job.project, job.name) : compile(job.project, job.file, job.text)
+  const result = await work().catch((error: unknown) => ({ failure: describe(error) }))
   const bytes = Buffer.from(JSON.stringify(result))
   for (let at = 0; at < bytes.length; ) at += writeSync(OUTPUT, bytes, at)
 }
@@ -48,6 +54,45 @@ async function bundle(project: string, name: string): Promise<object> {
     }
   }
   throw first
+}
+
+/** Returns the text as a CommonJS module, with its source map, or else the faults of the text. */
+async function compile(project: string, file: string, text: string): Promise<object> {
+  const esbuild = findEsbuild(project)
+  try {
+    const { code, map } = await esbuild.transform(text, {
+      loader: file.endsWith('x') ? 'tsx' : 'ts',
+      sourcefile: file,
+      format: 'cjs',
+      platform: 'node',
+      target: 'es2022',
+      sourcemap: 'external',
+      sourcesContent: false,
+      // SES refuses import(). With this option, esbuild replaces import() by require.
+      supported: { 'dynamic-import': false },
+      // A tsconfig of the project could lead to other files.
+      tsconfigRaw: '{}',
+      logLevel: 'silent',
+    })
+    return { text: code, map }
+  } catch (error) {
+    const { errors } = error as { errors?: EsbuildError[] }
+    if (errors === undefined || errors.length === 0) throw error
+    return { faults: errors.map(toFault) }
+  }
+}
+
+interface EsbuildError {
+  text: string
+  /** `column`: in bytes of UTF-8, from 0. */
+  location: { line: number; column: number; lineText: string } | null
+}
+
+function toFault({ text, location }: EsbuildError): object {
+  if (location === null) return { line: 1, column: 1, message: text }
+  const { line, column, lineText } = location
+  const before = Buffer.from(lineText).subarray(0, column).toString()
+  return { line, column: before.length + 1, message: text }
 }
 
 /** @throws Error if no esbuild is installed, or if the installed version is too old */

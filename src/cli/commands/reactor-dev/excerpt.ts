@@ -1,0 +1,23 @@
+import { displayLines, measureWidth } from '../../output/display.js'
+import type { Place, Source } from './source.js'
+
+/** In characters, on each side of the place. */
+const SHOWN_BEFORE = 60
+const SHOWN_AFTER = 40
+
+/** The line of the place, with a caret below the column. Undefined if the file has no such line. */
+export function excerptOf({ path, lines }: Source, { line, column }: Place): string | undefined {
+  const text = lines[line - 1]
+  if (text === undefined) return undefined
+  const at = Math.min(column - 1, text.length)
+  const from = Math.max(0, at - SHOWN_BEFORE)
+  const to = at + SHOWN_AFTER
+  const before = `${from > 0 ? '…' : ''}${displayLines(text.slice(from, at))}`
+  const after = `${displayLines(text.slice(at, to))}${to < text.length ? '…' : ''}`
+  const number = `${line}`
+  return [
+    `${displayLines(path)}:${line}:${column}`,
+    `  ${number} | ${before}${after}`,
+    `  ${' '.repeat(number.length)} | ${' '.repeat(measureWidth(before))}^`,
+  ].join('\n')
+}
