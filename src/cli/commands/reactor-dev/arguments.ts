@@ -48,10 +48,10 @@ async function askSeed(context: CommandContext, given: Given, path: string): Pro
   const { clock, config } = context
   const seed = await readSeedFile(context.input, path, '--seed')
   const { openEphemeral } = await import('../../../vault/open.js')
-  const { beginBeyondAuthorizer } = await import('../../../vault/sample-applications.js')
+  const { beginAsService } = await import('../../../vault/sample-applications.js')
   const { app } = await openEphemeral({ tenantName: 'seed', clock })
   try {
-    await beginBeyondAuthorizer(app)
+    await beginAsService(app)
     await app.ask({ operation: 'seed apply', input: { seed }, as: { reveal: false } } as never)
     const as = config.apiKey === undefined ? { reveal: false } : { key: config.apiKey }
     const request = { operation: OPERATION, input: { ...given }, as, noReveal: config.noReveal }
