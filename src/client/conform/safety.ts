@@ -59,6 +59,9 @@ export const EFFECTS: Readonly<Record<string, Effect>> = {
   'app regenerate': 'own',
   'app update': 'own',
   'app whoami': 'static',
+  // The service asks banks about the account.
+  'enrich bank': 'sends',
+  'enrich card': 'static',
   'formula create': 'create',
   'formula delete': 'own',
   'formula get': 'own',
