@@ -32,7 +32,8 @@ const DEVICE = JSON.stringify({
 /** The value that the script of a page gets. */
 function dataOf(html: string): Record<string, unknown> {
   const [, value = '{}'] = /<data id="\w+" value="([^"]*)">/.exec(html) ?? []
-  return JSON.parse(value.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&'))
+  const marks = { '&quot;': '"', '&#39;': "'", '&lt;': '<', '&gt;': '>', '&amp;': '&' }
+  return JSON.parse(Object.entries(marks).reduce((text, [from, to]) => text.replaceAll(from, to), value))
 }
 
 const notify = (url: string, { id, acs }: { id: string; acs: string }, transStatus = 'Y') =>
@@ -362,4 +363,53 @@ t.test('the pages of a fork belong to the fork, and expired sessions have none',
   await server.control.clock.advance({ by: '61m' })
   t.equal((await call(waiting.redirect_url)).status, 404)
   t.equal((await post(waiting.method_notification_url, {})).status, 404)
+})
+
+t.test('guesses at the same time are counted one after the other', async (t) => {
+  const { server, backend } = await openShop(t)
+  const events = ['3ds.session.challenge-completed'] as const
+  await server.ask('webhook create', { name: 'all', url: 'https://example.com/events', events: [...events] })
+  const ids = await backend.challenged()
+  await post(server.url + CREQ, { creq: creqOf(ids) })
+  const codes = Array.from({ length: 12 }, (_, at) => String(at))
+  await Promise.all(codes.map((code) => answerAs(server.url, ids, { code })))
+  await answerAs(server.url, ids, { code: '1234' })
+  t.match((await backend.result(ids.id)).json, {
+    authentication_status: 'failed',
+    authentication_status_reason: 'max-challenges-exceeded',
+    challenge_attempts: '03',
+  })
+  t.strictSame(await eventsOf(server), [...events])
+})
+
+t.test('a callback address adds no header and no script', async (t) => {
+  const { server, backend } = await openShop(t)
+  const finish = async (success: string) => {
+    const { id, redirect_url } = await backend.redirect('FY', { ...CALLBACKS, success })
+    const page = await post(`${server.url}/3ds/redirect/${id}/authenticate`, { device_info: DEVICE })
+    return { page, again: await call(redirect_url) }
+  }
+  const broken = await finish('https://shop.test/paid\r\nset-cookie: a=b\r\n\r\n<script>alert(1)</script>')
+  t.equal(broken.again.headers.get('set-cookie'), null)
+  t.equal(new URL(broken.again.headers.get('location') ?? '').host, 'shop.test')
+  const quoted = await finish(`https://shop.test/"'><script>alert(1)</script>`)
+  t.strictSame(dataOf(quoted.page.text), { url: `https://shop.test/"'><script>alert(1)</script>` })
+  for (const { page } of [broken, quoted]) t.notMatch(page.text, '<script>alert')
+  const policy = quoted.page.headers.get('content-security-policy') ?? ''
+  t.match(policy, /script-src 'sha256-[^']+';/)
+})
+
+t.test('text of a merchant and of metadata is escaped wherever a page shows it', async (t) => {
+  const { server, backend } = await openShop(t)
+  const evil = `</title></data><img src=x onerror="alert(1)">\u202e`
+  const merchant_info = { ...AUTHENTICATE.merchant_info, name: evil, url: 'javascript:alert(1)' }
+  const purchase_info = { ...AUTHENTICATE.purchase_info, exponent: '99999999', amount: '9'.repeat(400) }
+  const request = { ...AUTHENTICATE, merchant_info, purchase_info }
+  for (const scenario of ['CY', 'CYO'] as const) {
+    const ids = await backend.challenged(scenario, request)
+    const { status, text } = await post(server.url + CREQ, { creq: creqOf(ids) })
+    t.equal(status, 200)
+    t.notMatch(text, /<img|javascript:/)
+    t.match(text, '<bdi>&lt;/title&gt;')
+  }
 })
