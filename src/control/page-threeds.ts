@@ -2,7 +2,7 @@
 import { formatDate } from '../domain/dates.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import type { LogRecord, ThreeDsSessionRecord } from '../domain/records/records.js'
-import { type Scenario, scenarioOf } from '../domain/threeds/scenarios.js'
+import { describeScenario, type Scenario, scenarioOf } from '../domain/threeds/scenarios.js'
 import { isChallenged, isFinal, isPending, settle, shownResult } from '../domain/threeds/session.js'
 import { type StepName, stepOf } from '../domain/threeds/steps.js'
 import { requireSession, THREE_DS } from '../operations/3ds/changes.js'
@@ -60,7 +60,7 @@ export function readSession({ control: { app, lock }, tenant }: Place, id: strin
       return {
         ...summarize(session),
         ...omitUndefined({ token_id, token_intent_id, metadata, expires_at }),
-        scenario: describeScenario(session),
+        scenario: explainScenario(session),
         method: method ?? ('none' as const),
         lacksDevice: session.device === 'app' && session.device_info === undefined,
         isRedirect: session.redirect !== undefined,
@@ -71,9 +71,9 @@ export function readSession({ control: { app, lock }, tenant }: Place, id: strin
   })
 }
 
-function describeScenario({ scenario: name }: ThreeDsSessionRecord) {
-  const { challenge, final, failsAt }: Scenario = scenarioOf(name)
-  return { name, ...omitUndefined({ challenge, final, failsAt }) }
+function explainScenario({ scenario: name }: ThreeDsSessionRecord) {
+  const { final, failsAt }: Scenario = scenarioOf(name)
+  return { name, text: describeScenario(name), ...omitUndefined({ final, failsAt }) }
 }
 
 function describeAuthentication({ first, challenge }: NonNullable<ThreeDsSessionRecord['authentication']>) {

@@ -75,7 +75,11 @@ export function useOperation(name: string | undefined) {
   return found && bodyOf(found)
 }
 
-const GUIDES: Record<string, string> = { clients: 'Clients', fidelity: 'What is emulated' }
+const GUIDES: Record<string, string> = {
+  clients: 'Clients',
+  fidelity: 'What is emulated',
+  'test-cards': 'Test cards of 3-D Secure',
+}
 
 export function Reference() {
   const document = useContext(DocumentContext)

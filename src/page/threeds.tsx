@@ -283,7 +283,6 @@ const METHODS = { none: 'none', waiting: 'not done', done: 'done' }
 
 function About({ session }: Detailed) {
   const { id, token_id, token_intent_id, brands, scenario, metadata = {}, method } = session
-  const { challenge, final, name } = scenario
   const pairs = Object.entries(metadata).map(([key, value]) => `${key} = ${value}`)
   const facts = {
     Id: <code>{id}</code>,
@@ -294,7 +293,7 @@ function About({ session }: Detailed) {
     ),
     'Token intent': token_intent_id && <code>{token_intent_id}</code>,
     Brand: brands.join(', ') || 'unknown',
-    'Test card': `${name}: ${challenge ? `challenge (${challenge}), then ` : ''}${final ?? 'error 424'}`,
+    'Test card': `${scenario.name}: ${scenario.text}`,
     Device: describeDevice(session),
     'Method step': METHODS[method],
     Metadata: pairs.length === 0 ? undefined : <code>{pairs.join(', ')}</code>,

@@ -5,7 +5,7 @@ import { measureWidth } from '../../src/cli/output/display.js'
 import { registry } from '../../src/operations/all.js'
 import { runProcess } from './fake-process.js'
 
-const TOPICS = ['flags', 'access-rules', 'search', 'expressions', 'exit-codes', 'environment']
+const TOPICS = ['flags', 'access-rules', 'search', 'expressions', 'test-cards', 'exit-codes', 'environment']
 const TERMINAL_COMMANDS = ['init', 'serve', 'mcp', 'doctor', 'completion', 'scan', 'profile']
 /** No line of help is wrapped at this width. */
 const UNWRAPPED = 400

@@ -4,8 +4,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { FILTERS } from '../../src/domain/expression/parse.js'
+import { describeScenario, type ScenarioName } from '../../src/domain/threeds/scenarios.js'
 import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../../src/http/openapi/emulation.js'
 import { renderClients, renderFidelity } from '../../src/http/pages/pages.js'
+import { renderTestCards } from '../../src/http/pages/test-cards.js'
 import { registry } from '../../src/operations/all.js'
 import { serveFor } from './process.js'
 
@@ -107,6 +109,34 @@ t.test('the table of card ranges is equal to the fixture', async (t) => {
     section.includes(`\n${[head, ...rows].join('\n')}\n`),
     `copy it into docs/cards.md:\n${rows.join('\n')}`,
   )
+})
+
+t.test('the reference of the page has all test cards', async (t) => {
+  const cards = JSON.parse(readFileSync(`${root}fixtures/threeds-cards.json`, 'utf8')) as TestCard[]
+  const page = renderTestCards()
+  for (const { number, scenario } of cards)
+    t.match(page, new RegExp(`<code>${number}</code></th><td>[^<]+</td><td>${scenario}: [^<]+</td>`), number)
+  t.equal(page.split('<tr>').length - 2, cards.length)
+})
+
+t.test('help has all test cards, by what the bank does', async (t) => {
+  const cards = JSON.parse(readFileSync(`${root}fixtures/threeds-cards.json`, 'utf8')) as TestCard[]
+  const scenarios = [...new Set(cards.map(({ scenario }) => scenario))] as ScenarioName[]
+  const groups = scenarios.map((scenario) => {
+    const those = cards.filter((card) => card.scenario === scenario)
+    const lines = those.map(({ number, brands }) => `    ${number.padEnd(16)}  ${brands.join(', ') || '–'}`)
+    return [`  ${scenario.padEnd(3)}  ${describeScenario(scenario)}`, ...lines].join('\n')
+  })
+  const text = `The number of a card decides what the test bank does:
+
+${groups.join('\n\n')}
+
+Every other card is refused, unless the setting threeds.other_cards is frictionless. More: docs/3ds.md
+
+Examples:
+  $ coffer help test-cards | grep -A3 CYM
+`
+  t.equal(readFileSync(`${root}fixtures/help/test-cards.txt`, 'utf8'), text, 'copy it into the file')
 })
 
 t.test('every rated part exists in the program, and every call is rated', async (t) => {

@@ -42,6 +42,17 @@ export function scenarioOf(name: ScenarioName): Scenario {
   return SCENARIOS[name]
 }
 
+/** For example `a challenge, then successful`. */
+export function describeScenario(name: ScenarioName): string {
+  const { challenge, final, isMandated, hasNoMethod, failsAt, isUnsupported } = scenarioOf(name)
+  if (isUnsupported) return 'error 400 of create: no scheme has the card'
+  if (failsAt !== undefined) return `error 424 of ${failsAt}`
+  if (challenge === undefined) return `${final}`
+  const kind = [isMandated && 'mandated', challenge === 'out-of-band' && 'out-of-band'].filter(Boolean)
+  const form = ['a', ...kind, 'challenge'].join(' ').replace('a out', 'an out')
+  return `${hasNoMethod ? 'no method step, ' : ''}${form}, then ${final}`
+}
+
 /** The reason that answers give for a status. `successful` and `attempted` have none. */
 export const REASONS: { readonly [S in FinalStatus]?: StatusReason } = {
   failed: 'card-authentication-failed',

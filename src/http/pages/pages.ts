@@ -6,6 +6,7 @@ import { answerResult, answerText, HEALTH_PATH, JSON_TYPE } from '../exchange.js
 import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../openapi/emulation.js'
 import type { OpenApiDocument } from '../openapi/openapi.js'
 import { answerHtml } from './html.js'
+import { renderTestCards } from './test-cards.js'
 
 /** Answers the requests for one path. These requests need no API key. */
 export type Page = (request: HttpRequest, traceId: string) => HttpResponse | Promise<HttpResponse>
@@ -35,7 +36,7 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
 function renderPage({ info }: OpenApiDocument): HttpResponse {
   const body = `<div id="page"></div>
 <noscript><p>This page needs JavaScript. The interface is described in <a href="/openapi.json">the OpenAPI document</a>.</p></noscript>
-<div id="guide" hidden>${renderClients()}${renderFidelity()}</div>`
+<div id="guide" hidden>${renderClients()}${renderFidelity()}${renderTestCards()}</div>`
   const read = (name: string) => readFileSync(findAsset(name), 'utf8')
   return answerHtml({ title: info.title, body, style: read('page.css'), script: read('page.js') })
 }

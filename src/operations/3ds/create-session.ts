@@ -41,7 +41,7 @@ export const createSession = change({
   name: '3ds create',
   summary: 'Create a session of 3-D Secure for a card.',
   details:
-    'The number of the card decides what happens: docs/3ds.md lists the test cards. Any other card is refused, unless the\n' +
+    'The number of the card decides what happens: coffer help test-cards. Any other card is refused, unless the\n' +
     'setting threeds.other_cards is frictionless. The session expires with its token, or after an hour.',
   access: requires('3ds:session:create'),
   route: 'POST /3ds/sessions',

@@ -40,7 +40,13 @@ function describeShared(group: string, names: readonly string[], shared: string,
   return group.padEnd(GROUP_COLUMNS) + indent(line, GROUP_COLUMNS).trimStart()
 }
 
+/** As many topics in a line as fit into it. */
 function describeTopics(topics: readonly string[], columns: number): string {
-  const line = `More: coffer help ${topics.join('|')}`
-  return line.length <= columns ? line : topics.map((topic) => `More: coffer help ${topic}`).join('\n')
+  const lines: string[] = []
+  for (const topic of topics) {
+    const longer = `${lines.at(-1)}|${topic}`
+    if (lines.length > 0 && longer.length <= columns) lines[lines.length - 1] = longer
+    else lines.push(`More: coffer help ${topic}`)
+  }
+  return lines.join('\n')
 }
