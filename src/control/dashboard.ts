@@ -162,7 +162,9 @@ function digest(secret: string): string {
 }
 
 const LOOPBACK_CLIENT = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
-const FORWARDED = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
+/** Headers that proxies, load balancers and content delivery networks add. */
+const FORWARDED =
+  /^(?:forwarded|via|x-real-ip|x-forwarded-.*|x-original-.*|x-client-ip|x-cluster-client-ip|true-client-ip|cf-connecting-ip|cf-ray|fastly-client-ip|x-envoy-.*|x-azure-.*|x-appengine-.*)$/
 const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
 
 /**

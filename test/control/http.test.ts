@@ -52,6 +52,12 @@ t.test('with --ephemeral the whole control plane is available, but only with its
     [403, { ...own, 'x-forwarded-host': 'a.example' }],
     [403, { ...own, forwarded: 'for=1.2.3.4' }],
     [403, { ...own, via: '1.1 proxy' }],
+    [403, { ...own, 'cf-connecting-ip': '1.2.3.4' }],
+    [403, { ...own, 'true-client-ip': '1.2.3.4' }],
+    [403, { ...own, 'x-envoy-external-address': '1.2.3.4' }],
+    [403, { ...own, 'x-original-url': '/_coffer/clock' }],
+    [403, { ...own, 'sec-fetch-site': 'cross-site' }],
+    [403, { ...own, 'sec-fetch-site': 'same-site' }],
   ]
   for (const line of LINES) {
     for (const [status, headers] of refused) {

@@ -2,7 +2,7 @@ import { CofferError } from '../../errors.js'
 import { CONTROL_PATH } from '../../framework/declaration.js'
 import type { AccessEntry } from '../../http/access-log.js'
 import type { HttpRequest, HttpResponse } from '../../http/exchange.js'
-import { headerNames } from '../../http/headers.js'
+import { headerNames, readHeader } from '../../http/headers.js'
 import { createHostCheck } from '../../http/steps/check-host.js'
 import { type Answer, Exchange } from '../../http/steps/step.js'
 import { type ControlKeyOptions, createKeyCheck } from '../control-key.js'
@@ -40,7 +40,9 @@ export function answerControlPlane(options: ControlPlaneOptions): VaultStep {
       const rule = isForOthers ? NOT_FORWARDED : LOCAL_ONLY
       throw new CofferError('forbidden', `${rule} This request is refused: ${why}.`)
     }
-    if (!isOwnOrigin(request))
+    // A browser sends no Origin with some requests of other sites, but says that the site is another one.
+    const site = readHeader(request.headers, 'sec-fetch-site')
+    if (!isOwnOrigin(request) || (site !== undefined && site !== 'same-origin' && site !== 'none'))
       throw new CofferError('forbidden', 'Pages of other origins may not use the control plane.')
     if (isForOthers) await checkHost(request)
   }
