@@ -7,6 +7,7 @@ import { CofferError } from '../errors.js'
 import { attributesOf, type Item, isKnownAttribute, readItem } from '../operations/seed/seed-items.js'
 import type { ListName } from '../operations/seed/seed-schema.js'
 import { MAX_SEEDED_OTHERS } from '../operations/seed/seed-schema.js'
+import { LISTENER_NAME } from '../operations/webhook/listener.js'
 
 const PAGE = 100
 export const MAX_ANSWER_MIB = 16
@@ -89,6 +90,13 @@ class TenantReader {
     const formulas = lists.get('formulas')
     if (formulas !== undefined)
       lists.set('formulas', this.#chooseFormulas(formulas, lists.get('reactors') ?? []))
+    // It is deleted when its listener ends.
+    const webhooks = lists.get('webhooks')
+    if (webhooks !== undefined)
+      lists.set(
+        'webhooks',
+        webhooks.filter(({ name }) => name !== LISTENER_NAME),
+      )
     // Lists are newest first. A seed creates the oldest record first.
     for (const [list, items] of lists)
       seed[list] = items.toReversed().map((item) => this.#toSeedItem(list, item, lists))

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { main } from '../../src/cli/main.js'
-import { type Seed, startServer } from '../../src/index.js'
+import { listen, type Seed, startServer } from '../../src/index.js'
 import { type Run, runProcess } from './fake-process.js'
 
 const MANAGEMENT = 'key_2222222222222222222222'
@@ -66,6 +66,9 @@ async function serve(t: Test, seed: unknown) {
 t.test('all records of another Coffer arrive, and applying them gives an equal tenant', async (t) => {
   const server = await serve(t, TENANT)
   const { run, read, cwd } = workplaceFor(t)
+  // Its webhook ends with it, so the seed has only the other one.
+  const listener = await listen(server.control, { to: 'http://127.0.0.1:9/', events: ['token.created'] })
+  t.teardown(() => listener.stop())
   const { code, stderr } = await run(['pull', 'prod.json', '--url', server.url])
   t.equal(code, 0, stderr)
   t.match(stderr, '122 applications, 1 formula, 2 reactors, 1 proxy, 1 webhook')

@@ -120,6 +120,44 @@ t.test('an event without a 2xx answer is sent again at the usual times, with the
   t.equal((await vault.ask('webhook list')).data.length, 1, 'a jump of the clock does not end the listener')
 })
 
+t.test('an event that is due is sent again although many that are due later come before it', async (t) => {
+  const { vault, createToken } = await open(t)
+  let isBroken = true
+  const receiver = await startReceiver()
+  t.teardown(() => receiver.close())
+  receiver.state.answer = (response) => {
+    response.statusCode = isBroken ? 503 : 204
+    response.end()
+  }
+  await vault.control.clock.set({ mode: 'frozen', at: '2030-01-01T00:00:00Z' })
+  const { attempts, waitFor } = await listenIn(t, vault.control, {
+    to: receiver.url,
+    events: ['token.created', 'token.deleted'],
+  })
+  // These events fail often, so their next attempt is 16 s away.
+  const MANY = 101
+  const reported = async (attempt: number) => {
+    const read = async (page: number) => (await vault.ask('webhook deliveries', { page, size: 100 })).data
+    const isReported = async () =>
+      [...(await read(1)), ...(await read(2))].filter(({ attempts }) => attempts === attempt).length === MANY
+    while (!(await isReported()));
+  }
+  for (let at = 0; at < MANY; at++) await createToken(`card-${at}`)
+  await reported(1)
+  for (let attempt = 2; attempt <= 3; attempt++) {
+    await vault.control.clock.advance({ by: '1h' })
+    await reported(attempt)
+  }
+  await vault.ask('token delete', { id: 'card-0' })
+  await waitFor(MANY * 3 + 1)
+  t.match(attempts.at(-1), { type: 'token.deleted', attempt: 1, status: 503 })
+  while (!(await vault.ask('webhook deliveries', { size: 1 })).data.every(({ attempts }) => attempts === 1));
+  isBroken = false
+  await vault.control.clock.advance({ by: '2s' })
+  await waitFor(MANY * 3 + 2)
+  t.match(attempts.at(-1), { type: 'token.deleted', attempt: 2, status: 204 })
+})
+
 t.test('a dead address is no error of the listener', async (t) => {
   const { vault, createToken } = await open(t)
   const { attempts, waitFor } = await listenIn(t, vault.control, { to: DEAD, events: ['token.created'] })

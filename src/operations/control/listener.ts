@@ -5,13 +5,12 @@ import { detached } from '../../framework/operation.js'
 import { arrayOf, count, object, text, textMap, texts } from '../../framework/output.js'
 import type { Lane } from '../../framework/ports/deliveries.js'
 import { closedInput } from '../../framework/schema.js'
-import { closeListener, noteReports, openListener, takeWaiting } from '../webhook/listener.js'
+import { closeListener, LISTENER_NAME, noteReports, openListener, takeWaiting } from '../webhook/listener.js'
 import { readBody } from '../webhook/noun.js'
 import { on, readTimeout } from './declare.js'
 
 const MAX_TAKEN = 16
 const MAX_REPORTS = 100
-const NAME = 'coffer webhook listen'
 /** The address of a listener that sends no requests. */
 const NO_ADDRESS = 'http://localhost/'
 
@@ -70,7 +69,8 @@ export const listenerOperations = [
     }),
     output: listenerOutput,
     ...INTERNAL,
-    check: ({ url = NO_ADDRESS, events = EVENT_TYPES }) => readBody({ name: NAME, url, events: [...events] }),
+    check: ({ url = NO_ADDRESS, events = EVENT_TYPES }) =>
+      readBody({ name: LISTENER_NAME, url, events: [...events] }),
     async run(session, _, attributes) {
       const { tenant } = session.caller
       const silenceOf = (lane: string) => session.deliveries.silenceOf({ kind: 'delivery', tenant, lane })

@@ -30,6 +30,9 @@ const ASKED_EVERY_MS = 1000
 const MAX_CHARACTERS = 1024 * 1024
 const RETRIES_AT_ONCE = 100
 
+/** The webhooks of listeners have this name. */
+export const LISTENER_NAME = 'coffer webhook listen'
+
 export interface TakenEvent {
   /** The id of the delivery. */
   id: string
@@ -119,7 +122,7 @@ async function takeDue(context: Context, id: string, most: number): Promise<Deli
     characters += JSON.stringify(record.event).length
   }
   const isFull = () => taken.length >= most || characters > MAX_CHARACTERS
-  for (const record of await findRetries(context, id)) {
+  for (const record of await findRetries(context, id, most)) {
     if (isFull()) break
     const leased = { ...record, due_at: formatDate(now + LEASE_MS) }
     await store.replace('delivery', caller.tenant, leased, keptUntil(leased))
@@ -136,7 +139,12 @@ async function takeDue(context: Context, id: string, most: number): Promise<Deli
   return taken
 }
 
-async function findRetries({ store, caller, now }: Context, id: string): Promise<DeliveryRecord[]> {
+/** Returns due events, oldest first: at least `most`, if there are so many. Events that are due later may come before them. */
+async function findRetries(
+  { store, caller, now }: Context,
+  id: string,
+  most: number,
+): Promise<DeliveryRecord[]> {
   const where = {
     and: [
       { field: 'webhook', value: id },
@@ -144,13 +152,14 @@ async function findRetries({ store, caller, now }: Context, id: string): Promise
     ],
   }
   const found: DeliveryRecord[] = []
-  for (const location of await store.seek('delivery', caller.tenant, {
-    where,
-    above: -1,
-    size: RETRIES_AT_ONCE,
-  })) {
-    const record = await store.open(location)
-    if (record !== undefined && Date.parse(record.due_at ?? '') <= now) found.push(record)
+  for (let above = -1; found.length < most; ) {
+    const page = await store.seek('delivery', caller.tenant, { where, above, size: RETRIES_AT_ONCE })
+    for (const location of page) {
+      const record = await store.open(location)
+      if (record !== undefined && Date.parse(record.due_at ?? '') <= now) found.push(record)
+      above = Math.max(above, location.seq)
+    }
+    if (page.length < RETRIES_AT_ONCE) return found
   }
   return found
 }
