@@ -30,6 +30,7 @@ const isUpdating = process.env.TAP_SNAPSHOT === '1'
 const NAMES = [
   'README.md',
   ...readdirSync(`${ROOT}docs`).flatMap((name) => (/\.md$/.test(name) ? [`docs/${name}`] : [])),
+  'docs/skills/coffer/SKILL.md',
 ]
 const CAST = 'docs/terminal.svg'
 /** Links to files that are in the repository and not in the package. */
@@ -128,7 +129,13 @@ t.test('links lead to files and headings that exist', async (t) => {
       .toLowerCase()
       .replace(/[^\p{L}\p{N} _-]/gu, '')
       .replaceAll(' ', '-')
-  const more = ['ARCHITECTURE.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md', 'CHANGELOG.md']
+  const more = [
+    'docs/llms.txt',
+    'ARCHITECTURE.md',
+    '.github/CONTRIBUTING.md',
+    '.github/SECURITY.md',
+    'CHANGELOG.md',
+  ]
   const headings = (path: string) =>
     [...readDocument(path).matchAll(/^#+ (.*)$/gm)].map(([, text]) => slug(text!))
   for (const name of [...NAMES, ...more])

@@ -2,9 +2,10 @@
 import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, isTrue, type TARGETS } from '../../config.js'
 import { usage } from '../../errors.js'
+import type { JsonSchema } from '../../framework/schema.js'
 import { ALL_SETTINGS, SETTINGS, type Setting } from '../../global-flags.js'
 import type { Args, CommandContext, Options } from '../context.js'
-import { printForRun, printNotice } from '../output/output.js'
+import { printForRun, printNotice, printResult } from '../output/output.js'
 import { readUserSettings, type Texts, type UserSettings, writeUserSettings } from '../user-settings.js'
 
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'store-password-fd', 'no-input']
@@ -20,6 +21,42 @@ function listProfileSettings(): Map<string, Setting> {
   const nameOf = ({ word }: Setting) => (word === SETTINGS.apiKeyStdin.word ? API_KEY : word.slice(2))
   const rows = ALL_SETTINGS.map((setting) => [nameOf(setting), setting] as const)
   return new Map(rows.filter(([name]) => !NEVER_KEPT.includes(name)))
+}
+
+/** JSON Schema of `config.json`, for editors. */
+export function describeConfiguration(): JsonSchema {
+  const text = { type: 'string' } as const
+  const settings = [...listProfileSettings()].map(([name, { description, choices }]) => [
+    name,
+    { ...text, description, ...(choices && { enum: choices }) },
+  ])
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Settings of Coffer, config.json',
+    type: 'object',
+    properties: {
+      $schema: { ...text, description: 'For editors: coffer profile schema. Otherwise ignored.' },
+      profile: { ...text, description: 'The name of the profile in use.' },
+      profiles: {
+        type: 'object',
+        description: 'Settings by the name of their profile.',
+        additionalProperties: {
+          type: 'object',
+          properties: Object.fromEntries(settings),
+          additionalProperties: false,
+        },
+      },
+      tenants: {
+        type: 'object',
+        description: 'The id of the default tenant, by the id of the vault.',
+        additionalProperties: text,
+      },
+    },
+  }
+}
+
+export async function printConfigurationSchema({ terminal }: CommandContext): Promise<void> {
+  await printResult(terminal, describeConfiguration(), { format: 'json' })
 }
 
 /**

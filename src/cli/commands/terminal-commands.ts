@@ -198,6 +198,15 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     run: async (...line) => (await import('./seed-diff.js')).diffSeed(...line),
   },
   {
+    name: 'seed schema',
+    summary: 'Print the JSON Schema of seeds, for editors.',
+    details:
+      'Name the file in the property $schema of a seed. For YAML, begin with: # yaml-language-server: $schema=FILE',
+    examples: ['coffer seed schema > seed.schema.json'],
+    prints: { text: ['json'] },
+    run: async (context) => (await import('./seed-schema.js')).printSeedSchema(context),
+  },
+  {
     name: 'webhook listen',
     summary: 'Print events as they happen, and send them to an address of your machine.',
     details:
@@ -310,8 +319,10 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   {
     name: 'completion',
     summary: 'Print a completion script for your shell',
-    arguments: [['<shell...>', 'bash, zsh or fish']],
-    details: 'For the current shell: eval "$(coffer completion bash)", or coffer completion fish | source.',
+    arguments: [['<shell...>', 'bash, zsh, fish or powershell']],
+    details:
+      'For the current shell: eval "$(coffer completion bash)", or coffer completion fish | source.\n' +
+      'In PowerShell, pipe the script to Out-String and then to Invoke-Expression.',
     examples: ['coffer completion bash > coffer.bash', 'coffer completion fish > coffer.fish'],
     prints: { text: [] },
     run: async (context, args) => (await import('./help/completion.js')).printCompletion(context, args),
@@ -363,6 +374,13 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     examples: ['coffer profile list'],
     prints: { result: arrayOf(object({ name: text, is_used: boolean, settings: textMap })) },
     run: async (context) => (await import('./profile.js')).listProfiles(context),
+  },
+  {
+    name: 'profile schema',
+    summary: 'Print the JSON Schema of the file of profiles, config.json, for editors.',
+    examples: ['coffer profile schema > config.schema.json'],
+    prints: { text: ['json'] },
+    run: async (context) => (await import('./profile.js')).printConfigurationSchema(context),
   },
   {
     name: 'profile use',

@@ -123,7 +123,7 @@ export function createDocument(registry: Registry, { version, prefix, bodyLimitB
 
 function introduce({ apiKey, traceId }: HeaderNames, bodyLimitBytes: number): string {
   return [
-    `Every request carries an API key in the header ${apiKey.toUpperCase()}; only /, /healthz, /readyz and /openapi.json need none.`,
+    `Every request carries an API key in the header ${apiKey.toUpperCase()}; only /, /healthz, /readyz, /llms.txt and /openapi.json need none.`,
     `A request may bring its own trace id in ${traceId.toUpperCase()} (up to 128 visible ASCII characters); every answer carries one.`,
     `Bodies are UTF-8 JSON of at most ${bodyLimitBytes} bytes, 64 levels deep, without repeated names.`,
     'Failures are RFC 7807 problems.',

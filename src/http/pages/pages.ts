@@ -25,6 +25,10 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
     // Clients use this path to check whether the server runs.
     ['/ping', () => answerResult(200, undefined)],
     ['/openapi.json', () => answerText(200, JSON_TYPE, prepare().json)],
+    [
+      '/llms.txt',
+      () => answerText(200, 'text/plain; charset=utf-8', readFileSync(findAsset('../docs/llms.txt'), 'utf8')),
+    ],
     ['/', () => ({ ...prepare().html, headers: { ...prepare().html.headers } })],
   ])
 }

@@ -7,7 +7,7 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError } from '../../domain/property-errors.js'
 import { suggestName } from '../../domain/text/nearest.js'
 import type { PropertyErrors } from '../../errors.js'
-import type { ObjectSchema, Schema } from '../../framework/schema.js'
+import { type JsonSchema, type ObjectSchema, type Schema, toJsonSchema } from '../../framework/schema.js'
 import { createApplication } from '../application/noun.js'
 import { createFormula } from '../formula/noun.js'
 import { createInvitation } from '../invite/noun.js'
@@ -44,13 +44,47 @@ const OTHER_FORMS: Partial<Record<ListName, readonly string[]>> = {
 const namesOf = (schema: Schema | undefined) =>
   Object.keys((schema as ObjectSchema | undefined)?.properties ?? {})
 
+/** JSON Schema of a seed, for editors. Attributes that only answers have are allowed, and marked as read-only. */
+export function describeSeed(): JsonSchema {
+  const { properties, ...rest } = toJsonSchema(seedSchema) as JsonSchema & {
+    properties: Record<string, JsonSchema>
+  }
+  const { tenants } = properties as { tenants: { items: { properties: Record<string, JsonSchema> } } }
+  for (const place of [properties, tenants.items.properties])
+    for (const list of Object.keys(ANSWERS) as ListName[]) place[list] = describeList(list)
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Seed of Coffer',
+    ...rest,
+    properties,
+  }
+}
+
+function describeList(list: ListName): JsonSchema {
+  const { items, ...rest } = toJsonSchema(seedSchema.properties[list]) as JsonSchema & { items: JsonSchema }
+  const properties = items.properties as Record<string, JsonSchema>
+  const onlyAnswered = answeredBy(list).filter((name) => !Object.hasOwn(properties, name))
+  const ignored = onlyAnswered.map((name) => [name, { readOnly: true, description: 'Ignored in a seed.' }])
+  return {
+    ...rest,
+    items: {
+      ...items,
+      properties: { ...properties, ...Object.fromEntries(ignored) },
+      additionalProperties: false,
+    },
+  }
+}
+
+function answeredBy(list: ListName): string[] {
+  return [...namesOf(ANSWERS[list]), ...READ_ONLY.split(' '), ...(OTHER_FORMS[list] ?? [])]
+}
+
 export function attributesOf(list: ListName): string[] {
   return namesOf(seedSchema.properties[list].items)
 }
 
 export function isKnownAttribute(list: ListName, name: string): boolean {
-  const known = [attributesOf(list), namesOf(ANSWERS[list]), READ_ONLY.split(' '), OTHER_FORMS[list] ?? []]
-  return known.some((names) => names.includes(name))
+  return attributesOf(list).includes(name) || answeredBy(list).includes(name)
 }
 
 /** Adds one error for each unknown attribute of the list, however many items have the attribute. */

@@ -75,7 +75,7 @@ const contentsSchema = {
       application: referenceTo('An application of this tenant'),
       key: {
         type: 'string',
-        description: `22 characters of ${BASE58_RULE}, or any key with serve --test-keys; default: a random key.`,
+        description: `22 characters of ${BASE58_RULE}; default: a random key. A proxy without require_auth may choose it only in a vault in memory that other machines do not reach.`,
       },
     },
   } as const),
@@ -98,6 +98,11 @@ const contentsSchema = {
 
 const schema = {
   ...closedInput([], {
+    $schema: {
+      type: 'string',
+      maxLength: 2048,
+      description: 'For editors: coffer seed schema. Otherwise ignored.',
+    },
     name: tenantName,
     ...contentsSchema,
     tenants: {
@@ -118,5 +123,5 @@ type Schema = typeof schema
 export interface SeedSchema extends Schema {}
 export const seedSchema: SeedSchema = schema
 export type Seed = Infer<typeof seedSchema>
-export type SeedContents = Omit<Seed, 'tenants'>
+export type SeedContents = Omit<Seed, 'tenants' | '$schema'>
 export type ListName = Exclude<keyof SeedContents, 'name' | 'settings'>

@@ -25,8 +25,8 @@ import { applyProfile } from '../profile.js'
 
 const MAX_VALUES = 50
 
-/** Coffer prints words without quotes. The script for bash quotes them. zsh and fish quote them by themselves. */
-const SHELLS = ['bash', 'fish', 'zsh']
+/** Coffer prints words without quotes. The scripts for bash and PowerShell quote them. zsh and fish do so by themselves. */
+const SHELLS = ['bash', 'fish', 'powershell', 'zsh']
 
 /**
  * Prints a script for `coffer completion SHELL`, or the completions that a script requests.

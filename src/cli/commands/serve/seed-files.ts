@@ -75,6 +75,8 @@ function merge(files: readonly SeedFile[]): object {
   const merged = new Map<string, unknown>()
   for (const { name, seed } of files) {
     for (const [property, value] of Object.entries(seed)) {
+      // Each file may name its schema for editors.
+      if (property === '$schema') continue
       const known = merged.get(property)
       if (known === undefined) merged.set(property, value)
       else if (Array.isArray(known) && Array.isArray(value)) merged.set(property, [...known, ...value])
