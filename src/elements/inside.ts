@@ -145,9 +145,10 @@ export class Inside {
   }
 
   #applyOptions(changed: FieldOptions): void {
+    const { value } = changed
+    const given = value === undefined ? [] : this.shape.textsOf(value)
     // Options such as a mask or a brand change how the text looks.
-    for (const part of this.parts) part.setText(part.text)
-    if ('value' in changed && changed.value !== undefined) this.setTexts(this.shape.textsOf(changed.value))
+    for (const [at, part] of this.parts.entries()) part.setText(given[at] ?? part.text)
     this.shape.show(this.parts, this.#options)
   }
 

@@ -284,8 +284,15 @@ t.test('each field is ready once, also for a listener that comes late', needsChr
     await new Promise((resolve) => setTimeout(resolve))
     return { calls, mounted: field.mounted, missing: await scope.refusal(field.mount('#none')) }
   })
+  const initial = await lab.run(async ({ scope }) => {
+    const from = scope.events.length
+    await scope.add('text', '#b', { value: 'start' })
+    await new Promise((resolve) => setTimeout(resolve))
+    return scope.events.slice(from)
+  })
+  t.match(initial, [{ type: 'ready' }, { type: 'change', empty: false }], 'a value of the page comes after ready')
   t.match(late, { calls: ['at once', 'ready'], mounted: true, missing: { message: /no element #none/ } })
-  t.equal((await eventsOf(lab, 'ready')).length, 1)
+  t.equal((await eventsOf(lab, 'ready')).length, 2)
 })
 
 t.test('change tells brand, last digits and faults, and only when they change', needsChromium, async (t) => {
