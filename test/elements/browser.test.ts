@@ -290,7 +290,11 @@ t.test('each field is ready once, also for a listener that comes late', needsChr
     await new Promise((resolve) => setTimeout(resolve))
     return scope.events.slice(from)
   })
-  t.match(initial, [{ type: 'ready' }, { type: 'change', empty: false }], 'a value of the page comes after ready')
+  t.match(
+    initial,
+    [{ type: 'ready' }, { type: 'change', empty: false }],
+    'a value of the page comes after ready',
+  )
   t.match(late, { calls: ['at once', 'ready'], mounted: true, missing: { message: /no element #none/ } })
   t.equal((await eventsOf(lab, 'ready')).length, 2)
 })
@@ -557,10 +561,15 @@ t.test('a value is in no event, attribute, text, console line or address', needs
     const { document } = scope
     for (const type of ['input', 'change', 'keydown', 'beforeinput', 'paste', 'focusin'])
       document.body.addEventListener(type, ({ target }: Json) => scope.heard.push(type, target.value))
+    const form = document.createElement('form')
+    form.onsubmit = () => scope.heard.push('submit')
+    document.body.append(form)
+    form.append(document.querySelector('#a'))
     scope.card = await scope.add('card', '#a')
   })
   t.equal(heard, undefined)
   await fillCard(lab.tab, NUMBER, '12/30', '987')
+  await lab.tab.getByLabel('CVC').press('Enter')
   const seen = await lab.run(({ bt, scope }) => ({
     ...{ events: scope.events, heard: scope.heard, element: scope.card, keys: Object.keys(scope.card) },
     ...{ html: scope.document.documentElement.outerHTML, bt, metadata: scope.card.cardMetadata },
@@ -568,7 +577,7 @@ t.test('a value is in no event, attribute, text, console line or address', needs
   }))
   const all = [JSON.stringify(seen), ...lab.printed, ...lab.asked].join('\n')
   for (const value of [NUMBER, '4242 4242', '"987"', '12/30']) t.notMatch(all, value)
-  t.strictSame(seen.heard, [], 'listeners of the page hear nothing of the inputs')
+  t.strictSame(seen.heard, [], 'listeners of the page hear nothing of the inputs, and Enter submits no form')
   t.equal(seen.form, null, 'the inputs belong to no form')
 })
 
