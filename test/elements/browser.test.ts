@@ -96,6 +96,30 @@ t.test(
   },
 )
 
+t.test(
+  'a page of another address needs a permission for the frames of the bank',
+  needsChromium,
+  async (t) => {
+    const { tab, strangers } = await open(t, async (tab) => {
+      await installElements(tab, coffer.server)
+      await tab.context().grantPermissions(['local-network-access'])
+      await tab.route('https://shop.test/**', async (route) => {
+        const { pathname } = new URL(route.request().url())
+        await route.fulfill({ response: await route.fetch({ url: shop + pathname }) })
+      })
+    })
+    await tab.goto('https://shop.test/')
+    await tab.evaluate((key) => (globalThis as Json).kit.showCheckout(key), coffer.keys.public)
+    await fillCard(tab, '4000020000000000')
+    await tab.getByRole('button', { name: 'Pay' }).click()
+    const bank = tab.frameLocator('#challengeIframe').frameLocator('iframe')
+    await bank.getByLabel('Passcode').fill('1234', { timeout: 10_000 })
+    await bank.getByRole('button', { name: 'Submit' }).click()
+    await tab.locator('#result').filter({ hasText: 'paid' }).waitFor()
+    t.strictSame(strangers, [])
+  },
+)
+
 t.test('requests of real fields reach Coffer, from frames of other origins too', needsChromium, async (t) => {
   const hosted = `<script>
     const ask = async (url) => {
@@ -564,7 +588,7 @@ t.test('a value is in no event, attribute, text, console line or address', needs
     const form = document.createElement('form')
     form.onsubmit = () => scope.heard.push('submit')
     document.body.append(form)
-    form.append(document.querySelector('#a'))
+    form.append(document.querySelector('#a'), document.createElement('button'))
     scope.card = await scope.add('card', '#a')
   })
   t.equal(heard, undefined)
