@@ -45,6 +45,11 @@ function createFields({ url, prefix, frame }: Given) {
   }
 }
 
+/** In version 3, the global `BasisTheory` is a function. In older versions it is an object. */
+function refuseVersion3(): never {
+  throw missing('version 3 of Elements')
+}
+
 /** If the page has card fields already, they stay. */
 function install(given: Given): void {
   if ('BasisTheoryElements' in window) return
@@ -53,7 +58,10 @@ function install(given: Given): void {
     if (typeof apiKey !== 'string' || apiKey === '') throw new Error('API key is required')
     return fields.init(apiKey)
   }
-  const old = { ...fields, init: async (apiKey: string) => Object.assign(old, await fields.init(apiKey)) }
+  const old = Object.assign(refuseVersion3, {
+    ...fields,
+    init: async (apiKey: string) => Object.assign(old, await fields.init(apiKey)),
+  })
   for (const name of MISSING)
     Object.defineProperty(old, name, {
       get() {

@@ -227,6 +227,7 @@ t.test('a script tag gives the globals of both packages', needsChromium, async (
         isSame: first === scope.BasisTheoryElements && scope.BasisTheory === old,
         has: bt.hasElement({ a: [element] }) && !bt.hasElement({ a: [{}] }),
         logs: refused(() => old.logs),
+        version3: refused(() => scope.BasisTheory(key)),
         noKey: await scope.basistheory('').catch((error: Error) => error.message),
         json: JSON.stringify(element),
       }
@@ -237,9 +238,41 @@ t.test('a script tag gives the globals of both packages', needsChromium, async (
     isSame: true,
     has: true,
     logs: /BasisTheory\.logs/,
+    version3: /version 3 of Elements/,
     noKey: 'API key is required',
     json: '{}',
   })
+  t.strictSame(strangers, [])
+})
+
+t.test('a page with a policy and a digest of the hosted script works', needsChromium, async (t) => {
+  const address = 'https://js.basistheory.com/web-elements/latest/index.js'
+  const policy = `default-src 'none'; script-src https://js.basistheory.com; connect-src https://js.basistheory.com`
+  const { tab, strangers, printed } = await open(t, async (tab) => {
+    await installElements(tab, coffer.server)
+    await tab.route('https://shop.test/', (route) =>
+      route.fulfill({
+        contentType: 'text/html',
+        headers: { 'content-security-policy': policy },
+        body: `<div id="a"></div><script src="${address}" integrity="sha384-${'A'.repeat(64)}" crossorigin></script>`,
+      }),
+    )
+  })
+  await tab.goto('https://shop.test/')
+  await tab.evaluate(async (key) => {
+    const scope = globalThis as Json
+    scope.bt = await scope.basistheory(key)
+    scope.field = scope.bt.createElement('cardNumber', { targetId: 'a' })
+    await scope.field.mount('#a')
+  }, coffer.keys.public)
+  await tab.getByLabel('Card Number').fill(NUMBER)
+  const token: Json = await tab.evaluate(() => {
+    const { bt, field } = globalThis as Json
+    return bt.tokens.create({ type: 'card_number', data: field })
+  })
+  t.equal((await stored(token.id)).data, NUMBER)
+  t.match(printed.join('\n'), /valid digest in the 'integrity' attribute/)
+  t.notMatch(printed.join('\n'), /Content Security Policy/, 'the fields set no style that a policy forbids')
   t.strictSame(strangers, [])
 })
 
