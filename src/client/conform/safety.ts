@@ -15,6 +15,7 @@ export const REASONS = {
   tenant: 'The call reads or changes the tenant itself.',
   people: 'The call concerns the members of the tenant.',
   remains: 'The call creates a record that nobody can delete.',
+  mode: 'The answer depends on whether the tenant is for tests.',
   log: 'The answer depends on the log of the tenant.',
   list: 'The answer depends on other records of the tenant.',
   code: 'The code of the case does more than compute an answer.',
@@ -38,7 +39,7 @@ type Effect =
   | 'own'
   | 'static'
   | 'list'
-  | Extract<Reason, 'sends' | 'tenant' | 'people' | 'remains' | 'log'>
+  | Extract<Reason, 'sends' | 'tenant' | 'people' | 'remains' | 'mode' | 'log'>
 
 /** Each operation of the cases. An operation that is missing here is not safe. */
 export const EFFECTS: Readonly<Record<string, Effect>> = {
@@ -61,7 +62,7 @@ export const EFFECTS: Readonly<Record<string, Effect>> = {
   'app whoami': 'static',
   // The service asks banks about the account.
   'enrich bank': 'sends',
-  'enrich card': 'static',
+  'enrich card': 'mode',
   'formula create': 'create',
   'formula delete': 'own',
   'formula get': 'own',

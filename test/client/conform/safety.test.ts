@@ -34,6 +34,7 @@ const LEFT_OUT: [string, Step[]][] = [
   ['sends', [step('proxy call', { input: { target: '$key' } })]],
   ['remains', [step('3ds create', { input: { token_id: '$card' } })]],
   ['remains', [step('3ds create', { input: { token_id: '$card' }, expect: { status: 400 } })]],
+  ['mode', [step('enrich card', { input: { bin: '424242' } })]],
   ['log', [step('log list')]],
   ['list', [step('token list')]],
   ['list', [step('token search', { input: { query: 'type:card' } })]],
