@@ -23,6 +23,12 @@ import 'ses'
 
 /** The wrapper is on the first line of the code, so that line numbers in stacks are not shifted. */
 const WRAPPER = '(function (exports, require, module, __filename, __dirname) {'
+/**
+ * Around the text of a package. It makes `Object` a local variable. Without it, the package searches `Object` in the
+ * scopes of SES thousands of times while it loads, which takes about a third of the time.
+ */
+const PACKAGE_WRAPPER = '(function (Object) { return function (exports, require, module, __filename, __dirname) {'
+const MAIN_FILE = 'reactor.js'
 const MAX_FRAMES = 20
 /** SES adds these globals to a compartment. They are not part of the language. */
 const SES_NAMES = ['Compartment', 'harden', 'lockdown', 'assert', 'ModuleSource']
@@ -71,7 +77,9 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
     defineLazily(global, 'process', () => run.lazyGlobals.process)
     defineLazily(global, 'performance', () => run.lazyGlobals.performance)
     const evaluate: Evaluate = (code, fileName, ownRequire = require) => {
-      const wrapped = `${WRAPPER}${code}\n})\n//# sourceURL=${fileName}`
+      const isPackage = fileName !== MAIN_FILE
+      const [before, after] = isPackage ? [PACKAGE_WRAPPER, '}})(Object)'] : [WRAPPER, '})']
+      const wrapped = `${before}${code}\n${after}\n//# sourceURL=${fileName}`
       const filename = `/${fileName}`
       const module = { id: filename, filename, exports: {} }
       const work = compartment.evaluate(wrapped) as (...args: unknown[]) => unknown
@@ -92,7 +100,7 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
       evaluate,
     })
     global.require = require
-    return evaluate(text, 'reactor.js')
+    return evaluate(text, MAIN_FILE)
   }
   return { load, findStack, describeError }
 }
