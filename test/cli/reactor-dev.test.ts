@@ -128,7 +128,27 @@ testHome('a file may require the packages of its project', async (t, home) => {
   t.match((await home.run('reactor dev fails.js')).stderr, /^fails\.js:2:32$/m)
   home.write('other.js', "module.exports = async () => ({ raw: require('other') })\n")
   const other = await home.run('reactor dev other.js')
-  t.match(other, { code: 8, stderr: /The package other cannot be used: package\.json of the project/ })
+  t.match(other, {
+    code: 1,
+    stderr: /^error: The package other cannot be used: package\.json of the project/,
+  })
+  t.notMatch(other.stderr, 'Cannot find module', 'the code does not run')
+  addPackage(home.place, 'plain', { files: { 'index.js': 'exports.a = 7', 'sub.js': 'exports.b = 8' } })
+  home.write('sub.js', "module.exports = async () => ({ raw: require('plain/sub').b })\n")
+  const sub = await home.run('reactor dev sub.js')
+  t.match(sub, { code: 0, stdout: '{"raw":8}\n', stderr: /"dependencies":\{"plain":"1\.2\.3"\}/ })
+})
+
+testHome('several errors are counted, and each is listed once', async (t, home) => {
+  home.write('esm.js', "import a from 'a'\nexport default async () => 1\n")
+  const { stderr } = await home.run('reactor dev esm.js')
+  t.match(stderr, 'error: esm.js does not compile. It has 2 errors.\n')
+  t.equal(stderr.split("const a = require('a')").length, 2)
+})
+
+testHome('a stack names the code of the module as Node does', async (t, home) => {
+  home.write('top.js', "throw new Error('top')\n")
+  t.match((await home.run('reactor dev top.js')).stderr, 'at Object.<anonymous> (top.js:1:7)\n')
 })
 
 testVault('expressions in arguments are replaced as in a call of the reactor', async (t, home) => {

@@ -89,6 +89,21 @@ testHome('packages that cannot be linked are reported, and the others are writte
     t.equal((await home.run(words)).code, 2)
 })
 
+testHome('a check links the subpaths that the code requires', async (t, home) => {
+  const files = { 'index.js': '', 'sub.js': 'exports.b = 8' }
+  const project = createProject(t, { plain: { files } })
+  const manifest = join(project, 'package.json')
+  const check = async (name: string) => {
+    home.write('r.js', `module.exports = () => require('${name}')`)
+    const done = await home.run(['reactor', 'check', 'r.js', '--package-json', manifest, '-o', 'json'])
+    return (JSON.parse(done.stdout) as { package: string; state: string }[]).map(
+      (row) => `${row.package} ${row.state}`,
+    )
+  }
+  t.same(await check('plain/sub'), ['plain ok', 'plain/sub ok', 'r.js ok'])
+  t.same(await check('plain/none'), ['plain ok', 'plain/none wrong', 'r.js ok'])
+})
+
 testHome('a check links what the code requires, and loads the code with it', async (t, home) => {
   const project = createProject(t, { plain: 'exports.a = 7', patching: 'Array.prototype.map = () => 1' })
   const check = async (code: string) => {

@@ -3,7 +3,14 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { ALIASES, ANY_VERSION, isPackageName, VERSIONS_FILE } from '../../domain/reactor/dependencies.js'
+import {
+  ALIASES,
+  ANY_VERSION,
+  isPackageName,
+  splitRequest,
+  VERSIONS_FILE,
+  withSubpaths,
+} from '../../domain/reactor/dependencies.js'
 import { CofferError, usage } from '../../errors.js'
 import type { LinkedPackage, Linker } from '../../framework/ports/linker.js'
 import { openProject, openReactors } from '../../vault/app.js'
@@ -44,7 +51,8 @@ export const checkCode: TerminalCommand['run'] = async (context, [file = ''], op
   const { linker } = await openProject(dirname(resolve(context.cwd, packageJson)))
   const reactors = await openReactors(await reactorOptions(context))
   try {
-    const { rows, packages } = await link(linker, findRequired(code))
+    const wanted = Object.fromEntries(findRequired(code).map((name) => [name, ANY_VERSION]))
+    const { rows, packages } = await link(linker, Object.keys(withSubpaths(wanted, code)))
     const loading = rows.every(({ state }) => state === 'ok') ? reactors.check(code, packages) : undefined
     const problem = await loading?.then(
       () => undefined,
@@ -90,14 +98,17 @@ function writeModules(directory: string, packages: readonly LinkedPackage[]): vo
   write(VERSIONS_FILE, `${JSON.stringify(versions, null, 2)}\n`)
 }
 
-/** The packages that the code requires by a literal name. Modules of Node and of Coffer are not packages. */
+/** The packages that the code requires by a literal name or subpath. Modules of Node and of Coffer are not packages. */
 export function findRequired(code: string): string[] {
   const names = [...code.matchAll(/\brequire\s*\(\s*(['"`])([^'"`]+)\1\s*\)/g)].map(([, , name]) => name!)
   const isOwn = (name: string) =>
     name.startsWith('node:') ||
     builtinModules.includes(name) ||
     ['coffer/errors', 'node-fetch', '@basis-theory/basis-theory-reactor-formulas-sdk-js'].includes(name)
-  return [...new Set(names)].filter((name) => !isOwn(name) && (isPackageName(name) || name in ALIASES))
+  const packages = names
+    .filter((name) => !isOwn(name))
+    .map((name) => (name in ALIASES ? name : (splitRequest(name)?.name ?? '')))
+  return [...new Set(packages)].filter((name) => isPackageName(name) || name in ALIASES)
 }
 
 /** @throws CofferError `check_failed` if something is wrong */

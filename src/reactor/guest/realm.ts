@@ -27,7 +27,8 @@ const WRAPPER = '(function (exports, require, module, __filename, __dirname) {'
  * Around the text of a package. It makes `Object` a local variable. Without it, the package searches `Object` in the
  * scopes of SES thousands of times while it loads, which takes about a third of the time.
  */
-const PACKAGE_WRAPPER = '(function (Object) { return function (exports, require, module, __filename, __dirname) {'
+const PACKAGE_WRAPPER =
+  '(function (Object) { return function (exports, require, module, __filename, __dirname) {'
 const MAIN_FILE = 'reactor.js'
 const MAX_FRAMES = 20
 /** SES adds these globals to a compartment. They are not part of the language. */
@@ -179,5 +180,7 @@ function cleanStack(stack: string): string | undefined {
     .map((line) => line.trim())
     .filter(isOurs)
     .map((line) => line.replace(/\b(reactor\.js:1:)(\d+)/, unwrap))
+    // SES evaluates a module as a method of the global object. Node names this frame so.
+    .map((line) => line.replace(/^at Object\.eval \(/, 'at Object.<anonymous> ('))
   return frames.length === 0 ? undefined : frames.slice(0, MAX_FRAMES).join('\n')
 }

@@ -112,8 +112,9 @@ async function runOnce(setting: Setting): Promise<void> {
   const source = await readSource(context, file)
   if (source.faults.length > 0) throw await showFaults(context, source, source.faults)
   await warnOfSize(context, source)
-  const { packages, advice } = await setting.packages.link(source.code)
-  for (const text of advice) await printNotice(context.terminal, text)
+  const { packages, missing, advice } = await setting.packages.link(source.code)
+  if (missing.length > 0) throw new CofferError('check_failed', missing.join('\n'))
+  if (advice !== undefined) await printNotice(context.terminal, advice)
   const run = await setting.runtime.run({
     tenant: 0,
     reactor: 'dev',
@@ -189,9 +190,13 @@ async function showFaults(
     if (excerpt !== undefined) await write(terminal.stderr, `${excerpt}\n`)
   }
   const { code, errors } = invalidCode(faults)
-  const message = `${source.path} does not compile: ${describeFault(faults[0]!).replace(/\.$/, '')}.`
-  // The message has the only fault.
-  return new CofferError(code, message, omitUndefined({ errors: faults.length > 1 ? errors : undefined }))
+  const [first] = faults
+  if (faults.length === 1) {
+    const message = `${source.path} does not compile: ${describeFault(first!).replace(/\.$/, '')}.`
+    return new CofferError(code, message)
+  }
+  const message = `${source.path} does not compile. It has ${faults.length} errors.`
+  return new CofferError(code, message, omitUndefined({ errors }))
 }
 
 async function showStack({ terminal }: CommandContext, source: Source, stack: string): Promise<void> {

@@ -1,12 +1,19 @@
 /** Links the packages that a file requires, from the project that the file is in. */
-import { ANY_VERSION } from '../../../domain/reactor/dependencies.js'
+import { ANY_VERSION, splitRequest, withSubpaths } from '../../../domain/reactor/dependencies.js'
 import type { LinkedPackage, Linker } from '../../../framework/ports/linker.js'
 import { projectTools } from '../../../vault/app.js'
 import { findRequired } from '../reactor-packages.js'
 
 export interface Packages {
-  /** Links again what has changed. `advice`: what to know about the packages. Each text is given once. */
-  link(code: string): Promise<{ packages: readonly LinkedPackage[]; advice: readonly string[] }>
+  /**
+   * Links again what has changed. `missing`: a sentence for each package that cannot be used. `advice`: how to deploy
+   * the packages, once for each set of packages.
+   */
+  link(code: string): Promise<{
+    packages: readonly LinkedPackage[]
+    missing: readonly string[]
+    advice: string | undefined
+  }>
   close(): void
 }
 
@@ -21,30 +28,39 @@ export async function openPackages(file: string, modulesDirectory: string | unde
           ...(project !== undefined && { dependencies: [project] }),
           ...(modulesDirectory !== undefined && { modulesDirectory }),
         })
-  const given = new Set<string>()
+  let given: string | undefined
   return {
     link: async (code) => {
-      const { packages, texts } = await linkRequired(linker, findRequired(code))
-      const advice = texts.filter((text) => !given.has(text))
-      for (const text of advice) given.add(text)
-      return { packages, advice }
+      const { packages, missing } = await linkRequired(linker, code)
+      const text = describeRuntime(packages)
+      const advice = text === given ? undefined : text
+      given = text
+      return { packages, missing, advice }
     },
     close: () => linker?.close(),
   }
 }
 
-async function linkRequired(linker: Linker | undefined, names: readonly string[]) {
+async function linkRequired(linker: Linker | undefined, code: string) {
+  const names = findRequired(code)
   if (linker === undefined) {
     const why = 'no package.json is in the directory of the file, or above it. Run npm init -y && npm install'
-    return { packages: [], texts: names.map((name) => `The package ${name} cannot be used: ${why} ${name}`) }
+    return {
+      packages: [],
+      missing: names.map((name) => `The package ${name} cannot be used: ${why} ${name}`),
+    }
   }
-  const wanted = Object.fromEntries(names.map((name) => [name, ANY_VERSION]))
+  const wanted = withSubpaths(Object.fromEntries(names.map((name) => [name, ANY_VERSION])), code)
   await linker.link(wanted)
   const { packages, findings } = await linker.load(wanted)
-  const texts = findings.map(({ name, reason }) => `The package ${name} cannot be used: ${reason}`)
-  if (packages.length > 0) {
-    const dependencies = Object.fromEntries(packages.map(({ name, version }) => [name, version]))
-    texts.push(`Deploy it with --runtime '${JSON.stringify({ image: 'node22', dependencies })}'`)
-  }
-  return { packages, texts }
+  const missing = findings.map(({ name, reason }) => `The package ${name} cannot be used: ${reason}`)
+  return { packages, missing }
+}
+
+function describeRuntime(packages: readonly LinkedPackage[]): string | undefined {
+  // A subpath is declared by its package.
+  const whole = packages.filter(({ name }) => splitRequest(name)?.subpath === '')
+  if (whole.length === 0) return undefined
+  const dependencies = Object.fromEntries(whole.map(({ name, version }) => [name, version]))
+  return `Deploy it with --runtime '${JSON.stringify({ image: 'node22', dependencies })}'`
 }
