@@ -46,6 +46,7 @@ const LEAVES = ['errors.ts', 'bounded-map.ts']
 const FIXTURES: Record<string, string[]> = {
   '../fixtures/enrichment.json': ['domain/enrichment/published.ts'],
   '../fixtures/threeds-cards.json': ['domain/threeds/cards.ts'],
+  '../fixtures/updater-cards.json': ['domain/updater/cards.ts'],
 }
 
 /** For each package, the files that may import it. */
@@ -165,6 +166,8 @@ const READS_NO_REVEAL: Record<string, string> = {
   'operations/token/detokenize.ts': 'refuses expressions that show parts of a value',
   'operations/token/duplicates.ts': 'reports no duplicate',
   'operations/token/search.ts': 'refuses terms that confirm guesses',
+  'operations/updater/jobs.ts': 'keeps the mode of the caller with the job',
+  'operations/updater/process-job.ts': 'works in the mode of the caller that created the job',
 }
 
 t.test('a handler does not decide by no-reveal mode how its answer looks', async (t) => {

@@ -61,6 +61,11 @@ export const VAULT_SETTINGS = {
     false,
     'Whether cards in published ranges get funding and the country of their issuer: true or false; serve --ephemeral and --demo begin with true',
   ),
+  'account_updater.delay': {
+    description: 'How long a job of the account updater is processed: 0, or a time such as 90s, 15m or 1h',
+    default: '0',
+    read: matching(/^(?:0|[1-9]\d{0,5}[smhdw])$/, 'must be 0, or a time such as 90s, 15m or 1h'),
+  },
   'threeds.other_cards': {
     description:
       'How 3-D Secure treats a card that is no published test card: unsupported (refused) or frictionless (successful)',

@@ -49,6 +49,7 @@ const SUBJECT_KINDS: Readonly<Record<EntityType, Kind | undefined>> = {
   invitation: 'invitation',
   key: 'client_key',
   threeds_session: 'threeds_session',
+  account_updater_job: 'account_updater_job',
   member: undefined,
   tenant: undefined,
 }

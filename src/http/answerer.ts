@@ -4,6 +4,7 @@ import { createRouter } from './router.js'
 import { answerBankPage } from './steps/answer-bank-page.js'
 import { answerElements } from './steps/answer-elements.js'
 import { answerPage } from './steps/answer-page.js'
+import { answerUpdaterFile } from './steps/answer-updater-file.js'
 import { createAuthenticator } from './steps/authenticate.js'
 import { checkHost } from './steps/check-host.js'
 import { findRelay, passOn } from './steps/pass-on.js'
@@ -31,6 +32,7 @@ export function createService(options: AnswererOptions): Answer {
       passOn(options, authenticator),
       answerBankPage(options),
       answerElements(options),
+      answerUpdaterFile(options),
       answerPage(options),
     ],
     performOperation(options, router, authenticator),

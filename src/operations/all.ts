@@ -18,6 +18,7 @@ import { noun as seed } from './seed/noun.js'
 import { noun as session } from './session/noun.js'
 import { noun as tenant } from './tenant/noun.js'
 import { noun as token } from './token/noun.js'
+import { noun as updater } from './updater/noun.js'
 import { noun as vault } from './vault/noun.js'
 import { noun as webhook } from './webhook/noun.js'
 
@@ -27,6 +28,7 @@ const nouns = [
   key,
   threeds,
   enrich,
+  updater,
   app,
   session,
   formula,

@@ -7,6 +7,7 @@ import { createUuid } from '../crypto/random.js'
 import { CallbackChannel } from '../delivery/callback-channel.js'
 import { MailChannel } from '../delivery/mail-channel.js'
 import { DeliveryQueue } from '../delivery/queue.js'
+import { UpdaterChannel } from '../delivery/updater-channel.js'
 import { WebhookChannel } from '../delivery/webhook-channel.js'
 import { API_KEY, RUN_KEY } from '../domain/access/application.js'
 import { Turns } from '../domain/expression/budget.js'
@@ -141,6 +142,7 @@ export function createApp(parts: AppParts): App {
       silenceOf: (lane) => queue.silenceOf(lane),
     }),
     new CallbackChannel({ store, ...runtime }),
+    new UpdaterChannel(() => app),
   ]
   const deliveries = new DeliveryQueue(store, channels, () => generation)
   const processMac = createMac(primitives, random.bytes(KEY_BYTES))

@@ -61,6 +61,8 @@ const REQUESTS: Record<string, [operation: string, body: object]> = {
   CreateTenantInvitationRequest: ['invite create', {}],
   CreateReactorFormulaRequest: ['formula create', {}],
   UpdateReactorFormulaRequest: ['formula update', {}],
+  AccountUpdaterRealTimeRequest: ['updater real-time', { token_id: 'x' }],
+  CreateAccountUpdaterJobRequest: ['updater job create', {}],
   BankVerificationRequest: ['enrich bank', { token_id: 'x' }],
 }
 
@@ -109,6 +111,9 @@ const ANSWERS: Record<string, string> = {
   Role: 'member roles',
   TokenCursorPaginatedList: 'token list-after',
   ApplicationPaginatedList: 'app list',
+  AccountUpdaterJob: 'updater job get',
+  AccountUpdaterJobList: 'updater job list',
+  AccountUpdaterRealTimeResponse: 'updater real-time',
   BankVerificationResponse: 'enrich bank',
   CardDetailsResponse: 'enrich card',
 }
@@ -191,6 +196,8 @@ const DONE: Record<string, string[]> = {
     'requestor_info',
     'metadata',
   ],
+  // The job keeps them, and shows what it did with them.
+  'updater job create': ['deduplicate_tokens', 'merchant_id', 'result_version'],
   // The data of the intent, or the decrypted data, becomes the data of the token.
   'token create': ['token_intent_id', 'encrypted'],
   'token create-child': ['token_intent_id', 'encrypted'],

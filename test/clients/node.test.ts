@@ -1,4 +1,5 @@
 /** The unmodified newest client for Node. The test makes all of its calls. */
+import { setTimeout as pause } from 'node:timers/promises'
 import { BasisTheoryClient } from '@basis-theory/node-sdk'
 import t from 'tap'
 import { encryptLikePhones } from '../support/encrypt.js'
@@ -8,7 +9,7 @@ import { serveClients } from './server.js'
 /** Calls of areas that are not emulated. `bodies.test.ts` lists their paths as `Not Emulated`. */
 const OF_TENANTS = '(?:securityContact|connections|merchants|owner|ownerTransfer)'
 const OUT = new RegExp(
-  `^(?:accountUpdater|agentic|applePay|applicationTemplates|documents|googlePay|networkTokens|tenants\\.${OF_TENANTS})\\b`,
+  `^(?:agentic|applePay|applicationTemplates|documents|googlePay|networkTokens|tenants\\.${OF_TENANTS})\\b`,
 )
 
 const BROWSER = {
@@ -92,6 +93,27 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   t.match(await own.enrichments.bankAccountVerify({ tokenId: bank.id }), { status: 'enabled' })
   t.match(await own.enrichments.getcarddetails({ bin: '424242' }), { brand: 'Visa' })
 
+  // Account updater.
+  const dated = { number: '4111111111111111', expiration_month: 12, expiration_year: 2023 }
+  const outdated = await own.tokens.create({ type: 'card', data: dated })
+  const { realTime, jobs } = own.accountUpdater
+  t.match(await realTime.invoke({ tokenId: outdated.id }), {
+    resultCode: 'UPD_PAN',
+    newToken: { type: 'card', card: { last4: '6746' } },
+  })
+  const job = await jobs.create()
+  t.ok(job.createdAt instanceof Date)
+  t.match(job, { status: 'pending', uploadUrl: String, tenantId: String, createdBy: String, expiresAt: Date })
+  await fetch(job.uploadUrl, { method: 'PUT', body: `token\n${outdated.id}\n` })
+  while ((await jobs.get(job.id)).status !== 'completed') await pause(20)
+  const { downloadUrl, results } = await jobs.get(job.id)
+  t.strictSame(results, { UPD_PAN: 1 })
+  t.match(await (await fetch(downloadUrl)).text(), `${outdated.id},,,`)
+  t.match(await jobs.list({ size: 1 }), {
+    pagination: { pageSize: 1 },
+    data: [{ id: job.id, uploadUrl: String }],
+  })
+
   // Applications and their keys.
   const draft = { name: 'made', type: 'private', permissions: ['token:read'] }
   const app = await manage(t, manager.applications, draft)
@@ -169,7 +191,7 @@ t.test('every call is answered or refused as not emulated', async (t) => {
   // The tenant, its members, its log.
   t.match(await manager.tenants.self.get(), { name: 'clients' })
   t.match(await manager.tenants.self.update({ name: 'renamed' }), { name: 'renamed' })
-  t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 14 } })
+  t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 17 } })
   const { id } = await manager.tenants.invitations.create({ email: 'ada@example.com', role: 'READ_ONLY' })
   t.same(await collect(manager.tenants.invitations.list({ size: 1 })), [id])
   t.match(await manager.tenants.invitations.get(id), { email: 'ada@example.com' })

@@ -419,7 +419,7 @@ t.test('requests for areas that are not emulated are counted, without the ids in
     'DELETE /network-tokens/SECRET-1',
     `GET /tenants/${id}/merchants/SECRET`,
     'POST /apple-pay/a/b/c/d/e/f/g/h/i/j',
-    `POST /account-updater/jobs/${'secret'.repeat(20)}`,
+    `POST /connections/jobs/${'secret'.repeat(20)}`,
   ]
   for (const line of lines) t.equal((await ask(line, { 'svc-api-key': keys.private })).status, 501, line)
   const preflight = { origin: 'https://a.example', 'access-control-request-method': 'POST' }
@@ -433,7 +433,7 @@ t.test('requests for areas that are not emulated are counted, without the ids in
       'DELETE /network-tokens/{} 1',
       'GET /tenants/{}/merchants/{} 1',
       'POST /apple-pay/a/b/c/d/e/f/… 1',
-      'POST /account-updater/jobs/{} 1',
+      'POST /connections/jobs/{} 1',
     ],
   )
   t.match(counted[0], { area: 'Network tokens' })

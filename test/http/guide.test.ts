@@ -139,6 +139,25 @@ Examples:
   t.equal(readFileSync(`${root}fixtures/help/test-cards.txt`, 'utf8'), text, 'copy it into the file')
 })
 
+interface UpdaterCard {
+  number: string
+  result_code: string
+  new_number?: string
+  new_expiration_month?: number
+  new_expiration_year?: number
+}
+
+t.test('the table of the cards of the account updater is equal to the fixture', async (t) => {
+  const cards = JSON.parse(readFileSync(`${root}fixtures/updater-cards.json`, 'utf8')) as UpdaterCard[]
+  const rows = cards.map(({ number, result_code, new_number, new_expiration_month, new_expiration_year }) => {
+    const date = new_expiration_year === undefined ? '–' : `${new_expiration_month}/${new_expiration_year}`
+    return `| ${number} | \`${result_code}\` | ${new_number ?? '–'} | ${date} |`
+  })
+  const table = ['| Number | Code | New number | New date |', '| --- | --- | --- | --- |', ...rows].join('\n')
+  const section = readSection('Account updater', 'docs/cards.md')
+  t.ok(section.includes(`\n${table}\n`), `copy it into docs/cards.md:\n${table}`)
+})
+
 t.test('every rated part exists in the program, and every call is rated', async (t) => {
   const parts = listParts()
   const rated = areas.flatMap(({ in_2023 = [], since_2023 = [] }) =>

@@ -13,7 +13,6 @@ const OUT: Record<string, string> = {
   '/google-pay': 'Google Pay',
   '/documents': 'Documents',
   '/network-tokens': 'Network tokens',
-  '/account-updater': 'Account updater',
   '/agentic /ai': 'Payments by agents',
   '/atomic': 'before 2022',
   '/connections /tenants/self/connections': 'Connections',

@@ -16,10 +16,25 @@ import * as seed from './seed.js'
 import { storeCode } from './stored-code.js'
 import * as tenant from './tenant.js'
 import * as token from './token.js'
+import * as updater from './updater.js'
 import * as vault from './vault.js'
 import * as webhook from './webhook.js'
 
-const NOUNS = { app, config, control, formula, invite, log, reactor, seed, tenant, token, vault, webhook }
+const NOUNS = {
+  app,
+  config,
+  control,
+  formula,
+  invite,
+  log,
+  reactor,
+  seed,
+  tenant,
+  token,
+  updater,
+  vault,
+  webhook,
+}
 
 const PRESENTATIONS: Presentations = Object.assign(
   {},

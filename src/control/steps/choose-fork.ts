@@ -1,4 +1,5 @@
 import { ACCEPT_PATH } from '../../domain/invitation/invitation.js'
+import { jobOfPath } from '../../domain/updater/paths.js'
 import { CofferError } from '../../errors.js'
 import { authenticate } from '../../framework/caller/authenticate.js'
 import { headerNames, readHeader } from '../../http/headers.js'
@@ -10,7 +11,7 @@ import type { VaultExchange, VaultStep } from './exchange.js'
 
 /**
  * Chooses the vault that answers. A request belongs to a fork if it has an API key of the fork, a link from a mail of the
- * fork, or the id of a session of 3-D Secure of the fork.
+ * fork, or the id of a session of 3-D Secure or of a job of the account updater of the fork.
  */
 export function chooseFork(prefix: string): VaultStep {
   const { apiKey } = headerNames(prefix)
@@ -24,6 +25,8 @@ function find(exchange: VaultExchange, apiKey: string): Promise<ControlState> {
   const page = findBankPage(exchange.path)
   if (page !== undefined) return findBySession(exchange, page)
   if (exchange.path === ACCEPT_PATH) return findByLink(exchange)
+  const job = jobOfPath(exchange.path)
+  if (job !== undefined) return findByJob(exchange.control, job)
   return findByKey(exchange.control, readHeader(exchange.request.headers, apiKey))
 }
 
@@ -42,6 +45,18 @@ async function findBySession(
       .catch((error: unknown) => error)
     const isUnknown = found instanceof CofferError && found.code === 'not_found'
     if (!isUnknown && (control === base || isOpen(base, control))) return control
+  }
+  return base
+}
+
+/** A job that is older than the fork is in both vaults. Its files then belong to the vault that was forked. */
+async function findByJob(base: ControlState, id: string): Promise<ControlState> {
+  const { findJobOfAny } = await import('../../operations/updater/files.js')
+  for (const control of [base, ...base.forks.values()]) {
+    const found = await control.app.store
+      .read((reader) => findJobOfAny(reader, id))
+      .catch((error: unknown) => error)
+    if (found !== undefined && (control === base || isOpen(base, control))) return control
   }
   return base
 }

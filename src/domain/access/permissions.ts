@@ -11,8 +11,6 @@ const WITHOUT_EFFECT = {
   'connections:apple-pay': ['invoke', 'manage'],
   'connections:google-pay': ['invoke'],
   'network-token': ['create', 'read', 'reveal', 'delete', 'cryptogram', 'suspend', 'resume'],
-  'account-updater:job': ['create', 'read'],
-  'account-updater:real-time': ['invoke'],
   documents: ['create', 'read', 'reveal', 'delete'],
 } as const
 type AreaWithoutEffect = keyof typeof WITHOUT_EFFECT
@@ -53,6 +51,18 @@ const WITH_EFFECT = {
     description: 'Authenticate 3DS sessions',
     application_types: privateHolders,
     isAcceptedEverywhere: true,
+  },
+  'account-updater:real-time:invoke': {
+    description: 'Ask the account updater about a card',
+    application_types: privateHolders,
+  },
+  'account-updater:job:create': {
+    description: 'Create jobs of the account updater',
+    application_types: privateHolders,
+  },
+  'account-updater:job:read': {
+    description: 'Read jobs of the account updater',
+    application_types: privateHolders,
   },
   ...crudPermissions({ application: 'applications', reactor: 'reactors and formulas', proxy: 'proxies' }),
   'tenant:read': { description: 'Read the tenant', application_types: managementHolders },

@@ -15,6 +15,7 @@ export interface AnswerSubject {
     | 'webhook'
     | 'invitation'
     | 'threeds_session'
+    | 'account_updater_job'
   id: string
   /** Only for a token: the caller's grants at the time when the answer was stored. */
   granted?: Grants | undefined

@@ -35,6 +35,11 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
     listFields({ invitation, state, due: state === 'waiting' ? due_at && minuteOf(due_at) : undefined }),
   delivery: ({ webhook_id: webhook, state, due_at }) =>
     listFields({ webhook, state, due: state === 'waiting' ? due_at && minuteOf(due_at) : undefined }),
+  account_updater_job: (record) => {
+    if ('job_id' in record) return []
+    const { state, due_at } = record
+    return listFields({ entity: 'job', state, due: due_at && minuteOf(due_at) })
+  },
   waiting_batch: (waiting) => [
     { field: 'webhook', value: waiting.webhook_id },
     ...countValues(waiting).map((value) => ({ field: 'count', value })),

@@ -87,6 +87,7 @@ interface ServerBatches {
 }
 
 export const ENTITY_TYPES = {
+  account_updater_job: 'AccountUpdaterJob',
   application: 'Application',
   bank: 'Bank',
   card: 'Card',

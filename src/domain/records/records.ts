@@ -24,6 +24,7 @@ import type {
   TokenRecord,
   VaultAudit,
 } from './token-record.js'
+import type { UpdaterJobRecord, UpdaterPartRecord } from './updater-record.js'
 
 export type { LogRecord } from './log-record.js'
 export type {
@@ -70,6 +71,7 @@ export const KINDS = {
   threeds_session: 32,
   threeds_timer: 33,
   callback: 34,
+  account_updater_job: 35,
   import: 40,
   log_sink: 41,
   threeds_place: 43,
@@ -398,6 +400,8 @@ export interface RecordOf {
   threeds_timer: ThreeDsTimerRecord
   threeds_place: ThreeDsPlaceRecord
   callback: CallbackRecord
+  /** The parts of the files of a job have the same kind as the job. */
+  account_updater_job: UpdaterJobRecord | UpdaterPartRecord
   import: ImportRecord
   log_sink: LogSinkRecord
   log_block: LogBlockRecord | LogHeadRecord

@@ -48,6 +48,9 @@ const EVENTS = {
   '3ds.session.challenge-completed': 'id type tenant_id authentication_status',
   '3ds.session.decoupled-challenge-notification': 'id type tenant_id',
   '3ds.session.challenge-result-retrieved': `id type tenant_id ${MADE} device expires_at ${CARD}`,
+  'account-updater.job.created': 'id status',
+  'account-updater.job.completed': 'id status',
+  'account-updater.job.failed': 'id status',
   'tenant.updated': `id name ${CHANGED}`,
   'tenant.invitation.created': INVITATION,
   'tenant.invitation.accepted': INVITATION,
@@ -59,8 +62,7 @@ const EVENTS = {
 
 /** Webhooks can subscribe to these events, but this server never sends them. */
 const SILENT = (
-  'tenant.created tenant.deleted http.request account-updater.job.created account-updater.job.completed ' +
-  'account-updater.job.failed google-pay.created google-pay.deleted google-pay.retrieved ' +
+  'tenant.created tenant.deleted http.request google-pay.created google-pay.deleted google-pay.retrieved ' +
   'reactor.vulnerabilities_discovered proxy.vulnerabilities_discovered tenant.vulnerabilities_notified'
 ).split(' ')
 
@@ -99,6 +101,7 @@ export function isComplete(type: EventType, about: object): boolean {
 }
 
 const EVENT_PREFIXES: { [E in EntityType]?: string } = {
+  account_updater_job: 'account-updater.job',
   card: 'token',
   bank: 'token',
   token_intent: 'token-intent',
@@ -120,7 +123,9 @@ export function describeEvent({ type, about, more }: WebhookEvent): Record<strin
   const payload: Record<string, unknown> = {}
   for (const { name, stored } of ATTRIBUTES.get(type)!)
     if (record[stored] !== undefined) payload[name] = record[stored]
-  const object = type.slice(0, type.lastIndexOf('.')).replace(/^(?:tenant|3ds)\.|\.property$/, '')
+  const object = type
+    .slice(0, type.lastIndexOf('.'))
+    .replace(/^(?:tenant|3ds|account-updater)\.|\.property$/, '')
   return { [object.replaceAll(/[.-]/g, '_')]: payload, ...more }
 }
 

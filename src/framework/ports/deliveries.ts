@@ -1,12 +1,12 @@
 /**
- * Mail, events and callbacks that wait for delivery. The deliveries of one lane, such as a webhook, are sent one after
+ * Mail, events, callbacks and jobs that wait for their time. The deliveries of one lane, such as a webhook, are sent one after
  * another.
  */
 export type Waiting = WaitingRecord | WaitingBatch | Lane
 
 /** Enqueuing a lane tries again everything that waits in it. */
 export interface Lane {
-  readonly kind: 'mail' | 'delivery' | 'callback'
+  readonly kind: 'mail' | 'delivery' | 'callback' | 'account_updater_job'
   readonly tenant: number
   readonly lane: string
 }

@@ -5,7 +5,7 @@
 import { containerSetId } from '../../domain/access/container.js'
 import type { Transform } from '../../domain/access/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
-import { isGiven, prepareToken, type TokenDraft } from '../../domain/token/token.js'
+import { isGiven, prepareToken, type TokenDraft, type TokenRules } from '../../domain/token/token.js'
 import type { GivenId } from '../../domain/token/token-rendering.js'
 import { invalid } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
@@ -23,7 +23,7 @@ import { fingerprintOf, putOptions } from './draft-row.js'
 import { findDuplicate, isDeduplicated, showDuplicate } from './duplicates.js'
 import { countCreation, purgeToken } from './lifetime.js'
 import { logToken, requireTransform } from './token-access.js'
-import type { TokenView } from './token-attributes.js'
+import { type TokenView, viewWritten } from './token-attributes.js'
 import { mergeIntoDuplicate } from './update-token.js'
 
 const ID_DRAWS = 10
@@ -87,6 +87,20 @@ async function convertIntent<T extends Named>(
   return created
 }
 
+/**
+ * Creates the token of a card that replaces another card. If the token has a duplicate, updates and returns the duplicate.
+ * `deduplicates`: the default is the setting of the tenant.
+ */
+export function createReplacement(
+  context: Context,
+  draft: TokenDraft,
+  rules: TokenRules,
+  deduplicates: boolean | undefined,
+) {
+  const answer = (original: TokenRecord) => mergeIntoDuplicate(context, original, draft, rules)
+  return create(context, draft, viewWritten, { isInSameContainers: false, answer, deduplicates })
+}
+
 /** The facts about a new token that do not depend on its id. */
 interface Found {
   transform: Transform
@@ -107,6 +121,8 @@ interface OnDuplicate {
   isInSameContainers: boolean
   /** Returns the answer to the caller, or undefined if `original` is no duplicate for this request. */
   answer(original: TokenRecord): Promise<TokenView | undefined>
+  /** Replaces the attribute of the draft, which would be stored with the token. */
+  deduplicates?: boolean | undefined
 }
 
 async function create<T extends Named>(
@@ -128,7 +144,7 @@ async function create<T extends Named>(
 async function gather(
   context: Context,
   draft: TokenDraft,
-  { isInSameContainers }: OnDuplicate,
+  { isInSameContainers, deduplicates }: OnDuplicate,
 ): Promise<Found> {
   const { containers } = draft.record
   const id = draft.id?.kind === 'given' ? draft.id.id : undefined
@@ -136,7 +152,7 @@ async function gather(
   const fingerprint = await fingerprintOf(context, draft)
   const tenant = await context.tenant()
   const found = { transform, fingerprint, tenant, original: undefined }
-  if (!isDeduplicated(context, tenant, draft)) return found
+  if (!isDeduplicated(context, tenant, draft, deduplicates)) return found
   const inSame = isInSameContainers ? [{ field: 'containers', value: containerSetId(containers) }] : []
   return { ...found, original: await findDuplicate(context, fingerprint, inSame) }
 }

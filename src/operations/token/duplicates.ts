@@ -20,9 +20,10 @@ export function isDeduplicated(
   { caller }: Context,
   { settings }: TenantRecord,
   { record }: TokenDraft,
+  wanted = record.deduplicate_token,
 ): boolean {
   if (caller.isNoReveal) return false
-  return record.deduplicate_token ?? settings.deduplicate_tokens === 'true'
+  return wanted ?? settings.deduplicate_tokens === 'true'
 }
 
 /**

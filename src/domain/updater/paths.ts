@@ -1,0 +1,17 @@
+/** The addresses for the files of batch jobs. This module is loaded with each server. */
+const FILES_PATH = '/account-updater/files/'
+
+export const FILES_ROUTE = `${FILES_PATH}{id}`
+
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
+
+/** The id of the job whose file the path names. Empty if its form is wrong. Undefined for any other path. */
+export function jobOfPath(path: string): string | undefined {
+  if (!path.startsWith(FILES_PATH)) return undefined
+  const id = path.slice(FILES_PATH.length)
+  return UUID.test(id) ? id.toLowerCase() : ''
+}
+
+export function addressOfFile(base: string, id: string, secret: string): string {
+  return `${base}${FILES_PATH}${id}?secret=${secret}`
+}

@@ -1,0 +1,10 @@
+/** The account updater: tells which cards were replaced, from published test data, and makes tokens of the new cards. */
+import { createJob, downloadJob, getJob, listJobs, uploadJob } from './jobs.js'
+import { updateNow } from './real-time.js'
+
+export const noun = {
+  name: 'updater',
+  summary: 'Replace cards that were reissued, by published test data',
+  groups: { job: 'Update the cards of a file.' },
+  operations: [updateNow, createJob, getJob, listJobs, uploadJob, downloadJob],
+}
