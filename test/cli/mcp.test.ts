@@ -65,7 +65,11 @@ t.test('every tool answers, and its errors are the errors of the terminal', asyn
     reactor_result: { id: reactor.id, request_id: 'none' },
     session_authorize: { nonce: 'x', permissions: ['token:read'] },
     proxy_call: { target: `${destination.url}/echo`, body: { a: 1 } },
+    enrich_bank: { token_id: 'account' },
+    enrich_card: { bin: '424242' },
   }
+  const account = { routing_number: '021000021', account_number: '00001' }
+  await call('token_create', { id: 'account', type: 'bank', data: account })
   await call('token_create', { id: 'note-1', type: 'token', data: 'text', mask: 'm' })
   const { tools } = await client.listTools()
   for (const { name } of tools) {

@@ -69,7 +69,8 @@ function drawValid(schema: Schema): fc.Arbitrary<unknown> {
   if (schema.type === 'boolean') return fc.boolean()
   if (schema.type === 'array') return fc.array(drawValue(schema.items), { maxLength: 3 })
   if (schema.type === 'object') return drawObject(schema.properties ?? {}, schema)
-  return fc.integer({ min: (schema.minimum ?? 0) - 1, max: Math.min(schema.maximum ?? 100, 200) })
+  const min = (schema.minimum ?? 0) - 1
+  return fc.integer({ min, max: Math.min(schema.maximum ?? 100, min + 201) })
 }
 
 function drawObject(
