@@ -9,7 +9,9 @@ import type { Vault } from '../vault/vault.js'
 import type { InputReader } from './input/input.js'
 import type { Streams, Terminal } from './output/terminal.js'
 
-export const TOPIC_NAMES = 'flags access-rules search expressions test-cards exit-codes environment'.split(' ')
+export const TOPIC_NAMES = 'flags access-rules search expressions test-cards exit-codes environment'.split(
+  ' ',
+)
 
 export type Options = Readonly<Record<string, unknown>>
 

@@ -123,6 +123,11 @@ export const EFFECTS: Readonly<Record<string, Effect>> = {
   'token unlink': 'own',
   'token update': 'own',
   // A webhook would get the events of all records of the tenant.
+  'updater job create': 'remains',
+  'updater job get': 'own',
+  'updater job list': 'list',
+  // The service asks the networks of cards.
+  'updater real-time': 'sends',
   'webhook create': 'sends',
   'webhook delete': 'sends',
   'webhook event-types': 'static',
