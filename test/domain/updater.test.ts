@@ -2,7 +2,7 @@
 import t from 'tap'
 import published from '../../fixtures/updater-cards.json' with { type: 'json' }
 import { brandOf } from '../../src/domain/token/card-number.js'
-import { isLuhnValid } from '../../src/domain/token/token-types.js'
+import { isLuhnValid } from '../../src/domain/token/luhn.js'
 import { askNetwork } from '../../src/domain/updater/cards.js'
 import {
   type FileHeader,
