@@ -5,7 +5,6 @@ import { CONTROL_PATH } from '../framework/declaration.js'
 import { type Answerer, createAnswerer, createService } from '../http/answerer.js'
 import { answerText, JSON_TYPE } from '../http/exchange.js'
 import { CONTROL_DOCUMENT_PATH, createControlDocument } from '../http/openapi/control-openapi.js'
-import { createRouter } from '../http/router.js'
 import { DEFAULT_PREFIX } from '../http/server.js'
 import { completeService, type ServiceOptions } from '../http/service.js'
 import { type Answer, inOrder } from '../http/steps/step.js'
@@ -72,7 +71,7 @@ export function createVaultService(
   const services = createServices(service, requests)
   const refusal = createRefusal(prefix, control.app.createUuid)
 
-  const recorded = [recordRequest(prefix, createRouter(registry)), applyFaults(refusal), holdData(refusal)]
+  const recorded = [recordRequest(prefix, registry), applyFaults(refusal), holdData(refusal)]
   const answerVault: Answer<VaultExchange> = (exchange) => services.vaultOf(exchange.control)(exchange)
 
   const plane = { control, prefix, isForOthers, allowHosts: allowHosts ?? [], record, refuse: refusal.refuse }
@@ -90,7 +89,7 @@ export function createVaultService(
   // The call that started the run holds the data already. If this request waited for a reset, and the reset for that
   // call, none of them would end.
   const answerOwn = inOrder(
-    [watch(dashboard), recordRequest(prefix, createRouter(registry)), applyFaults(refusal)],
+    [watch(dashboard), recordRequest(prefix, registry), applyFaults(refusal)],
     answerVault,
   )
   return { answerer: (request) => answer(new VaultExchange(request, control)), answerOwn }

@@ -52,6 +52,7 @@ const PERFORMED: Performed = {
   'reactor list': { ...UNDONE, give: (list) => ({ ...list, data: list.data.map(hideConfiguration) }) },
   'reactor create': { give: hideConfiguration },
   'reactor patch': {},
+  'reactor delete': {},
   'reactor logs': { ...UNDONE, give: (runs) => runs.map(hideOutput) },
   'reactor scrubbed-logs': UNDONE,
   'log list': UNDONE,

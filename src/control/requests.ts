@@ -7,6 +7,7 @@ import type { NotEmulated, RequestFilter, RequestRecord } from '../framework/por
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { HttpResponse } from '../http/exchange.js'
 import type { LeftOut } from '../http/router.js'
+import { describeShape } from './shape.js'
 
 const MAX_REQUESTS = 1000
 /** The limit of distinct paths of areas that are not emulated. At the limit, the oldest is dropped. */
@@ -99,20 +100,25 @@ function templateOf(path: string, known: string): string {
 }
 
 /**
- * Keeps the properties in `known`. Keeps their values only if they name something, such as an id. Any other JSON is
- * replaced by the name of its type.
+ * Keeps the properties in `known`. Keeps their values only if they name something, such as an id. Other JSON is replaced by its
+ * shape, which has only property names in `names`.
  */
-export function redactBody(text: string, known: readonly string[] | undefined, isProblem = false): unknown {
+export function redactBody(
+  text: string,
+  names: ReadonlySet<string>,
+  known: readonly string[] | undefined,
+  isProblem = false,
+): unknown {
   if (text === '') return undefined
   const value = text.length > MAX_BODY_LENGTH ? undefined : tryJson(text)
   if (value === undefined) return `(${text.length} characters)`
   // A problem contains no data unless reactor code has written its text.
   const { proxy_error: problem = value } = isObject(value) ? value : {}
   if (isProblem && isObject(problem) && problem.type !== 'urn:coffer:problem:reactor-failed') return problem
-  if (known === undefined || !isObject(value)) return describe(value)
+  if (known === undefined || !isObject(value)) return describeShape(value, names)
   const entries = Object.entries(value).filter(([name]) => known.includes(name))
   return Object.fromEntries(
-    entries.map(([name, item]) => [name, isShown(name, item) ? item : describe(item)]),
+    entries.map(([name, item]) => [name, isShown(name, item) ? item : describeShape(item, names)]),
   )
 }
 
@@ -121,11 +127,6 @@ function isShown(name: string, value: unknown): boolean {
   return [value]
     .flat()
     .every((item) => item === null || (typeof item !== 'object' && pattern?.test(String(item)) === true))
-}
-
-function describe(value: unknown): unknown {
-  if (value === null) return null
-  return Array.isArray(value) ? `(array of ${value.length})` : `(${typeof value})`
 }
 
 /** Returns only the names of parameters that the operation declares, because other names could contain data. */
@@ -139,11 +140,12 @@ export function queryNames(search: string, operation: RegisteredOperation | unde
 export function redactResponse(
   { headers, body, mayTellData }: HttpResponse,
   operation: RegisteredOperation | undefined,
+  names: ReadonlySet<string>,
 ) {
   const isOfCode = headers['content-security-policy'] === 'sandbox'
   const isOwn = headers['content-type']?.includes('problem') || operation?.name === 'proxy call'
   const isProblem = isOwn === true && !isOfCode && mayTellData !== true
-  return redactBody(body, knownOf(operation, 'output'), isProblem)
+  return redactBody(body, names, knownOf(operation, 'output'), isProblem)
 }
 
 /** The property names in a body of the operation. Undefined if the body may be any JSON. */

@@ -2,6 +2,7 @@
 
 import { createContext } from 'preact'
 import { useContext, useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks'
+import type { FoundTokens } from '../control/find-tokens.js'
 import type { SessionDetail, SessionList } from '../control/page-threeds.js'
 import type { Access, Facts, News, PageSession } from '../control/page-work.js'
 import type { Problem } from '../errors.js'
@@ -26,7 +27,9 @@ async function send(path: string, body?: object): Promise<unknown> {
     ...(secret !== null && { 'coffer-page-secret': secret }),
   }
   const init = body === undefined ? { headers } : { method: 'POST', body: JSON.stringify(body), headers }
-  const answer = await fetch(`/_dashboard/${path}`, init)
+  const answer = await fetch(`/_dashboard/${path}`, init).catch(() => {
+    throw new Error('The server does not answer. It may have stopped.')
+  })
   const text = await answer.text()
   const result: unknown = text === '' ? undefined : JSON.parse(text)
   if (answer.ok) return result
@@ -50,11 +53,16 @@ function createServer(place: Place) {
     readNews: (after: number, version: string | undefined) => ask({ after, version }) as Promise<News>,
     listSessions: () => ask({ threeds: {} }) as Promise<SessionList>,
     readSession: (id: string) => ask({ threeds: { id } }) as Promise<SessionDetail>,
+    findTokens: (find: { text: string; query: string }) => ask({ find }) as Promise<FoundTokens>,
     dryRun: (access: object) => ask({ access }) as Promise<Access[]>,
     /** The request has the grants of `application`, or else of `key`. */
     sendRequest: (request: object) => ask({ request }) as Promise<RequestRecord>,
   }
 }
+
+/** The tenant or fork that this tab shows. It stays the same after a reload. */
+const KEPT_PLACE = 'coffer-page-place'
+const readPlace = (): Place => JSON.parse(sessionStorage.getItem(KEPT_PLACE) ?? '{}') as Place
 
 interface Known {
   /** Newest first. Undefined until the first answer. */
@@ -67,7 +75,11 @@ interface Known {
 
 /** Asks the server for new requests and facts once a second while the page is visible. */
 export function useNews(session: PageSession) {
-  const [place, setPlace] = useState<Place>({})
+  const [place, choosePlace] = useState(readPlace)
+  const setPlace = (next: Place) => {
+    sessionStorage.setItem(KEPT_PLACE, JSON.stringify(next))
+    choosePlace(next)
+  }
   const server = useMemo(() => createServer(place), [place])
   const [known, setKnown] = useState<Known>({})
   const [round, setRound] = useState(0)
@@ -92,7 +104,10 @@ export function useNews(session: PageSession) {
           return { requests: isSame ? old : [...made, ...kept], news, facts: news.facts ?? facts } as Known
         })
       } catch (caught) {
-        const isSignedOut = (caught as { status?: number }).status === 401
+        const { status } = caught as { status?: number }
+        // The fork or tenant no longer exists.
+        if (status === 404 && !state.isOver) setPlace({})
+        const isSignedOut = status === 401
         const lose = ({ lost, ...before }: Known): Known => ({
           ...before,
           lost: { since: lost?.since ?? Date.now(), isSignedOut },
@@ -133,35 +148,65 @@ export function useNameOf(): (id?: string, type?: string) => string {
     id === undefined ? 'no key' : (facts?.actors[id] ?? `deleted ${type} ${id.slice(0, 4)}…`)
 }
 
+const KEY_STATES = { none: 'no key', unknown: 'unknown key', not_examined: 'key not examined' }
+
+/** Returns a function that names the caller of a request: its application, or why it has none. */
+export function useCallerOf(): (request: Seen) => string {
+  const nameOf = useNameOf()
+  return ({ application_id, key_state }) =>
+    application_id === undefined && key_state !== undefined ? KEY_STATES[key_state] : nameOf(application_id)
+}
+
 export interface Asked<T> {
   result?: T
   error?: string
 }
 
-/** Asks an operation, and asks again when the input, the vault, the tenant or the stored data changes. */
-export function useAsked<Name extends OperationName>(operation: Name, input: object = {}) {
-  const { read, news } = useLive()
-  const count = operation === 'log list' ? news?.count : ''
-  const key = `${operation} ${JSON.stringify(input)} ${count}`
-  return useAnswer<ResultOf<Name>>(() => read(operation, input), key)
+/**
+ * Repeats a read. At most one read runs at a time: if data changes during a read, its answer is shown first, and then the read is
+ * repeated. On a slow network, the page would otherwise never show an answer about a busy vault.
+ */
+function createRepeater<T>(read: () => Promise<T>, show: (asked: Asked<T>) => void) {
+  let isBusy = false
+  let isStale = false
+  let isOver = false
+  return {
+    async run() {
+      isStale = true
+      if (isBusy) return
+      isBusy = true
+      while (isStale && !isOver) {
+        isStale = false
+        const asked = await read().then(
+          (result): Asked<T> => ({ result }),
+          (error: Error): Asked<T> => ({ error: error.message }),
+        )
+        if (!isOver) show(asked)
+      }
+      isBusy = false
+    },
+    stop() {
+      isOver = true
+    },
+  }
 }
 
-/** Calls `ask`, and calls it again when `key`, the vault, the tenant or the stored data changes. */
-export function useAnswer<T>(ask: () => Promise<T>, key: string): Asked<T> {
-  const { read, news, round } = useLive()
+/** Reads, and reads again when `of`, the vault, the tenant or the stored data changes. `of` identifies what `read` reads. */
+export function useRead<T>(of: string, read: (server: ReturnType<typeof useLive>) => Promise<T>): Asked<T> {
+  const live = useLive()
   const [state, setState] = useState<Asked<T>>({})
-  useEffect(() => {
-    let isOver = false
-    ask().then(
-      (result) => isOver || setState({ result }),
-      (error: Error) => isOver || setState({ error: error.message }),
-    )
-    return () => {
-      isOver = true
-    }
-  }, [read, key, news?.version, round])
+  const version = of.startsWith('log list') ? `${live.news?.version} ${live.news?.count}` : live.news?.version
+  const show = (asked: Asked<T>) =>
+    setState((shown) => ({ ...shown, error: undefined, ...asked }) as Asked<T>)
+  const repeater = useMemo(() => createRepeater(() => read(live), show), [live.read, of])
+  useEffect(() => repeater.stop, [repeater])
+  useEffect(() => void repeater.run(), [repeater, version, live.round])
   return state
 }
+
+/** Asks an operation, and asks again when the input, the vault, the tenant or the stored data changes. */
+export const useAsked = <Name extends OperationName>(operation: Name, input: object = {}) =>
+  useRead(`${operation} ${JSON.stringify(input)}`, ({ read }) => read(operation, input))
 
 export function useAction() {
   const [error, setError] = useState<string>()

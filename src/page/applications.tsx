@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks'
 import type { Access } from '../control/page-work.js'
 import { useAsked, useLive } from './api.js'
-import { type Application, describeAccess, describePermissions, RuleText } from './decision.js'
+import { type Application, describeAccess, Held } from './decision.js'
 import { editable } from './edit.js'
 import type { Fields } from './forms.js'
 import { Button, Choose, Confirm, EditDialog, Field, Form, Submit, TextArea, useDialog } from './forms.js'
 import { Badge, Facts, Method, Note, Seeing, Status, Table } from './parts.js'
-import { linkTo } from './route.js'
+import { go, linkTo } from './route.js'
 import { Detail, Item, ItemScreen } from './screen.js'
-import { formatJson, RequestLink, Time } from './text.js'
+import { countOf, formatJson, RequestLink, Time } from './text.js'
 
 const SHOWN_REQUESTS = 10
 
@@ -20,7 +20,7 @@ const SAMPLE = { name: 'backend', type: 'private', permissions: [], rules } as P
 export function Applications() {
   const { requests = [] } = useLive()
   const show = useDialog()
-  const countOf = (id: string) => requests.filter(({ application_id }) => application_id === id).length
+  const requestsOf = (id: string) => requests.filter(({ application_id }) => application_id === id).length
   return (
     <ItemScreen
       thing="application"
@@ -29,7 +29,11 @@ export function Applications() {
       actions={<Button class="primary" text="New application" act={() => show(<Edit of={SAMPLE} />)} />}
       textOf={({ name, type }) => `${name} ${type}`}
       item={({ id, name, type }) => (
-        <Item name={name} tag={<Badge kind="push">{type}</Badge>} about={`${countOf(id)} requests`} />
+        <Item
+          name={name}
+          tag={<Badge kind="push">{type}</Badge>}
+          about={countOf(requestsOf(id), 'request')}
+        />
       )}
       detail={ApplicationDetail}
       empty={[
@@ -46,25 +50,23 @@ function Edit({ of: application }: { of: Partial<Application> }) {
   const { ask } = useLive()
   const { id, name, type } = application
   const grants = id === undefined ? { ...editable(application), type } : editable(application)
-  const save = ({ json = '' }: Fields) => {
+  const save = async ({ json = '' }: Fields) => {
     const input = JSON.parse(json) as object
-    return id === undefined ? ask('app create', input) : ask('app update', { ...input, id })
+    if (id !== undefined) return ask('app update', { ...input, id })
+    const created = await ask('app create', input)
+    return go(linkTo('applications', created.id))
   }
   return (
-    <EditDialog
-      title={id ? `Rules of ${name}` : 'New application'}
-      verb={id ? 'Save' : 'Create'}
-      send={async (fields) => save(fields)}
-    >
-      <TextArea label="Grants (JSON)" name="json" rows={16} text={formatJson(grants)} />
-      <p class="dim small">The rule with the lowest priority number decides. Create keys in a terminal.</p>
+    <EditDialog title={id ? `Rules of ${name}` : 'New application'} verb={id ? 'Save' : 'Create'} send={save}>
+      <TextArea label="Permissions and rules (JSON)" name="json" rows={16} text={formatJson(grants)} />
+      <p class="dim small">If several rules match, the lowest number wins. Create keys in a terminal.</p>
     </EditDialog>
   )
 }
 
 function ApplicationDetail({ of: application }: { of: Application }) {
   const show = useDialog()
-  const { id, name, type, permissions = [], rules = [] } = application
+  const { id, name, type } = application
   const edit = () => show(<Edit of={application} />)
   const facts = {
     Id: <code>{id}</code>,
@@ -82,17 +84,7 @@ function ApplicationDetail({ of: application }: { of: Application }) {
       <div class="columns">
         <div class="stack">
           <h3>What it may do</h3>
-          <ol class="rules">
-            {rules.map((rule) => (
-              <li key={rule.priority}>
-                <b>Rule {rule.priority}</b> <RuleText rule={rule} /> Data is{' '}
-                <Seeing transform={rule.transform} />
-              </li>
-            ))}
-            <li class="dim">
-              {rules.length > 0 && 'Else '}it {describePermissions(permissions)}.
-            </li>
-          </ol>
+          <Held of={application} />
         </div>
         <DryRun key={id} id={id} />
       </div>
@@ -183,8 +175,8 @@ function LastRequests({ id, name }: { id: string; name: string }) {
         ]}
       />
       <p>
-        <a href={linkTo('requests', undefined, { application: name })}>All {own.length} requests</a>,{' '}
-        {own.filter(({ status }) => status >= 400).length} refused
+        <a href={linkTo('requests', undefined, { application: name })}>{countOf(own.length, 'request')}</a>,{' '}
+        {own.filter(({ status }) => status === 0 || status >= 400).length} failed
       </p>
     </div>
   )

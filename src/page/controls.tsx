@@ -109,8 +109,8 @@ function Faults() {
         rows={rules}
         columns={[
           ['What happens', '', describeFault],
-          ['Fits', 'number', ({ matched }) => matched],
-          ['Applied', 'number', ({ applied }) => applied],
+          ['Matched', 'number', ({ matched }) => matched],
+          ['Failed', 'number', ({ applied }) => applied],
         ]}
         actions={(_, at) => [['Remove', ` fault ${at + 1}`, () => set(bare.toSpliced(at, 1)), 'quiet']]}
       />
@@ -146,6 +146,14 @@ function State() {
   const show = useDialog()
   const names = useAsked('control snapshot list').result ?? []
   const counts = `${facts?.counts.tokens ?? 0} tokens, ${requests.length} requests`
+  const leave = (name: string) => (
+    <Confirm
+      title={`Delete the snapshot ${name}?`}
+      text="The vault can no longer return to this state."
+      verb="Delete"
+      act={() => ask('control snapshot delete', { name })}
+    />
+  )
   const reset = (
     <Confirm
       title="Reset the vault?"
@@ -172,8 +180,8 @@ function State() {
         rows={names}
         columns={[['Snapshot', '', (name) => name]]}
         actions={(name) => [
-          ['Return', ` to ${name}`, () => ask('control snapshot restore', { name })],
-          ['Delete', ` ${name}`, () => ask('control snapshot delete', { name }), 'quiet'],
+          ['Restore', ` ${name}`, () => ask('control snapshot restore', { name })],
+          ['Delete …', ` ${name}`, () => show(leave(name)), 'quiet'],
         ]}
       />
       <hr />

@@ -8,6 +8,7 @@ import type { RequestRecord } from '../framework/ports/control.js'
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useNameOf } from './api.js'
 import { Facts, Note, Seeing } from './parts.js'
+import { isHidden } from './recorded.js'
 import { linkTo } from './route.js'
 import { ApplicationLink, Json } from './text.js'
 
@@ -94,17 +95,46 @@ function Steps({ decision, application }: StepsProps) {
   )
 }
 
-interface DecisionsProps {
-  decisions: readonly ExplainedDecision[]
-  id: string | undefined
-  none: string
+/** What an application may do: its rules, then its permissions. */
+export function Held({ of: { rules = [], permissions = [] } }: { of: Application }) {
+  return (
+    <ol class="rules">
+      {rules.map((rule) => (
+        <li key={rule.priority}>
+          <b>Rule {rule.priority}</b> <RuleText rule={rule} /> Data is <Seeing transform={rule.transform} />
+        </li>
+      ))}
+      <li class="dim">
+        {rules.length > 0 && 'Else '}it {describePermissions(permissions)}.
+      </li>
+    </ol>
+  )
 }
 
-export function Decisions({ decisions, id, none }: DecisionsProps) {
+interface DecisionsProps {
+  request: RequestRecord
+}
+
+export function Decisions({ request }: DecisionsProps) {
+  const { decisions = [], application_id: id, status, fault } = request
   const application = useAsked('app list', { id: [id ?? '-'], size: 1 }).result?.data[0]
   const nameOf = useNameOf()
   const refused = decisions.find(({ decided_by }) => decided_by === undefined)
-  if (decisions.length === 0) return <p class="dim">{none}</p>
+  if (fault !== undefined) return <p class="dim">The fault answered before any rule was evaluated.</p>
+  if (decisions.length === 0)
+    return status === 403 && application !== undefined ? (
+      <>
+        <h3>Held by {application.name}</h3>
+        <Held of={application} />
+        <p>
+          <a class="button" href={linkTo('applications', application.id)}>
+            Rules of {application.name}
+          </a>
+        </p>
+      </>
+    ) : (
+      <p class="dim">No rule was evaluated.</p>
+    )
   const priority = Math.max(0, ...(application?.rules ?? []).map((rule) => rule.priority)) + 1
   const { container, permission } = refused ?? {}
   const rule = { priority, container, transform: 'mask', permissions: [permission] }
@@ -130,9 +160,29 @@ export function Decisions({ decisions, id, none }: DecisionsProps) {
   )
 }
 
-export function Why({ request, problem }: { request: RequestRecord; problem: Partial<Problem> }) {
+/** The problem in the answer. If code wrote the answer, the record has only its shape, and there is no problem to show. */
+export function problemOf({ status, answer }: RequestRecord): Partial<Problem> {
+  const isFailed = status === 0 || status >= 400
+  if (!isFailed || typeof answer !== 'object' || answer === null) return {}
+  const { errors = {}, ...problem } = answer as Partial<Problem>
+  const isShape = !Object.values(errors).every(Array.isArray) || isHidden(problem.detail ?? problem.title)
+  return isShape ? {} : { ...problem, errors }
+}
+
+/** The reason for the status of a failed request, in one line. */
+export function describeFailure(request: RequestRecord): string {
+  const { fault, decisions = [], status } = request
+  const { detail, title = 'the answer is not recorded', errors = {} } = problemOf(request)
+  if (fault !== undefined) return `fault: ${fault}`
+  const refused = status === 403 && decisions.find(({ decided_by }) => decided_by === undefined)
+  if (refused) return `${refused.permission} is not granted on ${refused.container}`
+  const [[name, texts] = []] = Object.entries(errors)
+  return name === undefined ? (detail ?? title) : `${name}: ${texts?.join(', ')}`
+}
+
+export function Why({ request }: { request: RequestRecord }) {
   const { status, fault, decisions = [], application_id: id } = request
-  const { detail, errors = {} } = problem
+  const { detail, errors = {} } = problemOf(request)
   const refused = decisions.find(({ decided_by }) => decided_by === undefined)
   const facts = Object.entries(errors).map(([name, texts]) => [name, texts.join(', ')])
   const note = (title: string, text: ComponentChildren) => <Note title={title}>{text}</Note>

@@ -9,7 +9,7 @@ export const PRESETS: Record<string, FaultRule> = {
   'Every third fails': { kind: 'status', status: 500, every: 3 },
   'Times out': { kind: 'delay', delay_ms: 60_000 },
   'Drop before the work': { kind: 'drop', times: 1 },
-  'Lose the answer': { kind: 'lose', times: 1 },
+  'Do the work, lose the answer': { kind: 'lose', times: 1 },
   'Cut the answer': { kind: 'cut', times: 1 },
 }
 

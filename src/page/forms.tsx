@@ -111,6 +111,7 @@ export type Choices = Record<string, string> | readonly string[]
 export const wordsOf = (of: Choices): Record<string, string> =>
   Array.isArray(of) ? Object.fromEntries(of.map((each) => [each, each])) : (of as Record<string, string>)
 
+/** `value`: with `choose`, the current choice. Otherwise the initial choice, so that a new rendering keeps what a person chose. */
 interface ChooseProps {
   label: string
   name?: string
@@ -123,7 +124,7 @@ interface ChooseProps {
 export function Choose({ label, name, of, value, choose, isShown = false }: ChooseProps) {
   const change = (event: { currentTarget: HTMLSelectElement }) => choose?.(event.currentTarget.value)
   const select = (
-    <select name={name} value={value} aria-label={label} onChange={change}>
+    <select name={name} {...(choose && { value })} aria-label={label} onChange={change}>
       {Object.entries(wordsOf(of)).map(([each, text]) => (
         <option key={each} value={each} selected={each === value}>
           {text}
@@ -141,17 +142,33 @@ export const DialogProvider = DialogContext.Provider
 /** Returns a function that shows a dialog over the page. A call without a dialog closes the current dialog. */
 export const useDialog = () => useContext(DialogContext)
 
-/** A button of type `reset` in the dialog closes it. */
-export function Dialog({ title, children }: Children & { title: string }) {
+/** A button of type `reset` in the dialog closes it. `isEdit`: Escape asks before it discards changes. */
+export function Dialog({ title, isEdit = false, children }: Children & { title: string; isEdit?: boolean }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const show = useDialog()
   const id = useId()
+  const [isChanged, setChanged] = useState(false)
+  const [isAsking, setAsking] = useState(false)
   useEffect(() => dialog.current!.showModal(), [])
+  // Escape asks once before it discards what a person has typed. The browser lets a second Escape close the dialog.
+  const cancel = (event: Event) => {
+    if (!isEdit || !isChanged || isAsking) return
+    event.preventDefault()
+    setAsking(true)
+  }
   return (
-    <dialog ref={dialog} aria-labelledby={id} onClose={() => show()} onReset={() => dialog.current!.close()}>
+    <dialog
+      ref={dialog}
+      aria-labelledby={id}
+      onInput={() => setChanged(true)}
+      onCancel={cancel}
+      onClose={() => show()}
+      onReset={() => dialog.current!.close()}
+    >
       <div class="stack">
         <h2 id={id}>{title}</h2>
         {children}
+        <Failure text={isAsking ? 'Press Escape again to discard the changes.' : undefined} />
       </div>
     </dialog>
   )
@@ -173,7 +190,7 @@ interface EditDialogProps extends Children {
 export function EditDialog({ title, verb, send, kind = 'primary', children }: EditDialogProps) {
   const show = useDialog()
   return (
-    <Dialog title={title}>
+    <Dialog title={title} isEdit>
       <Form class="stack" send={async (fields) => [await send(fields), show()]}>
         {children}
         <div class="row">

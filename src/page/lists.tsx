@@ -1,11 +1,11 @@
 /** The screens of the log, of the outbox and of webhooks. */
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { List } from '../framework/page.js'
 import type { ResultOf } from '../operations/all.js'
 import type { OutboxLetter, OutboxMail } from '../operations/invite/noun.js'
 import { type Asked, useAsked, useLive, useNameOf, useRoute } from './api.js'
 import { Button, Copy, Failure } from './forms.js'
-import { Badge, Empty, Facts, NoneFits, Table } from './parts.js'
+import { Badge, Empty, Facts, NoneFits, Note, Table } from './parts.js'
 import { linkTo } from './route.js'
 import { Rows } from './rows.js'
 import { Detail, Filter, fits, Item, ItemScreen, Screen } from './screen.js'
@@ -77,8 +77,8 @@ export function Log() {
         columns={[
           ['Time UTC', 'mono dim w11', ({ created_at }) => formatTime(created_at, 23)],
           ['Who', 'w8', who],
-          ['What', '', ({ message }) => message],
-          ['Of', 'mono link', ({ entity_id }) => entity_id],
+          ['What', 'first', ({ message }) => message],
+          ['Object', 'mono link', ({ entity_id }) => entity_id],
         ]}
       />
     </Screen>
@@ -181,18 +181,45 @@ export const Webhooks = () => (
   />
 )
 
-function Deliveries({ of: { id, name, url, events, status } }: { of: Webhook }) {
+/** Tells why the server does not reach the address of a webhook, and what to do. */
+function Unreachable({ of: { destination } }: { of: Webhook }) {
+  if (destination === undefined) return null
+  const { state, since, failure, next_attempt_at } = destination
+  return (
+    <Note
+      kind="warn"
+      title={state === 'blocked' ? 'The server may not call this address' : 'Deliveries fail'}
+    >
+      <p>{failure}</p>
+      <Facts
+        of={{ Since: <Time of={since} />, 'Next attempt': next_attempt_at && <Time of={next_attempt_at} /> }}
+      />
+    </Note>
+  )
+}
+
+function Deliveries({ of: webhook }: { of: Webhook }) {
+  const { id, name, url, events, status } = webhook
   const { ask } = useLive()
   const [opened, setOpened] = useState<string>()
+  const [resent, setResent] = useState<string>()
   const { result, error } = useAsked('webhook deliveries', { id, size: 100 })
   const all = result?.data ?? []
   const shown = all.find((each) => each.id === opened) ?? all[0]
+  const resend = async (delivery: Delivery) => {
+    await ask('webhook resend', { id: delivery.id })
+    setResent(`${delivery.type} is sent again. Watch its state.`)
+  }
   return (
     <Detail title={name} head={<Badge>{status}</Badge>}>
       <Facts of={{ Address: url, Events: events.join(', ') }} />
       <Failure text={error} />
+      <Unreachable of={webhook} />
       <h3>Deliveries of the last 24 hours</h3>
       {shown === undefined && <p class="dim">Nothing was sent yet.</p>}
+      <p role="status" class="dim small">
+        {resent}
+      </p>
       <Table
         rows={all}
         columns={[
@@ -201,18 +228,24 @@ function Deliveries({ of: { id, name, url, events, status } }: { of: Webhook }) 
           ['State', '', (each) => <Badge kind={KINDS[each.state]}>{[each.state, ' ', each.status]}</Badge>],
           ['Attempts', 'number', ({ attempts }) => attempts],
         ]}
-        actions={({ id }) => [
-          ['Show', ` delivery ${id.slice(0, 8)}`, () => setOpened(id)],
-          ['Send again', `: delivery ${id.slice(0, 8)}`, () => ask('webhook resend', { id })],
+        actions={(each) => [
+          ['Show', ` delivery ${each.id.slice(0, 8)}`, () => setOpened(each.id)],
+          ['Send again', `: delivery ${each.id.slice(0, 8)}`, () => resend(each)],
         ]}
       />
-      {shown && <DeliveryDetail delivery={shown} />}
+      {shown && <DeliveryDetail key={shown.id} delivery={shown} isOpened={shown.id === opened} />}
     </Detail>
   )
 }
 
-function DeliveryDetail({ delivery }: { delivery: Delivery }) {
-  const { id, payload, answer, failure, due_at, attempted_at } = delivery
+function DeliveryDetail({ delivery, isOpened }: { delivery: Delivery; isOpened: boolean }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    if (!isOpened) return
+    heading.current!.scrollIntoView({ block: 'start' })
+    heading.current!.focus()
+  }, [isOpened])
+  const { id, type, payload, answer, failure, due_at, attempted_at } = delivery
   const facts = {
     Delivery: <code>{id}</code>,
     'Last attempt': attempted_at && <Time of={attempted_at} />,
@@ -221,6 +254,9 @@ function DeliveryDetail({ delivery }: { delivery: Delivery }) {
   }
   return (
     <>
+      <h3 ref={heading} tabIndex={-1}>
+        {type}
+      </h3>
       <Facts of={facts} />
       <Json label="Payload" value={payload} isCopied />
       {answer && <Code label="Answer" text={answer} />}

@@ -42,6 +42,8 @@ const KEYS: Record<string, string> = {
   '?': 'This list',
 }
 
+const KEPT_ADDRESS = 'coffer-page-address'
+
 function useRoute() {
   const [route, setRoute] = useState(readRoute)
   useEvent('hashchange', () => setRoute(readRoute()))
@@ -68,7 +70,8 @@ function Page({ session }: { session: PageSession }) {
   })
   // A layout effect runs before the next key. It closes the old dialog, because a key of the new screen may open another dialog.
   useLayoutEffect(() => {
-    document.title = `${titleOf(screen)} · Coffer`
+    document.title = [route.id, titleOf(screen), 'Coffer'].filter(Boolean).join(' · ')
+    localStorage.setItem(KEPT_ADDRESS, linkTo(screen, route.id))
     show(undefined)
   }, [screen, route.id])
   const View = SCREENS[screen]
@@ -117,7 +120,7 @@ function Lost() {
   const from = formatTime(new Date(lost.since).toISOString())
   const text = lost.isSignedOut
     ? 'You are signed out. Get a new sign-in link: coffer control page'
-    : `The server does not answer. The page tries again. It shows data of ${from} UTC.`
+    : `The server does not answer. It may have stopped. The page tries again, and shows data of ${from} UTC.`
   return <Failure text={text} />
 }
 
@@ -164,8 +167,10 @@ async function start(): Promise<void> {
   // the page, so this does it.
   addEventListener('hashchange', () => location.hash.startsWith('#login=') && location.reload())
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
-  // Removes the secret of the link from the address, so that it is not stored in the history and in bookmarks.
-  if (login !== undefined) history.replaceState(null, '', location.pathname)
+  // Removes the secret of the link from the address, so that it is not stored in the history and in bookmarks. The page shows the
+  // place that this browser showed last.
+  if (login !== undefined)
+    history.replaceState(null, '', location.pathname + (localStorage.getItem(KEPT_ADDRESS) ?? ''))
   const fault =
     login &&
     (await signIn(login).then(

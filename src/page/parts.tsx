@@ -1,5 +1,7 @@
 import type { ComponentChildren } from 'preact'
+import { useRoute } from './api.js'
 import { Button } from './forms.js'
+import { linkTo } from './route.js'
 import { Terminal } from './text.js'
 
 type Children = { children?: ComponentChildren }
@@ -115,6 +117,15 @@ export const Empty = ({ title, text, command, children }: EmptyProps) => (
   </div>
 )
 
-export const NoneFits = ({ thing }: { thing: string }) => (
-  <Empty title={`No ${thing} matches`}>Clear the filters, or look in another fork.</Empty>
-)
+/** Shown if no row matches the search or the filters. */
+export function NoneFits({ thing }: { thing: string }) {
+  const { screen, filters } = useRoute()
+  const title = filters.find ? `No ${thing} matches “${filters.find}”` : `No ${thing} matches the filters`
+  return (
+    <Empty title={title}>
+      <a class="button" href={linkTo(screen)}>
+        Reset filters
+      </a>
+    </Empty>
+  )
+}

@@ -1,15 +1,17 @@
 import { useState } from 'preact/hooks'
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useLive } from './api.js'
-import { Button, Check, EditDialog, Failure, Field, TextArea, useDialog } from './forms.js'
-import { Badge, Empty, Facts, Table } from './parts.js'
-import { linkTo } from './route.js'
+import { Button, Check, Confirm, EditDialog, Failure, Field, TextArea, useDialog } from './forms.js'
+import { Badge, Empty, Facts, Note, Table } from './parts.js'
+import { go, linkTo } from './route.js'
 import { Detail, Item, ItemScreen } from './screen.js'
 import { Composer } from './send.js'
 import { Code, formatTime, RequestLink } from './text.js'
 
 type Reactor = ResultOf<'reactor list'>['data'][number]
-type Run = ResultOf<'reactor logs'>[number]
+type Run = ResultOf<'reactor scrubbed-logs'>[number]
+
+const LOOKED_AT = 20
 
 const SAMPLE = 'module.exports = async ({ args }) => {\n  return { raw: { hello: args.name } }\n}\n'
 
@@ -37,29 +39,52 @@ function Edit({ of: { id, name, code, formula } }: { of: Partial<Reactor> }) {
   const { ask } = useLive()
   return (
     <EditDialog
-      title={id ? `Code of ${name}` : 'New reactor'}
+      title={id ? `Edit ${name}` : 'New reactor'}
       verb={id ? 'Save' : 'Create'}
-      send={(fields) => (id ? ask('reactor patch', { ...fields, id }) : ask('reactor create', fields))}
+      send={async (fields) => {
+        if (id) return ask('reactor patch', { ...fields, id })
+        return go(linkTo('reactors', (await ask('reactor create', fields)).id))
+      }}
     >
       <Field label="Name" name="name" defaultValue={name} required grows />
-      <TextArea label="Code" name="code" rows={16} text={code ?? formula?.code ?? SAMPLE} />
+      {formula ? (
+        <p>
+          The code belongs to the formula {formula.name}, and other reactors may use it. Edit the formula in a
+          terminal: <code>coffer formula get {formula.id} &gt; formula.json</code>, then{' '}
+          <code>coffer formula update {formula.id} --file formula.json</code>
+        </p>
+      ) : (
+        <TextArea label="Code" name="code" rows={16} text={code ?? SAMPLE} />
+      )}
     </EditDialog>
   )
 }
 
 function ReactorDetail({ of: reactor }: { of: Reactor }) {
-  const { id, name, code, formula, application, configuration, runtime } = reactor
+  const { id, name, formula, application, configuration, runtime } = reactor
+  const { result, error } = useAsked('reactor scrubbed-logs', { id, number: LOOKED_AT })
+  const last = result?.at(-1)
+  const { ask } = useLive()
   const show = useDialog()
   const [isLater, setLater] = useState(false)
   const fields = formula?.request_parameters.map((each) => [each.name, `a ${each.type}`]) ?? [['name', 'Ada']]
   const body = JSON.stringify({ args: Object.fromEntries(fields) }, undefined, 2)
   const path = `/reactors/${id}/react${isLater ? '-async' : ''}`
-  const label = formula ? `Code of the formula ${formula.name}` : 'Code'
+  const leave = () =>
+    show(
+      <Confirm
+        title={`Delete ${name}?`}
+        text="Requests that call it will be refused. Its runs are deleted too."
+        verb="Delete"
+        act={() => ask('reactor delete', { id }).then(() => go(linkTo('reactors')))}
+      />,
+    )
   const head = (
     <>
       <Badge>{formula ? 'formula' : 'code'}</Badge>
       <span class="dim mono">{id}</span>
       <Button class="push" text="Edit" act={() => show(<Edit of={reactor} />)} />
+      <Button class="danger" text="Delete …" act={leave} />
     </>
   )
   const settings = {
@@ -70,8 +95,8 @@ function ReactorDetail({ of: reactor }: { of: Reactor }) {
   return (
     <Detail title={name} head={head} kind="doc">
       <div class="stack">
-        <Code label={label} text={code ?? formula?.code ?? ''} isCopied />
-        <Runs of={reactor} />
+        <CodeOf reactor={reactor} line={last && last.outcome !== 'done' ? lineOf(last) : undefined} />
+        <Runs runs={result} error={error} name={name} />
       </div>
       <div class="card stack">
         <h2>Run it</h2>
@@ -80,7 +105,7 @@ function ReactorDetail({ of: reactor }: { of: Reactor }) {
           <code>{'{{ card-1 }}'}</code> stands for the data of the token. It goes to the code, not to this
           page.
         </p>
-        <Check label="Later (react-async)" isOn={isLater} turn={setLater} />
+        <Check label="Run in background (react-async)" isOn={isLater} turn={setLater} />
         <hr />
         <h3>Settings</h3>
         <Facts of={settings} />
@@ -89,43 +114,81 @@ function ReactorDetail({ of: reactor }: { of: Reactor }) {
   )
 }
 
-function Runs({ of: { id, name } }: { of: Reactor }) {
-  const { read } = useLive()
-  const [printed, setPrinted] = useState<Run>()
-  const { result, error } = useAsked('reactor logs', { id })
-  const show = async () => setPrinted((await read('reactor scrubbed-logs', { id, number: 1 }))[0])
-  if (result?.length === 0)
-    return <Empty title="It has not run yet">Run it from here, or call it from your test.</Empty>
-  const lines = printed?.console.map(({ level, text }) => `${level}: ${text}`) ?? []
-  const thrown = Object.values(printed?.errors ?? {}).flat()
-  const text = [...lines, printed?.detail, ...thrown, printed?.stack].filter(Boolean).join('\n') || 'Nothing.'
-  const outcome = ({ outcome, status }: Run) => (
-    <Badge kind={outcome === 'done' ? 'good' : 'bad'}>
-      {outcome} {status}
-    </Badge>
+/** The line of the code at which a run failed, from 1. */
+const lineOf = ({ stack }: Run) => Number(/:(\d+)/.exec(stack ?? '')?.[1]) || undefined
+
+const Outcome = ({ of: { outcome, status } }: { of: Run }) => (
+  <Badge kind={outcome === 'done' ? 'good' : 'bad'}>
+    {outcome.replaceAll('_', ' ')} {status}
+  </Badge>
+)
+
+/** What a run reported and printed. Output that may contain data is not shown. */
+function Printed({ of: run, name }: { of: Run; name: string }) {
+  const lines = run.console.map(({ level, text }) => `${level}: ${text}`)
+  const thrown = Object.values(run.errors ?? {}).flat()
+  const line = lineOf(run)
+  const text = [...lines, run.detail, ...thrown].filter(Boolean).join('\n')
+  return (
+    <>
+      {run.outcome !== 'done' && (
+        <Note title={`Failed${line === undefined ? '' : ` at line ${line}`}`}>
+          {thrown.join(', ') || run.detail}
+        </Note>
+      )}
+      <Code label={`Printed at ${run.created_at.slice(11, 23)} UTC`} text={text || 'Nothing.'} />
+      <p class="dim small">
+        Output that may contain data is not shown. Show all output:{' '}
+        <code>coffer reactor logs {name} -n 1</code>
+      </p>
+    </>
   )
+}
+
+/** The run of a request that called a reactor, also if it ran in the background. */
+export function RunOfRequest({ id, traceId }: { id: string; traceId: string }) {
+  const reactor = useAsked('reactor list', { id: [id], size: 1 }).result?.data[0]
+  const runs = useAsked('reactor scrubbed-logs', { id, number: LOOKED_AT }).result
+  const run = runs?.find(({ trace_id }) => trace_id === traceId)
+  if (run === undefined || reactor === undefined) return null
+  return (
+    <>
+      <h3>
+        The run of <a href={linkTo('reactors', id)}>{reactor.name}</a> <Outcome of={run} />
+      </h3>
+      {run.outcome !== 'done' && <CodeOf reactor={reactor} line={lineOf(run)} />}
+      <Printed of={run} name={reactor.name} />
+    </>
+  )
+}
+
+function CodeOf({ reactor: { code, formula }, line }: { reactor: Reactor; line?: number | undefined }) {
+  const label = formula ? `Code of the formula ${formula.name}` : 'Code'
+  return <Code label={label} text={code ?? formula?.code ?? ''} line={line} isCopied />
+}
+
+function Runs({ runs, error, name }: { runs: Run[] | undefined; error: string | undefined; name: string }) {
+  const [chosen, choose] = useState<string>()
+  if (runs?.length === 0)
+    return <Empty title="It has not run yet">Run it from here, or call it from your test.</Empty>
+  const newest = (runs ?? []).toReversed()
+  const shown = newest.find(({ id }) => id === chosen) ?? newest[0]
   return (
     <>
       <h3>Last runs</h3>
       <Failure text={error} />
+      {shown && <Printed of={shown} name={name} />}
       <Table
-        rows={(result ?? []).toReversed()}
+        rows={newest}
         columns={[
           ['Time UTC', '', ({ created_at }) => <code>{formatTime(created_at)}</code>],
-          ['Ended', '', outcome],
+          ['Ended', '', (run) => <Outcome of={run} />],
           ['Request', '', ({ trace_id }) => <RequestLink of={trace_id} />],
           ['ms', 'number', ({ duration_ms }) => duration_ms],
           ['MiB', 'number', ({ memory_mib }) => memory_mib],
         ]}
+        actions={({ id }) => [['Show', ` the run ${id.slice(0, 8)}`, () => choose(id)]]}
       />
-      <div class="row">
-        <Button text="Show what the last run printed" act={show} />
-        <span class="dim small">
-          Output that may contain data is not shown. Show all output:{' '}
-          <code>coffer reactor logs {name} -n 1</code>
-        </span>
-      </div>
-      {printed && <Code label={`Printed at ${printed.created_at.slice(11, 23)} UTC`} text={text} />}
     </>
   )
 }

@@ -4,23 +4,25 @@
  */
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import type { Problem } from '../errors.js'
-import { type Seen, useLive, useNameOf, useRoute } from './api.js'
-import { Decisions, Why } from './decision.js'
-import { Button, Copy, Tabs, useDialog } from './forms.js'
+import { type Seen, useCallerOf, useLive, useRoute } from './api.js'
+import { Decisions, describeFailure, Why } from './decision.js'
+import { Button, Confirm, Copy, Tabs, useDialog } from './forms.js'
 import { useKeys } from './frame.js'
 import { Badge, Empty, Facts, Method, NoneFits, Status } from './parts.js'
+import { RunOfRequest } from './reactors.js'
+import { markHidden, refill } from './recorded.js'
 import { useOperation } from './reference.js'
 import { go, linkTo, linkToRequest, setFilter } from './route.js'
 import { Rows, useChosen } from './rows.js'
-import { LANGUAGES, refill } from './samples.js'
-import { Detail, Filter, fits, Screen } from './screen.js'
+import { LANGUAGES } from './samples.js'
+import { Detail, Filter, fits, Missing, Screen } from './screen.js'
 import { ComposeDialog, NOBODY } from './send.js'
-import { ApplicationLink, CodeTabs, formatJson, Json, Time } from './text.js'
+import { ApplicationLink, CodeTabs, countOf, formatJson, Json, Time } from './text.js'
 
 const TELL_MS = 5000
+/** A UUID in a path. The list shows its first characters, so that the reason of a failure is in view. */
+const UUID = /([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 const STATUSES: Record<string, RegExp> = { '2xx': /^2/, '4xx': /^4/, '5xx': /^[50]/ }
-const SINCE = { 1: 'Last minute', 15: 'Last 15 minutes' }
 
 const isFailed = ({ status }: Seen) => status === 0 || status >= 400
 const queryOf = ({ query = [] }: Seen) =>
@@ -40,26 +42,32 @@ function useIds(requests: readonly Seen[]): Map<Seen, string> {
   }, [requests])
 }
 
+/** The ids in the bodies of a request, for example of the token that it created. */
+function idsOf({ request, answer }: Seen): string[] {
+  return [request, answer].flatMap((body) => {
+    const { id } = (typeof body === 'object' && body !== null ? body : {}) as { id?: unknown }
+    return typeof id === 'string' ? [id] : []
+  })
+}
+
 function useFound(requests: readonly Seen[]): Seen[] {
-  const nameOf = useNameOf()
+  const callerOf = useCallerOf()
   const route = useRoute()
-  const { news } = useLive()
-  const { status = '', operation, application, since } = route.filters
-  const from = since ? (news?.now ?? 0) - Number(since) * 60_000 : 0
+  const { status = '', operation, application } = route.filters
   return requests.filter(
     (each) =>
       (STATUSES[status]?.test(String(each.status)) ?? true) &&
       (!operation || operation === each.operation) &&
-      (!application || application === nameOf(each.application_id)) &&
-      (from === 0 || Date.parse(each.at) >= from) &&
-      fits(route, `${each.method} ${each.path} ${each.trace_id} ${each.operation}`),
+      (!application || application === callerOf(each)) &&
+      fits(route, `${each.method} ${each.path} ${each.trace_id} ${each.operation} ${idsOf(each).join(' ')}`),
   )
 }
 
 export function Requests() {
   const { session, ask, news, ...live } = useLive()
   const { id, filters } = useRoute()
-  const nameOf = useNameOf()
+  const callerOf = useCallerOf()
+  const show = useDialog()
   const [held, setHeld] = useState<Seen[]>()
   const requests = held ?? live.requests ?? []
   const ids = useIds(requests)
@@ -68,10 +76,26 @@ export function Requests() {
   const first = useChosen(rows, idOf, undefined, isFailed)
   const chosen = id === undefined ? first : requests.find((each) => idOf(each) === id || each.trace_id === id)
   const hold = () => setHeld(held === undefined ? requests : undefined)
+  const waiting = (live.requests?.length ?? 0) - requests.length
+  const leave = () =>
+    show(
+      <Confirm
+        title={`Delete ${countOf(live.requests?.length ?? 0, 'request')}?`}
+        text="The tokens and the log stay. Tests can no longer find these requests."
+        verb="Delete"
+        act={() => ask('control request clear').then(() => [setHeld(undefined), go(linkTo('requests'))])}
+      />,
+    )
   const actions = (
     <>
-      <Button class="live" aria-pressed={held === undefined} text="Live" act={hold} />
-      {session.controls.faults && <Button text="Clear" act={() => ask('control request clear')} />}
+      <Button
+        class={held || live.lost ? '' : 'live'}
+        aria-pressed={held === undefined}
+        text={held ? `Paused, ${Math.max(0, waiting)} new` : 'Live'}
+        of={held ? ': continue' : ': pause'}
+        act={hold}
+      />
+      {session.controls.faults && requests.length > 0 && <Button text="Delete all requests …" act={leave} />}
     </>
   )
   return (
@@ -89,28 +113,40 @@ export function Requests() {
             ({ at }) => [at.slice(11, 19), <Wide key="ms" text={at.slice(19, 23)} />],
           ],
           ['Method', 'w4', ({ method }) => <Method name={method} />],
-          ['Path', 'mono link', (each) => [each.path, <Dim key="query" text={queryOf(each)} />]],
+          [
+            'Path',
+            'link',
+            (each) => [
+              <span key="path" class="mono">
+                {each.path.replaceAll(UUID, '$1…')}
+              </span>,
+              <Dim key="query" text={queryOf(each)} />,
+              isFailed(each) && <Dim key="why" text={` ${describeFailure(each)}`} />,
+            ],
+          ],
           [
             'Status',
             'w6',
             (each) => [<Status key="status" {...each} />, each.fault && <Fault key="fault" />],
           ],
-          ['Application', 'wide w6', ({ application_id }) => nameOf(application_id)],
+          ['Caller', 'wide w6', callerOf],
           ['ms', 'number wide w4', ({ ms }) => ms.toFixed(2)],
         ]}
       />
       {chosen && <Request key={chosen.number} request={chosen} id={idOf(chosen)} />}
       {!chosen && id !== undefined && live.requests && (
-        <Empty title="This request is not kept any more">
-          <p>
-            Coffer keeps the last 1,000 requests. The trace id of this request began with <code>{id}</code>.
-          </p>
-          <a href={linkTo('requests')}>All requests</a>
-        </Empty>
+        <Missing thing="request" id={id} why={describeMissing(news?.count ?? 0, requests.length)} />
       )}
       <WebhookEvent count={news?.count ?? 0} />
     </Screen>
   )
+}
+
+/** `count`: all requests since the server started. `kept`: the requests that it still has. */
+function describeMissing(count: number, kept: number): string {
+  if (count > kept)
+    return `The server keeps the last 1,000 requests. This request is older, or it was deleted.`
+  return 'This server has not received it. The server may have been restarted, or the request belongs to a fork.'
 }
 
 const Wide = ({ text }: { text: string }) => <span class="wide">{text}</span>
@@ -118,11 +154,11 @@ const Dim = ({ text }: { text: string }) => <span class="dim">{text}</span>
 const Fault = () => <Badge kind="warn fault">fault</Badge>
 
 function Filters({ requests }: { requests: readonly Seen[] }) {
-  const nameOf = useNameOf()
+  const callerOf = useCallerOf()
   const route = useRoute()
   const { status = '' } = route.filters
   const operations = requests.flatMap(({ operation = [] }) => operation).sort()
-  const applications = requests.map((each) => nameOf(each.application_id)).sort()
+  const callers = requests.map(callerOf).sort()
   return (
     <>
       <fieldset class="switch">
@@ -140,8 +176,7 @@ function Filters({ requests }: { requests: readonly Seen[] }) {
         ))}
       </fieldset>
       <Filter name="operation" any="Any operation" of={operations} />
-      <Filter name="application" any="Any application" of={applications} />
-      <Filter name="since" label="Time" any="Any time" of={SINCE} />
+      <Filter name="application" label="Caller" any="Any caller" of={callers} />
     </>
   )
 }
@@ -183,11 +218,12 @@ function NoRequest() {
 function Request({ request, id }: { request: Seen; id: string }) {
   const { session, sendRequest } = useLive()
   const show = useDialog()
-  const { method, path, status, operation, application_id, decisions = [], answer, fault } = request
+  const { method, path, status, operation, application_id, answer } = request
   const { example, type = 'application/json' } = useOperation(operation) ?? {}
   const body = request.request === undefined ? undefined : formatJson(refill(request.request, example))
+  const marked = request.request === undefined ? undefined : formatJson(markHidden(request.request))
   const target = path + queryOf(request)
-  const problem = (isFailed(request) && answer ? answer : {}) as Partial<Problem>
+  const [, reactor] = /^\/reactors\/([^/]+)\/react(?:-async)?$/.exec(path) ?? []
   const send = async () => {
     const { trace_id } = await sendRequest({ method, target: path, application: application_id })
     go(linkToRequest(trace_id))
@@ -195,24 +231,32 @@ function Request({ request, id }: { request: Seen; id: string }) {
   const draft = { method, path, type, body, application: application_id ?? NOBODY }
   const edit = () => show(<ComposeDialog draft={draft} />)
   useKeys({ e: edit })
-  const none = fault ? 'The fault answered before any rule was evaluated.' : 'No rule was evaluated.'
-  const sent = { 'API key': `in ${session.header}, not kept`, Query: request.query?.join(', ') }
-  const answered = { Status: <Status status={status} />, 'Trace id': <code>{request.trace_id}</code> }
+  const sent = { 'API key': describeKey(request), Query: request.query?.join(', ') }
   const tabs = {
     Overview: () => (
       <>
-        <Why request={request} problem={problem} />
+        <Why request={request} />
+        {status === 403 && <Decisions request={request} />}
+        {reactor !== undefined && <RunOfRequest id={reactor} traceId={request.trace_id} />}
         <About request={request} />
         <Kept label="Answer" value={answer} />
       </>
     ),
-    Decision: () => <Decisions decisions={decisions} id={application_id} none={none} />,
+    Decision: () => <Decisions request={request} />,
     Request: () => [
       <Facts key="about" of={sent} />,
       <Kept key="body" label="Body" value={request.request} />,
     ],
-    Response: () => [<Facts key="about" of={answered} />, <Kept key="body" label="Answer" value={answer} />],
-    Code: () => <CodeTabs call={{ method, path: target, header: session.header, type, body }} />,
+    Code: () => (
+      <>
+        <CodeTabs call={{ method, path: target, header: session.header, type, body: marked }} />
+        {body !== undefined && (
+          <p class="dim small">
+            Coffer records no data. Put values in place of <code>{'<…>'}</code>.
+          </p>
+        )}
+      </>
+    ),
   }
   return (
     <Detail title={target} method={method} head={<Status status={status} />}>
@@ -238,6 +282,16 @@ function About({ request }: { request: Seen }) {
     Destination: destination && `${destination} ${destination_status}`,
   }
   return <Facts of={facts} />
+}
+
+function describeKey({ key_header: header, key_state: state }: Seen): string {
+  if (header === undefined) return 'none'
+  const about = {
+    none: ', which this server does not read',
+    unknown: ', no application has this key',
+    not_examined: ', not examined',
+  }
+  return `in ${header}${state === undefined ? '' : about[state]}. The key itself is not recorded.`
 }
 
 function Kept({ label, value }: { label: string; value: unknown }) {

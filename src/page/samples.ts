@@ -1,4 +1,4 @@
-/** Formats requests as sample code that reads the API key from the environment, and generates sample data for forms. */
+/** Formats requests as sample code that reads the API key from the environment. */
 export interface Call {
   method: string
   path: string
@@ -50,33 +50,4 @@ export const LANGUAGES: Record<string, (call: Call) => string> = {
       'answer, err := http.DefaultClient.Do(request)',
     ].join('\n')
   },
-}
-
-export const SAMPLES: Record<string, unknown> = {
-  card: { number: '4242424242424242', expiration_month: 12, expiration_year: 2040 },
-  card_number: '4242424242424242',
-  bank: { routing_number: '110000000', account_number: '000123456789' },
-  us_bank_account_number: '000123456789',
-  us_bank_routing_number: '110000000',
-  social_security_number: '000-70-7279',
-  employer_id_number: '12-3456789',
-  token: 'a secret',
-}
-
-const isHidden = (value: unknown) => typeof value === 'string' && /^\(.+\)$/.test(value)
-
-/** Completes a recorded body. Data is not recorded, so data of the example or made-up data replaces it. */
-export function refill(kept: unknown, example: unknown): unknown {
-  if (typeof kept !== 'object' || kept === null || Array.isArray(kept))
-    return isHidden(kept) ? (example ?? {}) : kept
-  const samples = (example ?? {}) as Record<string, unknown>
-  const { type } = kept as { type?: unknown }
-  const entries = Object.entries(kept).map(([name, value]) => {
-    if (!isHidden(value)) return [name, value]
-    return [
-      name,
-      name === 'data' ? SAMPLES[typeof type === 'string' ? type : 'token'] : (samples[name] ?? {}),
-    ]
-  })
-  return Object.fromEntries(entries)
 }

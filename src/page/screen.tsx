@@ -99,6 +99,13 @@ export function Detail({ title, method, head, kind = 'stack', children }: Detail
   )
 }
 
+/** The detail for an address whose item does not exist. */
+export const Missing = ({ thing, id, why }: { thing: string; id: string; why?: string }) => (
+  <Detail title={`There is no ${thing} ${id}`}>
+    <p>{why ?? 'It was deleted, or it is in another tenant or fork.'}</p>
+  </Detail>
+)
+
 type ItemProps = { name: string; tag?: ComponentChildren; about: string }
 
 export const Item = ({ name, tag, about }: ItemProps) => (
@@ -139,6 +146,7 @@ export function ItemScreen<R extends { id: string }>(given: ItemsOf<R>) {
         {item}
       </Items>
       {chosen && <Shown key={chosen.id} of={chosen} />}
+      {!chosen && route.id !== undefined && all && <Missing thing={thing} id={route.id} />}
     </Screen>
   )
 }

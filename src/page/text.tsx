@@ -7,9 +7,10 @@ import { type Call, LANGUAGES } from './samples.js'
 export const Terminal = ({ text }: { text: string }) => <Code label="Terminal" text={text} isCopied />
 
 type Labelled = { label: string; isCopied?: boolean }
-type CodeProps = Labelled & { text: string; children?: ComponentChildren }
+/** `line`: the line to mark, from 1. */
+type CodeProps = Labelled & { text: string; line?: number | undefined; children?: ComponentChildren }
 
-export function Code({ label, text, isCopied, children = text }: CodeProps) {
+export function Code({ label, text, line, isCopied, children = markLine(text, line) }: CodeProps) {
   return (
     <figure class="code">
       <figcaption>
@@ -20,6 +21,18 @@ export function Code({ label, text, isCopied, children = text }: CodeProps) {
       <pre tabIndex={0}>{children}</pre>
     </figure>
   )
+}
+
+function markLine(text: string, line: number | undefined): ComponentChildren {
+  if (line === undefined) return text
+  const lines = text.split('\n')
+  const join = (some: string[]) => some.map((each) => `${each}\n`).join('')
+  return [
+    join(lines.slice(0, line - 1)),
+    <mark key="line">{lines[line - 1]}</mark>,
+    '\n',
+    join(lines.slice(line)),
+  ]
 }
 
 export const formatJson = (value: unknown) =>
@@ -54,6 +67,9 @@ export const RequestLink = ({ of, text = of.slice(0, 8) }: { of: string; text?: 
     {text}
   </a>
 )
+
+/** For example `1 request`, `2 requests`. `thing` must have a regular plural. */
+export const countOf = (count: number, thing: string) => `${count} ${thing}${count === 1 ? '' : 's'}`
 
 const UNITS = [
   ['d', 86_400_000],

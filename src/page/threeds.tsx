@@ -1,6 +1,6 @@
 /** The sessions of 3-D Secure: the steps of each, who did them, and the decision of a challenge that waits. */
 import type { SessionDetail, SessionStep, SessionSummary } from '../control/page-threeds.js'
-import { useAnswer, useLive, useNameOf, useRoute } from './api.js'
+import { useLive, useNameOf, useRead, useRoute } from './api.js'
 import { Button, Choose, Copy, Failure, Form, Submit } from './forms.js'
 import { Badge, Empty, Facts, NoneFits, Note } from './parts.js'
 import { linkTo } from './route.js'
@@ -42,9 +42,9 @@ const StateBadge = ({ state, kind = '' }: { state: State; kind?: string }) => (
 const describeDevice = ({ type, device }: SessionSummary) => (type === 'merchant' ? 'merchant' : device)
 
 export function ThreeDs() {
-  const { listSessions, news } = useLive()
+  const { news } = useLive()
   const route = useRoute()
-  const { result, error } = useAnswer(listSessions, `sessions ${useTick()}`)
+  const { result, error } = useRead(`sessions ${useTick()}`, ({ listSessions }) => listSessions())
   const all = result?.data ?? []
   const { state } = route.filters
   const textOf = (each: SessionSummary) => `${each.id} ${each.brands.join(' ')} ${describeDevice(each)}`
@@ -80,8 +80,10 @@ export function ThreeDs() {
 }
 
 function Session({ id }: { id: string }) {
-  const { readSession, news } = useLive()
-  const { result: session, error } = useAnswer(() => readSession(id), `session ${id} ${useTick()}`)
+  const { news } = useLive()
+  const { result: session, error } = useRead(`session ${id} ${useTick()}`, ({ readSession }) =>
+    readSession(id),
+  )
   if (session === undefined)
     return (
       <Detail title={`Session ${id.slice(0, 8)}`}>

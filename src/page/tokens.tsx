@@ -1,16 +1,16 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Access } from '../control/page-work.js'
 import type { ResultOf } from '../operations/all.js'
-import { useAsked, useLive, useRoute } from './api.js'
+import { useAsked, useLive, useRead, useRoute } from './api.js'
 import { describeAccess } from './decision.js'
 import type { Fields } from './forms.js'
 import { Button, Choose, Confirm, Copy, EditDialog, Field, Tabs, TextArea, useDialog } from './forms.js'
 import { useKeys } from './frame.js'
 import { Badge, Empty, Facts, NoneFits, Seeing, Table } from './parts.js'
+import { SAMPLES } from './recorded.js'
 import { go, linkTo, type Route, setFilter } from './route.js'
 import { Rows, useChosen } from './rows.js'
-import { SAMPLES } from './samples.js'
-import { Detail, Filter, Screen } from './screen.js'
+import { Detail, Filter, Missing, Screen } from './screen.js'
 import { ApplicationLink, CodeTabs, formatJson, formatSpan, Json, Time } from './text.js'
 
 type Token = ResultOf<'token list'>['data'][number]
@@ -29,16 +29,26 @@ const NONE = {
 function useTokens({ filters }: Route) {
   const { find = '', type, container, page } = filters
   const words = find.trim()
-  const quoted = JSON.stringify(words)
+  const isText = words !== '' && !words.includes(':')
   const terms = [
-    words && (words.includes(':') ? `(${words})` : `(id:${quoted} OR data:${quoted})`),
+    words && !isText && `(${words})`,
     type && `type:${type}`,
     container && `container:${container}*`,
   ]
   const query = terms.filter(Boolean).join(' AND ')
-  const operation = query === '' ? 'token list' : 'token search'
   const input = { size: SIZE, page: Number(page ?? 1), ...(query && { query }) }
-  return useAsked<'token list'>(operation as 'token list', input)
+  return useRead(JSON.stringify([isText && words, input]), async (server): Promise<Found> => {
+    if (isText) return server.findTokens({ text: words, query })
+    return query === '' ? server.read('token list', input) : server.read('token search', input)
+  })
+}
+
+/** Tokens that a text was searched in have no pages. */
+type Found = {
+  data: readonly Token[]
+  pagination?: { total_pages: number }
+  searched?: number
+  total?: number
 }
 
 export function Tokens() {
@@ -62,12 +72,12 @@ export function Tokens() {
   )
   return (
     <Screen
-      find="type:card AND data:4242"
+      find="4242, visa, a name, type:card"
       error={error}
       filters={[
         <Filter key="type" name="type" any="Any type" of={TYPES} />,
         <Filter key="container" name="container" any="Any container" of={CONTAINERS} />,
-        <Pages key="pages" of={result?.pagination.total_pages ?? 1} />,
+        <Pages key="pages" of={result?.pagination?.total_pages ?? 1} />,
       ]}
       actions={actions}
     >
@@ -80,7 +90,7 @@ export function Tokens() {
         columns={[
           ['Id', 'mono link w8', ({ id }) => <span title={id}>{shortId(id)}</span>],
           ['Type', 'wide some w6', ({ type }) => type],
-          ['Shows', '', (token) => describeShown(token) ?? <span class="dim">no mask</span>],
+          ['Masked value', '', (token) => describeShown(token) ?? <span class="dim">hidden</span>],
           ['Containers', 'mono wide some w8', ({ containers }) => containers.join(' ')],
           [
             'Age',
@@ -91,7 +101,7 @@ export function Tokens() {
         ]}
       />
       {chosen && <TokenDetail key={chosen.id} token={chosen} />}
-      {id !== undefined && result && !chosen && <Empty title="There is no token with this id">{id}</Empty>}
+      {id !== undefined && result && !chosen && <Missing thing="token" id={id} />}
     </Screen>
   )
 }
@@ -156,7 +166,7 @@ function TokenDetail({ token }: { token: Token }) {
       <div class="row">
         <Copy label="Copy id" text={id} />
         <Copy label="Copy expression" text={`{{ ${id} }}`} />
-        <a class="button" href={linkTo('requests', undefined, { find: `/tokens/${id}` })}>
+        <a class="button" href={linkTo('requests', undefined, { find: id })}>
           Its requests
         </a>
         <Button class="danger push" text="Delete …" act={leave} />

@@ -355,6 +355,30 @@ t.test(
   },
 )
 
+t.test('a request without an application tells what became of its key', async (t) => {
+  const vault = await startServer({ seed: SEED })
+  t.teardown(() => vault.stop())
+  const ask = (headers: Record<string, string>) => vault.fetch('/tokens/none', { headers })
+  await ask({})
+  await ask({ 'svc-api-key': 'key_1111111111111111111111' })
+  await ask({ 'other-api-key': 'key_1111111111111111111111' })
+  await vault.control.faults.set({ rules: [{ kind: 'status', status: 503 }] })
+  await ask({ 'svc-api-key': vault.keys.backend! })
+  await vault.control.faults.clear()
+  await ask({ 'svc-api-key': vault.keys.backend! })
+  const told = (await vault.control.requests.list()).map(({ key_state, key_header }) => [
+    key_state,
+    key_header,
+  ])
+  t.same(told, [
+    ['none', undefined],
+    ['unknown', 'SVC-API-KEY'],
+    ['none', 'OTHER-API-KEY'],
+    ['not_examined', 'SVC-API-KEY'],
+    [undefined, 'SVC-API-KEY'],
+  ])
+})
+
 t.test('requests are recorded without their data, and tests can wait for them', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
@@ -373,15 +397,24 @@ t.test('requests are recorded without their data, and tests can wait for them', 
   await post('/tokens', { type: 'SECRET', containers: ['SECRET'], data: 5555 })
   await get()
   const list = await requests.list()
-  t.notMatch(JSON.stringify(list), /SECRET|5555|key_/)
+  t.notMatch(JSON.stringify(list), /SECRET|5555|key_[0-9A-Za-z]{10}/)
   t.match(list[0], {
     ...{ method: 'POST', path: '/tokens', operation: 'token create', status: 201, trace_id: 'trace-1' },
     at: '2030-01-01T00:00:00.000+00:00',
     application_id: /./,
-    request: { id: 'one', type: 'token', data: '(object)', mask: '(string)' },
-    answer: { id: 'one', fingerprint: '(string)' },
+    key_header: 'SVC-API-KEY',
+    request: {
+      id: 'one',
+      type: 'token',
+      data: { id: '(6 characters)', number: '(number)', '…': '(1 more)' },
+      mask: '(6 characters)',
+    },
+    answer: { id: 'one', fingerprint: /^\(\d+ characters\)$/ },
   })
-  t.match(list[1], { operation: 'token tokenize', request: '(object)' })
+  t.match(list[1], {
+    operation: 'token tokenize',
+    request: { id: '(6 characters)', type: '(6 characters)' },
+  })
   const problem = { title: 'Bad Request', errors: { data: [/./] } }
   t.match(list[2], { status: 400, answer: problem }, 'the record shows the problem of the response')
   t.match(await requests.list({ operation: 'token create', status: 201 }), { length: 1 })

@@ -47,7 +47,7 @@ t.test(
       status: 200,
       destination: `${stub.url}/`,
       destination_status: 200,
-      request: '(object)',
+      request: { number: '(12 characters)' },
     })
     stub.answer = (_, response) => response.writeHead(402).end(NUMBER)
     t.match(await call(), { status: 402, text: NUMBER })

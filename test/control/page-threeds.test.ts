@@ -223,6 +223,13 @@ t.test(
       [
         async () => {
           await chosen(page).getByLabel('Another outcome').selectOption('timed-out')
+          // The page renders again when it hears of a request.
+          await server.fetch('/healthz')
+          await page
+            .locator('nav')
+            .getByText(String((await server.control.requests.list()).length))
+            .first()
+            .waitFor()
           await chosen(page).getByRole('button', { name: 'Decide' }).click()
         },
         { authentication_status_reason: 'timeout-at-acs' },

@@ -164,12 +164,17 @@ t.test(
     await page.keyboard.press('Escape')
     await page.getByText('4xx').click()
     t.equal(await page.locator('tbody [data-link]').count(), 2)
-    await page.getByLabel('application', { exact: true }).selectOption('support')
+    await page.getByLabel('Caller', { exact: true }).selectOption('support')
     t.equal(await page.locator('tbody [data-link]').count(), 1)
     await page.getByText('5xx').click()
     await page.getByText('No request matches').waitFor()
+    await page.getByRole('link', { name: 'Reset filters' }).click()
+    t.equal(new URL(page.url()).hash, '#/requests')
     await show(page, 'requests/00000000', 'Requests')
-    await page.getByText('This request is not kept any more').waitFor()
+    await detail.getByText('There is no request 00000000').waitFor()
+    await detail.getByText('This server has not received it').waitFor()
+    const box = await detail.boundingBox()
+    t.ok(box && box.x > 300, 'the list stays beside the detail')
     await page.keyboard.press('?')
     await page.getByRole('dialog').getByText('Next row, previous row').waitFor()
     await checkPage(t, page, 'keys')
@@ -229,7 +234,9 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
   await check('applications')
   await page.getByRole('button', { name: 'Edit rules' }).click()
   const grants = { name: 'helpdesk', permissions: ['token:read'], rules: [] }
-  await dialog.getByLabel('Grants').fill(JSON.stringify(grants))
+  await dialog.getByLabel('Permissions and rules').fill(JSON.stringify(grants))
+  await page.keyboard.press('Escape')
+  await dialog.getByText('Press Escape again to discard the changes').waitFor()
   await dialog.getByRole('button', { name: 'Save' }).click()
   await page.locator('.detail').getByText('it may read tokens').waitFor()
 
@@ -242,7 +249,6 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
   await page.getByText('done 200').waitFor()
   await check('reactors')
   t.notOk(SECRETS.exec(told.join('\n')), 'no response of the server has plaintext')
-  await page.getByRole('button', { name: 'Show what the last run printed' }).click()
   await page.locator('pre', { hasText: 'log: [withheld: it would reveal data of a token]' }).waitFor()
 
   await show(page, 'log', 'Log')
@@ -278,7 +284,7 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
   t.same([(await call('/tokens/marked')).status, (await call('/tokens/marked')).status], [503, 200])
   await page.getByLabel('Name of a snapshot').fill('here')
   await page.getByRole('button', { name: 'Keep a snapshot' }).click()
-  await page.getByRole('button', { name: 'Return to here' }).waitFor()
+  await page.getByRole('button', { name: 'Restore here' }).waitFor()
   await page.getByLabel('Name of a fork').fill('worker-2')
   await page.getByRole('button', { name: 'New fork' }).click()
   await page.getByRole('button', { name: 'Show fork worker-2' }).click()
@@ -314,6 +320,88 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
   t.notOk(SECRETS.exec(told.join('\n')) ?? never.exec(told.join('\n')), 'no secret reaches the page')
   t.same(complaints, [])
 })
+
+t.test(
+  'the page leads from a failed request to its reason',
+  { ...needsChromium, timeout: 300_000 },
+  async (t) => {
+    const { server, page, complaints, told, call } = await open(t)
+    const code = `module.exports = async ({ args }) => {
+  console.log(args)
+  return { raw: args.missing.id }
+}`
+    const { id } = (await server.ask('reactor create', { name: 'failing', code })) as { id: string }
+    await server.ask('webhook create', {
+      name: 'blocked',
+      url: 'https://hooks.example/',
+      events: ['token.created'],
+    })
+    await call('/applications', 'checkout')
+    await call(`/reactors/${id}/react`, 'backend', { args: { card: '{{ card-visa }}' } })
+    const created = await call('/tokens', 'backend', { type: 'card', data: { number: '4242424242424242' } })
+    const { id: token } = (await created.json()) as { id: string }
+    for (const header of ['svc-api-key', 'other-api-key'])
+      await fetch(`${server.url}/tokens/marked`, { headers: { [header]: 'key_1111111111111111111111' } })
+    await signIn(server, page)
+    const detail = page.locator('.detail')
+    const row = (text: string) => page.getByRole('row').filter({ hasText: text })
+
+    await row('unknown key').click()
+    await detail.getByRole('tab', { name: 'Request' }).click()
+    await detail.getByText('in SVC-API-KEY, no application has this key').waitFor()
+    await row('no key').click()
+    await detail.getByRole('tab', { name: 'Request' }).click()
+    await detail.getByText('in OTHER-API-KEY, which this server does not read').waitFor()
+
+    await row('This requires the permission application:read').click()
+    await detail.getByRole('heading', { name: 'Held by checkout' }).waitFor()
+    await detail.getByRole('link', { name: 'Rules of checkout' }).waitFor()
+
+    await row('/react').click()
+    await detail.getByText('Failed at line 3').waitFor()
+    await detail.locator('mark', { hasText: 'args.missing.id' }).waitFor()
+    await checkPage(t, page, 'a failed run')
+    await detail.getByRole('link', { name: 'failing' }).click()
+    await detail.locator('mark', { hasText: 'args.missing.id' }).waitFor()
+
+    await show(page, `tokens/${token}`, 'Tokens')
+    await detail.getByRole('link', { name: 'Its requests' }).click()
+    await row('POST').click()
+    await detail.getByRole('tab', { name: 'Code' }).click()
+    await detail.getByText('"number": "<16 characters>"').waitFor()
+    await detail.getByText('Coffer records no data').waitFor()
+    for (const [text, shown] of Object.entries({
+      4242: 'card-visa',
+      VISA: 'card-visa',
+      'er-ad': 'customer-ada',
+    })) {
+      await show(page, `tokens?find=${text}`, 'Tokens')
+      await row(shown).waitFor()
+    }
+    await show(page, 'tokens?find=nothing-like-it', 'Tokens')
+    await page.getByText('No token matches “nothing-like-it”').waitFor()
+    await show(page, 'webhooks', 'Webhooks')
+    await detail.getByText('To allow it, start Coffer with --allow-net hooks.example').waitFor()
+
+    await show(page, 'requests', 'Requests')
+    await page.getByRole('button', { name: /^Live/ }).click()
+    await call('/tokens/marked')
+    await page.getByRole('button', { name: /^Paused, 1 new/ }).waitFor()
+    await page.getByRole('button', { name: 'Delete all requests' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('heading', { name: 'Delete 6 requests?' }).waitFor()
+    await dialog.getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('No request yet').waitFor()
+
+    await page.setViewportSize({ width: 390, height: 844 })
+    await show(page, 'log', 'Log')
+    const cell = await page.locator('td.first').first().boundingBox()
+    t.ok(cell && cell.width > 300, 'a row of the log is a card on a phone')
+    await checkPage(t, page, 'log on a phone')
+    t.notOk(SECRETS.exec(told.join('\n')), 'no response of the server has plaintext')
+    t.same(complaints, [])
+  },
+)
 
 t.test(
   'a server on another port of the host gets the cookie, which is useless without the secret of the page',

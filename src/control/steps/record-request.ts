@@ -1,16 +1,20 @@
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { recordDecisions } from '../../framework/caller/decisions.js'
+import type { Registry } from '../../framework/registry.js'
 import { headerNames } from '../../http/headers.js'
-import type { Router } from '../../http/router.js'
+import { createRouter } from '../../http/router.js'
 import { knownOf, queryNames, redactBody, redactResponse } from '../requests.js'
+import { listNames } from '../shape.js'
 import { keepBody, textOf } from './body.js'
-import type { VaultStep } from './exchange.js'
+import type { VaultExchange, VaultStep } from './exchange.js'
 
 const MAX_DECISIONS = 20
 
-export function recordRequest(prefix: string, router: Router): VaultStep {
+export function recordRequest(prefix: string, registry: Registry): VaultStep {
   const names = headerNames(prefix)
+  const router = createRouter(registry)
+  let shown: ReadonlySet<string> | undefined
   return async (exchange, next) => {
     if (!exchange.isWatched) return next(exchange)
     const { path, search, control, request, decisions } = exchange
@@ -23,6 +27,7 @@ export function recordRequest(prefix: string, router: Router): VaultStep {
     const sent = keepBody(request)
     const response = await next(exchange)
     if (exchange.isStale) return response
+    shown ??= listNames(registry.operations)
     const leftOut = response.status === 501 ? router.findLeftOut(path) : undefined
     if (leftOut !== undefined) control.requests.addNotEmulated(method, path, leftOut)
     control.requests.add({
@@ -36,13 +41,26 @@ export function recordRequest(prefix: string, router: Router): VaultStep {
       ...omitUndefined({
         operation: operation?.name,
         application_id: exchange.applicationId,
+        ...describeKey(exchange, response.status, names.apiKey),
         query: queryNames(search, operation),
         fault: exchange.fault,
-        request: redactBody(await textOf(sent()), knownOf(operation, 'input')),
+        request: redactBody(await textOf(sent()), shown, knownOf(operation, 'input')),
         decisions: decisions.size === 0 ? undefined : [...decisions.values()],
-        answer: redactResponse(response, operation),
+        answer: redactResponse(response, operation, shown),
       }),
     })
     return response
   }
+}
+
+const KEY_HEADER = /^[a-z][a-z0-9]{0,19}-api-key$/
+
+/** Tells why a request has no application. It also names a key header with another prefix, which the server does not read. */
+function describeKey({ request, applicationId, fault }: VaultExchange, status: number, read: string) {
+  const sent = Object.keys(request.headers).filter((name) => KEY_HEADER.test(name))
+  const named = omitUndefined({ key_header: (sent.find((name) => name === read) ?? sent[0])?.toUpperCase() })
+  if (applicationId !== undefined) return named
+  const isExamined = fault === undefined && (status === 401 || !sent.includes(read))
+  if (!isExamined) return { ...named, key_state: 'not_examined' } as const
+  return { ...named, key_state: sent.includes(read) ? 'unknown' : 'none' } as const
 }

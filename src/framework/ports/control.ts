@@ -55,6 +55,11 @@ export const requestOutput = object({
   'operation?': text,
   status: count,
   'application_id?': text,
+  /** Absent if an API key was accepted. `none`: not in the header that the server reads.
+   * `unknown`: no application has the key. `not_examined`: the answer did not depend on the key. */
+  'key_state?': enumOf('none', 'unknown', 'not_examined'),
+  /** The name of the header with the API key, if the request has one, for example `SVC-API-KEY`. */
+  'key_header?': text,
   trace_id: text,
   at: date,
   ms: number,

@@ -134,5 +134,15 @@ export const listScrubbedRuns = query({
 
 function scrubRun({ scrubbed, console: lines, detail, errors, stack, ...run }: ReactorRunRecord) {
   const isSilent = lines.length === 0 && (detail ?? errors ?? stack) === undefined
-  return { ...run, console: [], ...(isSilent ? {} : (scrubbed ?? ALL_WITHHELD)) }
+  const shown = isSilent ? {} : (scrubbed ?? ALL_WITHHELD)
+  return { ...run, console: [], ...shown, ...omitUndefined({ stack: frameOf(stack) }) }
+}
+
+/**
+ * Returns the first frame of the stack in the file of the reactor, without the name of the function, which may be data. The number
+ * of a line is not data, but a short number of a token could equal it, so the whole stack would be withheld.
+ */
+function frameOf(stack: string | undefined): string | undefined {
+  const [, line] = /\breactor\.js:(\d{1,5})\b/.exec(stack ?? '') ?? []
+  return line === undefined ? undefined : `at reactor.js:${line}`
 }
