@@ -3,14 +3,14 @@
  * unchanged and without network. They take a page or a browser context, and do not import Playwright.
  */
 
-/** What these helpers use of Playwright's `Page` or `BrowserContext`. */
+/** The part of Playwright's `Page` and `BrowserContext` that these helpers use. */
 export interface RoutedPage {
   addInitScript(script: { content: string }): Promise<unknown>
   route(url: RegExp, handler: (route: PageRoute) => Promise<void>): Promise<unknown>
   readonly request: { get(url: string): Promise<FetchedAnswer> }
 }
 
-/** What these helpers use of Playwright's `Route`. */
+/** The part of Playwright's `Route` that these helpers use. */
 export interface PageRoute {
   request(): { url(): string; headers(): Record<string, string> }
   fetch(options: {
@@ -28,7 +28,7 @@ export interface PageRoute {
   }): Promise<void>
 }
 
-/** What these helpers use of Playwright's `APIResponse`. */
+/** The part of Playwright's `APIResponse` that these helpers use. */
 export interface FetchedAnswer {
   status(): number
   text(): Promise<string>

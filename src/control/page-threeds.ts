@@ -1,4 +1,7 @@
-/** What the page shows of sessions of 3-D Secure: their steps, who did each, and what waits for a decision. */
+/**
+ * Reads sessions of 3-D Secure for the page: their steps, who did each step, and whether a challenge waits for a
+ * decision.
+ */
 import { formatDate } from '../domain/dates.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import type { LogRecord, ThreeDsSessionRecord } from '../domain/records/records.js'

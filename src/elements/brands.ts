@@ -2,7 +2,7 @@
 
 type Prefix = number | readonly [number, number]
 
-/** The same shape as an item of the option `cardTypes`. `gaps` and `lengths` count digits. */
+/** It has the shape of an item of the option `cardTypes`. `gaps` and `lengths` count digits. */
 export interface CardBrand {
   readonly type: string
   readonly niceType: string

@@ -13,7 +13,7 @@ export interface NumberOptions {
 const ANY_LENGTH = [12, 13, 14, 15, 16, 17, 18, 19]
 const GROUPS_OF_FOUR = [4, 8, 12, 16]
 const PREFIX_LENGTH = 6
-/** A number with so many digits has a bank identification number of eight digits. */
+/** A number with this many digits has a bank identification number of eight digits. */
 const LONG_BIN_FROM = 16
 
 /** Groups the digits as they are printed on cards of the brand. */

@@ -8,7 +8,7 @@ import type { CardDetails } from './reading.js'
 import { type Reference, resolveReference } from './references.js'
 import { findShape } from './shapes.js'
 
-/** The inside of each field. Only this module and those that it exports to can reach it. */
+/** The inside of each field. Only this module and its importers can reach it. */
 const insides = new WeakMap<object, Inside>()
 
 /** Part of a date field in a payload. */
@@ -157,7 +157,7 @@ export function createElement(type: string, options: FieldOptions, hasFrame: boo
   return new (CLASSES[type] ?? TextElement)(field)
 }
 
-/** What a request contains for a field, or for a part of a date field. */
+/** Returns the value that a request contains for a field, or for a part of a date field. */
 export function valueIn({ element, method, formattingOptions }: Wrapper): unknown {
   const { value } = insides.get(element)!
   if (method === undefined) return value

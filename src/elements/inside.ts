@@ -14,7 +14,7 @@ export interface State extends Partial<CardDetails> {
   errors?: FieldError[]
 }
 
-/** What differs between the types of fields. */
+/** The differences between the types of fields. */
 export interface Shape {
   type: string
   createParts(options: () => FieldOptions): Part[]
@@ -80,7 +80,7 @@ export class Inside {
     return this.shape.valueOf(this.parts)
   }
 
-  /** @throws Error if there is no such element */
+  /** @throws Error if the element does not exist */
   async mount(place: string | Element): Promise<void> {
     const target = typeof place === 'string' ? document.querySelector(place) : place
     if (target == null) throw new Error(`There is no element ${String(place)} to mount the field into.`)

@@ -6,7 +6,7 @@ import type { FieldOptions } from './options.js'
 import type { Reading } from './reading.js'
 import { styleInput } from './style.js'
 
-/** What an input shows besides its text. */
+/** The state of an input besides its text. */
 export interface Appearance {
   label: string
   placeholder: string | undefined
@@ -123,7 +123,10 @@ export class Part {
     input.setSelectionRange(place, place)
   }
 
-  /** If the user deletes a separator at the end, the character before it goes too. Else the separator would come back. */
+  /**
+   * If the user deletes a separator at the end, the character before it goes too. Otherwise the field would insert the
+   * separator again.
+   */
   #formatTyped(typed: string): string {
     const before = this.#text
     const formatted = this.kind.format(typed, this.#options())

@@ -1,4 +1,4 @@
-/** What a field knows about the text in its input. */
+/** The knowledge of a field about the text in its input. */
 
 export type FieldFault = 'incomplete' | 'invalid'
 
@@ -9,7 +9,7 @@ export interface CardDetails {
 }
 
 export interface Reading {
-  /** What a request contains. The page never gets it. */
+  /** The value that a request contains. The page never gets it. */
   value: string
   isEmpty: boolean
   isComplete: boolean

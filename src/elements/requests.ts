@@ -1,7 +1,7 @@
 /** Requests to the server. */
 import { ApiError } from './errors.js'
 
-/** Where the server is, and the prefix of its header names. */
+/** The address of the server, and the prefix of its header names. */
 export interface Server {
   url: string
   prefix: string

@@ -1,4 +1,4 @@
-/** What a page can ask the server. */
+/** The requests that a page can send to the server. */
 import { toPage, toServer } from './case.js'
 import { missing } from './errors.js'
 import { fillIn } from './payload.js'

@@ -32,7 +32,7 @@ export function readText(text: string, { mask, validation, transform }: TextOpti
   }
 }
 
-/** Drops characters that fit no slot, and adds the fixed characters between those that the user typed. */
+/** Drops characters that fit no slot, and adds the fixed characters between the typed characters. */
 export function applyMask(text: string, mask: Mask): string {
   const left = [...text]
   let result = ''

@@ -113,7 +113,7 @@ export interface CheckTools {
   now(): Promise<number>
   /** Absent if the input is only checked, and the operation will not run here. */
   linker?(): Promise<Linker>
-  /** As `compile` of `Effects`. Absent if the input is only checked, and the operation will not run here. */
+  /** See `compile` of `Effects`. Absent if the input is only checked, and the operation will not run here. */
   compile?(code: string): Promise<readonly CodeFault[]>
   /** The result of building code, if the control plane has set one. */
   readonly provision?: Build | undefined

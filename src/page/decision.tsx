@@ -95,7 +95,7 @@ function Steps({ decision, application }: StepsProps) {
   )
 }
 
-/** What an application may do: its rules, then its permissions. */
+/** Lists the rules of an application, then its permissions. */
 export function Held({ of: { rules = [], permissions = [] } }: { of: Application }) {
   return (
     <ol class="rules">

@@ -123,7 +123,7 @@ const Outcome = ({ of: { outcome, status } }: { of: Run }) => (
   </Badge>
 )
 
-/** What a run reported and printed. Output that may contain data is not shown. */
+/** Shows the error and the output of a run. Output that may contain data is not shown. */
 function Printed({ of: run, name }: { of: Run; name: string }) {
   const lines = run.console.map(({ level, text }) => `${level}: ${text}`)
   const thrown = Object.values(run.errors ?? {}).flat()

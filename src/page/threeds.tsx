@@ -195,7 +195,7 @@ function Next({ session: { id, state, scenario, lacksDevice, isRedirect, authent
 
 type Detailed = { session: SessionDetail }
 
-/** What happened, by the name of a step. */
+/** Describes each step, by its name. */
 const NAMES: Record<SessionStep['name'], string> = {
   created: 'Created',
   described: 'The app described itself',

@@ -341,7 +341,7 @@ function createRuntime(base?: App) {
     fitted.configure(settings)
     return fitted
   }
-  // The settings do not matter for compiling, and those of an open pool stay.
+  // Compiling does not depend on the settings, and an open pool keeps its settings.
   const compile = async (code: string) => (await (pool ?? reactors({}))).compile(code)
   return {
     compile,

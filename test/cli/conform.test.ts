@@ -175,7 +175,7 @@ t.test('a tenant that deduplicates keeps its own tokens', async (t) => {
   t.same(await contentsOf(server), before)
 })
 
-/** The data of all tokens of type `token` that a run creates. */
+/** The data of each token of type `token` that a run creates. */
 async function dataOfCases(url: string): Promise<unknown[]> {
   const found = new Map<string, unknown>()
   const fetch: Fetch = async (target, init) => {

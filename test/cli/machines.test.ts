@@ -1,4 +1,7 @@
-/** What editors, shells, agents and development containers read: schemas, completion, a skill and a feature. */
+/**
+ * Checks the files that editors, shells, agents and development containers read: schemas, completion, a skill and a
+ * feature.
+ */
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -101,7 +104,7 @@ t.test(
     const code = script.replace(/^ *#.*$/gm, '').replace(/"(?:`.|[^"`])*"|'(?:''|[^'])*'/g, '')
     for (const [open, close] of ['()', '{}', '[]'].map((pair) => [...pair]))
       t.equal(code.split(open!).length, code.split(close!).length, `${open} and ${close} are balanced`)
-    // What the script inserts without quotes has no character that PowerShell expands.
+    // A text that the script inserts without quotes has no character that PowerShell expands.
     const [, bare = ''] = /-match '([^']+)'/.exec(script) ?? []
     for (const word of ['token', '--type', 'token:read', './a.json', 'a=b'])
       t.match(word, new RegExp(bare), word)

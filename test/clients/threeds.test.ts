@@ -86,7 +86,7 @@ t.test('the requests of web-threeds 2.x are answered, also from a page of anothe
   t.match(failed.json, { title: String, error: { service_status: '500', message: String, detail: String } })
 })
 
-/** What the kits know after `PUT`: the vendor's program for challenges gives them these values. */
+/** The values that the kits have after `PUT`: the vendor's program for challenges gives them these values. */
 const nativeDevice = (data: string) => ({
   device_info: {
     sdk_transaction_id: 'b2385523-a66c-4907-ac3c-91848e8c0067',

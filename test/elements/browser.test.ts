@@ -43,7 +43,7 @@ async function openLab(t: Test, options: { frame?: boolean } = {}): Promise<Lab>
       await element.mount(place)
       return element
     }
-    /** What a call rejects with. */
+    /** Returns the error with which a call rejects. */
     scope.refusal = (call: Promise<Json>) =>
       call.then(
         () => 'no error',

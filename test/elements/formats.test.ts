@@ -1,4 +1,4 @@
-/** What fields make of typed text, and what they find out about it. */
+/** Checks how fields format typed text, and which faults they find. */
 import { createRequire } from 'node:module'
 import t from 'tap'
 import { BRANDS, findBrand } from '../../src/elements/brands.js'
@@ -14,7 +14,7 @@ import { formatCode, readCode } from '../../src/elements/verification-code.js'
 /** The middle of a month, in the time zone of the machine. */
 const NOW = new Date(2030, 5, 15)
 
-t.test('the brands are those of the package', async (t) => {
+t.test('the brands are equal to the brands of the package', async (t) => {
   const { DEFAULT_CARD_TYPES } = createRequire(import.meta.url)('@basis-theory/web-elements')
   t.strictSame(BRANDS, DEFAULT_CARD_TYPES)
 })
@@ -161,7 +161,7 @@ t.test('a verification code has the length of its brand', async (t) => {
   }
 })
 
-t.test('a mask adds its characters, and drops those that fit no slot', async (t) => {
+t.test('a mask adds its characters, and drops characters that fit no slot', async (t) => {
   const digit = /\d/g
   const mask = [digit, digit, digit, '-', digit, digit, '-', digit, digit, digit, digit]
   const phone = ['(', digit, digit, ')', ' ', digit]

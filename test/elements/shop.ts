@@ -178,9 +178,9 @@ export interface Visit {
   tab: Page
   /** The hosts other than localhost that the page asked for without being routed. */
   strangers: string[]
-  /** The addresses of all requests of the page. */
+  /** The address of each request of the page. */
   asked: string[]
-  /** What the page has printed. */
+  /** The lines that the page has printed. */
   printed: string[]
 }
 

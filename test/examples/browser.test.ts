@@ -17,7 +17,9 @@ interface Runner {
   after: (() => Promise<void>)[]
 }
 
-/** What the document's tests use of `@playwright/test`, which is not installed here. */
+/**
+ * A stand-in for the part of `@playwright/test` that the tests of the document use. The package is not installed here.
+ */
 const RUNNER = `
 export const [tests, before, after] = [[], [], []]
 export const test = (name, run) => tests.push({ name, run })
@@ -124,7 +126,7 @@ async function openPage(t: Test, prepare: (tab: Page, url: string) => Promise<st
 
 t.test('the redirect for Cypress works', needsChromium, async (t) => {
   await openPage(t, async (tab, url) => {
-    // What the document uses of Cypress.
+    // A stand-in for the part of Cypress that the document uses.
     const routes: Promise<unknown>[] = []
     const cy = {
       intercept: (address: string, handler: (request: { redirect(to: string): void }) => void) => {

@@ -122,7 +122,7 @@ export const EFFECTS: Readonly<Record<string, Effect>> = {
   'token tokenize': 'create',
   'token unlink': 'own',
   'token update': 'own',
-  // A webhook would get the events of all records of the tenant.
+  // A webhook would get events of every record of the tenant.
   'updater job create': 'remains',
   'updater job get': 'own',
   'updater job list': 'list',

@@ -1,7 +1,7 @@
 /** How a report shows what a server has answered. The report may be published, so it shows no received data. */
 import { readPath } from './cases.js'
 
-/** What {@link checkAnswer} uses to describe an answer. */
+/** Describes an answer for {@link checkAnswer}. */
 export interface Show {
   /** A value of a result. */
   value(value: unknown): string

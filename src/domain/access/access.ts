@@ -44,8 +44,8 @@ export interface PassedOver {
 }
 
 /**
- * Decides about `container` (of token `id`) by the first rule that covers it and grants `permission`. If
- * there is no such rule, the permissions of `grants` decide.
+ * Decides about `container` (of token `id`) by the first rule that covers it and grants `permission`. If no rule
+ * decides, the permissions of `grants` decide.
  */
 export function decideContainer(grants: Grants, permission: Permission, container: string, id?: string) {
   const passedOver: PassedOver[] = []

@@ -33,7 +33,10 @@ export interface ThreeDsChallenge {
   /** How many answers the cardholder has given. */
   attempts: number
   ended?: ThreeDsResult
-  /** Who ended it. `decision`: a test or a person, without a browser. `setting`: the setting `threeds.challenges`. */
+  /**
+   * The caller who ended the challenge. `decision`: a test or a person, without a browser. `setting`: the setting
+   * `threeds.challenges`.
+   */
   endedBy?: 'cardholder' | 'decision' | 'clock' | 'setting'
 }
 

@@ -35,7 +35,7 @@ export const TEST_KEY_RULE = `must have 16 to 200 visible ASCII characters, and 
 
 /**
  * Whether `serve --test-keys` accepts this text as an API key. A text that begins like the key of a session
- * is refused, because such keys are looked up among the sessions.
+ * is refused, because the vault would search for it among the sessions.
  */
 export function isTestKey(text: string): boolean {
   return VISIBLE.test(text) && text.length >= 16 && !text.startsWith(SESSION_KEY)

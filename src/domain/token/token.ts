@@ -141,8 +141,8 @@ export function isGiven(value: unknown): boolean {
 }
 
 /**
- * Refuses attributes that name another source of the data. If the vault ignored such an attribute, it would
- * store a wrong value.
+ * Refuses attributes that name another source of the data. If the vault ignored one of these attributes, it would store
+ * a wrong value.
  */
 function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
   for (const name of names)

@@ -9,13 +9,13 @@ const BYTE_ORDER_MARK = '\ufeff'
 export interface FileHeader {
   /** The place of each column. -1: the file lacks the column. */
   columns: Record<'token' | 'expiration_year' | 'expiration_month', number>
-  /** Where the first row begins, in characters. */
+  /** The position of the first row, in characters. */
   end: number
 }
 
 export interface RequestRow {
   token: string
-  /** As they were sent. */
+  /** The values as the client sent them. */
   expiration_year: string
   expiration_month: string
 }

@@ -37,7 +37,7 @@ export function createAuthenticator({
     throw new CofferError('rate_limited', message, { retryAfterSeconds })
   }
 
-  /** A request of a run may have another key than that of the run. */
+  /** A request of a run may have another key than the run itself. */
   const byHeader = async ({ request, ofRun }: Exchange, allowsCached: boolean): Promise<Caller> => {
     const found = await authenticate(host, requireKey(request), { allowsCached })
     return ofRun?.asRun(found) ?? found

@@ -126,7 +126,7 @@ export async function isMember(reader: StoreReader, tenant: number, email: strin
 }
 
 /**
- * Adds the tenant to the user with this address. If there is no such user, creates one. An existing user
+ * Adds the tenant to the user with this address. Creates the user if no user has this address. An existing user
  * keeps the stored names. `createdBy`: the default is the user.
  */
 export async function addMember(

@@ -139,7 +139,10 @@ async function takeDue(context: Context, id: string, most: number): Promise<Deli
   return taken
 }
 
-/** Returns due events, oldest first: at least `most`, if there are so many. Events that are due later may come before them. */
+/**
+ * Returns due events, oldest first: at least `most`, unless fewer events are due. Events that are due later may come
+ * before them.
+ */
 async function findRetries(
   { store, caller, now }: Context,
   id: string,

@@ -40,7 +40,7 @@ function describeShared(group: string, names: readonly string[], shared: string,
   return group.padEnd(GROUP_COLUMNS) + indent(line, GROUP_COLUMNS).trimStart()
 }
 
-/** As many topics in a line as fit into it. */
+/** Puts as many topics into each line as fit. */
 function describeTopics(topics: readonly string[], columns: number): string {
   const lines: string[] = []
   for (const topic of topics) {

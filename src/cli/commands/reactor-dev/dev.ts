@@ -137,7 +137,7 @@ async function warnOfSize({ terminal }: CommandContext, { code }: Source): Promi
     )
 }
 
-/** What the function is given: arguments, or the message of a proxy. */
+/** The input of the function: arguments, or the message of a proxy. */
 function inputFor({ place: { direction }, args }: Setting) {
   if (direction === undefined) return { args, rest: {} }
   const { body, headers = {}, ...others } = args

@@ -5,7 +5,7 @@ import type { Place, Source } from './source.js'
 const SHOWN_BEFORE = 60
 const SHOWN_AFTER = 40
 
-/** The line of the place, with a caret below the column. Undefined if the file has no such line. */
+/** The line of the place, with a caret below the column. Undefined if the file does not have this line. */
 export function excerptOf({ path, lines }: Source, { line, column }: Place): string | undefined {
   const text = lines[line - 1]
   if (text === undefined) return undefined

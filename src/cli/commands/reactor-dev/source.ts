@@ -16,7 +16,7 @@ export interface Place {
 }
 
 export interface Source {
-  /** As the user gave it. */
+  /** The path that the user gave. */
   path: string
   /** The lines of the file. */
   lines: readonly string[]

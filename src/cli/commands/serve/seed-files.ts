@@ -55,7 +55,7 @@ export async function readSeed(
  * there are too many.
  */
 export function chooseSeeds(names: readonly string[]): string[] {
-  // Names that begin with a dot are skipped. A volume of Kubernetes has directories with such names.
+  // Names that begin with a dot are skipped. Directories in a volume of Kubernetes have these names.
   const seeds = names.filter((name) => /^[^.].*\.(?:json|ya?ml)$/.test(name))
   return seeds.sort().slice(0, MAX_FILES + 1)
 }
