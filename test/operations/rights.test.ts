@@ -7,6 +7,9 @@ import type { ReactorOutcome } from '../../src/framework/ports/reactors.js'
 import { statusOf, steerRuns } from '../support/steered-runs.js'
 import { openTestVault } from '../support/test-vault.js'
 
+/** Code of runs that the tests end themselves, so it is stored and never called. */
+const CODE = 'module.exports = async () => ({})'
+
 const HOUR = 3_600_000
 
 async function open(t: Test) {
@@ -34,7 +37,7 @@ async function cast(t: Test, of: object = {}): Promise<Cast> {
   const vault = await open(t)
   const invoker = await vault.createApplication('private', { ...INVOKE, expires_at: '2030-01-16T00:00:00Z' })
   const bound = await vault.createApplication('private', READ)
-  const given = { name: 'r', code: 'x', application: { id: bound.id }, ...of }
+  const given = { name: 'r', code: CODE, application: { id: bound.id }, ...of }
   const { id } = await vault.ask('reactor create', given)
   return { vault, invoker, bound, reactor: id }
 }
@@ -189,7 +192,7 @@ t.test('resources of a configurable image decide how much memory a run may use',
     ['node-bt', 'xlarge', 1],
   ] as const) {
     const runtime = { image, ...(resources && { resources }) }
-    await vault.ask('reactor update', { id: reactor, name: 'r', code: 'x', runtime })
+    await vault.ask('reactor update', { id: reactor, name: 'r', code: CODE, runtime })
     const answering = vault.ask('reactor react', { id: reactor })
     const run = await vault.runs.next()
     t.match(run.invocation, { memoryFactor }, JSON.stringify(runtime))
@@ -214,7 +217,7 @@ t.test('the image and the kind of a run decide its time limit', async (t) => {
   ]
   const { vault, reactor } = await cast(t)
   for (const [runtime, seconds, asyncSeconds] of LIMITS) {
-    await vault.ask('reactor update', { id: reactor, name: 'r', code: 'x', ...(runtime && { runtime }) })
+    await vault.ask('reactor update', { id: reactor, name: 'r', code: CODE, ...(runtime && { runtime }) })
     const name = JSON.stringify(runtime)
     const answering = vault.ask('reactor react', { id: reactor })
     const run = await vault.runs.next()

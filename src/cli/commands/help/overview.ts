@@ -7,10 +7,14 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Cards: ['3ds', 'enrich', 'updater'],
   Access: ['app', 'session', 'tenant', 'member', 'invite'],
   Testing: ['control', 'seed', 'pull', 'conform', 'openapi'],
-  Vault: ['vault', 'config', 'profile'],
+  Vault: ['vault'],
+  Config: ['config', 'profile'],
 }
 /** All nouns of these groups share one line, which names what they have in common. */
-const SHARED: Readonly<Record<string, string>> = { Cards: 'emulated services for stored cards' }
+const SHARED: Readonly<Record<string, string>> = {
+  Cards: 'emulated services for stored cards',
+  Config: 'settings of the vault, and named sets of them',
+}
 const [GROUP_COLUMNS, NAME_COLUMNS] = [8, 12]
 const MIN_SUMMARY = 20
 
