@@ -147,6 +147,39 @@ t.test('a reactor whose package cannot be used is failed, has an error code and 
   }
 })
 
+t.test(
+  'a package is evaluated for each run, so a run sees nothing that another run has changed',
+  async (t) => {
+    const project = createProject(t, {
+      shared: 'exports.state = {}',
+      rough: `exports.refused = []
+for (const change of [() => { Object.prototype.left = 1 }, () => { Array.prototype.map = 1 }, () => { globalThis.left = 1 }])
+        try { change() } catch (error) { exports.refused.push(error.name) }`,
+    })
+    const vault = await openTestVault({ dependencies: [project] })
+    t.teardown(() => vault.stop())
+    const code = `const { state } = require('shared')
+    const { refused } = require('rough')
+    module.exports = async () => {
+      const seen = [state.seen ?? 'nothing', {}.left ?? 'nothing', globalThis.left === 1, typeof [].map]
+      state.seen = 'a change'
+      return { res: { body: { seen, refused } } }
+    }`
+    const { body } = await deploy(vault, code, { shared: '1.0.0', rough: '1.0.0' })
+    const own = ['nothing', 'nothing', true, 'function']
+    for (let round = 0; round < 3; round++)
+      t.match(await react(vault, body.id), {
+        status: 200,
+        body: { seen: own, refused: ['TypeError', 'TypeError'] },
+      })
+    t.same(
+      await run(vault, "[{}.left ?? 'nothing', globalThis.left ?? 'nothing']", {}),
+      { is: ['nothing', 'nothing'] },
+      'another reactor sees nothing of it',
+    )
+  },
+)
+
 t.test('names that are paths are refused, in reactors and in transforms', async (t) => {
   const project = createProject(t, { plain: 'exports.a = 1' })
   await using vault = await openTestVault({ dependencies: [project] })
