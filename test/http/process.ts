@@ -17,6 +17,7 @@ export interface Announcement {
   owner_id: string
   applications: Partial<Record<'management' | 'private' | 'public', { id: string; key?: string }>>
   page_url?: string
+  control?: { key?: string }
 }
 
 /** Creates an empty directory for the commands of one test. */

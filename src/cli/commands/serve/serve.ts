@@ -245,6 +245,13 @@ async function serveOpened(
     notice: (text) => void printLogLine(terminal, text),
     fault: (error) => report(error, 'deliveries'),
   })
+  if (options.vault === 'demo' && hasDashboard && tls === undefined) {
+    const { sendDemoRequests } = await import('./demo-requests.js')
+    // The demo works without these requests, and a server that is stopped does not answer them.
+    void sendDemoRequests({ app, url, prefix, samples, signal }).catch((error: unknown) => {
+      if (!signal.aborted) report(error, 'demo')
+    })
+  }
   const { key } = samples.private ?? {}
   const ran = runBeside?.({ COFFER_URL: url, COFFER_API_KEY: key, COFFER_CONTROL_KEY: controlKey })
   // The error is thrown below, after the server has stopped.
