@@ -25,11 +25,17 @@ function group<T>(all: readonly T[], split: (each: T) => [key: string, value: st
   return groups
 }
 
+/** The plural of a noun in the name of a permission: `token intents`, `proxies`, `3ds sessions`. */
+function nameMany(noun: string): string {
+  if (/s$|real time$/.test(noun)) return noun
+  return noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`
+}
+
 /** For example `may create and read tokens, and read reactors and logs`. */
 export function describePermissions(permissions: readonly string[]): string {
   const verbsOf = group(permissions, (each) => {
-    const [verb = '', ...noun] = each.split(':').toReversed()
-    return [`${noun.join(' of the ')}s`, verb]
+    const [verb = '', ...nouns] = each.split(':').toReversed()
+    return [nameMany(nouns.toReversed().join(' ').replaceAll('-', ' ')), verb]
   })
   const nounsOf = group([...verbsOf], ([noun, verbs]) => [listWords(verbs), noun])
   const parts = [...nounsOf].map(([verbs, nouns]) => `${verbs} ${listWords(nouns)}`)
@@ -172,7 +178,7 @@ export function problemOf({ status, answer }: RequestRecord): Partial<Problem> {
 /** The reason for the status of a failed request, in one line. */
 export function describeFailure(request: RequestRecord): string {
   const { fault, decisions = [], status } = request
-  const { detail, title = 'the answer is not recorded', errors = {} } = problemOf(request)
+  const { detail, title = 'answered by code', errors = {} } = problemOf(request)
   if (fault !== undefined) return `fault: ${fault}`
   const refused = status === 403 && decisions.find(({ decided_by }) => decided_by === undefined)
   if (refused) return `${refused.permission} is not granted on ${refused.container}`
@@ -195,6 +201,8 @@ export function Why({ request }: { request: RequestRecord }) {
   if (status !== 0 && status < 400) return null
   if (facts.length > 0)
     return note('Refused: the request is not valid', <Facts of={Object.fromEntries(facts)} />)
+  // The answer is of code. Its run is shown instead.
+  if (detail === undefined && refused === undefined) return null
   if (refused === undefined || status !== 403)
     return note(status >= 500 || status === 0 ? 'Failed' : 'Refused', detail)
   const { passed_over, permission, container, token } = refused
