@@ -1,7 +1,8 @@
 /**
  * Backups: all rows of a vault in one file: magic 8 | header length u32 | header | frames. The header is not encrypted, because
  * its key slots open the rest. The frames have the format of a write-ahead log. Each frame is chained to the frame before it, and
- * the first frame to the header. The first frame has the times and counts. A frame without rows ends the file.
+ * the first frame to the header. The first frame contains the times of the vault and the number of its rows (`About`). A frame
+ * without rows ends the file.
  */
 import type { EngineKeys, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
@@ -32,13 +33,13 @@ interface BackupContent {
   header: Header
   rows: VaultRows
   progress: Progress
-  /** Called repeatedly during the backup. May throw to end the backup, which then leaves no file. */
+  /** The backup calls this function repeatedly. If the function throws, the backup ends and leaves no file. */
   check(): void
 }
 
 /**
- * Writes a backup, and returns its length in bytes. The file gets its final name after it was read again and compared. After a
- * failure, no file is left.
+ * Writes a backup, and returns its length in bytes. The file has a temporary name until it was read again and compared with the
+ * rows. After a failure, no file is left.
  * @throws CofferError `conflict`, `storage_failed`
  */
 export async function writeBackup(
@@ -153,7 +154,7 @@ function* readFrames(files: Files, keys: EngineKeys, path: string): Generator<Ui
   }
 }
 
-/** Every frame is bound to a digest of the header, so no frame opens with another header. */
+/** Every frame is bound to a digest of the header, so a frame cannot be decrypted with another header. */
 function beginFrames(keys: EngineKeys, text: Uint8Array): WalPosition {
   return { frames: 0, end: FIXED_BYTES + text.length, tag: keys.chain(text, 16) }
 }

@@ -5,7 +5,9 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Returns bytes as a text, for keys of maps. The text has the same length and order as the bytes. */
+/**
+ * Converts bytes to a text that can be a key of a map. The text has one character for each byte, and texts sort like their bytes.
+ */
 export function toText(bytes: Uint8Array, start = 0, end = bytes.length): string {
   return asBuffer(bytes).toString('latin1', start, end)
 }
@@ -35,7 +37,10 @@ export function unpackRows(text: string): Uint32Array {
   return rows
 }
 
-/** Returns the first index for which `isReached` is true, or `count`. Contract: it is also true for all later indexes. */
+/**
+ * Returns the first index for which `isReached` is true, or `count`. Contract: if `isReached` is true for an index, it is true
+ * for all later indexes.
+ */
 export function lowerBound(count: number, isReached: (index: number) => boolean): number {
   let low = 0
   let high = count

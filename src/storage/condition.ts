@@ -1,4 +1,7 @@
-/** Simplifies conditions before an engine runs them. To find the matches of a single key, an engine reads only an index. */
+/**
+ * Simplifies conditions before an engine runs them. For a condition that consists of a single key, an engine reads only an index
+ * and no rows.
+ */
 import type { Condition } from './store.js'
 
 /**

@@ -18,9 +18,15 @@ export interface Row {
   /** u16 */
   tenant: number
   id: RowId
-  /** Assigned when the row is created, and kept when it is replaced. Higher than in rows of earlier units. May have gaps. */
+  /**
+   * The engine assigns this number when it creates the row. Later versions of the row keep the number. Rows of later units of
+   * work have higher numbers. Some numbers may be unused.
+   */
   seq: number
-  /** Assigned to each version of a row. Unique among committed versions. May have gaps. */
+  /**
+   * The engine assigns a new number to each version of a row. No two committed versions have the same number. Some numbers may be
+   * unused.
+   */
   rev: number
   /** Wall clock, ms since the epoch. Rows are ordered by `seq`, because the clock may go back. */
   created: number
@@ -28,10 +34,13 @@ export interface Row {
   modified: number
   /** ms since the epoch, 0 for never. Reads do not find the row once `expires <= now`. */
   expires: number
-  /** At most 255 keys of 8 bytes, one after another. The first key is the key of the kind: all rows of its tenant have it. */
+  /**
+   * At most 255 keys of 8 bytes, one after another. The first key is the key of the kind: all rows of this kind and tenant have
+   * this key.
+   */
   keys: Uint8Array
   sealed: Uint8Array
-  /** The length of the sealed record if it was not read. `sealed` is empty then. */
+  /** The length of the sealed record, if the record was not read. In this case `sealed` is empty. */
   unread?: number
 }
 
@@ -53,7 +62,10 @@ export interface Query extends Page {
   /** The first key of every row of this tenant and kind. */
   all: Key
   where?: Where
-  /** When the page has this many sealed bytes, the engine may leave further large rows `unread`. */
+  /**
+   * When the sealed records of a page have this many bytes in total, the engine may return further large rows without their
+   * records (`unread`).
+   */
   maxBytes?: number
 }
 
@@ -86,7 +98,10 @@ export interface Draft
 export interface LogEntry {
   readonly tenant: number
   readonly bytes: number
-  /** ms since the epoch. An engine with concurrent units replaces it, so that times follow the order of the commits. */
+  /**
+   * ms since the epoch. An engine with concurrent units of work replaces this time at the commit, so that the times of entries
+   * ascend in the order of the commits.
+   */
   time: number
 }
 
@@ -111,8 +126,8 @@ export function logUnavailable(reason: string): CofferError {
 /** Puts log entries into sealed rows. The barrier implements it. */
 export interface LogSealer {
   /**
-   * Puts rows with these entries, in order. Leaves out the entries of deleted tenants. A shared engine passes the chain that it
-   * has leased, and the batches from which the entries come.
+   * Writes these entries, in their order, into log rows. Leaves out the entries of deleted tenants. A shared engine passes the
+   * chain that it has leased, and the batches from which the entries come.
    */
   seal(
     writer: EngineWriter,
@@ -123,8 +138,8 @@ export interface LogSealer {
   /** Returns a function that seals batches of a tenant's entries. Undefined if the tenant was deleted. */
   sealerOf(reader: EngineReader, tenant: number): Awaitable<SealEntries | undefined>
   /**
-   * Returns an empty list if a chain has the entries already. Returns undefined if the entries do not open, if the tenant was
-   * deleted, or if a chain no longer records whether it has the entries.
+   * Returns an empty list if a chain has the entries already. Returns undefined in three cases: the entries cannot be decrypted,
+   * the tenant was deleted, or a chain no longer records whether it contains the entries.
    */
   openPending(
     reader: EngineReader,
@@ -133,7 +148,10 @@ export interface LogSealer {
   ): Awaitable<readonly LogEntry[] | undefined>
 }
 
-/** Kind of log rows. The engine need not overwrite an old version of a log row soon, because other rows have its entries. */
+/**
+ * The kind of the rows that hold log records. The engine may overwrite an old version of such a row late, because newer rows
+ * contain the same entries.
+ */
 export const LOG_ROWS = 254
 
 /**
@@ -143,8 +161,9 @@ export const LOG_ROWS = 254
 export const KEY_ROWS = 1
 
 /**
- * Kinds of the rows of queues. The engine on disk overwrites removed rows before it answers, but removed rows of queues later,
- * together with replaced rows. A queue removes many rows, and they do not contain the data that is sent.
+ * Kinds of the rows of queues. The engine on disk overwrites a removed row of any other kind before it answers. It overwrites
+ * removed rows of queues later, together with replaced rows, because a queue removes many rows, and these rows do not contain the
+ * data that is sent.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 
@@ -165,9 +184,12 @@ export interface EngineReader {
   changeCounter?(kind: number): number | undefined
 }
 
-/** Writes take effect in order. An error of a write may be thrown by a later call, or by the unit itself. */
+/** Writes take effect in order. If a write fails, a later call or the unit itself may throw the error. */
 export interface EngineWriter extends EngineReader {
-  /** A draft without `seq` is a new row: no row may have its id, not even an expired row. Other drafts replace a row. */
+  /**
+   * Writes a row. A draft without `seq` is a new row, whose id must be unused: even an expired row must not have this id. A draft
+   * with `seq` replaces an existing row.
+   */
   put(draft: Draft): Awaitable<void>
   /** Does nothing if the row does not exist. */
   remove(kind: number, tenant: number, id: RowId): Awaitable<void>
@@ -183,8 +205,9 @@ export interface EngineWriter extends EngineReader {
 }
 
 /**
- * Units of work are serializable. A unit sees every unit that had resolved when it was requested. If units collide, an engine
- * discards the attempt and calls `work` again. Therefore `work` must have no other effects than the calls of its writer.
+ * Units of work are serializable. A unit sees the changes of every other unit that had resolved before the unit was requested. If
+ * units collide, an engine discards the attempt and calls `work` again. Therefore the calls of the writer must be the only
+ * effects of `work`.
  */
 export interface Engine {
   read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T>
@@ -193,13 +216,13 @@ export interface Engine {
   /** Contract: called once, before any unit of work appends a log entry. */
   attach(sealer: LogSealer): void
   /**
-   * A counter that changes with every committed change of the kind, by any process. Cached rows are valid as
-   * long as it does not change. O(1).
+   * A counter that changes with every committed change of the kind, by any process. Cached rows are valid until this counter
+   * changes. O(1).
    */
   changeCounter?(kind: number): number
   /**
-   * The last known {@link EngineReader.changeCounter}. It may be outdated. A unit that uses it checks at its
-   * end whether it was current.
+   * The last known {@link EngineReader.changeCounter}. This number may be outdated. A unit that uses the number checks at its end
+   * whether the number was current.
    */
   cachedCounter?(kind: number): number | undefined
   /**
@@ -226,7 +249,7 @@ export interface VaultRows {
   times: Times
   /** Oldest first. */
   pending: readonly PendingEntries[]
-  /** Approximate. */
+  /** The approximate number of rows. */
   count: number
   /**
    * Each call returns the same rows. Rows from files have no keys. `skip` receives the kind of each unreadable row, or undefined
@@ -259,7 +282,7 @@ export interface EngineStatus {
 
 /**
  * Checks the seal of a row and returns the problem, if any. `logs`: the number of log records in a row of a log. `isLost`: the
- * row cannot be read because its tenant's keys are lost. The caller reports that once for each tenant.
+ * row cannot be read because its tenant's keys are lost. The caller reports the lost keys once for each tenant.
  */
 export type CheckRow = (row: Row) => { problem?: string; logs?: number; isLost?: boolean }
 
@@ -273,6 +296,6 @@ export interface Verification {
   findings: Finding[]
   readable: { records: number; logs: number }
   segments: number
-  /** Copies of damaged journals in the vault's directory. Nothing reads them. */
+  /** Copies of damaged journals in the vault's directory. Coffer never reads these copies. */
   set_aside?: string[]
 }

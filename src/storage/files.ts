@@ -86,7 +86,7 @@ const KINDS: Record<Exclude<FileStat['kind'], 'file'>, string> = {
   other: 'a pipe, a socket or a device',
 }
 
-/** Returns what `path` names, or undefined if it is a file or does not exist. */
+/** Describes what `path` names, for example a directory. Returns undefined if `path` names a file, or nothing. */
 export function describeOtherKind(files: Files, path: string): string | undefined {
   const kind = files.stat(path)?.kind ?? 'file'
   return kind === 'file' ? undefined : KINDS[kind]
@@ -108,7 +108,7 @@ export function openPart(files: Files, path: string, opening: Opening): number |
 
 /**
  * Reads a file of at most `limit` bytes. Undefined if it does not exist. @throws CofferError `vault_damaged`, before the read, if
- * the file is larger, or if the path names something else
+ * the file is larger than `limit`, or if the path does not name a file
  */
 export function readWhole(files: Files, path: string, limit: number): Uint8Array | undefined {
   const file = openPart(files, path, 'read')
@@ -123,11 +123,11 @@ export function readWhole(files: Files, path: string, limit: number): Uint8Array
   }
 }
 
-/** Removes a file that is not needed. If that fails, the next opening of the vault removes it. */
+/** Removes a file that is not needed. If the removal fails, the next opening of the vault removes the file. */
 export function removeQuietly(files: Files, path: string): void {
   try {
     files.remove(path)
   } catch {
-    // The next opening removes the file.
+    // The error is ignored, because the next opening of the vault removes the file.
   }
 }

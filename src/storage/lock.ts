@@ -12,9 +12,9 @@ import { noVault } from './vault-file.js'
 
 export interface ProcessIdentity {
   pid: number
-  /** When the running process with this number started, in any fixed format. Undefined if the process does not run. */
+  /** Returns when the process with this number (PID) started, as a text in any fixed format. Undefined if no such process runs. */
   startOf(pid: number): string | undefined
-  /** The id of the machine's boot, and after a `/` the PID namespace. Empty if the system does not report the boot. */
+  /** The id of the machine's boot, followed by a `/` and the PID namespace. Empty if the system does not report the boot. */
   boot: string
   host: string
 }
@@ -46,20 +46,26 @@ export interface LockOptions {
   isServer?: boolean
   /** May throw to end the wait immediately, for example because the holder is a running server. */
   checkHolder?(holder: LockHolder): void
-  /** Whether it is certain that this holder has ended. Called for a process in another container of this machine. */
+  /**
+   * Returns true if the process that holds the lock has certainly ended. This function is called for a process in another
+   * container of this machine.
+   */
   hasEnded?(holder: LockHolder): Promise<boolean>
 }
 
 export interface Lock {
   holder: LockHolder
-  /** Idempotent. If the lock file cannot be removed, prints a warning and does not fail, because the work is done. */
+  /**
+   * A second call does nothing. If the lock file cannot be removed, prints a warning instead of an error, because the work that
+   * needed the lock is complete.
+   */
   release(): void
 }
 
 const LOCK = 'lock'
 /**
- * A part of the name of a process's own file. To acquire the lock, the process links this file to the lock's
- * name.
+ * A part of the name of the private file of a process. To acquire the lock, a process creates this file and then a hard link from
+ * the lock's name to the file.
  */
 const PRIVATE = '.p-'
 /** A part of the name of a claim to break a lock. The nonce of the lock follows it. */
@@ -67,7 +73,10 @@ const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 20
-/** The nonce of an unreadable lock. Only a power cut leaves an unreadable lock, because the file gets its name when complete. */
+/**
+ * Stands for the nonce of an unreadable lock. Only a power cut leaves an unreadable lock, because a lock file gets its name only
+ * when it is complete.
+ */
 const UNREADABLE = 'unreadable'
 const BEGINNING = '{"pid":'
 
@@ -129,7 +138,10 @@ function createLockFile(
   }
 }
 
-/** Says why the directory is not writable, and what to do. Undefined if the error code has another cause. */
+/**
+ * Says why the directory is not writable, and what to do. Returns undefined if the error code does not mean that the directory is
+ * read-only.
+ */
 function describeUnwritable(code: string, directory: string): string | undefined {
   const word = quoteWord(directory)
   if (code === 'EROFS')
@@ -174,15 +186,16 @@ async function tryToAcquire(options: LockOptions, own: string): Promise<boolean>
   if (holder === undefined) return files.link(own, path)
   const state = stateOf(holder, identity)
   if (state === 'alive') return false
-  // Asks only about a holder on this machine. On a network file system, the socket of another machine's server looks abandoned.
+  // Calls `hasEnded` only for a holder on this machine. On a network file system, the socket of a server on another machine looks
+  // abandoned.
   const mayAsk = state === 'unknown' && isOfSameBoot(holder, identity)
   if (state === 'unknown' && !(mayAsk && (await options.hasEnded?.(holder)))) return false
   return breakLock(options, own, path, holder.nonce) && files.link(own, path)
 }
 
 /**
- * Removes the lock of a dead process. Only the process with a claim on the lock's nonce may remove it. Without claims, the
- * slower of two processes could remove the new lock of the faster process. A claim is a lock too, and is broken in the same
+ * Removes the lock of a dead process. Only the process that has a claim on the lock's nonce may remove the lock. Without claims,
+ * the slower of two processes could remove the new lock of the faster process. A claim is a lock too, and is broken in the same
  * way.
  */
 function breakLock(options: LockOptions, own: string, path: string, nonce: string): boolean {
@@ -234,7 +247,7 @@ function readLock(files: Files, path: string): LockHolder | undefined {
     const holder = JSON.parse(text) as Partial<LockHolder>
     if (typeof holder.nonce === 'string' && typeof holder.pid === 'number') return holder as LockHolder
   } catch {
-    // The text is not a lock. The code below decides why.
+    // The text is not JSON, so it is not a lock. The code below finds out why.
   }
   // A power cut may leave only the beginning of the text, or zeros.
   const left = text.replace(/\0+$/, '').slice(0, BEGINNING.length)
@@ -255,7 +268,8 @@ function sweep({ files, directory, name = LOCK, identity }: LockOptions): void {
     const path = `${directory}/${each}`
     const holder = readLock(files, path)
     if (holder === undefined) continue
-    // An unreadable file may be unfinished. Its name has the number of the process that writes it.
+    // A private file that cannot be read may be incomplete. The name of the file contains the number of the process that writes
+    // the file.
     const writer = Number(each.slice((name + PRIVATE).length).split('-')[0])
     const isUnderWay = holder.nonce === UNREADABLE && identity.startOf(writer) !== undefined
     if (!isUnderWay && stateOf(holder, identity) === 'dead') files.remove(path)
@@ -300,7 +314,7 @@ export function readProcessIdentity(pid: number): ProcessIdentity {
   return { pid, startOf, boot: readBoot(), host: hostname() }
 }
 
-/** The boot and the PID namespace, because each namespace has its own process numbers. */
+/** Returns the boot and the PID namespace. The namespace is needed, because each namespace has its own process numbers. */
 function readBoot(): string {
   const boot = readText('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
   try {

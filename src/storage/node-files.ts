@@ -52,10 +52,10 @@ export function nodeFiles(): Files {
     create: (path) => {
       const file = attempt('create', path, () => fs.openSync(path, NEW | PLAIN, 0o600))
       try {
-        // The umask may have removed bits of 0600.
+        // Sets the mode explicitly, because the umask of the process may have removed bits of 0600.
         attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
       } catch (error) {
-        // A file system without modes refuses the mode. Removes the empty file.
+        // A file system without modes rejects the change of the mode. The new file is empty and is removed.
         fs.closeSync(file)
         fs.rmSync(path, { force: true })
         throw error
@@ -121,7 +121,8 @@ async function syncDataBeside(path: string): Promise<void> {
   // Loaded only when needed, because loading takes more than 1 ms.
   const { open } = await import('node:fs/promises')
   try {
-    // Uses a second descriptor. The system reports a write error to each descriptor, so a later `syncData` fails too.
+    // Opens the file a second time. The system reports a write error to each descriptor, so after a failed sync here, a later
+    // `syncData` on the first descriptor fails too.
     const file = await open(path, FLAGS.write | PLAIN)
     await file.datasync().finally(() => file.close())
   } catch (error) {

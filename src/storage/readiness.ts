@@ -1,9 +1,9 @@
 /**
- * Checks whether an engine can answer a read and a write now. A check tries a write. It also fails for a while after a real write
- * has failed, even if the tried write succeeds.
+ * Checks whether an engine can answer a read and a write now. A check tries a write. After a write of a request has failed,
+ * checks fail for a while, even if the write of the check succeeds.
  */
 
-/** A successful check is reused for this many ms, because anybody may request checks. */
+/** A successful check is reused for this many ms, because a caller without an API key can request checks. */
 const VALID_MS = 500
 /** Checks fail for this many ms after a failed write, or until a later write succeeds. */
 const FAILED_MS = 5_000

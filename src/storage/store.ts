@@ -110,7 +110,7 @@ export interface StoreReader {
 export interface RecordLocation<K extends Kind = Kind> {
   readonly kind: K
   readonly tenant: number
-  /** The stored size. The shown form of the record is not larger. */
+  /** The stored size. The form of the record that callers get is not larger. */
   readonly bytes: number
   /** A later record has a higher `seq`. */
   readonly seq: number
@@ -123,9 +123,12 @@ export interface PutOptions {
   search?: readonly string[]
   /** ms since the epoch. */
   expires?: number
-  /** The caller drew the id at random or has called `isUsed`. It knows that no record has the id, so the id is not checked. */
+  /**
+   * The caller knows that no record has this id, because it drew the id at random or has called `isUsed`. Therefore the store
+   * does not check the id.
+   */
   fresh?: boolean
-  /** The record keeps its time of modification. For a change that no caller requested. */
+  /** The record keeps its time of modification. This option is for a change that no caller of the API requested. */
   keepsModified?: boolean
 }
 
@@ -133,8 +136,8 @@ export interface StoreWriter extends StoreReader {
   /** @throws CofferError `conflict` if a live record has this id */
   insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /**
-   * The options replace the earlier options. Without `search`, the search values are removed. Without `expires`, the expiry is
-   * removed.
+   * Replaces a record and the options of its earlier version. Without `search`, the search values are removed. Without `expires`,
+   * the expiry is removed.
    * @throws CofferError `not_found` if no live record has this id
    */
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
@@ -142,15 +145,15 @@ export interface StoreWriter extends StoreReader {
   remove(kind: Kind, tenant: number, id: string): Promise<void>
   /** Purges an expired record, so that its id becomes free. Returns the record, or undefined if it may not be purged now. */
   purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
-  /** Removes the tenant's record, which holds its keys, and all its rows and logs. */
+  /** Removes the record of the tenant, which holds the tenant's keys, and all rows and logs of the tenant. */
   removeTenant(tenant: number): Promise<void>
   /** Stores the time of this unit, even if the unit changes nothing. `isTrusted`: a person has confirmed the clock. */
   storeTime(options?: { isTrusted?: boolean }): void
   /** Appends a log record, which can never be replaced or removed. `at`: its `created_at` in ms. */
   log(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): void
   /**
-   * Drops full blocks older than `before`, at most `limit` for each tenant. Returns the number of dropped blocks. With `sink`, keeps
-   * the records that this log sink has not received.
+   * Drops full blocks of logs that are older than `before`: at most `limit` blocks for each tenant. Returns the number of dropped
+   * blocks. With `sink`, keeps the records that this log sink has not received.
    */
   dropLogs(before: number, limit: number, sink?: string): Promise<number>
   /** A digest of `text` with the tenant's fingerprint key: 32 bytes in base58. */
@@ -159,7 +162,8 @@ export interface StoreWriter extends StoreReader {
 
 /**
  * Each unit commits everything or nothing. If units collide, an engine calls `work` again. Therefore `work` must change nothing
- * but the store. It returns its other results, and the caller uses them after `read` or `write`. It may draw random values.
+ * but the store. Everything else that `work` finds out is its return value, which the caller uses after `read` or `write`. `work`
+ * may draw random values.
  */
 export interface Store {
   read<T>(work: (reader: StoreReader) => Awaitable<T>): Promise<T>
@@ -167,7 +171,10 @@ export interface Store {
   write<T>(work: (writer: StoreWriter) => Awaitable<T>, durability?: Durability): Promise<T>
   /** A counter that changes with every committed change of these kinds. O(1), local. Undefined: do not cache these kinds. */
   changeCounter(kinds: readonly Kind[]): number | undefined
-  /** The last known counter of a shared store. It may be outdated. If a unit ends with the same counter, it was current. */
+  /**
+   * The last known counter of a shared store, which may be outdated. If the counter is unchanged at the end of a unit of work, it
+   * was current.
+   */
   cachedCounter(kinds: readonly Kind[]): number | undefined
   /** Whether other processes may use the store at the same time. */
   readonly isShared: boolean
@@ -185,7 +192,10 @@ export interface Store {
 
 const PAGE_SIZE = 1000
 
-/** Newest first. A store reads each page in its own unit. Contract: no record of this kind changes meanwhile. */
+/**
+ * Yields the newest record first. If a store is given, each page is read in a separate unit of work. Contract: no record of this
+ * kind changes meanwhile.
+ */
 export async function* eachRecord<K extends Kind>(
   source: StoreReader | Store,
   kind: K,

@@ -8,7 +8,10 @@ import type { TakenBatches } from '../domain/records/log-record.js'
 const SERVER_BYTES = 5
 const NUMBER_BYTES = 5
 const TIME_BYTES = 6
-/** A head keeps only the servers with the newest batches. All batches of older servers have been in the chain for long. */
+/**
+ * The head of a chain remembers batches of at most this many servers: the servers with the newest batches. All batches of the
+ * forgotten servers are old and are in the chain.
+ */
 const MAX_SERVERS = 256
 /** The most ranges of numbers that a head keeps for each server. */
 const MAX_RANGES = 64

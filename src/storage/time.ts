@@ -13,7 +13,7 @@ export interface Times {
   last: number
   /** When the current jump of the clock was first seen. 0: the clock has not jumped, or the jump is settled. */
   since: number
-  /** During the jump, records that expired until this time may still be purged. */
+  /** Records that expired until this time may still be purged while the jump is not settled. */
   until: number
 }
 
@@ -27,7 +27,10 @@ export function createCounters(): Counters {
   return { seq: 1, rev: 1, time: 0, last: 0, since: 0, until: 0 }
 }
 
-/** A longer time without changes counts as a jump, because it cannot be distinguished from a clock that was set forward. */
+/**
+ * If the vault has had no change for a longer time than this, the pause counts as a jump of the clock, because it cannot be
+ * distinguished from a clock that was set forward.
+ */
 const SILENCE_MS = 24 * 60 * 60 * 1000
 /** A jump is settled after this time. From then on, the new time is trusted. */
 const SETTLING_MS = 60 * 60 * 1000
@@ -63,7 +66,7 @@ export function describeAhead(time: number, now: number): string | undefined {
   )
 }
 
-/** No range contains 0, which means never. */
+/** Returns whether a time is in a range. The time 0 means never, and no range contains it. */
 export function isWithin(time: number, range: { from?: number; below?: number }): boolean {
   return time !== 0 && time >= (range.from ?? 0) && time < (range.below ?? Number.POSITIVE_INFINITY)
 }

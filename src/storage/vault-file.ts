@@ -11,8 +11,8 @@ export const FORMAT = 1
 
 const HEADER_FILE = 'vault.json'
 /**
- * Marks a vault whose creation has not ended. The last step of the creation renames this file to `vault.json`, so a directory
- * always has one of the two files. A creation that finds this file starts over.
+ * Marks a vault whose creation has not ended. The last step of the creation renames this file to `vault.json`, so the directory
+ * of a vault always has one of these two files. A creation that finds this file starts over.
  */
 const DRAFT_FILE = 'being-created'
 export const STATE_FILE = 'state'
@@ -163,7 +163,7 @@ export function abandonVault(files: Files, directory: string): void {
     removeBegun(files, directory)
     files.remove(`${directory}/${DRAFT_FILE}`)
   } catch {
-    // The caller reports why the creation failed.
+    // The error of the removal is ignored, because the caller reports why the creation failed.
   }
 }
 
@@ -183,7 +183,7 @@ export function isUnfinished(name: string): boolean {
 
 /** @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged`, `vault_unsupported`. */
 export async function readHeader(files: Files, directory: string): Promise<Header> {
-  // The keyring checks the MAC.
+  // The MAC of the header is not checked here, because the keyring checks it.
   checkExposure(files, directory)
   const path = `${directory}/${HEADER_FILE}`
   const bytes = readWhole(files, path, HEADER_LIMIT)
@@ -194,7 +194,7 @@ export function writeHeader(files: Files, directory: string, random: RandomSourc
   replaceWhole(files, directory, HEADER_FILE, Buffer.from(headerText(header)), toHex(random.bytes(10)))
 }
 
-/** The text of `vault.json`. Equal headers have equal texts, because `state` contains a digest of the text. */
+/** Returns the text of `vault.json`. Equal headers must have equal texts, because `state` contains a digest of the text. */
 export function headerText(header: Header): string {
   return `${JSON.stringify(header, undefined, 2)}\n`
 }

@@ -76,7 +76,7 @@ export async function* inBatches(
   if (batch.length > 0) yield batch
 }
 
-/** Copies the fields into a plain object, because rows of frames have getters. */
+/** Copies the fields into a plain object, because a row that was decoded from a frame has getters instead of fields. */
 export function plainRow({ kind, tenant, id, seq, rev, created, modified, expires, keys, sealed }: Row): Row {
   return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed }
 }

@@ -10,10 +10,15 @@ import { type Files, removeQuietly } from './files.js'
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EINVAL']
 /** Error codes for a directory that may not be opened, or that the system cannot sync. */
 const NO_DIRECTORY_SYNC = ['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR']
-/** A name may have 255 bytes. This leaves room for the ending of a temporary name. */
+/**
+ * The longest final name of a file, in bytes. File systems permit 255 bytes, and a temporary name is longer than the final name.
+ */
 const LONGEST_NAME = 200
 
-/** A file of mode 0600 with a temporary name in the directory of its final name. A kill leaves the temporary file. */
+/**
+ * A file of mode 0600 with a temporary name in the directory of its final name. If the process is killed, the temporary file
+ * stays on the disk.
+ */
 export class WholeFile {
   readonly path: string
   size = 0
@@ -131,7 +136,10 @@ function fill(files: Files, target: string, bytes: Uint8Array, nonce: string): W
   }
 }
 
-/** Call before long work whose result gets this name. @throws CofferError `conflict` if the file exists */
+/**
+ * A command calls this function before long work whose result will be the file `target`. @throws CofferError `conflict` if the
+ * file exists
+ */
 export function refuseIfThere(files: Files, target: string): void {
   if (files.stat(target) !== undefined) throw refuseExisting(target)
 }

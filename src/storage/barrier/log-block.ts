@@ -92,12 +92,12 @@ export function toRecord({ time, shape, entity_id, trace_id, id: packed }: LogLi
 
 export interface LogFilter {
   matches(line: LogLine): boolean
-  /** Every match has this entity and one of these types. No match is older than `from`. */
+  /** A log record matches only if it has this entity and one of these types, and is not older than `from`. */
   entity?: string
   types?: readonly string[]
   from?: number
   isAll: boolean
-  /** Every line of these `types` matches. */
+  /** The query has no other condition than types, so every log record of these `types` matches. */
   isByType: boolean
 }
 
@@ -174,7 +174,10 @@ export function openEntries(
   return lines.map((line) => ({ ...line, tenant, bytes: sizeOf(line) }))
 }
 
-/** Its length differs from the associated data of records. Therefore sealed entries never open as a record, or the reverse. */
+/**
+ * The associated data of log entries has another length than that of records. Therefore sealed entries never open as a record,
+ * and a sealed record never opens as entries.
+ */
 function associate(keys: RecordKeys, id: Uint8Array): Uint8Array {
   return keys.index.digest(`["waiting","${Buffer.from(id).toString('hex')}"]`)
 }

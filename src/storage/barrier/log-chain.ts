@@ -24,7 +24,7 @@ import * as sealing from './sealing.js'
 /** An engine that only one process uses has only this chain. */
 export const FIRST_CHAIN = 1
 const VALUE_BYTES = 16
-/** Other requests may run after this number of blocks. */
+/** After this number of opened blocks, the reader lets other requests run. */
 const OPENED_AT_ONCE = 16
 
 /** The newest heads, by tenant and chain. Code never changes a cached head, because readers may still use it. */
@@ -100,8 +100,8 @@ export class LogChain {
   }
 
   /**
-   * Reads at most `limit` records after the first `from` records of the chain. `next`: the position after them. `lost`: how many
-   * records were dropped before they were read. `left`: the number of records after `next`.
+   * Reads at most `limit` records after the first `from` records of the chain. `next`: the position after the records that were
+   * read. `lost`: how many records were dropped before they were read. `left`: the number of records after `next`.
    */
   async readAfter(from: number, limit: number) {
     const { blocks, gone, tail } = await this.load()
@@ -150,8 +150,8 @@ export class LogChain {
   }
 
   /**
-   * Yields matches in portions, the newest portion first. In each portion the oldest record comes first. Contract: `skip` is used
-   * only with a filter that matches all records.
+   * Yields matching log records in portions, the newest portion first. In each portion the oldest record comes first. Contract:
+   * `skip` is used only with a filter that matches all records.
    */
   async *find(filter: LogFilter, skip = 0): AsyncGenerator<LogLine[]> {
     const { tail, blocks, gone } = await this.load()

@@ -10,7 +10,7 @@ import { digestAll } from './sealing.js'
 /** The number of a page beyond the end of every log. Used for a query that needs only the total. */
 const BEYOND = 2 ** 31
 
-/** Records in portions, the newest portion first. In each portion the oldest record comes first. */
+/** Yields log records in portions, the newest portion first. In each portion the oldest record comes first. */
 type Source = AsyncGenerator<LogLine[]>
 
 export class Log {
@@ -66,7 +66,7 @@ export class Log {
     const total = await this.#countMatches(filter, pending.length)
     const skip = (page - 1) * size
     if (total !== undefined && skip >= total) return { records: [], total }
-    // A single chain skips whole blocks without opening them.
+    // If a log has only one chain, the query skips whole blocks of this chain without opening them.
     const isOnly = filter.isAll && this.#chains.length === 1 && (!this.#isListed || pending.length === 0)
     const passed = isOnly ? skip : 0
     const newest = pending.slice(0, Math.max(0, pending.length - passed))

@@ -10,7 +10,7 @@ const MAX_RECORDS = 4096
 
 interface Records {
   counter: number
-  /** The key is `tenant/id`. */
+  /** The cached records. Each key is `tenant/id`. */
   records: Map<string, RecordOf[Kind]>
 }
 

@@ -11,7 +11,7 @@ export interface ResealOptions {
   next: VaultKeys
   /** The keys of every tenant, as the tenant's record holds them. */
   tenants: ReadonlyMap<number, TenantKeyBytes>
-  /** Returns the new keys of a tenant. Every call must return the same keys. Default: the keys stay. */
+  /** Returns the new keys of a tenant. Every call must return the same keys. Without this function, the tenants keep their keys. */
   renew?(tenant: number, present: TenantKeyBytes): TenantKeyBytes
   /** Renders the search index values again, because only their digests are stored. */
   renderSearch(token: RecordOf['token']): Promise<string[]>

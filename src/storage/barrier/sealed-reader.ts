@@ -193,7 +193,7 @@ export class SealedReader<Rows extends EngineReader = EngineReader> implements S
     return new Promise(setImmediate).then(() => this.#openNow(keys, row) as RecordOf[K])
   }
 
-  /** Leaves out an expired code of a card, because the sweep may not have erased it yet. */
+  /** Opens a record, and leaves out the code of a card if the code has expired, because the sweep may not have erased it yet. */
   #openNow(keys: RecordKeys, row: Row): RecordOf[Kind] {
     const record = sealing.openRecord(keys, row)
     const isToken = row.kind === KINDS.token || row.kind === KINDS.token_intent

@@ -34,7 +34,7 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
     const digest = sealing.digestId(await this.keysOf(tenant), kind, tenant, id)
     await this.#requireRow(kind, tenant, digest)
     await this.rows.remove(KINDS[kind], tenant, digest)
-    // This runs before the commit. If the commit fails, the next read opens the record again.
+    // The cache forgets the record before the commit. If the commit fails, the next read opens the record again.
     this.shared.cache.forget(kind)
   }
 

@@ -52,7 +52,8 @@ export function keysOfRecord<K extends Kind>(
 }
 
 export function idOf(record: RecordOf[Kind]): string {
-  // Rows contain the number of their tenant, so the number finds the tenant's record. The tenant's UUID is one of the keys.
+  // The record of a tenant is stored under the tenant's number, because other rows contain only this number. The tenant's UUID is
+  // one of the row's keys.
   if ('number' in record) return String(record.number)
   return 'id' in record ? record.id : ''
 }
@@ -100,7 +101,10 @@ export function openCursor(keys: RecordKeys, about: string, cursor: string): num
   return plain === undefined ? undefined : asBuffer(plain).readUIntLE(0, CURSOR_BYTES)
 }
 
-/** Its length differs from the associated data of records, so a cursor never opens as a record, or the reverse. */
+/**
+ * The associated data of a cursor has another length than that of records. Therefore a sealed cursor never opens as a record, and
+ * a sealed record never opens as a cursor.
+ */
 function associateCursor(keys: RecordKeys, about: string): Uint8Array {
   return keys.index.digest(`["cursor",${JSON.stringify(about)}]`)
 }

@@ -1,4 +1,7 @@
-/** Flushes and compactions. A server runs them in small slices between units of work. Results take effect while no unit runs. */
+/**
+ * Flushes and compactions. A server runs them in small slices between units of work. The result of a flush or compaction takes
+ * effect at a moment when no unit of work runs.
+ */
 import type { Awaitable, VaultRows } from '../engine.js'
 import { type Attempt, attempt } from '../lsm/attempt.js'
 import type { Size } from '../lsm/context.js'
@@ -9,7 +12,10 @@ import type { LsmTree } from '../lsm/tree.js'
 
 /** The length of a slice. After it, units of work may run. */
 const SLICE_MS = 5
-/** With more than `MANY_TABLES` tables, a slice may take longer: this share of the time that units of work took before it. */
+/**
+ * With more than `MANY_TABLES` tables, a slice of compaction may exceed `SLICE_MS`. Its limit is then this share of the time that
+ * the units of work before the slice took.
+ */
 const SHARE = 1 / 8
 const MANY_TABLES = 32
 /** From this number of tables on, tables are merged before the next unit of work. */
@@ -17,7 +23,7 @@ const MAX_TABLES = 64
 /** A failed compaction is not retried before this time has passed. */
 const RETRY_MS = 30_000
 
-/** Flushes every log that is not empty. */
+/** The size limit 0: with this limit, every log that is not empty is flushed. */
 export const ANYTHING: Size = { bytes: 0, rows: 0 }
 
 /** Commits everything, and then runs `work` while nothing else runs. */
@@ -103,7 +109,7 @@ export class BackgroundJobs {
   async keepFewTables(): Promise<void> {
     if (this.#tables >= MAX_TABLES && this.#mayCompact())
       await this.#attemptCompaction(() => {
-        // The loop ends early if no two free tables fit into one table.
+        // The loop ends early if no two tables, outside running compactions, fit together into one table.
         while (this.#tables >= MAX_TABLES && this.compactNow());
       })
     else if (this.#tables > this.#seen) this.#compactSoon()

@@ -21,15 +21,15 @@ export interface FileEngineOptions extends LsmOptions {
   /** The engine flushes the write-ahead log when it is larger than this. */
   flushAt?: Size
   /**
-   * A server overwrites replaced rows within this time, whatever the size of the log. If this fails, the
-   * server tries again after the same time.
+   * A server overwrites replaced rows within this time, whatever the size of the log. If the overwriting fails, the server tries
+   * again after this time.
    */
   eraseAfterMs?: number
 }
 
 const MEBIBYTE = 1024 * 1024
 const FLUSH_AT: Size = { bytes: 16 * MEBIBYTE, rows: 32_768, keys: 393_216 }
-/** A command leaves at most this log to the next command, which must read all of it (20 ms for each MiB). */
+/** The largest log that a command may leave unflushed. The next command must read the whole log, which takes 20 ms for each MiB. */
 const LEFT_AT_MOST: Size = { bytes: MEBIBYTE / 16, rows: 48 }
 /** When a command ends, it does at most one compaction, of at most this many bytes. */
 const CLOSING_COMPACTION = 64 * MEBIBYTE
@@ -200,8 +200,9 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Starts a timer that flushes the log, because a flush overwrites replaced and removed rows. A small log would be flushed too
-   * late because of its size. After a failure, the timer starts again.
+   * Starts a timer that flushes the log, because a flush overwrites replaced and removed rows. Without the timer, a small log
+   * would be flushed too late, because the size of the log decides about all other flushes. After a failure, the timer starts
+   * again.
    */
   #eraseLater(): void {
     if (this.#closing !== undefined || !this.#tree.owesErasure) return
@@ -211,8 +212,8 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Schedules a sync. A short command ends before that, and syncs when it closes. A long command must sync earlier, because
-   * otherwise its reads are refused.
+   * Schedules a sync. A short command ends before the scheduled time, and syncs when it closes the vault. A long command must not
+   * wait with the sync until its end, because its reads would be refused.
    */
   #syncSoon(): void {
     const { isUnsynced, failure } = this.#groupCommit

@@ -12,7 +12,10 @@ import { TaskQueue } from './task-queue.js'
 /** If there are this many layers, they are merged into one layer before the next layer is added. */
 const MAX_LAYERS = 8
 
-/** This number of log entries is sealed together, because each addition to a chain seals the head of the chain again. */
+/**
+ * The number of log entries that are sealed together. Sealing them one by one would be slow, because each addition to a chain
+ * seals the head of the chain again.
+ */
 const SEALED_AT_ONCE = 32
 
 /** A snapshot of the rows. Several engines may share the rows, because no engine changes them. */
@@ -27,7 +30,7 @@ export class MemoryEngine implements Engine {
   readonly #clock: Clock
   readonly #tasks = new TaskQueue()
   readonly #changeCounters = new ChangeCounters()
-  /** Newest first. Only the first layer changes. The others may belong to saved states. */
+  /** The newest layer comes first. Only this first layer changes. The other layers may belong to saved states. */
   #layers: readonly Memtable[]
   #counters: Counters
   #sealer: LogSealer | undefined
@@ -116,7 +119,10 @@ export class MemoryEngine implements Engine {
     })
   }
 
-  /** Restores a state. `seq` and `rev` never go back, and {@link changeCounter} changes. Calls `also` before later units run. */
+  /**
+   * Restores a state. `seq` and `rev` never go back, and {@link changeCounter} changes. Calls `also` before the next unit of work
+   * runs.
+   */
   restore({ layers, counters }: MemoryState, also?: () => void): Promise<void> {
     return this.#tasks.run(() => {
       const { seq, rev } = this.#counters

@@ -11,11 +11,11 @@ interface Task {
 interface Rounds {
   isAwaited(): boolean
   end(): Promise<void>
-  /** Called instead of `end` if no unit waits. */
+  /** The queue calls this function instead of `end` if no unit of work waits for the end of the round. */
   pass(): void
 }
 
-/** After this time, other events of the event loop are handled. */
+/** The length of a slice, in ms. After each slice, the event loop handles its other events. */
 const SLICE_MS = 10
 
 export class TaskQueue {

@@ -17,11 +17,11 @@ export interface LsmOptions {
 export interface Size {
   bytes: number
   rows: number
-  /** Default: no limit. */
+  /** The number of keys in the rows. Absent: the number of keys is not limited. */
   keys?: number
 }
 
-/** The most blocks in the cache, of up to 8 KiB each. A command opens fewer. */
+/** The most blocks in the cache. A block has up to 8 KiB. A command opens fewer blocks than this. */
 const MAX_BLOCKS = 4096
 const MAX_RECORDS = 32_768
 

@@ -16,7 +16,7 @@ export class Deadline {
     this.#timer = setTimeout(() => {
       this.isOver = true
     }, this.#afterMs)
-    // The process may end before the deadline.
+    // The timer does not keep the process running until the deadline.
     this.#timer.unref()
   }
 

@@ -100,7 +100,7 @@ export class GroupCommit {
 
   /** @throws CofferError `unavailable` if an entry was pending for longer than {@link MAX_PENDING_MS} */
   refuseUnstored(): void {
-    // After a failure, the next unit of work retries and reports the reason.
+    // After a failed write, the next unit of work retries the write and reports the reason of a failure.
     if (this.failure !== undefined || !this.#hasPending) return
     if (this.#patience.isOver) throw logUnavailable('The disk does not sync them. Check the disk.')
   }
@@ -117,7 +117,9 @@ export class GroupCommit {
     return { memtables: all, uncommitted: 1, pendingEntries: this.#group.entries, changeCounters, sstables }
   }
 
-  /** Acknowledges a transaction without changes. If it may have seen unsynced changes, it waits for the group's sync. */
+  /**
+   * Acknowledges a transaction without changes. If the transaction may have seen unsynced changes, it waits for the group's sync.
+   */
   acknowledge(waiter: Waiter): void {
     if (this.#group.needsSync) this.#group.waiting.push(waiter)
     else waiter.done()
@@ -167,7 +169,10 @@ export class GroupCommit {
     if (this.#group.changes.length === 0) this.#newChanges = new Memtable()
   }
 
-  /** Writes the group as one frame and acknowledges its transactions. On failure, they receive the error, and it is returned. */
+  /**
+   * Writes the group as one frame and acknowledges its transactions. If the write fails, the transactions receive the error, and
+   * the function returns it.
+   */
   async commit(): Promise<unknown> {
     const group = this.#group
     this.#group = new Group()

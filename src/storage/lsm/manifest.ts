@@ -175,7 +175,7 @@ export class Manifest {
   /**
    * Writes a new copy of the rows that hold keys, if the flushed memtable changed one of these rows. First overwrites the old
    * versions in the present copy, which is safe: until `state` changes, the log has the new versions. If the rows cannot be read
-   * because of damage, the present copy stays, because it may be all that is left of the rows.
+   * because of damage, the present copy stays, because it may be the last copy of these rows.
    */
   #copyKeys(flushed: Memtable, older: readonly LiveSSTable[]): KeyCopies {
     const { keyCopies: present } = this.contents
@@ -193,7 +193,8 @@ export class Manifest {
     try {
       this.commit({ ...changed, keyCopies })
     } catch (error) {
-      // If the manifest is broken, the `state` on disk may name the file.
+      // The copy is removed only if the manifest is sound. After a failed write of `state`, the `state` on disk may name the file
+      // of the copy.
       if (keyCopies && keyCopies !== before && this.isSound) this.#discard(keyCopies)
       throw error
     }
@@ -272,8 +273,8 @@ export class Manifest {
   }
 
   /**
-   * Discards the new table if an input no longer exists. `removed`: rows that were removed, perhaps after the compaction had
-   * copied them.
+   * Replaces the tables that a compaction has read by the new table. If one of these tables no longer exists, discards the new
+   * table. `removed`: rows that were removed, perhaps after the compaction had copied them.
    */
   finishCompaction(
     inputs: readonly LiveSSTable[],
@@ -299,7 +300,8 @@ export class Manifest {
       this.commit({ sstables: sortSSTables(others) })
     } catch (error) {
       sstable?.close()
-      // If the manifest is broken, the `state` on disk may name the file.
+      // The new table is removed only if the manifest is sound. After a failed write of `state`, the `state` on disk may name the
+      // file of this table.
       if (sstable !== undefined && this.isSound) removeQuietly(files, sstable.path)
       throw error
     }

@@ -68,13 +68,19 @@ function firstFrom(items: readonly Item[], seq: number): number {
 }
 
 export class Memtable {
-  /** The ids of rows whose versions in older memtables and tables are dead, in the order of the changes. Only grows. */
+  /**
+   * The ids of rows whose versions in older memtables and tables are dead, in the order of the changes. Ids are never taken out
+   * of this list.
+   */
   readonly shadowed: RowId[] = []
   /** Dropped tenants. All their rows in older memtables and tables are dead. */
   dropped: ReadonlySet<number> = NOBODY
   /** Whether rows in older memtables or tables must be overwritten soon. */
   isErasing = false
-  /** Whether the memtable has lost a row by a removal, and the row must be overwritten immediately. */
+  /**
+   * Whether a removal has taken a row out of this memtable. The log still contains this row, so it must be overwritten
+   * immediately.
+   */
   hasRemoved = false
   /** The number of keys in rows that were put. In logs, keys take most of the memory. */
   keyCount = 0
@@ -144,7 +150,10 @@ export class Memtable {
     return this.#kinds.has(kind) || this.dropped.size > 0
   }
 
-  /** `text`: the id as text. Undefined: this memtable did not change the row, so look in older memtables and tables. */
+  /**
+   * Returns the newest version of the row in this memtable. Returns undefined if this memtable did not change the row: older
+   * memtables and tables may then have it. `text`: the id as text.
+   */
   entry(text: string): Entry | undefined {
     return this.#entries.get(text)
   }
@@ -194,7 +203,7 @@ export class Memtable {
     }
   }
 
-  /** A superset of the matches, ascending by `seq`. Undefined if the condition does not narrow it. */
+  /** Returns items that include all matches, ascending by `seq`. Returns undefined if the condition does not narrow the search. */
   #candidates(index: KeyIndex, where: Where | undefined): readonly Item[] | undefined {
     if (where === undefined || 'not' in where || 'range' in where) return undefined
     if ('key' in where) return index.get(where.key)

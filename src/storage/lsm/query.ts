@@ -111,7 +111,7 @@ export class Reader implements EngineReader {
       const reader = new RowReader(live.sstable)
       for (const row of seek(live, memtables, query, now)) yield matchOf(live, reader, row)
     }
-    /** Contract: every `seq` is within `from` and `to`. */
+    /** Contract: the `seq` of every match is at least `from` and at most `to`. */
     const cursorOf = (matches: Iterator<Match>, from: number, to: number): Cursor =>
       above === undefined
         ? { most: Math.min(below - 1, to), matches }

@@ -99,7 +99,8 @@ export class Transaction extends Reader implements EngineWriter {
   }
 
   /**
-   * Adds the numbers that the transaction used to `counters`. Contract: the counters are unchanged since the transaction began.
+   * Increases `counters` by the numbers that this transaction has assigned. Contract: the counters are unchanged since the
+   * transaction began.
    */
   advance(counters: Counters): void {
     counters.rev += this.changes.length

@@ -111,7 +111,7 @@ export class LsmTree {
     try {
       this.#wal.acknowledge()
     } catch {
-      // The frames are synced, but the head on disk does not cover all of them.
+      // The log is complete, because its frames are synced. Only the head on disk does not cover all frames yet.
       this.context.notice(
         'The head of the write-ahead log could not be written. All changes are stored. Check the disk.',
       )
@@ -164,7 +164,8 @@ export class LsmTree {
       this.manifest.commit(describe(wal))
     } catch (error) {
       wal.close()
-      // If the manifest is broken, the `state` on disk may name the files of the new log.
+      // The files of the new log are removed only if the manifest is sound. After a failed write of `state`, the `state` on disk
+      // may name these files.
       if (this.manifest.isSound) removeWal(this.context, wal.id)
       throw error
     }
@@ -210,8 +211,8 @@ export class LsmTree {
   }
 
   /**
-   * Overwrites removed rows, before the engine answers the removal. If a memtable had one of the rows, flushes, because a flush
-   * also overwrites. Contract: everything is synced.
+   * Overwrites removed rows, before the engine answers the removal. If a memtable contained one of the rows, flushes the log,
+   * because a flush also overwrites removed rows. Contract: everything is synced.
    */
   eraseRemoved(ids: readonly RowId[]): void {
     const isFrozen = (id: RowId) => this.#frozen?.memtable.entry(toText(id))?.item !== undefined

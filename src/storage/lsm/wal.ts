@@ -1,6 +1,6 @@
 /**
- * The write-ahead log. `journal-*` has its frames. `head-*` says up to which frame the changes were acknowledged. Both files
- * exist before `state` names the log.
+ * The write-ahead log. The file `journal-*` contains the frames. The file `head-*` says up to which frame the changes were
+ * acknowledged. Both files exist before `state` names the log.
  */
 import type { Cipher } from '../../crypto/ports.js'
 import { type CofferError, damaged } from '../../errors.js'
@@ -46,7 +46,7 @@ export function sealFrame(cipher: Cipher, plain: Uint8Array, id: Uint8Array, pos
 }
 
 function positionAfter(sealed: Uint8Array, frames: number, end: number): WalPosition {
-  // A copy, because a view would keep all bytes of the frame in memory.
+  // Copies the tag, because a view would keep all bytes of the frame in memory.
   const tag = Uint8Array.from(sealed.subarray(sealed.length - 16))
   return { frames: frames + 1, end: end + LENGTH_WORDS + sealed.length, tag }
 }
@@ -248,7 +248,8 @@ export function readWal(context: LsmOptions, ref: WalRef): WalContents {
 function readHead(context: LsmOptions, id: string): WalPosition | undefined {
   const path = headPath(context, id)
   const stat = context.files.stat(path)
-  // If something else has the name of the head, the caller still reads the log.
+  // If a directory or a file that is too large has the name of the head, the head counts as missing, and the caller still reads
+  // the log.
   if (stat !== undefined && (stat.kind !== 'file' || stat.size > HEAD_PLAIN + SEAL_BYTES)) return undefined
   const sealed = readWhole(context.files, path, HEAD_PLAIN + SEAL_BYTES)
   const opened =

@@ -8,7 +8,7 @@ export interface StoreAddress {
   readonly text: string
   readonly hasPassword: boolean
   readonly connection: ClientConfig
-  /** A file with certificate authorities, used instead of the usual ones. */
+  /** A file with certificate authorities, used instead of the certificate authorities that Node trusts. */
   readonly caFile?: string
   readonly warning?: string
 }
@@ -78,7 +78,7 @@ function isLocal(host: string): boolean {
 }
 
 function chooseTls(host: string, mode: string): { ssl: ClientConfig['ssl']; warning?: string } {
-  // Without `host`, the certificate of an IP address would be compared with another name.
+  // `host` is set, because the certificate of a server with an IP address would otherwise be compared with another name.
   if (mode === 'verify-full') return { ssl: { host } as ClientConfig['ssl'] & object }
   if (isLocal(host) && mode === 'disable') return { ssl: false }
   const warn = (what: string) => `The connection to the store (sslmode=${mode}) ${what}.`

@@ -51,7 +51,10 @@ export function nextPlan(plan: Plan, reason: Reason): Plan {
 const MAX_MS = 5_000
 /** The limit for the deletion of a tenant, ms. It is longer, because the deletion collides with every unit of the tenant. */
 const MAX_DROP_MS = 60_000
-/** The most consecutive retries for a taken id. Another unit may take an id first. A unit that needs more retries has a bug. */
+/**
+ * How often in a row a unit is retried because its new id is taken. A retry is normal, because another unit can take an id first.
+ * A unit that needs more retries than this has a bug.
+ */
 const MAX_TAKEN = 5
 
 /** `taken`: the number of consecutive attempts that ended with that reason. @throws CofferError if the unit must not run again */

@@ -56,7 +56,7 @@ export class ChainLease {
     return rows[0].id
   }
 
-  /** Another server may then acquire the chain immediately. */
+  /** Ends the lease, so that another server can acquire the chain immediately. */
   async release(): Promise<void> {
     const text = 'update coffer_chains set until = 0 where owner = $1'
     await this.#pool.query({ text, values: [this.#owner] })

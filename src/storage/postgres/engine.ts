@@ -242,7 +242,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
 
   /**
    * Deletes rows of a deleted tenant again, because units that began before the deletion may have added rows. Waits for these
-   * units, but no longer than `lock_timeout`. Nobody can open the rows that are left then, because their keys are deleted.
+   * units, at most for `lock_timeout`. If rows are left after the wait, nobody can open them, because their keys are deleted.
    */
   async #sweep(tenant: number): Promise<void> {
     const statements = [{ text: 'begin' }, ...EXCLUDE_OTHERS, ...dropTenantStatements(tenant), COMMIT]

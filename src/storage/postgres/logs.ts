@@ -51,7 +51,7 @@ export class PendingLogs {
   readonly lease: ChainLease
   declare sealer: LogSealer
   readonly #batches: PendingBatches
-  /** `coffer_waiting` has rows of this server, or will have some soon. */
+  /** The table `coffer_waiting` has rows of this server, or this server will soon add rows to it. */
   #hasRows = false
   #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
@@ -192,12 +192,12 @@ export class PendingLogs {
     this.#chainTimer = undefined
     await this.send()
     if (!this.lease.isUsed) return
-    // If this fails, other servers move the rows when the lease expires.
+    // If this move fails, other servers move the rows when the lease expires.
     const moving = this.#chaining.run(() => this.#chainOwn())
     await moving.then(() => this.lease.release()).catch(() => undefined)
   }
 
-  /** Runs `work`. If it fails, a timer retries it later. Shows one notice if the retries may fail too. */
+  /** Runs `work`. If `work` fails, a timer retries it later, and the operator sees one notice if retries may fail too. */
   async #inBackground(work: () => Promise<unknown>): Promise<void> {
     try {
       await work()

@@ -84,14 +84,17 @@ export class PendingBatches {
     return batch
   }
 
-  /** Returns the current time, or a later one, so that it is after every earlier batch. µs since the epoch. */
+  /**
+   * Returns the current time in µs since the epoch. If an earlier batch has this time or a later time, returns a time after that
+   * batch.
+   */
   nextMoment(): number {
     this.#newest = Math.max(this.#newest + 1, readMicros())
     return this.#newest
   }
 }
 
-/** µs since the epoch. */
+/** Returns the current time in µs since the epoch. */
 export function readMicros(): number {
   return Math.floor((performance.timeOrigin + performance.now()) * 1000)
 }

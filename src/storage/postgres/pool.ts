@@ -26,15 +26,18 @@ export const TIMEOUT_MS = 1_700
 const LONG_TIMEOUT_MS = 30_000
 const WHOLE_STORE_TIMEOUT_MS = 12 * 60 * 60_000
 
-/** The planner avoids these steps. Therefore it reads an index in order, whatever the statistics of the tables say. */
+/**
+ * The planner of PostgreSQL is told to avoid these steps. Therefore it reads an index in order, whatever the statistics of the
+ * tables say.
+ */
 const AVOIDED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'hashagg', 'sort']
 const SETTINGS = [
   ...AVOIDED.map((name) => `enable_${name}=off`),
   'jit=off',
-  // PostgreSQL plans each prepared statement once.
+  // With this option, PostgreSQL plans each prepared statement once.
   'plan_cache_mode=force_generic_plan',
   'default_transaction_isolation=read\\ committed',
-  // In ms. Longer than the second after which PostgreSQL looks for a deadlock.
+  // In ms. This limit is longer than the second after which PostgreSQL looks for a deadlock.
   'lock_timeout=1500',
 ]
 
@@ -96,7 +99,7 @@ const types = {
 
 export class Connection extends pg.Client {
   timeoutMs = TIMEOUT_MS
-  /** The connection has failed, so the pool must close it. */
+  /** True if the connection has failed, so that the pool must close it. */
   isBroken = false
   declare release: (isBroken: boolean) => void
 

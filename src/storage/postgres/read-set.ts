@@ -59,18 +59,24 @@ export class ReadSet {
     for (const row of rows) if (!this.#isExempt(row)) this.requireRevision(row, row.rev)
   }
 
-  /** {@link StateCheck} compares cached records. Only the server that leases a chain changes the log rows of that chain. */
+  /**
+   * Returns whether the commit does not compare this row. Cached records are exempt, because {@link StateCheck} compares them.
+   * Log rows are exempt, because only the server that leases a chain changes the log rows of that chain.
+   */
   #isExempt({ kind }: RowName): boolean {
     return this.#cachedKinds.has(kind) || kind === LOG_ROWS
   }
 
-  /** `rev`: undefined if the row must not exist. The first revision counts, because the attempt relies on it. */
+  /**
+   * `rev`: undefined if the row must not exist. If a row is required several times, the first revision counts, because the attempt
+   * relies on it.
+   */
   requireRevision(name: RowName, rev: number | undefined): void {
     const text = nameOf(name)
     if (!this.#revisions.has(text)) this.#revisions.set(text, createChange(CHECK, name, rev))
   }
 
-  /** 0 if there was no row, undefined if the row was not read. */
+  /** Returns the revision that the attempt has read: 0 if there was no row, undefined if the row was not read. */
   revisionOf(name: RowName): number | undefined {
     return this.#revisions.get(nameOf(name))?.was
   }

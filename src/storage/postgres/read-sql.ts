@@ -50,7 +50,7 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
 export const COUNT = 1
 export const NEWEST = 2
 
-/** Names a row to read by its id. With `asks`, it is a question about a key. */
+/** Names a row to read by its id. If `asks` is set, `id` is a key, and the look-up is a question about this key. */
 export type Lookup = RowName & { asks?: typeof COUNT | typeof NEWEST }
 
 const KEYED = `case when x.asks = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY}) end as keyed`
@@ -84,7 +84,10 @@ export function findExpiredStatement(limit: number, until: number): Statement {
   return { name: 'expired', text: withState(`${ROW}, r.sealed`, expired), values: [until, limit] }
 }
 
-/** Every match has at least one of the returned keys. Returns none if these keys do not exist, or for a query without a page. */
+/**
+ * Every match has at least one of the returned keys. Returns an empty list if there are no such keys, or if the query has no
+ * page.
+ */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
   const keyed = parts.map(keysOf).filter((keys) => keys.length > 0)
@@ -225,7 +228,10 @@ function hasKey(is: string, seq: string): string {
   return `((${one}) is not null)`
 }
 
-/** Looks up the keys of a row in a JSON object, because PostgreSQL sorts its names. A search in an array reads every value. */
+/**
+ * Looks up the keys of a row in a JSON object. PostgreSQL sorts the names of an object, so this is fast. A search in an array
+ * reads every value.
+ */
 function hasOneOf(keys: readonly Uint8Array[], parameter: Parameter): string {
   const names = Object.fromEntries(keys.map((key) => [Buffer.from(key).toString('hex'), 0]))
   const one = `select 1 from ${eachKey('r.keys', 2)} where ${parameter(JSON.stringify(names))}::jsonb ? encode(${keyAt('r.keys')}, 'hex') limit 1`
@@ -241,7 +247,7 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/** Every match has at least one of the returned keys. Returns none if the condition does not have these keys. */
+/** Every match has at least one of the returned keys. Returns an empty list if the condition has no such keys. */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []

@@ -2,7 +2,7 @@
 
 const KEY_BYTES = 8
 
-/** Yields the numbers of keys, from `first` on, for {@link keyAt}. */
+/** Returns SQL that yields the numbers of a row's keys, from `first` on. {@link keyAt} accepts these numbers. */
 export function eachKey(keys: string, first = 1): string {
   return `generate_series(${first}, octet_length(${keys}) / ${KEY_BYTES}) as n`
 }

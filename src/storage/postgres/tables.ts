@@ -8,8 +8,8 @@ import { READ_STATE, type StoreState } from './read-sql.js'
 
 /**
  * `README.md` describes the tables. Times are ms since the epoch: in rows by the clocks of servers, in `coffer_chains` by the
- * clock of the database. `coffer_waiting.written` is µs. `keys`: 8 bytes each; the first is the key of the kind.
- * `fillfactor` leaves room in the pages, so that a row can be replaced without a change of its indexes.
+ * clock of the database. `coffer_waiting.written` is µs. Each key in `keys` has 8 bytes, and the first key is the key of the
+ * kind. `fillfactor` leaves room in the pages, so that a row can be replaced without a change of its indexes.
  */
 const TABLES = `
 create table if not exists coffer_state (

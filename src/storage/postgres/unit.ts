@@ -96,7 +96,8 @@ export class Unit implements port.EngineWriter {
     const { sealer } = this.#shared.logs
     const opened = await Promise.all(rows.map((row) => sealer.openPending(this, row, row.sealed)))
     const found = opened.flatMap<port.LogEntry | undefined>((entries) => entries ?? [undefined])
-    // The entries of each server are in order already. `sort` puts undefined at the end.
+    // Merges the entries of all servers by time. The entries of each server are already in order. `sort` puts undefined at the
+    // end.
     return found.sort((one, other) => one!.time - other!.time)
   }
 
@@ -233,8 +234,8 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Sends the waiting changes of a kind (or of each kind) with the next statement. Also sends the counts that these changes may
-   * alter. The commit compares the revisions, because it locks the rows.
+   * Sends the waiting changes of a kind (or of each kind) with the next statement. Also sends the preconditions about numbers of
+   * rows that these changes may alter. The preconditions about revisions wait for the commit, because the commit locks the rows.
    */
   #flush(kind?: number, then?: readonly Statement[]): void {
     const changes = new Map([...this.#writes.take(kind), ...this.#reads.takeCounts(kind)])

@@ -14,7 +14,7 @@ const MAX_QUICK = 100
 export const INSERT = 1
 export const REPLACE = 2
 export const REMOVE = 3
-/** Stores pending log entries, or removes them because they are in a chain now. */
+/** `PEND` stores pending log entries. `UNPEND` removes pending log entries, because they are in a chain now. */
 const PEND = 4
 const UNPEND = 5
 /** Asserts that the row is unchanged: it has the revision that the unit read, or still does not exist. */
@@ -133,8 +133,9 @@ export function writeStatements(
 }
 
 /**
- * A commit locks the state of the store if it changes the state. It also locks the state if it adds or changes a row of a kind
- * that it has searched. Otherwise two units could both search for one value, find nothing, and both add a row with this value.
+ * A commit locks the state of the store if it changes the state. It also locks the state if its unit of work has searched rows of
+ * a kind and adds or changes a row of this kind. Otherwise two units could both search for one value, find nothing, and both add
+ * a row with this value.
  */
 export function locksState({ step, times, changes }: Commit): boolean {
   if (step !== undefined || times !== undefined) return true

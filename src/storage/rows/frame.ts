@@ -12,7 +12,10 @@ export const DROP = 4
 
 export type ChangeKind = typeof INSERT | typeof REPLACE | typeof REMOVE | typeof DROP
 
-/** A removal uses only kind, tenant, id and rev of the row. A drop uses only tenant and rev. */
+/**
+ * A change that removes a row uses only kind, tenant, id and rev of the row. A change that drops a tenant uses only tenant and
+ * rev.
+ */
 export interface Change {
   kind: ChangeKind
   row: Row
@@ -56,7 +59,8 @@ const lengthOf = ({ keys, sealed }: Row) => CHANGE_HEAD + keys.length + sealed.l
 /** `next`: the `rev` of a frame without changes. */
 export function encodeFrame(changes: readonly Change[], time: number, next = 0): Uint8Array {
   const length = changes.reduce((sum, { row }) => sum + lengthOf(row), FRAME_HEAD)
-  // Does not use Node's buffer pool, because decoded rows keep the bytes for long, and would keep the whole pool.
+  // Does not use Node's buffer pool, because decoded rows keep the frame's bytes in memory for long, and would keep the whole
+  // pool in memory.
   const bytes = Buffer.allocUnsafeSlow(length)
   bytes.writeUIntLE(changes[0]?.row.rev ?? next, 0, 6)
   bytes.writeUIntLE(time, 6, 6)

@@ -109,14 +109,14 @@ export class DamagedVault {
   }
 
   /**
-   * The rows, as for a copy of an intact vault. Yields both copies of rows that hold keys, because one copy may be damaged. There
-   * are no pending entries, because all log entries in files are in rows.
+   * The readable rows, in the form in which a copy of an intact vault reads them. Yields both copies of rows that hold keys,
+   * because one copy may be damaged. There are no pending entries, because all log entries in files are in rows.
    */
   get vaultRows(): VaultRows {
     const found = this
     async function* rows(skip?: (kind: number | undefined) => void) {
       for (const { row } of found.rows((_place, _error, kind) => skip?.(kind))) yield row
-      // An unreadable second copy loses nothing.
+      // Errors of the second copy are ignored, because an unreadable second copy loses no row.
       for (const { row } of found.keyRows(() => {})) yield row
     }
     const count = this.sstables.reduce((sum, { sstable }) => sum + sstable.rows, 0)
@@ -129,7 +129,10 @@ export class DamagedVault {
   }
 }
 
-/** Returns the newest revision of each row, by id. Used without `state`, when a row may be there several times. */
+/**
+ * Returns the newest revision of each row, by id. This is used without `state`, because several tables may then contain the same
+ * row.
+ */
 function findNewest(sstables: readonly LiveSSTable[]): Map<string, number> {
   const newest = new Map<string, number>()
   for (const { sstable } of sstables)

@@ -154,7 +154,7 @@ export class TableEntries implements Entries {
 const PIECE = 256 * 1024
 
 export class RowCursor {
-  /** Infinity at the end. */
+  /** The `seq` of the current row. Infinity after the last row. */
   seq = 0
   number = -1
   readonly input: number

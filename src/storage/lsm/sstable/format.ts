@@ -75,7 +75,10 @@ export function sstablePath(directory: string, id: string): string {
   return `${directory}/segments/${id}`
 }
 
-/** The number of entries below the two words. Compares words, because `Buffer.compare` would take most of the time. */
+/**
+ * Returns how many entries are below the 8 bytes that the words `high` and `low` contain. Compares words, because
+ * `Buffer.compare` would take most of the time of a search.
+ */
 export function countBelow(entries: Buffer, width: number, high: number, low: number): number {
   let from = 0
   let to = entries.length / width

@@ -197,7 +197,10 @@ export class SSTable {
     return bareRow(entry, sealed)
   }
 
-  /** The number of entries of an index below these two words. Opens at most one block of the index. */
+  /**
+   * Returns how many entries of an index are below the 8 bytes that the words `high` and `low` contain. Opens at most one block
+   * of the index.
+   */
   countBelow(index: format.Index, high: number, low: number): number {
     const number = format.countBelow(this.footer.fences[index]!, 8, high, low) - 1
     if (number < 0) return 0
@@ -222,7 +225,7 @@ export class SSTable {
     }
   }
 
-  /** Returns the number of the row. Opens a block of `IDS`, and a block of `ROWS` if the first 8 bytes match. */
+  /** Returns the number of the row with this id. Opens a block of `IDS`, and a block of `ROWS` if the first 8 bytes match. */
   find(id: RowId): number | undefined {
     const key = asBuffer(id)
     const count = this.count(format.IDS)

@@ -9,7 +9,10 @@ import type { SSTable } from './reader.js'
 
 type Wanted = Pick<Query, 'tenant' | 'all' | 'where'>
 
-/** If a posting has this many entries for each row, the rows are looked up by binary search, and the posting is not read. */
+/**
+ * Decides how a few rows are looked up in the posting of a key. If the posting has at least this many entries for each of these
+ * rows, each row is looked up by binary search, and the posting is not read as a whole.
+ */
 const PROBE_FACTOR = 64
 const WINDOW = 128
 /** If at most this many rows can match by their keys, only these rows are examined. */
@@ -139,7 +142,7 @@ function mayMatch(
   return memtables.every((memtable) => !memtable.dropped.has(tenant))
 }
 
-/** Restricts a condition to the tenant and kind. Keys and ids need no restriction, because they are digests of both. */
+/** Restricts a condition to the tenant and kind. Keys and ids need no restriction, because they are digests of tenant and kind. */
 function bind(where: Where | undefined, all: Uint8Array): Where {
   if (where === undefined) return { key: all }
   return 'key' in where || 'ids' in where ? where : { and: [{ key: all }, where] }
@@ -162,7 +165,10 @@ function matchesOf(
   return gone.select(found, false)
 }
 
-/** Yields some rows twice, and also dead rows. */
+/**
+ * Yields the rows that a memtable hides, and the rows that have expired. Dead rows are among the yielded rows, and some rows are
+ * yielded twice.
+ */
 function* hiddenOrExpired(live: LiveSSTable, memtables: readonly Memtable[], now: number): Generator<number> {
   for (const memtable of memtables) yield* live.hiddenBy(memtable)
   const expired = live.sstable.countExpired(now)

@@ -8,7 +8,7 @@ import { LiveSSTable } from './live-sstable.js'
 import { SSTable, type SSTableMeta } from './reader.js'
 import { SSTableWriter } from './writer.js'
 
-/** The number of rows or entries between two yields. They take less than 1 ms. */
+/** A generator yields after this number of rows or entries, whose work takes less than 1 ms. */
 const STRIDE = 256
 
 type Steps<T> = Generator<undefined, T>
@@ -95,7 +95,7 @@ export function* compactSSTables(context: LsmContext, inputs: readonly LiveSSTab
   return { meta: yield* writeTable(context, addRows, entriesOf), maps }
 }
 
-/** The limits of a batch. A batch is in memory before it is written. */
+/** The limits of a batch. A whole batch is in memory until it is written. */
 const BATCH = { rows: 16_384, bytes: 16 * 1024 * 1024 }
 
 /** Writes rows in any order. Each batch becomes a table. */
@@ -139,7 +139,7 @@ export function chooseInputs(tables: readonly LiveSSTable[], limit: number): Liv
     if (chosen.length === WIDTH) return chosen
   }
   const worn = tables.find(({ sstable, dead, droppedRows }) => {
-    // Counts a dead row of a dropped tenant twice. This only makes the compaction begin earlier.
+    // Counts a dead row of a dropped tenant twice. The only effect is that the compaction begins earlier.
     const isWorn = sstable.hasDamagedEnd || (dead.length + droppedRows) * 4 >= sstable.rows
     return isWorn && sstable.meta.bytes <= limit
   })
@@ -162,7 +162,8 @@ function takeFitting(tables: readonly LiveSSTable[], width: number, limit: numbe
 }
 
 /**
- * Opens a compacted table. Rows that died during the compaction are dead and due in it. `current`: the inputs as they are now.
+ * Opens a compacted table. Rows that died during the compaction are dead in the new table, and due to be overwritten there.
+ * `current`: the inputs as they are now.
  */
 export function adoptCompacted(
   sstable: SSTable,
