@@ -69,15 +69,15 @@ export interface App extends Host, Vault {
   attachServer(server: AttachedServer): () => void
   /** Returns the owner of the vault as a caller, in the tenant with this name or id (default: the oldest). */
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
-  /** Default: the oldest tenant. */
+  /** Returns the tenant with this name or id. Default: the oldest tenant. */
   tenant(nameOrId?: string): Promise<TenantRecord>
   /**
-   * Adds to earlier options. Has no effect after a reactor has run. `confinement`: how child processes are
-   * confined. By default, a probe finds the strongest confinement.
+   * Sets options of reactors, in addition to options that were set earlier. Has no effect after a reactor has run. `confinement`:
+   * how child processes are confined. By default, a probe finds the strongest confinement.
    */
   configureReactors(options: RuntimeOptions): void
   runtimeOptions(): RuntimeOptions
-  /** The server that answers the code of runs. In a fork, it is the server of the original. */
+  /** Returns the server that answers the code of runs. In a fork, this is the server of the original vault. */
   attachedServer(): AttachedServer
   attachControl(control: ControlPlane): void
   attachLogSink(sink: LogSinkPort): void
@@ -95,7 +95,7 @@ interface AppParts {
   engine: Engine
   keyring: Keyring
   random: RandomSource
-  /** Backups are written to these files. Default: the disk. */
+  /** The file system to which backups are written. Default: the disk. */
   files?: Files
   header: Header | undefined
   primitives: Primitives
@@ -196,8 +196,8 @@ export function createApp(parts: AppParts): App {
       const began = Date.now()
       const isOver = () => Math.abs(Date.now() - began) > ms
       const swept = await sweepExpired(app, SWEPT_AT_ONCE, isOver)
-      // A sweep that reached its limit may leave expired tokens. No search finds them, so their sets would look unused and be
-      // removed. But if the clock was wrong, the tokens become valid again and need their sets.
+      // A sweep that reached its limit may leave expired tokens. No search finds them, so their container sets would look unused
+      // and be removed. But if the clock was wrong, the tokens become valid again and need their container sets.
       if (swept < SWEPT_AT_ONCE) await containerSets.reclaim(isOver)
       return swept
     },
@@ -277,7 +277,7 @@ function createAdmission(header: Header | undefined) {
   }
 }
 
-/** The host keeps the digest of the key only. */
+/** Creates the key of a run. The host stores only the digest of this key. */
 function createRunKey(random: RandomSource, mac: Mac): RunKey {
   const digest = (text: string) => mac(Buffer.from(text), SECRET_HASH_BYTES)
   const key = randomKey(random, RUN_KEY)
@@ -293,7 +293,7 @@ const UNSERVED: AttachedServer = {
   },
 }
 
-/** The server that the code of runs reaches: of the servers that are attached now, the newest. */
+/** Keeps the servers that code of runs can reach. Code reaches the newest of the servers that are attached now. */
 function createServing(app: () => App, prefix: () => string, base: App | undefined) {
   const attached: AttachedServer[] = []
   const attachedServer = () => attached.at(-1) ?? base?.attachedServer() ?? UNSERVED

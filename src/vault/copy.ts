@@ -29,14 +29,14 @@ interface Source {
   rows: VaultRows
 }
 
-/** Rows with their keys. `complete` finishes the new vault before it gets its header. */
+/** Rows with their keys. `complete` finishes the new vault before the vault gets its header. */
 interface Copied extends Source {
   complete(opened: { engine: Engine; store: Store }): Promise<void>
 }
 
 /**
- * Creates a vault at `target`. It exists as soon as the copied rows were compared with the source. With `damage`, copies all rows
- * that open, and counts the other rows. @throws CofferError `conflict`
+ * Creates a vault at `target`. The vault exists as soon as the copied rows were compared with the source. With `damage`, copies
+ * all rows that open, and counts the other rows. @throws CofferError `conflict`
  */
 export function copyVault(
   source: VaultLocation,

@@ -39,7 +39,8 @@ export class MemoryVault {
    * The clock of card codes continues from the time of the saved state. Therefore all restores of a state give the same result.
    */
   async restore(state: MemoryState): Promise<void> {
-    // Begins the generation before the restore. The engine runs requests that come now after the restore, so they belong to it.
+    // Begins the new generation before the restore. The engine runs requests that come now after the restore, so these requests
+    // belong to the new generation.
     this.app.beginGeneration()
     // The clock changes together with the data. If it changed earlier, expired codes of the current data would be visible again.
     // If it changed later, a unit of work could see codes of the restored state as expired.

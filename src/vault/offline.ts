@@ -63,10 +63,10 @@ export async function changeKeySlots(
   const { root, slot } = await openSlot(context, header, parseOpener(opener))
   let vault: Vault | undefined
   try {
-    // Asks before it acquires the lock, because a person may need long to answer.
+    // Asks which key slots to keep before the lock is acquired, because a person may need long to answer.
     const kept = await choose(describeSlots(header), slot.id)
     const slots = parseSlots(header.slots).filter(({ id }) => kept.includes(id))
-    // Checks the count before it saves a key file, which would be useless after an error.
+    // Checks the number of key slots before a new key file is saved, because the file would be useless if the change failed.
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
     if (slots.length === 0 && added === undefined)
       throw conflict(

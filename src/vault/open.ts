@@ -89,7 +89,7 @@ async function createInDirectory(effects: Effects, tenantName: string, opener: N
   })
 }
 
-/** Needs no key. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged` */
+/** Reads the header of a vault, which needs no key. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged` */
 export async function readHeaderAt(location: VaultLocation): Promise<Header> {
   if (isStore(location.directory)) return (await loadStore()).readHeaderInStore(location)
   return readHeader(location.files ?? nodeFiles(), location.directory)
@@ -100,7 +100,7 @@ export function hasTraces(directory: string): boolean {
   return examineDirectory(nodeFiles(), directory) !== 'none'
 }
 
-/** Needs no key. @throws CofferError like {@link readHeaderAt} */
+/** Reads the id of a vault, which needs no key. @throws CofferError like {@link readHeaderAt} */
 export async function identifyVault(location: VaultLocation): Promise<string> {
   return (await readHeaderAt(location)).vault
 }
@@ -167,7 +167,10 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
   }
 }
 
-/** Connects to the server of the vault. Undefined if none listens. @throws CofferError `unavailable` if it does not answer */
+/**
+ * Connects to the server of the vault. Returns undefined if no server listens. @throws CofferError `unavailable` if it does not
+ * answer
+ */
 async function connectWith(effects: Effects, secret: Secret): Promise<VaultSocketClient | undefined> {
   const { keyring } = await unlock(effects, secret)
   const limitMs = Math.max(MIN_ACCEPT_MS, effects.timeoutMs)

@@ -150,7 +150,7 @@ export async function requireTenants(
     if (isLost(row, tenants)) lost.count(row.tenant)
     if (isLost(row, tenants) || row.kind === KINDS.tenant) noteDamage()
   }
-  // Without damage, the owner has deleted every tenant.
+  // If no row is damaged and no tenant exists, the owner has deleted every tenant.
   if (!isDamaged) return
   const nothing = 'No tenant of the vault can be read, so nothing was copied.'
   throw new CofferError('vault_damaged', `${nothing} ${describeLostTenants(lost.list())}`)
@@ -160,7 +160,7 @@ export async function requireTenants(
 class TenantRows {
   readonly #isReadable = new Map<string, boolean>()
 
-  /** Whether a readable copy of this tenant's row came before. */
+  /** Returns whether a readable copy of this tenant's row was already seen. */
   has({ kind, id }: Row): boolean {
     return kind === KINDS.tenant && this.#isReadable.get(toText(id)) === true
   }

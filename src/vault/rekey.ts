@@ -74,7 +74,7 @@ async function planRekey(effects: Effects, { header: before, keyring, primitives
       const renderSearch = createSearchRenderer(effects)
       return createReseal({ present: keyring, next, tenants, renew, renderSearch })
     },
-    /** Returns entries that do not open unchanged, so that `vault verify` still reports them. */
+    /** If entries do not open, returns them unchanged, so that `vault verify` still reports them. */
     resealPending: (pending: PendingEntries): PendingEntries => {
       const { id, tenant, sealed } = pending
       const keys = tenants.get(tenant)

@@ -58,7 +58,7 @@ function grantsOf(type: ApplicationType): object {
   return { rules: [{ priority: 1, container: '/', transform: 'reveal', permissions }] }
 }
 
-/** Settings with which a server for tests begins, as the emulated service behaves. */
+/** The settings with which a server for tests begins. With these settings, Coffer behaves as the emulated service does. */
 const OF_SERVICE = { 'sessions.beyond_authorizer': true, 'enrichments.fake': true }
 
 /** Sets {@link OF_SERVICE}, except the settings that somebody has changed before. */
@@ -74,7 +74,7 @@ export async function beginAsService({ store }: App): Promise<void> {
 export type SeededApplications = Record<string, SampleApplication & { key: string }>
 
 /**
- * Adds the samples if no tenant of the seed has a list of applications. An empty list counts. `kept`: applications
+ * Adds the samples if no tenant of the seed has a list of applications. An empty list counts as a list. `kept`: applications
  * whose keys stay. @throws CofferError like `seed apply`
  */
 export async function seedVault(

@@ -4,7 +4,10 @@ import type { Host } from '../framework/host.js'
 import { type Claim, type Claims, createClaims } from '../framework/ports/background.js'
 import type { StoreReader } from '../storage/store.js'
 
-/** Longer than the difference between the clocks of servers, and longer than a busy server may delay a renewal. */
+/**
+ * How long a lease lasts, in ms. This is longer than the difference between the clocks of servers, and longer than a busy server
+ * may delay a renewal.
+ */
 export const LEASE_MS = 15_000
 const RENEWALS_IN_A_LEASE = 3
 /** The record of an abandoned claim expires after this time. */

@@ -28,7 +28,7 @@ export { readStored } from '../storage/postgres/tables.js'
 export async function createInStore(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
   return usingPool(effects, async (pool) => {
     await createTables(pool)
-    // Checks this before a key file is saved.
+    // Refuses a store that has a vault before a key file is saved.
     await requireNoVault(pool)
     const unlocked = await createHeader(effects, opener)
     const { header, keyring } = unlocked
@@ -83,7 +83,7 @@ function openEngine(
   return openPostgresEngine({ pool, owner, clock, random, cachedKinds: CACHED_KINDS, notice })
 }
 
-/** Needs no key. @throws CofferError like {@link openInStore} */
+/** Reads the header of a vault, which needs no key. @throws CofferError like {@link openInStore} */
 export async function readHeaderInStore(location: VaultLocation): Promise<Header> {
   return withPool(location, async (pool) => (await readStored(pool)).header)
 }
