@@ -31,7 +31,7 @@ export function formatRelayed(relay: Relay, input: OperationInput, prefix: strin
   }
 }
 
-/** Path and query. @throws CofferError `validation` for a value that a URL cannot carry */
+/** Returns path and query of a request. @throws CofferError `validation` for a value that a URL cannot carry */
 export function formatTarget({ endpoint }: RoutedOperation, input: OperationInput): string {
   const path = endpoint.path.replaceAll(/\{([a-z_]+)\}/g, (_, name: string) => {
     if (input[name] === undefined) throw invalid(name, `is required, as in { ${name}: '…' }`)

@@ -23,7 +23,7 @@ export function createForwarder(
   const lookup = isLoopbackHost(url.hostname) ? findLoopback : undefined
   const target = url.pathname + url.search
   return {
-    /** Without the query, which may contain a secret. */
+    /** The shown URL has no query, because a query may contain a secret. */
     url: url.origin + url.pathname,
     send: async ({ headers, body }: ListenedEvent): Promise<ListenedAnswer> => {
       const late = AbortSignal.timeout(ANSWER_MS)
@@ -46,7 +46,10 @@ export function createForwarder(
   }
 }
 
-/** Accepts `localhost:3000/events` and `3000` too. */
+/**
+ * Reads the address of the receiver. A host and path without a scheme (`localhost:3000/events`) and a port alone (`3000`) are
+ * accepted too.
+ */
 function readAddress(given: string): URL {
   const text = /^\d{1,5}$/.test(given) ? `localhost:${given}` : given
   const full = /^[a-z]+:\/\//i.test(text) ? text : `http://${text}`

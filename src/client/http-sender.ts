@@ -10,7 +10,7 @@ const MAX_HEADER_BYTES = 64 * 1024
 export interface HttpRequest {
   method: string
   target: string
-  /** Without `host` and `content-length`: the sender adds these two. */
+  /** Contains neither `host` nor `content-length`, because the sender adds these two headers. */
   headers: Readonly<Record<string, string>>
   body?: Uint8Array | string
   signal: AbortSignal
@@ -38,7 +38,7 @@ export class HttpSender {
     const opening = this.#opened.get(isTls) ?? open(isTls, this.#trust)
     this.#opened.set(isTls, opening)
     const { request: openRequest, agent } = await opening
-    // Names and values alternate. Node checks them and sends them unchanged.
+    // In this list, names and values of headers alternate. Node checks them and sends them unchanged.
     const headerLines = ['host', url.host, ...Object.entries(headers).flat()]
     const length = Buffer.byteLength(body)
     if (length > 0 || ['POST', 'PUT', 'PATCH'].includes(method))

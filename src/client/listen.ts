@@ -22,7 +22,7 @@ const LONGEST_PAUSE_MS = 5000
 export interface ListenedEvent {
   /** The id of the delivery. It is equal in all attempts. */
   readonly id: string
-  /** Counts from 1. */
+  /** The number of the attempt, from 1. */
   readonly attempt: number
   readonly type: string
   readonly headers: Readonly<Record<string, string>>
@@ -62,7 +62,7 @@ export interface ListenOptions {
   events?: readonly string[] | undefined
   /** How long the server may wait for an event, ms. Default: 20,000. 0: other processes cannot use the vault while it waits. */
   longestWaitMs?(): number
-  /** Undefined: each event counts as delivered. */
+  /** Sends an event to its receiver. Undefined: each event counts as delivered. */
   send?: ((event: ListenedEvent) => Promise<ListenedAnswer>) | undefined
   opened?(listening: Listening): unknown
   delivered(outcome: Outcome): unknown
@@ -127,7 +127,7 @@ class Listener {
         return void (await report('control listener close', { id: this.#id }))
       } catch (error) {
         if (isGone(error)) return
-        // Tries other errors again, because the connection may have led to a server that has ended since.
+        // After any other error, the listener tries again, because the connection may have led to a server that has ended since.
         if (isFinal(error)) throw error
         if (attempt < CLOSE_ATTEMPTS) continue
         const { problem } = this.#options

@@ -25,11 +25,14 @@ const MAX_PROPERTIES = 100
 const MAX_MESSAGES = 10
 
 const PROBLEM_TYPE = /^urn:coffer:problem:([a-z-]{1,40})$/
-/** Codes that are about this process. A server cannot send them. */
+/** The codes of errors that concern only this process. An answer of a server cannot have these codes. */
 const OWN: readonly string[] = ['usage', 'interrupted'] satisfies ErrorCode[]
 const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 
-/** The result, or the server's error. @throws CofferError `unavailable` if the answer does not follow the interface */
+/**
+ * Returns the outcome of the operation, or the error that the server has sent. @throws CofferError `unavailable` if the answer
+ * does not follow the interface
+ */
 export function readAnswer(
   definition: RegisteredOperation,
   answer: WholeAnswer,
@@ -38,7 +41,7 @@ export function readAnswer(
   const { status, headers, text } = answer
   const passed = readPassed(definition, answer, prefix)
   if (passed !== undefined) return passed
-  // Following the redirect would send the key to another address.
+  // A redirect is not followed, because the request would send the key to another address.
   if (status >= 300 && status < 400)
     throw new CofferError(
       'unavailable',
@@ -112,8 +115,8 @@ function findCode({ noun, verb }: RegisteredOperation, status: number, type: unk
 }
 
 /**
- * Errors of a server name query parameters. Renames these to the properties of the input, as in errors of a local
- * vault.
+ * Renames the query parameters in the errors of a server to properties of the input. Errors of a local vault name these
+ * properties.
  */
 function readErrors({ endpoint }: RegisteredOperation, errors: unknown): PropertyErrors | undefined {
   if (!isObject(errors)) return undefined

@@ -90,7 +90,7 @@ class TenantReader {
     const formulas = lists.get('formulas')
     if (formulas !== undefined)
       lists.set('formulas', this.#chooseFormulas(formulas, lists.get('reactors') ?? []))
-    // It is deleted when its listener ends.
+    // The webhook of a listener is left out, because it is deleted when its listener ends.
     const webhooks = lists.get('webhooks')
     if (webhooks !== undefined)
       lists.set(
@@ -202,7 +202,10 @@ class TenantReader {
   }
 }
 
-/** An answer has a single transform in two forms. */
+/**
+ * A record in an answer has its transform in two forms: as a single value and as a list. If the list exists, removes the single
+ * value.
+ */
 function preferList(item: Record<string, unknown>, single: string): void {
   if (item[`${single}s`] !== undefined) delete item[single]
 }

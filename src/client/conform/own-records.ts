@@ -1,7 +1,7 @@
 /**
- * The records that a run has created. It may change and delete only these. A server that deduplicates can
- * answer the creation of a token with a token that already existed. Therefore a token belongs to the run only
- * if an application of the run has created it.
+ * The records that a run has created. The run may change and delete only these records. A server that deduplicates can answer the
+ * creation of a token with a token that already existed. Therefore a token belongs to the run only if an application of the run
+ * has created it.
  */
 import { type Answer, readPath } from './cases.js'
 
@@ -41,7 +41,7 @@ export class OwnRecords {
   /** Tokens in answers that did not say who had created them. */
   readonly #unsure = new Set<string>()
 
-  /** The latest record first: a record may refer only to earlier ones. */
+  /** The latest record first: a record may refer only to earlier records. */
   get pending(): OwnRecord[] {
     return [...this.#pending.values()].reverse()
   }

@@ -76,7 +76,7 @@ function ruleOf(transform: string) {
   return { description: 'all', priority: 1, container: '/', transform, permissions: TOKEN_RIGHTS }
 }
 
-/** Its key says who has created a token, and deletes tokens. */
+/** The key of this application is used to ask who has created a token, and to delete tokens. */
 const CREATOR = 'revealing'
 
 type Role = keyof typeof APPLICATIONS | 'manager'
@@ -140,7 +140,7 @@ class CaseRun {
     this.#startedMs = effects.clock()
   }
 
-  /** Creates the applications that the cases need. A server may lack the permissions of one. */
+  /** Creates the applications that the cases need. A server may not know all permissions of such an application. */
   async begin(cases: readonly PlannedCase[]): Promise<void> {
     const needed = new Set<string>(cases.flatMap(({ steps }) => steps.map(roleOf)))
     for (const [role, rights] of Object.entries(APPLICATIONS)) {
@@ -194,8 +194,8 @@ class CaseRun {
   }
 
   /**
-   * Creates a token with new data twice, and compares the ids. In a tenant that deduplicates, storing equal
-   * data again may change an existing token. There the cases must store no data that others may have stored.
+   * Creates a token with new data twice, and compares the ids. In a tenant that deduplicates, storing equal data again may change
+   * an existing token. In such a tenant, the cases must not store data that others may have stored.
    */
   async #isDeduplicating(): Promise<boolean> {
     const records = this.#startRecords()
