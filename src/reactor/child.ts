@@ -19,7 +19,7 @@ export type ExitReason = 'garbled' | 'out of memory' | 'ended'
 
 export interface GuestListener {
   message(message: GuestMessage): void
-  /** Is called once. No message follows this call. */
+  /** This function is called once, and no message follows the call. */
   end(ending: ExitReason): void
 }
 
@@ -66,7 +66,7 @@ export class GuestProcess {
         end(code === 134 || ABORTS.includes(signal) ? 'out of memory' : 'ended'),
       )
     })
-    // If writing fails because the child died, the event `close` reports this.
+    // The error is ignored here: if writing fails because the child died, the event `close` reports the end of the child.
     child.stdin.on('error', () => undefined)
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk))
     // An empty directory that cannot be removed, for example on a disk that became read-only, is harmless.
@@ -95,7 +95,8 @@ export class GuestProcess {
     try {
       if (this.pid !== undefined) setPriority(this.pid, LOW_PRIORITY)
     } catch {
-      // Either the process has ended, or a container forbids changing the priority of another user's process.
+      // The error is ignored. Either the process has ended, or a container forbids changing the priority of another user's
+      // process.
     }
   }
 

@@ -15,7 +15,10 @@ const GUARD = 'setpriv --pdeathsig KILL --no-new-privs'
 const ALONE = '--net --ipc --pid --fork --kill-child'
 const BARE = '--inh-caps=-all --bounding-set=-all'
 
-/** Wrappers for root, the strongest first. They run the guest as the user `nobody`, who must be able to read its file. */
+/**
+ * Wrappers for root, the strongest first. They run the guest as the user `nobody`, who must be able to read the file of the
+ * guest.
+ */
 const OF_ROOT = [
   `${GUARD} ${NOBODY} ${BARE} unshare --user --mount-proc ${ALONE}`,
   `${GUARD} ${NOBODY} ${BARE} unshare --user ${ALONE}`,
@@ -198,7 +201,7 @@ function nodeFlags(version: string, { memoryMiB }: GuestSize): string[] {
   return [
     isAtLeast(version, 22, 13) ? '--permission' : '--experimental-permission',
     ...(isAtLeast(version, 22, 14) ? ['--disable-sigusr1'] : []),
-    // These modules can open files despite the permission model.
+    // The modules that these flags turn off can open files despite the permission model.
     ...(isAtLeast(version, 22, 5) ? ['--no-experimental-sqlite', '--no-experimental-webstorage'] : []),
     `--max-old-space-size=${memoryMiB}`,
     '--no-addons',

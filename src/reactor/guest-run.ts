@@ -111,8 +111,8 @@ export class GuestRun {
       this.#settleIdle = resolve
     })
     this.#endWatch = this.#watch(limits.timeMs)
-    // The message has JSON inside JSON. Most text keeps about its size, but a control character takes seven bytes
-    // instead of one.
+    // The limit of a message allows for JSON inside JSON. Most text keeps about its size, but a control character takes seven
+    // bytes instead of one.
     const maxBytes = 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
     guest.messageLimits = { maxBytes, maxBodyBytes }
     guest.listener = {
@@ -166,7 +166,8 @@ export class GuestRun {
       else this.#console.push({ level: level as ConsoleLine['level'], text })
     } else if (message.kind === 'done') {
       this.#settle(message)
-      // If the code did not await some work, the guest becomes idle later.
+      // After its answer, the guest is watched until it is idle. If the code did not await some work, the guest becomes idle
+      // later than its answer.
       void this.idle.finally(this.#watch(IDLE_MS))
     }
   }

@@ -11,7 +11,7 @@ export type TransformedMessage = Omit<TransformInput, 'body'>
 export type HostMessage =
   | {
       kind: 'run'
-      /** Absent if the guest's last run had the same code. */
+      /** The code to run. It is absent if the guest's last run had the same code. */
       code?: string
       args: unknown
       /** The rest of the request. It is an object if there are `args`. */

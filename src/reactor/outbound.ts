@@ -138,7 +138,7 @@ function refusal(
   return new CofferError(code, `The destination cannot be called: ${reason}.${advice}`, { cause })
 }
 
-/** Formats an entry of `--allow-net`. `port`: empty for the protocol's usual port. */
+/** Formats an entry of `--allow-net`. `port` is empty if it is the usual port of the protocol. */
 function entryOf(host: string, port: string): string {
   if (port === '') return host
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`

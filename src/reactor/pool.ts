@@ -30,7 +30,7 @@ const LARGE_CHARACTERS = 64 * 1024
  * code.
  */
 const MAX_GROWTH_MIB = 16
-/** The memory that this many loads of the code take does not count as growth, up to {@link MAX_LOADED_MIB}. */
+/** The memory that this many loads of the same code take does not count as growth, up to {@link MAX_LOADED_MIB}. */
 const LOADS_KEPT = 3
 const MAX_LOADED_MIB = 64
 /** The time limit of loading code for a check. Runs load the code too, and may take longer. */
@@ -330,14 +330,14 @@ export class ReactorPool implements ReactorRuntime {
   }
 }
 
-/** A child keeps the code of its first run. */
+/** Removes the code from a message to a child that has run before, because a child keeps the code of its first run. */
 function withoutKnownCode(message: HostMessage): HostMessage {
   if (message.kind !== 'run') return message
   const { code: _, ...others } = message
   return others
 }
 
-/** `isOwn`: whether the runs of this caller are the cause. */
+/** Creates the error for too many waiting runs. `isOwn`: whether the caller's own runs are the cause. */
 function overloaded(isOwn: boolean, retryMs: number): CofferError {
   const retryAfterSeconds = Math.ceil(retryMs / 1000)
   const what = isOwn

@@ -5,7 +5,7 @@ import type { ReactorOptions } from '../framework/ports/reactors.js'
 export type ReactorLimits = typeof DEFAULT_LIMITS
 
 export const DEFAULT_LIMITS = {
-  /** In ms of wall clock time, from the moment when a started child received the work. */
+  /** The time limit of a run, in ms of wall clock time. The time begins when a started child has received the work. */
   timeMs: 30_000,
   /** Like {@link DEFAULT_LIMITS.timeMs}, for asynchronous runs. */
   asyncTimeMs: 900_000,

@@ -52,5 +52,7 @@ export function createReactorPool(options: PoolOptions): ReactorPool {
   )
 }
 
-/** Longer than any run (at most 900 s), so that a run ends before its requests time out. */
+/**
+ * The time limit of a request, in ms. It is longer than any run (at most 900 s), so that a run ends before its requests time out.
+ */
 const LONGEST_RUN_MS = 901_000

@@ -7,7 +7,7 @@ import type { DependencyErrorCode } from '../../domain/reactor/dependencies.js'
 export interface ProjectFiles {
   read(path: string, maxBytes: number): string | undefined
   realPath(path: string): string | undefined
-  /** Changes when the content of the file changes. */
+  /** Returns a text that changes when the content of the file changes. */
   stamp(path: string): string | undefined
 }
 

@@ -84,7 +84,9 @@ function createEffects(): LinkerEffects {
   }
 }
 
-/** TypeScript as JavaScript, with its source map (JSON), or the reasons why it does not compile. */
+/**
+ * The result of compiling TypeScript: JavaScript with its source map (JSON), or the reasons why the TypeScript does not compile.
+ */
 export type Compiled = { text: string; map: string } | { faults: CodeFault[] }
 
 /**
@@ -113,7 +115,7 @@ function isFaults(value: unknown): value is CodeFault[] {
   return Array.isArray(value) && value.length > 0 && value.every(isFault)
 }
 
-/** The directory of the nearest `package.json` above the file. Undefined if there is none. */
+/** Returns the directory of the nearest `package.json` above the file. Undefined if there is none. */
 export function findProjectOf(file: string): string | undefined {
   for (let at = dirname(file); ; at = dirname(at)) {
     if (readManifest(projectFiles, at) !== undefined) return at
@@ -147,7 +149,7 @@ function runProgram(job: object, signal: AbortSignal): Promise<string | undefine
       else chunks.push(chunk)
     })
     result.once('close', () => resolve(Buffer.concat(chunks).toString()))
-    // A program that ended early is reported by its exit code.
+    // An error of this pipe is ignored, because the exit code reports a program that ended early.
     child.stdin!.on('error', () => undefined)
     child.stdin!.end(JSON.stringify(job))
   })

@@ -34,8 +34,8 @@ export const NO_PACKAGES: Linker = {
 }
 
 /**
- * The bundles of a directory as packages. Children read the bundles themselves. A bundle that was made by hand has no
- * version, and then counts as the right version.
+ * The bundles of a directory as packages. Children read the bundles themselves. A bundle that was made by hand has no version.
+ * Coffer then assumes that it has the required version.
  */
 export class ModulesLinker implements Linker {
   readonly #directory: string
@@ -89,7 +89,7 @@ export class ModulesLinker implements Linker {
   }
 
   close(): void {
-    // This linker holds nothing open.
+    // There is nothing to close, because this linker holds nothing open.
   }
 }
 

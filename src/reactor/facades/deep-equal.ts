@@ -58,7 +58,7 @@ function hasEqualEntry(
 }
 
 function hasEqualProperties(a: object, b: object, isStrict: boolean, open: Pairs): boolean {
-  // The bytes of a view were compared as a whole.
+  // The members of a view need no comparison, because the bytes of the view were already compared as a whole.
   if (ArrayBuffer.isView(a)) return true
   const keys = keysOf(a, isStrict)
   if (keys.length !== keysOf(b, isStrict).length) return false

@@ -79,7 +79,7 @@ function describeAddress(options: RequestOptions, usualProtocol: string): URL {
   const place = hostname === undefined && /:\d+$/.test(name) ? name : bracket(name)
   const url = new URL(`${protocol}//${place}`)
   if (port !== undefined && String(port) !== '') url.port = String(port)
-  // If a path that begins with two slashes were resolved, it would name another host.
+  // The target is joined as text. If a path that begins with two slashes were resolved, it would name another host.
   const target = path.startsWith('/') ? path : `/${path}`
   return new URL(`${url.origin}${target}`)
 }
@@ -383,7 +383,7 @@ export class ClientRequest extends Writable {
     clearTimeout(this.#timer as number)
     this.res = message
     message.once('end', () => this.destroy())
-    // Without a listener, nobody would read the answer.
+    // If no listener receives the answer, its body is discarded, because nobody would read it.
     if (!this.emit('response', message)) message.resume()
   }
 }

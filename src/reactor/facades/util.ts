@@ -7,9 +7,7 @@ type Callback = (error: unknown, value?: unknown) => void
 
 const custom = Symbol.for('nodejs.util.promisify.custom')
 
-/**
- * These functions take their callback as the first argument. Therefore they have their own versions with promises.
- */
+/** These functions take their callback as the first argument. Therefore `promisify` returns special versions of them. */
 const TIMERS = new Map<unknown, Work>([
   [setTimeout, (ms, value) => new Promise((resolve) => setTimeout(resolve, ms as number, value))],
   [setImmediate, (value) => new Promise((resolve) => setImmediate(resolve, value))],

@@ -10,7 +10,7 @@ const NODE_METHODS = [
   ...split('compare copy equals fill includes indexOf lastIndexOf toString toLocaleString'),
   ...Object.getOwnPropertyNames(NodeBuffer.prototype).filter((name) => /^(?:read|write|swap)/.test(name)),
 ]
-/** Captured before reactor code could change them. */
+/** These functions are read when the guest starts, before reactor code can change them. */
 const { alloc, byteLength, compare, concat, from, isEncoding } = NodeBuffer
 const subarray = Uint8Array.prototype.subarray as Work
 const lengthOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, 'length')

@@ -5,7 +5,7 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { type Epoch, fromNode, gate, gateAsync, gateCallback } from './gate.js'
 import { type Any, guard, kindOf, requireMemory, split, type Work } from './shield.js'
 
-// Captured before reactor code could change them.
+// These functions are read when the guest starts, before reactor code can change them.
 const { randomBytes, randomFillSync, randomUUID } = crypto
 const { isCryptoKey, isKeyObject } = types
 const MAX_RANDOM_BYTES = 65_536
@@ -20,8 +20,8 @@ const SUBTLE = split(
 
 const CIPHER = { takes: 4, gives: 'update final getAuthTag', does: 'setAutoPadding setAAD setAuthTag' }
 /**
- * Functions that return an object. `gives`: its methods that return data. `does`: its methods that return the object
- * itself.
+ * Functions that return an object. `gives`: the methods of this object that return data. `does`: the methods that return the
+ * object itself.
  */
 const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: string; copies?: boolean }>> = {
   createHash: { takes: 1, gives: 'digest', does: 'update', copies: true },
@@ -62,7 +62,7 @@ export function createCrypto(epoch: Epoch) {
     if (isCryptoKey(value)) {
       const { type, extractable, algorithm, usages } = value
       const facade = { type, extractable, algorithm: fromNode(algorithm), usages: [...usages] }
-      // Packages use this to recognize keys.
+      // Packages recognize a key by the name `CryptoKey`.
       return keyOf(value, Object.defineProperty(facade, Symbol.toStringTag, { value: 'CryptoKey' }))
     }
     if (value?.privateKey === undefined) return fromNode(value)

@@ -67,7 +67,7 @@ export class AbortSignal extends EventTarget {
     controller.abort(reason)
     return controller.signal
   }
-  /** A signal that is aborted with the first of `list`. */
+  /** Returns a signal that is aborted as soon as one of the signals in `list` is aborted. */
   static any(list: Iterable<AbortSignal>): AbortSignal {
     const controller = new AbortController()
     for (const each of list) {

@@ -165,7 +165,7 @@ function describePart(name: string, value: Value): string {
 const ESCAPES: Readonly<Record<string, string>> = { '"': '%22', '\r': '%0D', '\n': '%0A' }
 const escapeName = (name: string) => name.replaceAll(/["\r\n]/g, (each) => ESCAPES[each]!)
 
-/** Reads a form from the body of a message. @throws TypeError if the type is another type, or the body is no form */
+/** Reads a form from the body of a message. @throws TypeError if `contentType` is no type of a form, or the body is no form */
 export function parseForm(body: Bytes, contentType: string): FormData {
   const form = new FormData()
   if (/^application\/x-www-form-urlencoded\b/i.test(contentType)) {

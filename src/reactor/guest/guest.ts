@@ -17,7 +17,7 @@ const INPUT = 0
 const OUTPUT = 1
 const EMPTY = Buffer.alloc(0)
 const MAX_FRAME_BYTES = 256 * 1024 * 1024
-/** Captured before `stripProcess` removes it. */
+/** `reallyExit` is read here, before `stripProcess` removes it. */
 const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
 
 /** Code exports something only by one of these names. */
@@ -145,13 +145,13 @@ function toJson(value: unknown): string | undefined {
   return value === undefined || value === null ? undefined : JSON.stringify(value)
 }
 
-/** Writes synchronously. It blocks until the host reads, so that output does not accumulate in the guest. */
+/** Writes synchronously. The write blocks the guest until the host reads, so that output does not accumulate in the guest. */
 const send: Send = (message, body) => {
   const frame = encodeFrame(message, body)
   try {
     for (let at = 0; at < frame.length; ) at += writeSync(OUTPUT, frame, at)
   } catch {
-    // The host has closed the pipe.
+    // The guest ends, because the host has closed the pipe.
     exit(0)
   }
 }

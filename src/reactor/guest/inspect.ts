@@ -11,7 +11,7 @@ const MAX_ITEMS = 100
 const CONSOLE_DEPTH = 4
 const { isDate, isMap, isRegExp, isSet } = types
 const { custom } = nodeInspect
-/** Captured before reactor code could change them. */
+/** This method is read when the guest starts, before reactor code can change it. */
 const { getTime } = Date.prototype
 const { toString: toPattern } = RegExp.prototype
 const { toString: toSource } = Function.prototype
@@ -42,7 +42,7 @@ export function format(values: readonly unknown[], depth: number, describeError:
         })
   const copy = createCopier(describeError)
   const shown = [pattern, ...rest].slice(0, values.length).map((value) => copy(value, depth, true))
-  // The text of an error must not be used as a format.
+  // The format `%s` comes first, because the text of an error must not be used as a format.
   if (first instanceof Error) shown.unshift('%s')
   return formatWithOptions(optionsOf(depth), ...shown)
 }

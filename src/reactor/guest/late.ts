@@ -3,7 +3,7 @@
  * loaded before reactor code runs.
  */
 
-/** Captured before `stripProcess` removes it. */
+/** `getBuiltinModule` is read here, before `stripProcess` removes it. */
 const { getBuiltinModule } = process
 
 function once<T>(load: () => T): () => T {

@@ -6,7 +6,7 @@ import { type Any, guard, split, type Work } from './shield.js'
 import { URL, URLSearchParams } from './web.js'
 
 const PATH_FUNCTIONS = split('basename dirname extname format isAbsolute join normalize parse')
-/** Captured before reactor code could change them. */
+/** These functions are read when the guest starts, before reactor code can change them. */
 const { resolve, relative } = posix
 
 export function createPath(): Record<string, unknown> {
@@ -60,7 +60,7 @@ const URL_PARTS = split('protocol slashes auth host hostname port pathname searc
 
 export function createUrlModule(): Record<string, unknown> {
   const formatOld = gate((given) => url.format(given as Any))
-  // Other members can be functions, and no function of the code may reach Node.
+  // Only some members are copied. Other members can be functions, and no function of the code may reach Node.
   const formatParts = (given: Any) =>
     formatOld(
       Object.fromEntries(URL_PARTS.filter((name) => name in given).map((name) => [name, given[name]])),

@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks'
 import { nextTick } from 'node:process'
 import { define } from './shield.js'
 
-/** Captured before reactor code could change them. */
+/** This function is read when the guest starts, before reactor code can change it. */
 const now = performance.now.bind(performance)
 
 const LEGACY = { node: '16.20.2', v8: '9.4.146.26-node.26', modules: '93' }
@@ -44,7 +44,7 @@ export function createProcess({ image, console, inherit, isOver, date }: Process
   const later = (callback: Callback, ...args: unknown[]) => {
     if (typeof callback !== 'function') throw new TypeError('The callback must be a function')
     const work = inherit(callback)
-    // The run may end before Node calls this.
+    // The callback checks whether the run is over, because the run may end before Node calls the callback.
     nextTick(() => void (isOver() || work(...args)))
   }
   const versions = { ...(VERSIONS[image] ?? LEGACY) }

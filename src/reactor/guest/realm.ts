@@ -24,8 +24,8 @@ import 'ses'
 /** The wrapper is on the first line of the code, so that line numbers in stacks are not shifted. */
 const WRAPPER = '(function (exports, require, module, __filename, __dirname) {'
 /**
- * Around the text of a package. It makes `Object` a local variable. Without it, the package searches `Object` in the
- * scopes of SES thousands of times while it loads, which takes about a third of the time.
+ * This function wraps the text of a package, and makes `Object` a local variable. Without the wrapper, the package searches
+ * `Object` in the scopes of SES thousands of times while it loads, which takes about a third of the time.
  */
 const PACKAGE_WRAPPER =
   '(function (Object) { return function (exports, require, module, __filename, __dirname) {'
@@ -146,7 +146,7 @@ function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unkno
   }
 }
 
-/** Defines a global that `make` creates at its first use. Code may replace the global before. */
+/** Defines a global that `make` creates at its first use. Code may replace the global before its first use. */
 function defineLazily(global: object, name: string, make: () => unknown): void {
   const accessors = {
     get: () => {

@@ -39,7 +39,7 @@ const PLACES = [Object.getPrototypeOf(Uint8Array.prototype) as object, DataView.
 export const kindOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)
 const bufferLength = getterOf(ArrayBuffer.prototype, 'byteLength')
 
-/** A Node buffer over the memory of `value`; undefined if it is neither an ArrayBuffer nor a view of one. */
+/** A Node buffer over the memory of `value`; undefined if `value` is neither an ArrayBuffer nor a view of an ArrayBuffer. */
 export function viewMemory(value: unknown): NodeBuffer | undefined {
   const isView = ArrayBuffer.isView(value)
   if (!isView && !(value instanceof ArrayBuffer)) return undefined

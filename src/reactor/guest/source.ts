@@ -25,7 +25,7 @@ const MAX_EXPLAINED = 20
 
 type Edit = Record<'start' | 'end', number> & { text: string }
 
-/** SES refuses these in any position, even in strings and comments; see its `transforms.js`. */
+/** SES refuses these texts in any position, even in strings and comments; see its `transforms.js`. */
 const SUSPECT = /(\\*)(import(?=\s*(?:\(|\/[/*]))|eval(?=\s*\()|<(?=!--))|(?<=--)>/g
 const ESCAPES: Readonly<Record<string, string>> = { import: '\\x69mport', eval: '\\x65val', '<': '\\x3c' }
 const NAMES = new Map(Object.entries({ import: '\\u0069mport', eval: '\\u0065val' }))
@@ -110,14 +110,14 @@ function parse(code: string, tokens: Token[], comments: Comment[]): Program {
 
 /** Returns an error that says what to write instead, if the code is an ES module. */
 function explainModule(code: string): SourceError | undefined {
-  // Most code with an error contains neither word, and then need not be parsed again.
+  // The code is parsed again only if it contains one of these words. Most code with an error contains none of them.
   if (!/\b(?:import|export|await)\b/.test(code)) return undefined
   let program: Program
   try {
     const options = { allowAwaitOutsideFunction: true, allowReturnOutsideFunction: true } as const
     program = Parser.parse(code, { ecmaVersion: 2024, sourceType: 'module', ...options })
   } catch {
-    // The code is no ES module either, so the error of the script is the right one.
+    // The error of the script is the right error, because the code is no ES module either.
     return undefined
   }
   const [first, ...others] = findMisplaced(code, program, findOuterAwaits(program))

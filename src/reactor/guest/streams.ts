@@ -205,7 +205,7 @@ export class ReadableStreamDefaultReader {
     if (!(stream instanceof ReadableStream)) throw new TypeError('The argument must be a ReadableStream')
     if (flow.reader !== undefined) throw new TypeError('The stream is locked to a reader')
     const closed = flow.ended()
-    // If nobody handles the rejection, it must not end the run.
+    // Handles the rejection, because a rejection that nobody handles would end the run.
     closed.catch(() => undefined)
     flow.reader = this
     readers.set(this, { flow, closed })
@@ -370,8 +370,8 @@ export function streamOf(bytes: Bytes): ReadableStream {
 }
 
 /**
- * Reads a whole stream of bytes, which stays locked. @throws TypeError for chunks that are no bytes, RangeError if it
- * is too long, and what the source throws
+ * Reads a whole stream of bytes, which stays locked. @throws TypeError for chunks that are no bytes, RangeError if the stream is
+ * too long, and what the source throws
  */
 export async function collect(stream: ReadableStream): Promise<Bytes> {
   const flow = flowOf(new ReadableStreamDefaultReader(stream))

@@ -28,7 +28,7 @@ const PROCESS =
 export function stripForLockdown(): void {
   keep(globalThis, [...LANGUAGE, ...EVALUATORS])
   keep(Intl, INTL)
-  // The lockdown needs a console.
+  // An empty console is defined, because the lockdown needs a console.
   Object.assign(globalThis, { console: {} })
 }
 

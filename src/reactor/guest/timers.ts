@@ -3,7 +3,7 @@ import { clearTimeout, setTimeout } from 'node:timers'
 import type { Restore } from './scope.js'
 import { define, Hidden } from './shield.js'
 
-/** Captured before `stripForLockdown` removes it. */
+/** `queueMicrotask` is read here, before `stripForLockdown` removes it. */
 const { queueMicrotask } = globalThis
 const MAX_TIMERS = 10_000
 const MAX_DELAY_MS = 2 ** 31 - 1
@@ -51,7 +51,10 @@ export class Timeout {
 }
 define(Timeout.prototype, Symbol.toStringTag, 'Timeout', false)
 
-/** The inner timer objects. Reactor code can reach none of them, so it cannot call the constructor of `Timeout`. */
+/**
+ * Records the inner timer objects that this module has made. Reactor code can reach none of these objects, so it cannot call the
+ * constructor of `Timeout`.
+ */
 const made = new WeakSet<object>()
 const isTimer = (value: unknown): value is Timer => made.has(value as object)
 

@@ -15,7 +15,7 @@ interface Job {
   reject(reason: unknown): void
 }
 
-/** A promise with its functions. If nobody handles its rejection, it does not end the run. */
+/** A promise with the functions that settle it. A rejection of this promise that nobody handles does not end the run. */
 function createDeferred() {
   let resolve!: () => void
   let reject!: (reason: unknown) => void
@@ -334,7 +334,7 @@ export class TransformStream {
   }
 }
 
-/** After `terminate`, the stream has ended already. */
+/** Closes the readable side of a transform stream if it is still open. After `terminate`, it is already closed. */
 function closeIfOpen(output: ReadableStreamDefaultController): void {
   try {
     output.close()
@@ -391,7 +391,7 @@ const PIPES = {
     return pipe(this, target, options)
   },
   pipeThrough(this: ReadableStream, { readable, writable }: Any, options?: PipeOptions): ReadableStream {
-    // The readable side reports the error of a pipe.
+    // The error of the pipe is ignored here, because the readable side reports it.
     pipe(this, writable, options).catch(() => undefined)
     return readable
   },

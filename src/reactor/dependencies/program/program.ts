@@ -70,7 +70,7 @@ async function compile(project: string, file: string, text: string): Promise<obj
       sourcesContent: false,
       // SES refuses import(). With this option, esbuild replaces import() by require.
       supported: { 'dynamic-import': false },
-      // A tsconfig of the project could lead to other files.
+      // An empty tsconfig is given, because a tsconfig of the project could lead to other files.
       tsconfigRaw: '{}',
       logLevel: 'silent',
     })
@@ -131,7 +131,7 @@ function optionsOf(project: string, name: string, platform: Platform): BuildOpti
     external: builtinModules.flatMap((each) => [each, `node:${each}`]),
     // SES refuses import(). With this option, esbuild replaces import() by require.
     supported: { 'dynamic-import': false },
-    // A tsconfig of the project could lead to other files.
+    // An empty tsconfig is given, because a tsconfig of the project could lead to other files.
     tsconfigRaw: '{}',
     write: false,
     metafile: true,
