@@ -16,7 +16,7 @@ type ControlName = Extract<OperationName, `control ${string}`>
 type Controls = Methods<ControlName>['control']
 
 export interface ForkOptions {
-  /** The dashboard shows this name. */
+  /** The name of the fork, which the dashboard shows. */
   name?: string
 }
 

@@ -104,7 +104,7 @@ async function open(
   controlKey?: string,
 ): Promise<Coffer> {
   const { app } = control
-  // A child process has another working directory.
+  // The path is made absolute, because a child process has another working directory.
   const absolute = modulesDirectory === undefined ? undefined : resolve(modulesDirectory)
   app.configureReactors(omitUndefined({ allowNet, modulesDirectory: absolute, prefix: options.prefix }))
   app.attachServer(withoutServer(app, { control, ...options }))
