@@ -31,7 +31,7 @@ const TLS = {
 export interface VaultSocketOptions {
   files: Files
   directory: string
-  /** Uses a secret of the vault, so that only a holder of the vault's key can compute it. */
+  /** A MAC with a secret of the vault, so that only a holder of the vault's key can compute it. */
   proof: Mac
 }
 
@@ -99,8 +99,8 @@ export function hasVaultSocket(vault: Pick<VaultSocketOptions, 'files' | 'direct
 }
 
 /**
- * Whether the socket belongs to a killed server. A server that stops normally removes its socket. The answer is also right for a
- * server in another container.
+ * Whether the socket belongs to a killed server. A server that stops normally removes its socket. The result is also correct for
+ * a server in another container.
  */
 export async function isSocketAbandoned(
   vault: Pick<VaultSocketOptions, 'files' | 'directory'>,
@@ -191,7 +191,7 @@ async function awaitSilence(
       const timer = setTimeout(resolve, probeMs)
       signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
     })
-    // A server that refuses is closing. It still answers the pending request.
+    // A server that refuses a connection is closing, but still answers the pending request.
     const probe = await open()
     probe?.destroy()
   }
