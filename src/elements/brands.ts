@@ -2,7 +2,7 @@
 
 type Prefix = number | readonly [number, number]
 
-/** It has the shape of an item of the option `cardTypes`. `gaps` and `lengths` count digits. */
+/** A card brand, in the form of an item of the option `cardTypes`. `gaps` and `lengths` count digits. */
 export interface CardBrand {
   readonly type: string
   readonly niceType: string
@@ -174,7 +174,7 @@ export function findBrand(digits: string, brands: readonly CardBrand[] = BRANDS)
   return found?.brand
 }
 
-/** The number of digits that match. 0 if they do not match, or if there are too few. */
+/** Returns how many digits of `digits` match the prefix. Returns 0 if they do not match, or if there are too few digits. */
 function matchLength(digits: string, prefix: Prefix): number {
   const [first, last] = typeof prefix === 'number' ? [prefix, prefix] : prefix
   const { length } = String(first)

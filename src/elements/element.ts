@@ -11,7 +11,7 @@ import { findShape } from './shapes.js'
 /** The inside of each field. Only this module and its importers can reach it. */
 const insides = new WeakMap<object, Inside>()
 
-/** Part of a date field in a payload. */
+/** A part of a date field, for example its month, as a page puts it into a payload. */
 export interface Wrapper<Element extends object = object> {
   element: Element
   method?: string

@@ -19,7 +19,10 @@ export class ValidationError extends Error {
   }
 }
 
-/** The server has refused a request, or could not be reached. Then the status is -1. `data`: the body of the answer. */
+/**
+ * The server has refused a request, or could not be reached. If it could not be reached, the status is -1. `data`: the body of
+ * the answer.
+ */
 export class ApiError extends Error {
   override readonly name = 'BasisTheoryApiError'
   readonly status: number

@@ -11,7 +11,10 @@ export class Listeners {
   readonly #all = new Map<EventType, Set<{ listener: Listener }>>()
   #isReady = false
 
-  /** A listener for `ready` that comes late is called too. @throws MissingError for an unknown type of event */
+  /**
+   * A listener for `ready` is also called if it is added after the field became ready. @throws MissingError for an unknown type
+   * of event
+   */
   add(type: string, listener: Listener): { unsubscribe(): void } {
     const known = TYPES.find((each) => each === type)
     if (known === undefined) throw missing(`the event ${type}`)
@@ -31,7 +34,7 @@ export class Listeners {
     for (const { listener } of [...(this.#all.get(type) ?? [])]) listener(event)
   }
 
-  /** The field is no longer in the page. */
+  /** The caller calls this when the field is no longer in the page. */
   reset(): void {
     this.#isReady = false
   }

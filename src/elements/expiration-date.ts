@@ -29,7 +29,10 @@ export function formatDate(text: string, { showSpacing = false }: DateOptions): 
   return given === '/' && month.length === 2 ? `${month}${slash}` : month
 }
 
-/** A year that begins with 20 may become one of four digits. */
+/**
+ * Returns the last two digits of a year of four digits. A shorter year that begins with 20 is not cut, because it may become a
+ * year of four digits.
+ */
 function formatYear(digits: string): string {
   if (!digits.startsWith('20')) return digits.slice(0, 2)
   return digits.length >= 4 ? digits.slice(2, 4) : digits

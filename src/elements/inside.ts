@@ -131,7 +131,7 @@ export class Inside {
     this.setTexts(source.parts.map(({ text }) => text))
   }
 
-  /** Tells the listeners if the state has changed. A key that does not change it is no event. */
+  /** Tells the listeners if the state has changed. A key press that does not change the state causes no event. */
   report(): void {
     const { state } = this
     const described = JSON.stringify(state)
@@ -156,7 +156,8 @@ export class Inside {
     const { targetId } = part
     return {
       onInput: () => {
-        // The brand of the number changes what the code may be.
+        // The brand of the card number decides which verification codes are possible. Therefore the other parts format their
+        // texts again.
         for (const other of this.parts) if (other !== part) other.setText(other.text)
         this.report()
       },

@@ -39,7 +39,10 @@ export interface FieldOptions {
   transform?: TextOptions['transform']
 }
 
-/** Options of the hosted fields that these fields do not have. Hosted fields ignore unknown options, so these do too. */
+/**
+ * Options of the hosted fields that these fields do not have. Hosted fields ignore unknown options, and these fields do the same
+ * with all other unknown options.
+ */
 const MISSING = ['enableCopy', 'binLookup', 'coBadgedSupport', 'preSelectedNetworks']
 
 /** @throws MissingError that names an option which these fields do not have */

@@ -60,7 +60,7 @@ export class Part {
   setText(text: string): void {
     this.#text = this.kind.format(text, this.#options())
     this.#updateFault()
-    // Writing to an input moves its caret.
+    // The input is written only if its text differs, because writing to an input moves its caret.
     if (this.#input !== undefined && this.#input.value !== this.#text) this.#input.value = this.#text
   }
 
@@ -135,7 +135,7 @@ export class Part {
     return this.kind.format(typed.slice(0, -1), this.#options())
   }
 
-  /** While the user types, a shown fault only goes away. It appears at the next check. */
+  /** While the user types, a shown fault can disappear, but no new fault appears before the next check. */
   #updateFault(): void {
     if (this.read().fault === undefined) this.#isFaultShown = false
     this.#markFault()

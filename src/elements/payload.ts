@@ -23,7 +23,10 @@ export function fillIn(payload: unknown): unknown {
   return replace(payload)
 }
 
-/** Has the structure of the payload, with the faults of fields. Undefined if there are none. */
+/**
+ * Returns an object with the structure of the payload that has the faults of the fields in their places. Undefined if no field
+ * has a fault.
+ */
 function findFaults(payload: unknown, faults: FieldError[]): Record<string, unknown> | undefined {
   const field = findField(payload)
   if (field !== undefined) {

@@ -6,7 +6,10 @@ export interface Place {
   remove(): void
 }
 
-/** A real field is in a frame of another origin, so its events do not reach the page. */
+/**
+ * The events of an input that its field keeps from the page. A real field is in a frame of another origin, so its events do not
+ * reach the page either.
+ */
 const KEPT_EVENTS = [
   'beforeinput',
   'input',

@@ -1,4 +1,4 @@
-/** The knowledge of a field about the text in its input. */
+/** What a field knows about the text in its input. */
 
 export type FieldFault = 'incomplete' | 'invalid'
 
@@ -14,7 +14,7 @@ export interface Reading {
   isEmpty: boolean
   isComplete: boolean
   isValid: boolean
-  /** Only of a field with a mask. */
+  /** Present only if the field has a mask. */
   isMaskSatisfied?: boolean
   /** What a check of the field reports. Undefined if it has no fault. */
   fault: FieldFault | undefined

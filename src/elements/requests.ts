@@ -20,7 +20,7 @@ export interface RequestOptions {
 
 export interface Call extends RequestOptions {
   method: string
-  /** With the query. */
+  /** The path of the request, including the query. */
   path: string
   headers?: Record<string, string> | undefined
   body?: unknown
@@ -53,7 +53,7 @@ export function createSend({ url, prefix }: Server, getKey: () => string | undef
   }
 }
 
-/** The body of an answer that is no JSON is a text. */
+/** Parses the body of an answer. A body that is not JSON is returned as a text. */
 function readBody(text: string): Json {
   if (text === '') return undefined
   try {

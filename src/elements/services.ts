@@ -15,7 +15,7 @@ interface ProxyOptions extends RequestOptions {
 
 export type Services = ReturnType<typeof createServices>
 
-/** `prefix`: of the server's header names. */
+/** `prefix`: the prefix of the server's header names. */
 export function createServices(send: Send, prefix: string) {
   const ask = async (method: string, path: string, body: unknown, options: RequestOptions = {}) => {
     const headers = method === 'PATCH' ? { 'content-type': 'application/merge-patch+json' } : undefined
@@ -79,7 +79,7 @@ async function callProxy(send: Send, prefix: string, method: string, options: Pr
   return includeResponseHeaders ? { data, headers: Object.fromEntries(answer.headers) } : data
 }
 
-/** An error of the destination can contain the values that it got. An error of Coffer contains none. */
+/** An error of the destination can contain the values that the destination received. An error of Coffer contains no such values. */
 function isOfDestination({ headers }: Answer, prefix: string): boolean {
   return headers.has(`${prefix}-proxy-destination-status`)
 }
