@@ -24,7 +24,7 @@ if (piece === 'all' || piece === 'request') await measureRequest(Number(count ??
 if (piece === 'search') await measureSearch(Number(count ?? 1000))
 if (piece === 'all') for (const tokens of [1000, 100_000]) await measureSearch(tokens)
 
-/** Measures the decision for two containers. Only the last rule matches them. */
+/** Measures a decision about two containers, when only the last rule matches them. */
 function measureRules(): void {
   for (const rules of [1, 10, 100]) {
     const granted: Rule[] = Array.from({ length: rules }, (_, index) => ({

@@ -7,7 +7,7 @@ export interface Goal {
   least?: number
   most?: number
   /**
-   * One list of ratios for each size, or a single list if the size has no effect. A list is undefined if nothing was
+   * The measured ratios: one list for each size, or a single list if the size has no effect. A list is undefined if nothing was
    * measured.
    */
   ratios: readonly (readonly number[] | undefined)[]

@@ -1,8 +1,7 @@
 /**
- * POST and GET over HTTP, compared with plain node:http and with peers that do the same work. The servers are measured
- * in turn in one run. Each has a process of its own, and only one works at a time. Prints rates, the CPU time of a
- * request, and the goals. Arguments: rounds, seconds of one measurement, sizes, tokens written in bulk, seconds of
- * warming up.
+ * POST and GET over HTTP, compared with plain node:http and with peers that do the same work. The servers are measured in turn in
+ * one run. Each server has a process of its own, and only one server works at a time. Prints rates, the CPU time of a request,
+ * and the goals. Arguments: rounds, seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
  */
 import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

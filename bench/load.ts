@@ -9,7 +9,7 @@ export interface Load {
   port: number
   connections: number
   seconds: number
-  /** If given, the load ends early after this number of requests. */
+  /** If this number is given, the load ends early after this number of requests. */
   requests?: number
   /** Returns the next request as bytes. Called once for each request. */
   next(): string

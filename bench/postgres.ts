@@ -70,7 +70,10 @@ interface Row {
   p50: number
   p99: number
   rollbacks: number
-  /** For each kind of wait, how often working sessions were seen in it. The empty name means no wait. */
+  /**
+   * How often working sessions were seen in each kind of wait, by the name of the wait. The empty name means that a session did
+   * not wait.
+   */
   waits: Map<string, number>
 }
 

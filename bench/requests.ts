@@ -37,8 +37,9 @@ export function createPatches({ key, ids }: Ready): () => string {
 }
 
 /**
- * Removes each id that it deletes from the list. The order is random, but the same in every run. A fixed order would
- * distort the result: neighbouring tokens share pages of the store, and deleting the newest token of a type costs more.
+ * Returns a function that makes requests to delete tokens, and removes the ids of these tokens from the list. The order is
+ * random, but the same in every run. A fixed order would distort the result: neighbouring tokens share pages of the store, and
+ * deleting the newest token of a type costs more.
  */
 export function createDeletes({ key, ids }: Ready): () => string {
   let seed = 1

@@ -5,7 +5,7 @@ import pg from 'pg'
 
 const READ_AUDIT_MS = 50
 const PASSWORD = 'bench'
-/** The unit of `/proc`, in ms. */
+/** The unit of CPU times in `/proc`, in ms. */
 const TICK_MS = 10
 /** PostgreSQL refuses to run as root. 65534 is the user `nobody` on all systems. */
 const IDS = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
@@ -83,7 +83,7 @@ async function startServer(place) {
     user: 'bench',
     password: PASSWORD,
     initdbFlags: ['--encoding=UTF8', '--no-locale'],
-    // No port, so there is no conflict of ports. The cache is as large as that of SQLCipher.
+    // PostgreSQL listens on no port, so its port cannot be in use. Its cache is as large as that of SQLCipher.
     postgresFlags: ['-k', place, '-c', 'listen_addresses=', '-c', 'shared_buffers=256MB'],
     onLog: () => {},
     onError: () => {},
@@ -107,7 +107,7 @@ function readCpu(main) {
   return ticks * TICK_MS
 }
 
-/** The fields after the name, or none for a process that has just ended. */
+/** Returns the fields of `/proc/PID/stat` after the name of the process. Returns no fields for a process that has just ended. */
 function readStat(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

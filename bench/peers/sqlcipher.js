@@ -11,14 +11,14 @@ export function openTables(place, isSealed) {
   const database = new Database(join(place, 'peer.db'))
   if (isSealed) {
     database.pragma("cipher='sqlcipher'")
-    // A raw key. Otherwise each opening would derive the key from a passphrase.
+    // The key is raw, because otherwise each opening would derive the key from a passphrase.
     database.pragma(`key="raw:${randomBytes(32).toString('hex')}"`)
   }
   database.pragma('journal_mode=WAL')
   database.pragma('synchronous=FULL')
   database.pragma('cache_size=-262144')
-  // 64 MB. With the default of 4 MB, a quarter of a POST's CPU time goes into checkpoints, which encrypt every page
-  // again.
+  // A checkpoint runs after 64 MB of the write-ahead log. With the default of 4 MB, a quarter of a POST's CPU time goes into
+  // checkpoints, which encrypt every page again.
   database.pragma('wal_autocheckpoint=16384')
   database.exec(`
     create table tokens (n integer primary key, id text unique not null, fingerprint text not null,
@@ -49,7 +49,10 @@ export function openTables(place, isSealed) {
   return { commit, find: (id) => select.get(id), close: () => database.close() }
 }
 
-/** A store for the server. All requests of one turn of the event loop are committed together and then answered. */
+/**
+ * Opens a store for the server of the benchmark. All requests of one turn of the event loop are committed together and then
+ * answered.
+ */
 export function openStore(place) {
   const { commit, find, close } = openTables(place, true)
   let created = []

@@ -13,7 +13,7 @@ const TRANSFORMS = ['reveal', 'mask', 'redact']
 const FILLED_BY = randomUUID()
 const PERMISSIONS = ['token:create', 'token:read', 'token:update', 'token:delete']
 
-/** One key for all peers, so that several can share a store. */
+/** All peers use this key, so that several peers can share a store. */
 export const key = `key_${'bench'.repeat(6)}`
 export const maskingKey = `key_${'masks'.repeat(6)}`
 /** Applications by the SHA-256 of their key. They are cached, so no request looks them up in the store. */

@@ -41,7 +41,7 @@ async function measure(
         /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? []
       samples.push(Number(kilobytes) / 1024)
     } catch {
-      // The process has just ended, so it has no memory to read.
+      // The memory cannot be read, because the process has just ended.
     }
   }, SAMPLE_MS)
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve))

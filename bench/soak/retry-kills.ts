@@ -30,7 +30,7 @@ const CLIENTS = 24
 /** A server is killed at the latest this long after its start. */
 const LONGEST_LIFE_MS = 500
 const MORE_MS = 60_000
-/** After this part of the answers, a client repeats its request as if the answer had been lost. */
+/** The share of answers after which a client repeats its request as if the answer had been lost. */
 const DOUBTED = 0.3
 
 class Run {
@@ -113,7 +113,7 @@ class Run {
       if (response.status !== 409 && response.status !== 503)
         this.result.faults.push(`${name}: ${response.status} ${answer.detail}`)
     } catch {
-      // The server died or has not started yet.
+      // The error is ignored, because the server died or has not started yet. The request is then repeated.
     }
     this.result.retries++
     await sleep(randomInt(5, 25))
