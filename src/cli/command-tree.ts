@@ -48,7 +48,7 @@ export class CommandTree {
     this.#registry = registry
     this.#columns = columns
     const { program } = this
-    // The caller writes the help of the whole program.
+    // This help is empty, because the caller of this class writes the help of the whole program.
     program.helpInformation = () => ''
     const append = (chunk: string) => {
       this.text += chunk
@@ -130,7 +130,7 @@ export class CommandTree {
   }
 }
 
-/** Commander's help, wrapped at this width. A terminal would break longer lines within words. */
+/** Wraps commander's help at this width, because a terminal would break longer lines within words. */
 function formatFor(columns: number) {
   const usual = Object.assign(new Help(), { helpWidth: columns, minWidthToWrap: MIN_DESCRIPTION })
   return {
@@ -180,9 +180,9 @@ function listOptions(definition: RegisteredOperation): CommandOption[] {
       '--file <file>',
       `${takesSeveralBodies(definition) ? 'the body as JSON, or a body on each line' : 'the whole body as JSON'}; - reads standard input; flags override it`,
     ],
-    // Answers of writes are always masked.
+    // Commands that write have no `--reveal`, because the answers of writes are always masked.
     [plaintext !== 'never' && isRead, '--reveal', 'show data in plaintext'],
-    // A command that only reads can be repeated without a key.
+    // A command that only reads needs no idempotency key, because it can be repeated without one.
     [
       takesIdempotencyKey(definition) && !isRead,
       '--idempotency-key <key>',
@@ -252,7 +252,7 @@ function placeholderOf({ schema, shape }: Flag): string {
 function addFlags(command: Command, definition: RegisteredOperation): void {
   for (const flag of listFlags(definition)) {
     const { name, shape, schema } = flag
-    // The operation of the command and its other forms may have the same flag.
+    // The flag is added only once, because the operation of the command and its other forms may have the same flag.
     if (command.options.some(({ long }) => long === name)) continue
     const isOfForm = name === `--${definition.cli?.form?.flag}`
     // The flag that chooses the form of a command is optional, although the form requires it.

@@ -31,9 +31,9 @@ export interface OperationLine {
 export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
 
 /**
- * The kind of output of a command. `notices`: it has no result. `result`: a result of this schema, in every format.
- * `text`: its own text, or one of these formats. `itemsOf` names the operation whose items have the fields for
- * `--fields`.
+ * The kind of output of a command. `notices`: the command prints only notices and has no result. `result`: a result of this
+ * schema, in every format. `text`: a text that the command formats itself, or one of these formats. `itemsOf` names the operation
+ * whose items have the fields for `--fields`.
  */
 export type Prints =
   | 'notices'
@@ -53,7 +53,7 @@ export interface ProcessLike extends Streams {
   /** The name of the process that other users see, for example in `ps`. May be absent. */
   title?: string
   readonly clock?: Clock
-  /** Sends the requests of `--url`. Default: over sockets. */
+  /** Sends the requests of commands with `--url`. By default, requests are sent over sockets. */
   readonly fetch?: Fetch
   cwd(): string
   on(event: Signal, listener: () => void): unknown
@@ -93,8 +93,8 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   readonly hangUp: AbortSignal
   parentPid(): number
   /**
-   * Call if the command ends by itself when `signal` is aborted. Afterwards no signal interrupts the command, not even
-   * SIGHUP.
+   * A command calls this function if it ends by itself when `signal` is aborted. Afterwards no signal interrupts the command, not
+   * even SIGHUP.
    */
   handlesSignals(): void
   /** The open vaults of this run. An interrupt closes them. */

@@ -175,7 +175,7 @@ async function perform(
   }
   const { chooseForm, isExplained, runOperation } = await import('./run.js')
   const line = chooseForm(command, { context, args, options })
-  // --curl prints text.
+  // With `--curl`, the command prints text, whatever the format of results.
   if (options.curl !== true)
     output.checkOutput(context, output.printingOf(line.definition, isExplained(options)), options)
   return runOperation(line)

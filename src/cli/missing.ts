@@ -108,7 +108,7 @@ async function describeAdvice(
   return `${begin}List them: ${['coffer', list.name, ...within.map(quoteWord)].map(display).join(' ')}`
 }
 
-/** Whether a message may show the id. It may not if it can be the number of a card or person, or an API key. */
+/** Whether a message may show the id. The id must not be shown if it can be the number of a card or person, or an API key. */
 function isShowable(id: string): boolean {
   return UUID.test(id) || !(NUMBER.test(id) || isKey(id.slice(id.lastIndexOf('_') + 1)))
 }

@@ -35,8 +35,8 @@ export async function printPages(task: Task): Promise<void> {
     definition.name === 'token list' && isEverything
       ? walkPages(task, { size: CURSOR_PAGE }, context.signal, 'token list-after')
       : walkPages(task, { ...input, size }, context.signal)
-  // The role of a server lets other programs use the vault in the meantime, for example the program that reads this
-  // output.
+  // This process opens the vault with the role of a server. Therefore other programs can use the vault in the meantime, for
+  // example the program that reads this output.
   if (STREAMED.includes(format)) await task.withOpenVault(() => task.print(itemsOf(pages)), 'server')
   else await task.print(await task.withOpenVault(() => collectPages(pages, format)))
 }

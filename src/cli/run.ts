@@ -80,7 +80,7 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
   if (names !== undefined) return runEach(task, tasks, { names, faults }, hooks)
   const perform = () => (hooks.run ?? askAndPrint)(task, askAndPrint)
   try {
-    // To draw a table, the view may ask the vault for more than the answer.
+    // The vault stays open while a table is drawn, because the view of a table may ask the vault for more than the answer.
     await (hooks.view !== undefined && format === 'table' ? task.withOpenVault(perform) : perform())
   } catch (error) {
     throw await explainMissing(task, error)
@@ -161,8 +161,8 @@ async function askConfirmation(task: Task, tasks: readonly Task[], { confirm }: 
   const confirmation = definition.cli?.confirmation
   if (confirmation === undefined || context.config.yes) return
   if (confirm !== undefined) return confirm(task)
-  // If the token is missing, this is reported before the question. A server would log this look-up, so it is made only
-  // locally.
+  // A missing token is reported before the question is asked. This look-up is made only in a local vault, because a server would
+  // log it.
   const isLookedUp = definition.name === 'token delete' && context.config.url === undefined
   for (const each of isLookedUp && context.terminal.mayPrompt ? tasks : []) {
     const found = await each.ask(each.input, 'token find').catch(() => undefined)
@@ -201,7 +201,7 @@ async function askAndPrint(task: Task): Promise<void> {
   await notice(`${what} ${how}`.trim())
 }
 
-/** Advice on how to see the data of the token in plaintext. Empty if the caller may not see it. */
+/** Advice on how to see the data of the token in plaintext. Empty if the caller may not see the plaintext. */
 async function findWayToReveal(task: Task, token: Readonly<Record<string, unknown>>): Promise<string> {
   const { context, definition, key, askAsOwner } = task
   if (context.config.noReveal) return ''
@@ -274,7 +274,8 @@ async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: S
     }
   }
   try {
-    // The role of a server lets other commands use the vault before all tasks are done.
+    // If the work is long, this process opens the vault with the role of a server, so that other commands can use the vault in
+    // the meantime.
     await whole.withOpenVault(work, isLong ? 'server' : 'command')
   } catch (error) {
     throw error instanceof CofferError && place.isBegun ? explainPlace(error, names, place) : error
@@ -285,7 +286,7 @@ async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: S
   }
 }
 
-/** `at`: the task in progress, or the next one. */
+/** `at`: the task in progress, or the next task if no task is in progress. */
 interface Place {
   readonly at: number
   readonly done: number

@@ -37,9 +37,7 @@ export interface Hooks {
    * prints lines. The usual run handles `--all` and the other output flags.
    */
   view?(answer: unknown, task: Task): unknown
-  /**
-   * Performs the operation and prints the answer. `usual` does both in the way of commands without this hook.
-   */
+  /** Performs the operation and prints the answer. `usual` performs and prints as a command without this hook does. */
   run?(task: Task, usual?: (task: Task) => Promise<void>): Promise<void>
 }
 
@@ -53,7 +51,7 @@ export interface Presentation {
   readonly result?: Schema
   readonly empty?: string
   readonly layout?: Pick<PrintOptions, 'wraps' | 'optional'>
-  /** Makes the rows of a table for people. `--wide` turns it off. */
+  /** Makes the rows of a table for people. With `--wide`, this function is not called. */
   summarize?(items: readonly unknown[], nowMs: number): ReturnType<Summarize>
   readonly hooks?: Hooks
 }
@@ -61,7 +59,7 @@ export interface Presentation {
 export type Presentations = { readonly [Name in OperationName]?: Presentation }
 
 export interface TerminalCommand {
-  /** `serve`, or noun and verb. */
+  /** The name of the command: a single word such as `serve`, or noun and verb such as `token create`. */
   readonly name: string
   readonly summary: string
   readonly details?: string

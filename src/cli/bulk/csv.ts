@@ -13,8 +13,8 @@ import { MASKED, type Row, refuseMasked } from './rows.js'
 const MAX_BYTES = 1024 * 1024
 const CHARACTERS_AT_ONCE = 64 * 1024
 /**
- * Matches a column name that looks like a value. A file without a header line has values in its first line.
- * Messages do not contain a name that matches.
+ * Matches a column name that looks like a value, because a file without a header line has values in its first line. Messages
+ * never contain a name that matches.
  */
 const VALUE = /\d{4}|@/
 const MAX_TOLD = 20

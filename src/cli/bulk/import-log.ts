@@ -68,7 +68,7 @@ export async function openImportLog(
      */
     begin: async (first: number, count: number): Promise<void> => {
       if (!isResumable) return
-      // Results of an incomplete batch are written again.
+      // Cuts off the results of an incomplete batch, because these results are written again.
       if (end !== undefined) await file?.truncate(end).catch(refuseWrite(path!))
       end = undefined
       if (isBegun && count === 0) return

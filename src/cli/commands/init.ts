@@ -80,7 +80,7 @@ function isMissing(place: VaultLocation): Promise<boolean> {
 function repeatFlags({ vault, store, storePasswordFile, keyFile }: Options, directory: string): string {
   const given = {
     '--vault': vault,
-    // The directory is the address of the store without its password.
+    // In the case of a store, `directory` is the address of the store without its password.
     '--store': store && directory,
     '--store-password-file': storePasswordFile,
     '--key-file': keyFile,

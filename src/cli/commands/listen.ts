@@ -28,7 +28,7 @@ export const listenToWebhooks: TerminalCommand['run'] = async (context, _, optio
   context.handlesSignals()
   const turns = new Turns()
   const taking = new Connection(context, as, turns)
-  // After Ctrl-C, this connection still deletes the webhook.
+  // Ctrl-C does not interrupt this connection, because it must then still delete the webhook.
   const reporting = new Connection({ ...context, signal: new AbortController().signal }, as, turns)
   const ended = new AbortController()
   const isKeyWanted = options.printKey === true
@@ -89,7 +89,7 @@ async function printOutcome(context: CommandContext, outcome: Outcome, isSent: b
   await write(terminal.stdout, `${display(words.join('  ').trimEnd())}\n`)
 }
 
-/** Requests of connections that open the vault itself take turns, because only one can have the vault open. */
+/** Requests of connections that open the vault itself take turns, because only one connection at a time can have the vault open. */
 class Turns {
   #last: Promise<unknown> = Promise.resolve()
 
@@ -100,7 +100,7 @@ class Turns {
   }
 }
 
-/** After these errors, a new connection may work. */
+/** After one of these errors, the request may succeed over a new connection. */
 const BROKEN = ['unavailable', 'request_timeout', 'interrupted', 'storage_failed']
 
 /** A connection to a server, which is opened again after a failure, or the vault itself, which is opened for each request. */

@@ -86,7 +86,7 @@ export async function applyProfile(flags: Options, env: Environment): Promise<En
   return { ...defaults, ...Object.fromEntries(given) }
 }
 
-/** The names of profiles that turn on no-reveal mode. If the profile in use does, `IN_USE` is added. */
+/** The names of profiles that turn on no-reveal mode. If the profile in use turns on this mode, `IN_USE` is added to the names. */
 function hidesBy({ profile = '', profiles }: UserSettings): string[] {
   const names = Object.keys(profiles).filter((name) => isTrue(profiles[name]![NO_REVEAL]))
   return names.includes(profile) ? [...names, IN_USE] : names

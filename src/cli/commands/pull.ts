@@ -27,7 +27,7 @@ import type { TerminalCommand } from '../task.js'
 export const pull: TerminalCommand['run'] = async (context, [path = '-'], options) => {
   const url = requireUrl(context)
   if (options.dryRun === true) return printRequests(context, url)
-  // Opened first, so that an existing file is refused before a key is sent.
+  // The target is opened first, so that an existing file is refused before a key is sent.
   const target = await openExportTarget(context, path)
   try {
     const pulled = await pullTenant(context, url, await readKey(context, url, options))

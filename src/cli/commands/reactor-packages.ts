@@ -19,7 +19,7 @@ import { printForRun } from '../output/output.js'
 import { reactorOptions } from '../target/vault.js'
 import type { TerminalCommand } from '../task.js'
 
-/** Only the owner can read what Coffer writes. */
+/** The modes of the directories and files that Coffer writes here: only their owner can read them. */
 const PRIVATE_DIRECTORY = 0o700
 const PRIVATE_FILE = 0o600
 
@@ -66,7 +66,7 @@ export const checkCode: TerminalCommand['run'] = async (context, [file = ''], op
   }
 }
 
-/** The message of the code is below `errors.error`. */
+/** Returns the message of an error. If the code threw the error, its message is in `errors.error`. */
 function describeError(error: unknown): string {
   if (!(error instanceof CofferError)) throw error
   return error.errors?.error?.[0] ?? error.message

@@ -35,7 +35,8 @@ export const diffSeed: TerminalCommand['run'] = async (context, [path = '-'], op
     const url = requireUrl(context)
     const pulled = await pullTenant(context, url, await readKey(context, url, options))
     await reportGaps(context.terminal, pulled)
-    // Answers leave out defaults that an export has, so the pulled seed is applied and exported too.
+    // The answers of a server leave out defaults that an export contains. Therefore the pulled seed is applied to a vault in
+    // memory and exported, like the given seed.
     const actual = await exportOf(context, pulled.seed as Contents, true)
     for (const list of [expected, actual]) withoutKeys(list)
     const { seed: contents } = pulled
@@ -71,7 +72,7 @@ export const diffSeed: TerminalCommand['run'] = async (context, [path = '-'], op
     )
 }
 
-/** The seed as an export has it, with all defaults: it is applied to a vault in memory. */
+/** Returns the seed in the form of an export, with all defaults. For this purpose, the seed is applied to a vault in memory. */
 async function exportOf(
   { clock, config }: CommandContext,
   { tenants: _, ...seed }: Contents,

@@ -19,7 +19,7 @@ export interface Flag {
   shape: FlagShape
   schema: Schema
   isRequired: boolean
-  /** The names of other properties. If one of them is given, this property is not needed. */
+  /** The names of other properties. If one of these other properties is given, this property is not needed. */
   unless?: readonly string[] | undefined
   isStored: boolean
   /** Whether a value is read as text although its schema allows any JSON. */
@@ -124,7 +124,7 @@ function readShortForms(name: string, texts: readonly string[], items: Schema): 
 function requirePossible(name: string, { closed, suggestions = [] }: Schema, text: string): void {
   if (closed === undefined) return
   const values = closed === 'list' ? text.split(',').map((value) => value.trim()) : [text]
-  // The validation reports an empty value.
+  // An empty value is skipped here, because the validation reports it.
   const wrong = values.find((value) => value !== '' && !suggestions.includes(value))
   if (wrong === undefined) return
   const shown = truncate(display(wrong), MAX_SHOWN)

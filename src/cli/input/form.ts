@@ -116,7 +116,10 @@ export class Form {
     return now
   }
 
-  /** The suggestions of the schema. If the schema refers to records, their names, or their ids if they have no name. */
+  /**
+   * Returns the suggestions of the schema. If the schema refers to records, returns the name of each record, or its id if it has
+   * no name.
+   */
   async #offer(schema: Schema): Promise<Choice[]> {
     const { suggestions = [] } = memberOf(schema)
     if (schema.refersTo === undefined) return suggestions.map((value) => ({ value, name: value }))

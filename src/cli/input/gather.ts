@@ -157,7 +157,10 @@ async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<D
   return { ...draft, ...parsed }
 }
 
-/** If each line looks like a body, the bodies with their line numbers. Undefined for a single body. */
+/**
+ * If each line of the text looks like a body, returns these bodies with their line numbers. Returns undefined if the text is a
+ * single body.
+ */
 function splitBodies(definition: RegisteredOperation, text: string) {
   const lines = text
     .split('\n')
@@ -259,7 +262,10 @@ async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
   return { ...draft, inputs }
 }
 
-/** Makes an input of each id. If the only id is `-`, of each line of standard input. @throws CofferError `too_large` */
+/**
+ * Makes an input of each id. If the only id is `-`, makes an input of each line of standard input instead. @throws CofferError
+ * `too_large`
+ */
 async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   const { definition, args, inputs } = draft
   const property = definition.positionals.at(-1)!

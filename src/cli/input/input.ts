@@ -132,7 +132,8 @@ export class InputReader {
   }
 
   /**
-   * Reads `given` like {@link readValue}. If `given` is absent, asks. If prompts are impossible, reads standard input.
+   * Reads `given` like {@link readValue}. If `given` is absent, prompts for the value. If prompts are impossible, reads the value
+   * from standard input.
    */
   async readGiven(
     { terminal }: { terminal: Terminal },

@@ -22,8 +22,8 @@ const MAX_TOLD = 10
 const MAX_COLUMNS = 50
 
 /**
- * Lists the records of a noun. If there may be very many records, only the records that match `given`. `input`: other values
- * of the command, such as the application whose keys are listed.
+ * Lists the records of a noun. If a noun may have very many records, lists only the records that match `given`. `input`: other
+ * values of the command, such as the application whose keys are listed.
  */
 export type ListNoun = (noun: string, given?: string, input?: OperationInput) => Promise<readonly unknown[]>
 

@@ -106,7 +106,7 @@ export const verify: Hooks = {
 }
 
 export const presentations: Presentations = {
-  // The message contains the name of the operation already.
+  // The column `operation` is optional, because the message of a record already contains the name of the operation.
   'log list': { layout: { optional: ['operation'] }, hooks: named },
   'log reveals': { hooks: named },
   'log tail': {

@@ -45,7 +45,8 @@ const useTenant: Hooks = {
 /** Asks for the name of the tenant before deleting it, and warns that backups still contain its data. */
 const deleteTenant: Hooks = {
   confirm: async ({ context: { terminal }, key, ask, askAsOwner, withOpenVault }) => {
-    // The owner reads the name, because an application that may delete its tenant may not be allowed to read it.
+    // The name is read with the rights of the owner: an application can have permission to delete its tenant without permission
+    // to read the tenant.
     const { name } = (await withOpenVault(async () => {
       const { tenant_id } = (key === undefined ? {} : await ask({}, 'app whoami')) as { tenant_id?: string }
       return askAsOwner('tenant get', {}, tenant_id)

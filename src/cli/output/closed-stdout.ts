@@ -32,7 +32,7 @@ function isShell(pid: number): boolean {
   return SHELLS.includes(readFileSync(`/proc/${pid}/comm`, 'utf8').trim())
 }
 
-/** False if the process has closed its output: then its link does not exist. */
+/** Returns false if the process has closed its output, because the link to the output does not exist then. */
 function hasNullOutput(pid: number): boolean {
   try {
     return readlinkSync(`/proc/${pid}/fd/1`) === '/dev/null'

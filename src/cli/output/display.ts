@@ -24,12 +24,15 @@ function toVisible(character: string): string {
   return `\\u{${character.codePointAt(0)?.toString(16)}}`
 }
 
-/** JSON; on one line if `spaces` is 0. Escapes the same characters as {@link display}, as `\uXXXX`. */
+/** Formats a value as JSON, on one line if `spaces` is 0. Escapes the same characters as {@link display}, as `\uXXXX`. */
 export function toJson(value: unknown, spaces = 0): string {
   return escapeInQuotes(JSON.stringify(value, undefined, spaces))
 }
 
-/** Escapes the same characters as {@link display}, as `\uXXXX`. Contract: they are in texts in double quotes. */
+/**
+ * Escapes the same characters as {@link display}, as `\uXXXX`. Contract: in the given text, such characters occur only within
+ * double quotes.
+ */
 export function escapeInQuotes(text: string): string {
   return escapeInvisible(text, (character) =>
     character

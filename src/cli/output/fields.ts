@@ -14,8 +14,8 @@ export function itemsOf(result: unknown): readonly unknown[] {
 }
 
 /**
- * The value at a path, if any. If a value is an array, the values of its members. If keys contain dots, the longest
- * matching key is used.
+ * Returns the value at a path, if there is one. If a value on the path is an array, continues in each of its members and returns
+ * the found values. If keys contain dots, the longest matching key is used.
  */
 export function readField(value: unknown, path: string): unknown {
   if (Array.isArray(value)) {

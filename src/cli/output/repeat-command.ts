@@ -4,7 +4,8 @@ import type { Args, CommandOption, Options } from '../context.js'
 import { keyOf } from '../input/flags.js'
 
 /**
- * The global flags that are repeated. The addresses of a store and a server are not, because they may have a password.
+ * The global flags that are repeated. The addresses of a store and of a server are not repeated, because an address may contain a
+ * password.
  */
 const GLOBAL = ALL_SETTINGS.filter((setting) => setting !== SETTINGS.store && setting !== SETTINGS.url)
 

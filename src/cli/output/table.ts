@@ -24,7 +24,7 @@ const MIN_WIDTHS: Record<string, number> = {
 }
 /** The maximum padding of a column in a file or a pipe, so that one long value does not widen all rows. */
 const MAX_PADDED = 200
-/** Values begin in one column, after the longest label. This limits the column. */
+/** The values of an object begin in the column after its longest label, but at most after this number of columns. */
 const MAX_LABEL = 24
 const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}\+00:00$/
 
@@ -141,8 +141,8 @@ const NO_RULES = ['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', ..
 const CHARS = { ...Object.fromEntries(NO_RULES.map((name) => [name, ''])), middle: GAP }
 
 /**
- * The Unicode data of cli-table3 is old. Therefore it gets placeholders of the right width, which are then replaced by the
- * text of the cells, in order.
+ * The Unicode data of cli-table3 is old. Therefore cli-table3 gets placeholders of the right width, which are then replaced by
+ * the text of the cells, in order.
  */
 async function* drawTable(rows: readonly (readonly string[])[], colWidths: number[], bold: Bold) {
   const { default: Table } = await import('cli-table3')

@@ -74,7 +74,7 @@ const READER_GONE = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
  */
 export function write(stream: OutputStream, text: string): Promise<boolean> {
   if (text === '') return Promise.resolve(true)
-  // Node also emits the event `error`. Without a listener, it would end the process.
+  // Node also emits the event `error`. Without a listener, this event would end the process.
   if (!stream.listeners('error').includes(ignoreError)) stream.on('error', ignoreError)
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => {

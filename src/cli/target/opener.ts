@@ -39,7 +39,7 @@ export async function chooseOpener(context: CommandContext, { id, slots }: Locke
   throw new CofferError('vault_locked', `${where} ${way}`)
 }
 
-/** Also false if the path cannot be examined, because the file may exist. */
+/** Returns true only if the file certainly does not exist. If the path cannot be examined, the file may exist. */
 function isMissing(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) === undefined

@@ -61,7 +61,7 @@ export function describeRun(
 
 const OTHER = 'Other calls'
 
-/** Returns the function from an operation to the area that lists its call. */
+/** Returns a function that finds the area of an operation: the area that lists the operation's call. */
 function findAreas(): (operation: string) => string {
   const nameless = (call: string) => call.replaceAll(/\{[^}]*\}/g, '{}')
   const byCall = new Map<string, string>()

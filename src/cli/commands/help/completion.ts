@@ -1,6 +1,6 @@
 /**
- * Prints completion scripts for shells, and the completions that the scripts request. A failure prints nothing, and
- * there are no prompts.
+ * Prints completion scripts for shells, and the completions that the scripts request. A completion that fails prints nothing, and
+ * a completion never prompts.
  */
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
@@ -134,9 +134,9 @@ async function listValues(
 }
 
 /**
- * Returns names of records in the vault that the command line names. Never prompts, reads a descriptor or
- * waits for another process, but fails. If a server has the vault open, this process asks the server, but
- * only if it could open the vault itself.
+ * Returns names of records in the vault that the command line names. Fails if a prompt, a read from a descriptor or a wait for
+ * another process would be needed. If a server has the vault open, asks the server, but only if this process could open the vault
+ * itself.
  */
 async function listNames(context: CommandContext, before: readonly string[], noun: string) {
   const flags: Record<string, string> = {}

@@ -129,7 +129,8 @@ function describeOne(command: Command, words: readonly string[], context: Comman
     audience: access.owner !== undefined ? 'owner' : endpoint === undefined ? 'command' : 'everybody',
     ...omitUndefined({
       http: endpoint && `${endpoint.method} ${endpoint.path}`,
-      // Components are described in place, because there is no document that a reference could point into.
+      // A reference to a component of the schema is replaced by the component, because there is no document that the reference
+      // could point into.
       output:
         output &&
         toJsonSchema(

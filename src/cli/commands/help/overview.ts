@@ -10,7 +10,7 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Vault: ['vault'],
   Config: ['config', 'profile'],
 }
-/** All nouns of these groups share one line, which names what they have in common. */
+/** In each of these groups, all nouns share one line. The line says what the nouns have in common. */
 const SHARED: Readonly<Record<string, string>> = {
   Cards: 'emulated services for stored cards',
   Config: 'settings of the vault, and named sets of them',

@@ -36,7 +36,7 @@ const MAX_MEMBER = 800
 const MAX_ASKED = 100
 /** The maximum number of characters in one message. The SDK has the same limit, in bytes. */
 const MAX_MESSAGE = 10 * 1024 * 1024
-/** JSON-RPC: invalid parameters. */
+/** The error code of JSON-RPC for invalid parameters. */
 const NO_SUCH = -32602
 const CREATE_ONE = 'Create one: coffer app create --agent NAME'
 const NO_KEY = `coffer mcp acts as an application, never as the owner: it needs COFFER_API_KEY or a profile with a key. ${CREATE_ONE}`
@@ -63,8 +63,8 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   let agent: Promise<Agent> | undefined
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
   const stdin = input.claimStdin('coffer mcp').setEncoding('utf8')
-  // The transport closes when its input ends, but calls in progress must still be answered. Therefore it reads this stream,
-  // which stays open.
+  // The transport closes when its input ends, but calls in progress must still be answered. Therefore the transport reads this
+  // stream, which stays open.
   const messages = new PassThrough()
   let rest = ''
   context.handlesSignals()
@@ -239,8 +239,8 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
 }
 
 /**
- * Shows the members of a call, one after another. Required members come first: the agent chooses the order and length
- * of the other members, and could hide the required ones behind them.
+ * Shows the members of a call, one after another. Required members come first: the agent chooses the order and length of the
+ * other members, and could hide the required members behind these.
  */
 function describeCall({ input }: RegisteredOperation, call: unknown): string {
   if (!isObject(call)) return cut(toJson(call, 2))

@@ -81,7 +81,7 @@ async function readObject({ input }: CommandContext, given: unknown, name: strin
   return readMap(flag, await readTexts(input, flag, (given ?? []) as string[]))
 }
 
-/** Runs the file again at each change, until an interrupt. The arguments stay. */
+/** Runs the file again at each change, until an interrupt. Every run gets the same arguments. */
 async function runOnSaves(setting: Setting): Promise<void> {
   const { context, file } = setting
   const { terminal, signal, config } = context
@@ -206,7 +206,7 @@ async function showStack({ terminal }: CommandContext, source: Source, stack: st
   await write(terminal.stderr, `${displayLines(nameFile(stack, source))}\n`)
 }
 
-/** The result as the code returns it. */
+/** Returns the result in the form in which the code has returned it. */
 function viewResult(outcome: Extract<ReactorRun['outcome'], { kind: 'result' }>, { direction }: CodePlace) {
   const { kind: _, body, raw, ...result } = outcome
   if (direction === undefined) return omitUndefined({ ...result, raw })

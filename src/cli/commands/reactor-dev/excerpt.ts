@@ -1,7 +1,7 @@
 import { displayLines, measureWidth } from '../../output/display.js'
 import type { Place, Source } from './source.js'
 
-/** In characters, on each side of the place. */
+/** The most characters that are shown before and after the place. */
 const SHOWN_BEFORE = 60
 const SHOWN_AFTER = 40
 

@@ -8,7 +8,7 @@ export interface CodePlace {
   direction: 'request' | 'response' | undefined
 }
 
-/** Undefined if the code has returned something that the caller gets. */
+/** Returns a hint for the author of the code. Undefined if the code has returned a value that its caller gets. */
 export function hintFor({ outcome }: ReactorRun, place: CodePlace): string | undefined {
   const isSilent =
     outcome.kind === 'result' &&

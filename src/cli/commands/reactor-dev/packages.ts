@@ -6,8 +6,8 @@ import { findRequired } from '../reactor-packages.js'
 
 export interface Packages {
   /**
-   * Links again what has changed. `missing`: a sentence for each package that cannot be used. `advice`: how to deploy
-   * the packages, once for each set of packages.
+   * Links packages again if they have changed since the last call. `missing`: a sentence for each package that cannot be used.
+   * `advice`: how to deploy the packages, once for each set of packages.
    */
   link(code: string): Promise<{
     packages: readonly LinkedPackage[]
@@ -58,7 +58,7 @@ async function linkRequired(linker: Linker | undefined, code: string) {
 }
 
 function describeRuntime(packages: readonly LinkedPackage[]): string | undefined {
-  // A subpath is declared by its package.
+  // A subpath needs no declaration of its own, because the declaration of its package covers it.
   const whole = packages.filter(({ name }) => splitRequest(name)?.subpath === '')
   if (whole.length === 0) return undefined
   const dependencies = Object.fromEntries(whole.map(({ name, version }) => [name, version]))

@@ -6,7 +6,7 @@ import { projectTools } from '../../../vault/app.js'
 import type { CommandContext } from '../../context.js'
 
 const TYPESCRIPT = /\.[cm]?tsx?$/i
-/** The name of the code in stack frames. */
+/** Matches a place in the code within a stack frame. There the code has the name `reactor.js`. */
 const FRAME = /\breactor\.js:(\d+):(\d+)/g
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029]/
 
@@ -24,7 +24,7 @@ export interface Source {
   code: string
   /** Why TypeScript could not be compiled, by the places in the file. */
   faults: readonly CodeFault[]
-  /** The place in the file of a place in the code. */
+  /** Converts a place in the code to the place in the file. */
   locate(place: Place): Place
 }
 
@@ -50,7 +50,7 @@ function createLocator(text: string): Source['locate'] {
   }
 }
 
-/** Replaces the places of the code in stack frames by those of the file. */
+/** Replaces the places of the code in stack frames by the places in the file. */
 export function nameFile(text: string, { path, locate }: Source): string {
   return text.replaceAll(FRAME, (_, line: string, column: string) => {
     const place = locate({ line: Number(line), column: Number(column) })
@@ -58,7 +58,7 @@ export function nameFile(text: string, { path, locate }: Source): string {
   })
 }
 
-/** The place in the file of the first frame in the code. */
+/** Returns the place in the file that the first stack frame of the code refers to. */
 export function findPlace(stack: string, { locate }: Source): Place | undefined {
   const [frame] = stack.matchAll(FRAME)
   return frame && locate({ line: Number(frame[1]), column: Number(frame[2]) })

@@ -3,7 +3,7 @@ import { usage } from '../../../errors.js'
 import type { CommandContext } from '../../context.js'
 
 const LOOKS_EVERY_MS = 250
-/** When a parent ends, its children usually get this process as their parent. */
+/** The process id of init. When a parent process ends, its children usually get init as their new parent. */
 const INIT = 1
 const QUOTED = /'[^']*'|"[^"]*"/g
 /** An npm script that runs only this program. The shell of this script ends when the program ends. */
@@ -53,8 +53,8 @@ function watchParent({ parentPid, signal }: Started, pid: number, except?: Abort
   let looks = 0
   const timer = setInterval(() => {
     looks = parentPid() === pid ? 0 : looks + 1
-    // Closing a terminal ends the parent and also sends SIGHUP to this process. The parent has to be gone
-    // twice in a row, so that SIGHUP arrives first and `except` is aborted.
+    // Closing a terminal ends the parent and also sends SIGHUP to this process. The parent must be missing in two checks in a
+    // row, so that SIGHUP arrives first and `except` is aborted.
     if (looks < 2) return
     clearInterval(timer)
     if (except?.aborted !== true) ended.abort()

@@ -18,7 +18,7 @@ export interface ReadSeed {
   seed: unknown
   /** The API keys that the seed chooses. */
   chosenKeys: ReadonlySet<unknown>
-  /** Replaces the place of each error in the merged seed by its file and its place there. */
+  /** For each error, replaces the place in the merged seed by the name of the file and the place in this file. */
   explain(error: unknown): unknown
 }
 
@@ -75,7 +75,7 @@ function merge(files: readonly SeedFile[]): object {
   const merged = new Map<string, unknown>()
   for (const { name, seed } of files) {
     for (const [property, value] of Object.entries(seed)) {
-      // Each file may name its schema for editors.
+      // `$schema` is skipped, because each file may name a schema for editors.
       if (property === '$schema') continue
       const known = merged.get(property)
       if (known === undefined) merged.set(property, value)

@@ -256,7 +256,8 @@ async function serveOpened(
   const ran = runBeside?.({ COFFER_URL: url, COFFER_API_KEY: key, COFFER_CONTROL_KEY: controlKey })
   // The error is thrown below, after the server has stopped.
   ran?.catch(() => undefined)
-  // Also receives the records of the requests that are in progress when the server is stopped.
+  // Ends the log sink later than the server, so that the sink also receives the records of requests that are in progress when the
+  // server is stopped.
   const stoppedSink = new AbortController()
   const sinking = sink?.run(stoppedSink.signal)
   const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))

@@ -8,7 +8,10 @@ import type { CommandContext } from '../../context.js'
 import { printLogLine, printWarning } from '../../output/output.js'
 import { chooseSeeds, readSeed } from './seed-files.js'
 
-/** Asking for the state of one file is cheap, and also notices an editor that replaces the file by another. */
+/**
+ * The file is checked this often, in ms. A check of one file is cheap, and also notices when an editor replaces the file by a new
+ * file.
+ */
 const ASKED_EVERY_MS = 300
 const SHOWN_ERRORS = 20
 

@@ -1,6 +1,6 @@
 /**
- * `serve --workers` starts several processes that share a port. The vault must be one that several processes may have
- * open.
+ * `serve --workers` starts several processes that share a port. The vault must be of a kind that several processes can have open
+ * at the same time.
  */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
