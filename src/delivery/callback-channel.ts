@@ -1,6 +1,6 @@
 /**
- * Sends the answers of runs to the `callback_url` of their calls, unsigned. It uses the sender and the pauses of
- * webhooks.
+ * Sends the answers of runs to the `callback_url` of their calls, unsigned. Callbacks use the sender of webhooks, and the same
+ * pauses between attempts.
  */
 import { formatDate } from '../domain/dates.js'
 import { laneOfCallback } from '../domain/reactor/callback.js'
@@ -36,7 +36,7 @@ export class CallbackChannel implements Channel<'callback'> {
     const { signal } = this.#stopping
     const headers = { 'content-type': content_type, 'user-agent': 'coffer' }
     const { status, failure } = await post(await this.#options.outbound(), { url, headers, body }, signal)
-    // The server stops. Its next start sends the callback.
+    // The server stops during this attempt. After its next start, the server sends the callback again.
     if (status === undefined && signal.aborted) return { change: async () => undefined }
     if (failure === undefined) return { change: (found, writer) => remove(tenant, found, writer) }
     const notice = describeFailure(record, failure)

@@ -5,7 +5,7 @@
 
 interface Known {
   changes: number
-  /** ms of a monotonic clock. Undefined if no listener was seen. */
+  /** When a listener for this webhook was last seen, in ms of a monotonic clock. Undefined if no listener was seen. */
   seenAt?: number
   readonly waiting: Set<() => void>
 }

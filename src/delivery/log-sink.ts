@@ -12,13 +12,15 @@ import { readAll, type Store } from '../storage/store.js'
 const AT_ONCE = 100
 /** The log is read this often for new records, ms. */
 const READ_EVERY_MS = 500
-/** A stopping server sends for at most this time, ms. A vault in memory then loses the rest. */
+/**
+ * A server that stops sends log records for at most this time, in ms. If the vault is in memory, the remaining records are lost.
+ */
 const LAST_MS = 400
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
 
 export interface SinkSender {
-  /** See `LogSinkStatus`. */
+  /** The id of the sink, as in `LogSinkStatus`. */
   readonly id: string
   /** Resolves when the sink has received the records. @throws CofferError `unavailable` */
   send(records: readonly LogRecord[], signal: AbortSignal): Promise<void>
@@ -132,7 +134,7 @@ export class LogSink implements LogSinkPort {
   }
 
   #fail(error: unknown): number {
-    // A message of another error may contain data of the log.
+    // Only the message of a CofferError is shown, because the message of another error may contain data of the log.
     const failure = error instanceof CofferError ? error.message : 'The log cannot be read or sent.'
     if (this.#failedInRow === 0)
       this.#options.notice(

@@ -37,9 +37,11 @@ export interface Outcome<K extends Kind> {
   change(record: RecordOf[K], writer: StoreWriter, enqueue: Enqueue): Promise<RecordOf[K] | undefined>
   /** The outcome applies to every due record of the lane. `change` is called for each of them. */
   isOfLane?: boolean
-  /** The destination must not be called now. The queue then tries only one record of the lane every 30 s. */
+  /**
+   * Closes the lane, because its destination must not be called now. The queue then tries only one record of the lane every 30 s.
+   */
   closes?: boolean
-  /** The destination works, so the waiting records of the lane may be tried now. */
+  /** Opens the lane, because its destination works. The waiting records of the lane may then be tried now. */
   opens?: boolean
   /** Formats the notice to the operator for `count` failed deliveries. */
   notice?(count: number): string
@@ -99,7 +101,7 @@ class LaneState {
   isTaking = false
   /** While records are taken out of batches, the number of places (of `atOnce`) that these records will need. */
   reserved = 0
-  /** The queue takes no batch until `resume` or a timer wakes the lane, or until an outcome opens it. */
+  /** The queue takes no batch until `resume` or a timer wakes the lane, or until an outcome opens the lane. */
   isHeld = false
   hasTimer = false
   isClosed = false
@@ -163,7 +165,7 @@ export class DeliveryQueue implements DeliveryPort {
     this.#generation = generation
   }
 
-  /** In a command, also attempts the waiting records that earlier commands left. */
+  /** Enqueues records. A command then also attempts the waiting records that earlier commands left. */
   enqueue(waiting: readonly Waiting[]): void {
     for (const each of waiting) this.#listeners.note(nameOf(each))
     if (this.#listener !== undefined) this.#add(waiting)
@@ -403,7 +405,7 @@ export class DeliveryQueue implements DeliveryPort {
       const { records, more, closes } = await this.#takeFrom(state, state.reserved)
       state.reserved = 0
       for (const record of records) this.#run(state, record.id, async () => record)
-      // Only a server checks the limit in `resume`, so a command checks it here.
+      // The limit of waiting records is checked here only in a command, because a server checks this limit in `resume`.
       if ((more === 'later' || closes) && this.#listener === undefined) this.#bound(state)
     }
     const end = () => {

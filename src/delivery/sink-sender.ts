@@ -63,15 +63,15 @@ function overHttp(url: URL, token: string | undefined): Omit<SinkSender, 'id'> {
 }
 
 /**
- * Each part of the log has a connection of its own. The other side closes it after it has read everything, which is the only
- * acknowledgement that syslog has.
+ * Each part of the log has a connection of its own. The sink closes this connection after it has read everything. This is the
+ * only acknowledgement that syslog has.
  */
 function overTcp(url: URL): SinkSender['send'] {
   return async (records, stopping) => {
     const { connect } = await import('node:net')
     const signal = AbortSignal.any([stopping, AbortSignal.timeout(ANSWER_MS)])
     const socket = connect({ host: hostOf(url), port: Number(url.port) || SYSLOG_PORT })
-    // Rejects at an error of the socket too.
+    // The promise also rejects if the socket fails.
     const closed = once(socket, 'close', { signal })
     try {
       const lines = records.map((record) => {
@@ -116,7 +116,7 @@ function overUdp(url: URL): SinkSender['send'] {
   }
 }
 
-/** One message of RFC 5424. The text is the record as JSON, so it has no control characters. */
+/** Formats a log record as a message of RFC 5424. The text is the record as JSON, so it has no control characters. */
 export function formatSyslog(record: LogRecord): string {
   const { created_at, entity_type, operation } = record
   const time = new Date(created_at).toISOString()

@@ -134,7 +134,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     experience.failures++
     const since = formatDate(experience.failingSince)
     const isNews = experience.failures >= FAILING_AFTER && webhook.destination?.state !== 'failing'
-    // Starts to count again, so that other attempts in progress do not report the failure too.
+    // Sets the number of failures to 0, so that other attempts in progress do not report the failing webhook too.
     if (isNews) experience.failures = 0
     const notice = () =>
       `Webhook "${webhook.name}": ${FAILING_AFTER} attempts in a row failed. ${failure} Until an attempt succeeds, ` +
@@ -167,7 +167,10 @@ export class WebhookChannel implements Channel<'delivery'> {
     }
   }
 
-  /** Returns the notice for the operator, or undefined if it was shown. A request to the address allows another notice. */
+  /**
+   * Returns the notice for the operator, or undefined if it was shown. After a request was sent to the address, a later refusal
+   * is reported again.
+   */
   #noticeOfRefusal(hook: Hook, { name }: WebhookRecord, failure: string): string | undefined {
     const experience = this.#know(hook)
     if (experience.hasRefusalNotice) return undefined
@@ -219,7 +222,8 @@ export class WebhookChannel implements Channel<'delivery'> {
   async #bound(hook: Hook): Promise<{ next: number; notice?: string | undefined }> {
     const { store, createUuid } = this.#options
     const { dropped, spare } = await dropExcess(store, hook, createUuid)
-    // `spare` more events may wait. Counts again after half of them, because other servers of a shared store add events too.
+    // `spare` is the number of events that may still wait. The queue counts again after half of this number, because other
+    // servers of a shared store add events too.
     const next = Math.max(COUNTED_EVERY, spare / 2)
     return { next, notice: dropped === 0 ? undefined : await this.#noticeOfDrop(hook, dropped) }
   }
