@@ -44,9 +44,8 @@ const LEAVES = ['errors.ts', 'bounded-map.ts']
  * the disk, because they are part of the bundle.
  */
 const FIXTURES: Record<string, string[]> = {
+  '../fixtures/cards.json': ['domain/test-cards/table.ts'],
   '../fixtures/enrichment.json': ['domain/enrichment/published.ts'],
-  '../fixtures/threeds-cards.json': ['domain/threeds/cards.ts'],
-  '../fixtures/updater-cards.json': ['domain/updater/cards.ts'],
 }
 
 /** For each package, the files that may import it. */

@@ -50,6 +50,9 @@ const NETWORKS: Record<string, RegExp> = {
   dinacard: /^6555\d{12}$/,
 }
 
+/** The numbers without a brand. */
+const UNKNOWN = /^(122000000000003|5019717010103742)$/
+
 const PROMISED =
   `4242424242424242 4000056655665556 5555555555554444 2223003122003222 5200828282828210 5105105105105100
   378282246310005 371449635398431 6011111111111117 6011000990139424 3056930009020004 36227206271667 3566002020360505`.split(
@@ -63,11 +66,17 @@ t.test('the cards are unique, valid numbers of their networks', async (t) => {
   t.ok(isUnique(numbers))
   for (const number of PROMISED) t.ok(numbers.includes(number), number)
   for (const card of cards) {
-    t.equal(Object.keys(card).join(), 'brand,number,cvc_length,expiration_month,expiration_year')
-    t.ok(isLuhn(card.number), `${card.number} passes Luhn's check`)
+    const { tokens, threeds, updater, ...rest } = card
+    t.equal(Object.keys(rest).join(), 'brand,number,cvc_length,expiration_month,expiration_year')
+    const isExpected = tokens?.fails_checksum !== true
+    t.equal(
+      isLuhn(card.number),
+      isExpected,
+      `${card.number} passes Luhn's check, unless tokens make an exception`,
+    )
     t.match(
       card.number,
-      NETWORKS[card.brand] ?? /a known brand/,
+      card.brand === null ? UNKNOWN : (NETWORKS[card.brand] ?? /a known brand/),
       `${card.number} is a number of ${card.brand}`,
     )
     t.equal(card.cvc_length, card.brand === 'american express' ? 4 : 3)

@@ -78,7 +78,7 @@ export function useOperation(name: string | undefined) {
 const GUIDES: Record<string, string> = {
   clients: 'Clients',
   fidelity: 'What is emulated',
-  'test-cards': 'Test cards of 3-D Secure',
+  'test-cards': 'Test cards',
 }
 
 export function Reference() {

@@ -26,7 +26,7 @@ const STATES: Record<State, [text: string, kind: string]> = {
 
 const NONE = {
   title: 'No 3DS session yet',
-  text: 'Sessions of your checkout appear here. docs/3ds.md has a checkout to copy, and the table of test cards.',
+  text: 'Sessions of your checkout appear here. docs/3ds.md has a checkout to copy, and docs/test-cards.md the test cards.',
   command: 'coffer 3ds create --help',
 }
 

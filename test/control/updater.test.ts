@@ -2,10 +2,10 @@
 import { execFile } from 'node:child_process'
 import { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
-import published from '../../fixtures/updater-cards.json' with { type: 'json' }
 import { MAX_FILE_BYTES } from '../../src/domain/updater/request-file.js'
 import { startServer } from '../../src/index.js'
 import { startReceiver } from '../delivery/receiver.js'
+import { UPDATER_CARDS as published } from '../support/published-cards.js'
 
 type Job = {
   id: string

@@ -1,5 +1,4 @@
 /** 3-D Secure: the test cards, and the states of a session. */
-import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type { ThreeDsSessionRecord } from '../../src/domain/records/threeds-record.js'
 import { findTestCard } from '../../src/domain/threeds/cards.js'
@@ -9,21 +8,10 @@ import * as states from '../../src/domain/threeds/session.js'
 import { viewAuthentication, viewCreated, viewSession } from '../../src/domain/threeds/view.js'
 import { isLuhnValid } from '../../src/domain/token/luhn.js'
 import { isAcceptedWithoutLuhn, isScaRequired } from '../../src/domain/token/test-cards.js'
-
-interface Card {
-  number: string
-  brands: string[]
-  scenario: ScenarioName
-  luhn: boolean
-  documented: boolean
-  authenticate?: Record<string, string>
-  final?: Record<string, string>
-}
+import { THREEDS_CARDS as cards } from '../support/published-cards.js'
 
 const NOW = Date.parse('2030-01-15T12:00:00Z')
 const IDS = { acs_transaction_id: 'acs', ds_transaction_id: 'ds' }
-const file = new URL('../../../fixtures/threeds-cards.json', import.meta.url)
-const cards = JSON.parse(readFileSync(file, 'utf8')) as Card[]
 
 function sessionOf(scenario: ScenarioName, more: Partial<ThreeDsSessionRecord> = {}): ThreeDsSessionRecord {
   return {

@@ -1,6 +1,5 @@
 /** The files and the test cards of the account updater. */
 import t from 'tap'
-import published from '../../fixtures/updater-cards.json' with { type: 'json' }
 import { brandOf } from '../../src/domain/token/card-number.js'
 import { isLuhnValid } from '../../src/domain/token/luhn.js'
 import { askNetwork } from '../../src/domain/updater/cards.js'
@@ -13,6 +12,7 @@ import {
 } from '../../src/domain/updater/request-file.js'
 import { RESULT_CODES } from '../../src/domain/updater/result-codes.js'
 import { formatHeader, formatRow } from '../../src/domain/updater/result-file.js'
+import { UPDATER_CARDS as published } from '../support/published-cards.js'
 
 t.test('the published cards are valid, and none of the new numbers is updated again', async (t) => {
   t.equal(published.length, 39)

@@ -4,10 +4,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { FILTERS } from '../../src/domain/expression/parse.js'
-import { describeScenario, type ScenarioName } from '../../src/domain/threeds/scenarios.js'
 import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../../src/http/openapi/emulation.js'
 import { renderClients, renderFidelity } from '../../src/http/pages/pages.js'
-import { renderTestCards } from '../../src/http/pages/test-cards.js'
 import { registry } from '../../src/operations/all.js'
 import { serveFor } from './process.js'
 
@@ -71,26 +69,6 @@ t.test('the tables in the documents are equal to the tables of fixtures/emulatio
   t.equal(short, ['| Status | Areas |', '| --- | --- |', ...summary].join('\n'), 'copy it into README')
 })
 
-interface TestCard {
-  number: string
-  brands: string[]
-  scenario: string
-  luhn: boolean
-  documented: boolean
-}
-
-t.test('the table of test cards is equal to the fixture', async (t) => {
-  const cards = JSON.parse(readFileSync(`${root}fixtures/threeds-cards.json`, 'utf8')) as TestCard[]
-  const rows = cards.map(({ number, brands, scenario, luhn, documented }) => {
-    const marks = `${luhn ? '' : '*'}${documented ? '†' : ''}`
-    const brand = brands.join(', ') || '–'
-    return `| ${marks === '' ? number : `${number} ${marks}`} | ${brand} | ${scenario} |`
-  })
-  const table = ['| Number | Brand | Scenario |', '| --- | --- | --- |', ...rows].join('\n')
-  const section = readSection('Test cards', 'docs/3ds.md')
-  t.ok(section.includes(`\n${table}\n`), `copy it into docs/3ds.md:\n${table}`)
-})
-
 interface Enrichment {
   countries: Record<string, { name: string }>
   card_ranges: Record<'from' | 'to' | 'funding' | 'country', string>[]
@@ -109,53 +87,6 @@ t.test('the table of card ranges is equal to the fixture', async (t) => {
     section.includes(`\n${[head, ...rows].join('\n')}\n`),
     `copy it into docs/cards.md:\n${rows.join('\n')}`,
   )
-})
-
-t.test('the reference of the page has all test cards', async (t) => {
-  const cards = JSON.parse(readFileSync(`${root}fixtures/threeds-cards.json`, 'utf8')) as TestCard[]
-  const page = renderTestCards()
-  for (const { number, scenario } of cards)
-    t.match(page, new RegExp(`<code>${number}</code></th><td>[^<]+</td><td>${scenario}: [^<]+</td>`), number)
-  t.equal(page.split('<tr>').length - 2, cards.length)
-})
-
-t.test('help has all test cards, by what the bank does', async (t) => {
-  const cards = JSON.parse(readFileSync(`${root}fixtures/threeds-cards.json`, 'utf8')) as TestCard[]
-  const scenarios = [...new Set(cards.map(({ scenario }) => scenario))] as ScenarioName[]
-  const groups = scenarios.map((scenario) => {
-    const those = cards.filter((card) => card.scenario === scenario)
-    const lines = those.map(({ number, brands }) => `    ${number.padEnd(16)}  ${brands.join(', ') || '–'}`)
-    return [`  ${scenario.padEnd(3)}  ${describeScenario(scenario)}`, ...lines].join('\n')
-  })
-  const text = `The number of a card decides what the test bank does:
-
-${groups.join('\n\n')}
-
-Every other card is refused, unless the setting threeds.other_cards is frictionless. More: docs/3ds.md
-
-Examples:
-  $ coffer help test-cards | grep -A3 CYM
-`
-  t.equal(readFileSync(`${root}fixtures/help/test-cards.txt`, 'utf8'), text, 'copy it into the file')
-})
-
-interface UpdaterCard {
-  number: string
-  result_code: string
-  new_number?: string
-  new_expiration_month?: number
-  new_expiration_year?: number
-}
-
-t.test('the table of the cards of the account updater is equal to the fixture', async (t) => {
-  const cards = JSON.parse(readFileSync(`${root}fixtures/updater-cards.json`, 'utf8')) as UpdaterCard[]
-  const rows = cards.map(({ number, result_code, new_number, new_expiration_month, new_expiration_year }) => {
-    const date = new_expiration_year === undefined ? '–' : `${new_expiration_month}/${new_expiration_year}`
-    return `| ${number} | \`${result_code}\` | ${new_number ?? '–'} | ${date} |`
-  })
-  const table = ['| Number | Code | New number | New date |', '| --- | --- | --- | --- |', ...rows].join('\n')
-  const section = readSection('Account updater', 'docs/cards.md')
-  t.ok(section.includes(`\n${table}\n`), `copy it into docs/cards.md:\n${table}`)
 })
 
 t.test('every rated part exists in the program, and every call is rated', async (t) => {

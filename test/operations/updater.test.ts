@@ -1,8 +1,8 @@
 /** The account updater in real time, and what both forms of it do with tokens. */
 import t, { type Test } from 'tap'
-import published from '../../fixtures/updater-cards.json' with { type: 'json' }
 import { MAX_FILE_BYTES } from '../../src/domain/updater/request-file.js'
 import { processJob } from '../../src/operations/updater/process-job.js'
+import { UPDATER_CARDS as published } from '../support/published-cards.js'
 import { createHandler } from '../support/service.js'
 import { openTestVault, setSetting } from '../support/test-vault.js'
 

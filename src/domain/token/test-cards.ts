@@ -1,6 +1,6 @@
 /**
- * The numbers of test cards that tokens treat in another way. A test compares them with `fixtures/threeds-cards.json`, which
- * is not loaded here, because every command about tokens loads this module.
+ * The numbers of test cards that tokens treat in another way. A test compares them with `fixtures/cards.json`, which is
+ * not loaded here, because every command about tokens loads this module.
  */
 
 /** These published numbers fail the Luhn checksum. Cards may have them anyway. */

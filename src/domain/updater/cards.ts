@@ -1,5 +1,5 @@
-/** The published test cards of the account updater. Loaded only when it is used. */
-import published from '../../../fixtures/updater-cards.json' with { type: 'json' }
+/** What networks answer about a card. Loaded only when it is used, because it contains the table of test cards. */
+import { findPublished } from '../test-cards/table.js'
 import { brandOf } from '../token/card-number.js'
 import type { ResultCode } from './result-codes.js'
 
@@ -19,12 +19,6 @@ export function askNetwork(number: string, { isBatch }: { isBatch: boolean }): C
   const brand = brandOf(number)
   if (brand === undefined || !(isBatch ? BATCH : REAL_TIME).includes(brand))
     return { code: 'WRN_UNSUPPORTED_NETWORK' }
-  const { result_code = 'NO_UPDATE', ...change } = published.find((card) => card.number === number) ?? {}
-  const { new_number, new_expiration_month, new_expiration_year } = change as Partial<CardChange>
-  return {
-    code: result_code as ResultCode,
-    ...(new_number !== undefined && { new_number }),
-    ...(new_expiration_month !== undefined && { new_expiration_month }),
-    ...(new_expiration_year !== undefined && { new_expiration_year }),
-  }
+  const { result_code, ...change } = findPublished(number)?.updater ?? { result_code: 'NO_UPDATE' }
+  return { code: result_code, ...change }
 }

@@ -6,21 +6,23 @@ import { answerResult, answerText, HEALTH_PATH, JSON_TYPE } from '../exchange.js
 import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../openapi/emulation.js'
 import type { OpenApiDocument } from '../openapi/openapi.js'
 import { answerHtml } from './html.js'
-import { renderTestCards } from './test-cards.js'
 
 /** Answers the requests for one path. These requests need no API key. */
 export type Page = (request: HttpRequest, traceId: string) => HttpResponse | Promise<HttpResponse>
 
 /** `createDocument` is called at the first request for a page that needs it. */
-export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<string, () => HttpResponse> {
-  let made: { json: string; html: HttpResponse } | undefined
+export function createPages(
+  createDocument: () => OpenApiDocument,
+): ReadonlyMap<string, () => HttpResponse | Promise<HttpResponse>> {
+  let made: { json: string; title: string } | undefined
   const prepare = () => {
     if (made !== undefined) return made
     const document = createDocument()
-    made = { json: JSON.stringify(document), html: renderPage(document) }
+    made = { json: JSON.stringify(document), title: document.info.title }
     return made
   }
-  return new Map<string, () => HttpResponse>([
+  let html: HttpResponse | undefined
+  return new Map<string, () => HttpResponse | Promise<HttpResponse>>([
     [HEALTH_PATH, () => answerResult(200, { status: 'ok' })],
     // Clients use this path to check whether the server runs.
     ['/ping', () => answerResult(200, undefined)],
@@ -29,7 +31,13 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
       '/llms.txt',
       () => answerText(200, 'text/plain; charset=utf-8', readFileSync(findAsset('../docs/llms.txt'), 'utf8')),
     ],
-    ['/', () => ({ ...prepare().html, headers: { ...prepare().html.headers } })],
+    [
+      '/',
+      async () => {
+        html ??= await renderPage(prepare().title)
+        return { ...html, headers: { ...html.headers } }
+      },
+    ],
   ])
 }
 
@@ -37,12 +45,14 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
  * The script of the page renders the reference from the OpenAPI document. The HTML contains the sections that the
  * document lacks.
  */
-function renderPage({ info }: OpenApiDocument): HttpResponse {
+async function renderPage(title: string): Promise<HttpResponse> {
+  // Only this page needs the table of test cards.
+  const { renderTestCards } = await import('./test-cards.js')
   const body = `<div id="page"></div>
 <noscript><p>This page needs JavaScript. The interface is described in <a href="/openapi.json">the OpenAPI document</a>.</p></noscript>
 <div id="guide" hidden>${renderClients()}${renderFidelity()}${renderTestCards()}</div>`
   const read = (name: string) => readFileSync(findAsset(name), 'utf8')
-  return answerHtml({ title: info.title, body, style: read('page.css'), script: read('page.js') })
+  return answerHtml({ title, body, style: read('page.css'), script: read('page.js') })
 }
 
 export function renderClients(): string {

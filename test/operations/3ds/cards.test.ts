@@ -1,22 +1,10 @@
 /** Each published test card over HTTP: from the token to the final result. */
-import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { call, createBackend, openShop } from '../../http/threeds-shop.js'
+import { THREEDS_CARDS } from '../../support/published-cards.js'
 import { AUTHENTICATE, BROWSER } from '../documented.js'
 
-interface Card {
-  number: string
-  brands: string[]
-  scenario: string
-  luhn: boolean
-  documented: boolean
-  authenticate?: Record<string, string>
-  final?: Record<string, string>
-}
-
-const file = new URL('../../../../fixtures/threeds-cards.json', import.meta.url)
-const cards = JSON.parse(readFileSync(file, 'utf8')) as Card[]
-/** Absent unless the fixture has them. */
+/** Absent unless they are expected. */
 const OPTIONAL = [
   'authentication_status_reason',
   'authentication_status_reason_code',
@@ -32,7 +20,7 @@ t.test('each test card becomes a token, and its session ends as the fixture says
     for (const attribute of OPTIONAL)
       t.equal(attribute in shown, attribute in expected, `${name}: ${attribute}`)
   }
-  for (const { number, brands, scenario, documented, authenticate, final } of cards) {
+  for (const { number, brands, scenario, documented, authenticate, final } of THREEDS_CARDS) {
     const name = `${number} (${scenario})`
     const token = await backend.send('POST /tokens', { type: 'card', data: { number } })
     t.equal(token.status, 201, name)

@@ -1,0 +1,50 @@
+/** Says in words what each area does with a test card. A text is empty if the number does nothing special in the area. */
+import { findEnrichment } from '../enrichment/published.js'
+import { describeScenario } from '../threeds/scenarios.js'
+import { BRAND_NAMES } from '../token/brand-names.js'
+import { brandOf } from '../token/card-number.js'
+import type { TestCard } from './table.js'
+
+/** The name for people, such as `American Express`. */
+export function describeBrand({ brand }: TestCard): string {
+  if (brand === null) return 'unknown'
+  const names: Readonly<Record<string, string>> = BRAND_NAMES
+  const words = brand.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())
+  return names[brand.replaceAll(' ', '-')] ?? words
+}
+
+/** For example `credit, Bermuda`. Tokens have these details only if the setting `enrichments.fake` is true. */
+export function describeInTokens(card: TestCard): string {
+  const { number, brand, tokens = {} } = card
+  const found = brandOf(number)
+  const details = findEnrichment(number)
+  const facts = [
+    tokens.fails_checksum && 'fails the checksum',
+    tokens.sca_required && 'sca_required',
+    brand !== null && found?.replaceAll('-', ' ') !== brand && (found ? `brand ${found}` : 'no brand'),
+    details?.funding,
+    details?.issuer_country?.name,
+  ]
+  return facts.filter((fact) => typeof fact === 'string').join(', ')
+}
+
+/** For example `CYM`. */
+export function describeInThreeds({ threeds }: TestCard): string {
+  if (threeds === undefined) return ''
+  const { scenario, brands } = threeds
+  return brands === undefined ? scenario : `${scenario} as ${brands.join(', ')}`
+}
+
+/** For example `CYM: a mandated challenge, then successful`. */
+export function explainInThreeds(card: TestCard): string {
+  if (card.threeds === undefined) return ''
+  return `${describeInThreeds(card)}: ${describeScenario(card.threeds.scenario)}`
+}
+
+/** The result code, the new number and the new date. */
+export function describeInUpdater({ updater }: TestCard): string {
+  if (updater === undefined) return ''
+  const { result_code, new_number, new_expiration_month: month, new_expiration_year: year } = updater
+  const date = month !== undefined && year !== undefined && `${month}/${year}`
+  return [result_code, new_number, date].filter((part) => typeof part === 'string').join(' ')
+}
