@@ -120,6 +120,21 @@ t.test('imports follow the directions of the architecture', async (t) => {
   }
 })
 
+t.test('no command and no server loads a fixture before it is used', async (t) => {
+  const loadedBy = (file: string): string[] => {
+    const text = readFileSync(join(source, file), 'utf8')
+    const found = text.matchAll(/^(?:import|export)(?! type\b)[^'\n]*(?:\n[^'\n]*)*? from '(\.[^']+)'/gm)
+    return [...found].map(([, target]) => resolveTarget({ file, target: target! }))
+  }
+  const loaded = new Set(['cli/main.ts', 'cli/run.ts', 'index.ts', 'http/service.ts', 'operations/all.ts'])
+  for (const file of loaded) if (files.includes(file)) for (const target of loadedBy(file)) loaded.add(target)
+  t.ok(loaded.has('operations/updater/update-card.ts'), 'it follows imports')
+  t.strictSame(
+    [...loaded].filter((file) => file.endsWith('.json')),
+    [],
+  )
+})
+
 t.test('no files import each other in a circle, not even for their types', async (t) => {
   const targets = new Map<string, string[]>(files.map((file) => [file, []]))
   for (const each of imports.filter(({ target }) => target.startsWith('.')))

@@ -1,5 +1,4 @@
 /** Enrichment: what a bank or a card network says about stored data. Coffer asks nobody, and answers from published test data. */
-import { describeBin, verifyAccount } from '../../domain/enrichment/published.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import { invalid } from '../../errors.js'
@@ -52,6 +51,8 @@ const verifyBank = query({
     requireTransform(context, 'token:use', token)
     const account = readAccount(token, routing_number)
     await logTokenUse(context, token)
+    // Loaded only when it is used, because each server loads this module when it starts.
+    const { verifyAccount } = await import('../../domain/enrichment/published.js')
     return { status: verifyAccount(account.routing_number, account.account_number) }
   },
 })
@@ -97,8 +98,11 @@ const describeCard = query({
   check: ({ bin }) => {
     if (bin !== undefined && !BIN.test(bin)) throw invalid('bin', 'must be 6 to 8 digits')
   },
-  run: async (context, { bin }) =>
-    omitUndefined(describeBin(bin, { isFake: await context.setting('enrichments.fake') })),
+  async run(context, { bin }) {
+    const isFake = await context.setting('enrichments.fake')
+    const { describeBin } = await import('../../domain/enrichment/published.js')
+    return omitUndefined(describeBin(bin, { isFake }))
+  },
 })
 
 export const noun = {
