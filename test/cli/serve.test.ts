@@ -195,23 +195,29 @@ t.test('the demo vault is created with data once, and served unchanged at later 
   }
 })
 
-t.test('the demo begins with three failed requests, a masked reader and a webhook that cannot be called', async (t) => {
-  const place = workplaceFor(t)
-  const { child, announcement, ended } = await startProcess(place, ['--demo'])
-  const control = createControl({ url: announcement.url, key: announcement.control!.key! })
-  const wanted = { operation: 'reactor react', status: 500, count: 1, timeout: '30s' }
-  t.match(await control.requests.list(wanted), { length: 1 })
-  const failed = await control.requests.list({})
-  t.same(
-    failed.map(({ operation, status }) => `${operation} ${status}`),
-    ['token create 400', 'token get 403', 'reactor react 500'],
-  )
-  const key = announcement.applications.management?.key
-  const { json } = await request(announcement, key, 'GET /applications')
-  t.match(json.data.find(({ name }: { name: string }) => name === 'support'), { rules: [{ transform: 'mask' }] })
-  child.kill('SIGTERM')
-  t.equal((await ended).code, 0)
-})
+t.test(
+  'the demo begins with three failed requests, a masked reader and a webhook that cannot be called',
+  async (t) => {
+    const place = workplaceFor(t)
+    const { child, announcement, ended } = await startProcess(place, ['--demo'])
+    const control = createControl({ url: announcement.url, key: announcement.control!.key! })
+    const wanted = { operation: 'reactor react', status: 500, count: 1, timeout: '30s' }
+    t.match(await control.requests.list(wanted), { length: 1 })
+    const failed = await control.requests.list({})
+    t.same(
+      failed.map(({ operation, status }) => `${operation} ${status}`),
+      ['token create 400', 'token get 403', 'reactor react 500'],
+    )
+    const key = announcement.applications.management?.key
+    const { json } = await request(announcement, key, 'GET /applications')
+    t.match(
+      json.data.find(({ name }: { name: string }) => name === 'support'),
+      { rules: [{ transform: 'mask' }] },
+    )
+    child.kill('SIGTERM')
+    t.equal((await ended).code, 0)
+  },
+)
 
 t.test('if a start is killed while it creates the demo vault, the next start succeeds', async (t) => {
   const place = workplaceFor(t)
