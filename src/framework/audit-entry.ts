@@ -16,7 +16,10 @@ export interface AuditEntry {
   readonly actor: Caller['actor']
 }
 
-/** Collects the records that the stored answer of an operation describes. */
+/**
+ * Collects the records that the answer of an operation describes. A stored answer is deleted together with
+ * them.
+ */
 export interface SubjectCollector {
   addRecorded(recorded: readonly AuditEntry[]): void
   addSubjects(subjects: readonly AnswerSubject[]): void

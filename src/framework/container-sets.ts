@@ -1,7 +1,7 @@
 /**
  * The distinct sets of containers that tokens have. If access rules restrict a list of tokens, Coffer decides
- * once for each set, and not for each token. The first token with a set stores the set. Coffer removes the
- * set some time after its last token is gone.
+ * once for each set of containers instead of once for each token. The first token with a set stores the set.
+ * Coffer removes the set some time after its last token is gone.
  */
 import { containerSet, containerSetId } from '../domain/access/container.js'
 import { type Awaitable, andThen } from '../domain/awaitable.js'
@@ -16,23 +16,33 @@ import {
 } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
 
-/** Anybody can know the key of a public application, so the application may add fewer sets. */
+/**
+ * The maximum number of sets that an application may add. A public application may add fewer, because anybody
+ * can know its key.
+ */
 const MOST_SETS = { public: 1_000, private: 10_000 }
 const MAX_CACHED = 100_000
 const PAGE_SIZE = 1000
 /**
- * How many sets one unit of work examines. In a store of one process, other units wait meanwhile. In a shared
- * store, each unit that removes sets makes all processes read their cached records again. Therefore work on this
- * store should use few units.
+ * How many sets one unit of work examines. In a store of one process, other units of work wait for this unit,
+ * so it is short. In a shared store, each unit that removes sets makes all processes read their cached
+ * records again, so few long units are better.
  */
 const AT_ONCE = { own: 50, shared: 1_000 }
-/** How many released sets are remembered. If there are more, all sets are examined instead. */
+/**
+ * The maximum number of released sets that are remembered. If more sets are released, all sets of the vault
+ * are examined instead.
+ */
 const MAX_RELEASED = 10_000
-/** After this many released sets, a store of one process examines them immediately, and not at the next sweep. */
+/**
+ * A store of one process examines the released sets as soon as there are this many. Fewer sets wait for the
+ * next sweep.
+ */
 const DUE = 500
 /**
- * A shared store marks an unused set, and removes it after this time. Another process may have seen the set
- * without the mark. Its commit has ended by then, because PostgreSQL ends its statements after 30 s.
+ * A shared store marks an unused set, and removes it after this time. A process that read the set before it
+ * was marked can still commit a token with this set. Such a commit ends before the set is removed, because
+ * PostgreSQL ends statements after 30 s.
  */
 const UNUSED_MS = 2 * 60_000
 
@@ -54,7 +64,7 @@ export class ContainerSets {
     return this.#store.isShared ? AT_ONCE.shared : AT_ONCE.own
   }
 
-  /** Newest first. Reads the sets again only after a change. */
+  /** Returns the sets of the tenant, newest first. Reads the store again only after a set has changed. */
   async all(reader: StoreReader, tenant: number): Promise<Sets> {
     const counter = reader.changeCounter(['containers'])
     const known = this.#cached.get(tenant)
@@ -73,11 +83,11 @@ export class ContainerSets {
     if (sets.length <= MAX_CACHED) this.#cached.set(tenant, { counter, sets })
   }
 
-  /** Schedules the removal of sets without tokens. Contract: called after the commit. */
+  /** Schedules the removal of those sets that no token has. Contract: called after the commit. */
   release(tenant: number, ids: readonly string[]): void {
     this.#remember(tenant, ids)
     this.#releasedSince += ids.length
-    // After an error the next sweep tries again.
+    // If this fails, the next sweep examines the sets again.
     if (this.#releasedSince >= DUE && !this.#store.isShared) void this.reclaim().catch(() => undefined)
   }
 
@@ -115,8 +125,8 @@ export class ContainerSets {
   }
 
   /**
-   * Also removes unused sets that this process never released. A crash or an earlier version may have left
-   * them.
+   * Removes all sets without tokens, also sets that this process never released: a crash or an earlier
+   * version can leave such sets.
    */
   async examineAll(isOver: () => boolean = () => false): Promise<void> {
     const tenants = await readAll(this.#store, 'tenant', 0)
@@ -138,8 +148,8 @@ export class ContainerSets {
   async #examine(tenant: number, ids: readonly string[]): Promise<string[]> {
     const owner = await this.#store.read((reader) => reader.get('tenant', 0, String(tenant)))
     if (owner === undefined) return []
-    // Most sets are in use. They are found by concurrent reads, because a shared store answers these with one
-    // statement.
+    // Most sets are in use. The reads run concurrently, because a shared store answers concurrent reads with
+    // one statement.
     const isDue = async (reader: StoreReader, id: string) =>
       (await reader.get('containers', tenant, id))?.unused_since !== undefined ||
       !(await isUsed(reader, tenant, id))
@@ -158,8 +168,8 @@ async function removeUnused(
   isShared: boolean,
 ): Promise<string[]> {
   if ((await writer.get('tenant', 0, String(tenant))) === undefined) return []
-  // `isUsed` does not find expired tokens that are still stored. If the clock was wrong, these tokens are
-  // valid again and need their set.
+  // `isUsed` does not find expired tokens that are still stored. If the clock was wrong when they expired,
+  // they become valid again and need their set.
   const mayComeBack = writer.clock.purgeBefore < writer.now || (await writer.findExpired(1)).length > 0
   if (mayComeBack) return [...ids]
   const examined = await Promise.all(
@@ -191,7 +201,7 @@ async function isUsed(reader: StoreReader, tenant: number, value: string): Promi
   return (await reader.seek('token', tenant, { size: 1, where })).length > 0
 }
 
-/** Newest first. If `source` is a store, each page is read in its own unit of work. */
+/** Yields pages of sets, newest first. If `source` is a store, each page is read in its own unit of work. */
 async function* pages(
   source: StoreReader | Store,
   tenant: number,
@@ -234,8 +244,9 @@ export class UnitContainerSets {
   }
 
   /**
-   * Returns a function that stores the set of a new token. Undefined if the set is stored already. Contract:
-   * `prepare` is called before the token's first write, and the function is called together with that write.
+   * Returns a function that stores the set of a new token. Returns undefined if the set is already stored.
+   * Contract: `prepare` is called before the token's first write, and the function is called together with
+   * that write.
    * @throws CofferError `validation`
    */
   prepare(containers: readonly string[]): Awaitable<(() => Promise<void>) | undefined> {

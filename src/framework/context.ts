@@ -25,12 +25,12 @@ import type { OfflineVault, OpenVault } from './ports/vault.js'
 export interface Effects {
   readonly random: RandomSource
   readonly deliveries: DeliveryPort
-  /** The first call starts the runtime. */
+  /** Finds the runtime of reactors. The first call starts the runtime. */
   readonly reactors: FindReactors
-  /** The first call loads the linker. */
+  /** Returns the linker of npm packages. The first call loads it. */
   linker(): Promise<Linker>
   /**
-   * Compiles code in a child process, and runs nothing of it. Resolves to the reasons why the code cannot run.
+   * Compiles code in a child process, without running it. Resolves to the reasons why the code cannot run.
    * @throws CofferError `unavailable`, `rate_limited`
    */
   compile(code: string): Promise<readonly CodeFault[]>
@@ -39,7 +39,7 @@ export interface Effects {
   createUuid(): string
   expressions(): Promise<Expressions>
   readonly turns: Turns
-  /** The first call starts the sender. */
+  /** Returns the sender of requests to other servers. The first call starts it. */
   outbound(): Promise<Outbound>
   readonly ownServer: OwnServer
   createRunKey(): RunKey
@@ -47,11 +47,14 @@ export interface Effects {
   signer(): Promise<Signer>
   /** Compares two results of `hashSecret` in constant time. */
   isEqualSecret(a: string, b: string): boolean
-  /** The first call loads the encryption of clients. */
+  /** Returns the encryption with the keys of clients. The first call loads its code. */
   clientEncryption(): Promise<ClientEncryption>
 }
 
-/** A new key of a run. The holder keeps only `isKey`, which compares digests in constant time. */
+/**
+ * A new key of a run. After the key was handed out, its holder keeps only `isKey`, which compares a text with
+ * the key by their digests, in constant time.
+ */
 export interface RunKey {
   key: string
   isKey(text: string): boolean
@@ -59,9 +62,9 @@ export interface RunKey {
 
 export interface Audit {
   /**
-   * Logs in the same unit of work. `entry`: the default is the operation's `log`, and null logs nothing.
-   * `transform`: how the data of a token was shown or used. `about`: attributes of the entity. If an event
-   * needs only these attributes, it does not read the entity.
+   * Logs an access to the entity, in the same unit of work. `entry`: the default is the operation's `log`,
+   * and null logs nothing. `transform`: how the data of a token was shown or used. `about`: attributes of the
+   * entity. An event that needs only these attributes is built without reading the entity.
    */
   record(
     entityType: EntityType,
@@ -70,9 +73,9 @@ export interface Audit {
     transform?: Transform,
     about?: object,
   ): void
-  /** Sends an event that the recorded entries do not cause. */
+  /** Sends an event in addition to the events that follow from the recorded entries. */
   emit(event: WebhookEvent): void
-  /** Sends a test event, although nothing has happened. */
+  /** Sends a test event, for which nothing in the vault has changed. */
   trigger(event: TriggeredEvent): void
 }
 
@@ -99,7 +102,7 @@ export interface Context
   hashSecret(text: string): Promise<string>
   /**
    * Returns these tools for another caller. `log` replaces the default log entry, and null logs nothing.
-   * `recorded` collects the entries. By default they belong to the unit.
+   * `recorded` collects the entries. By default, the entries are added to those of the unit of work.
    */
   as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>
@@ -129,8 +132,8 @@ export interface Session extends Omit<Effects, 'random' | 'compile' | 'isEqualSe
   readonly caller: Caller
   readonly traceId: string
   /**
-   * Collects the records that the operation's answer describes. Absent if this answer is not stored. Requests
-   * that code sends add their records too.
+   * Collects the records that the operation's answer describes. Undefined if the answer is not stored.
+   * Requests that reactor code sends to this server during the operation also add their records.
    */
   readonly subjects: SubjectCollector | undefined
   /** The header Host of the request, if the operation was called over HTTP. */
@@ -138,7 +141,7 @@ export interface Session extends Omit<Effects, 'random' | 'compile' | 'isEqualSe
   readonly limits: ResponseLimits
   /**
    * Runs `work` as a unit of work with log records. With durability `soon` (for reads), the promise resolves
-   * shortly before the sync.
+   * before the log records are synced to disk.
    */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
@@ -147,13 +150,13 @@ export interface Session extends Omit<Effects, 'random' | 'compile' | 'isEqualSe
    */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
-   * The item of a list as the caller may see it. A list calls this for each item that it encodes before the
-   * list is complete.
+   * Adapts an item of a list to what the caller may see. A list that encodes its items one by one calls this
+   * for each item.
    */
   present<T>(item: T): T
   /**
-   * Like `inUnit`, but does not check the caller's current rights, because it records what was done already.
-   * Contract: `work` gives the caller nothing, and decides nothing by its rights.
+   * Like `inUnit`, but does not check the caller's current rights, because it only records what has already
+   * happened. Contract: `work` returns no data to the caller and makes no decision from the caller's rights.
    */
   record<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
@@ -163,7 +166,8 @@ export interface Session extends Omit<Effects, 'random' | 'compile' | 'isEqualSe
   requireRights(reader?: StoreReader): Promise<void>
   vault: Context['vault']
   /**
-   * Validates the input of another operation. The returned function runs that operation as `caller`.
+   * Validates the input of an operation that this operation performs. The returned function runs that
+   * operation as `caller`.
    * @throws CofferError like `perform`
    */
   prepare(...call: Call): Promise<(context: Context) => Promise<unknown>>

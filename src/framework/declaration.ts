@@ -13,9 +13,9 @@ import type { Linker } from './ports/linker.js'
 import type { Infer, ObjectSchema, Schema } from './schema.js'
 
 export interface Access {
-  /** `vault`: the owner, even if the tenant that the owner chose is deleted. */
+  /** `vault`: the caller must be the owner. The tenant that the owner chose may be deleted. */
   readonly owner?: 'tenant' | 'vault'
-  /** An empty list accepts any valid key. */
+  /** The permissions that the caller needs. If the list is empty, any valid key may perform the operation. */
   readonly permissions: readonly Permission[]
   readonly isAnyEnough?: true
   /** Accepts only keys of applications of this type, and no sessions. */
@@ -56,20 +56,26 @@ export function keyOf(type: 'public' | 'private'): Access {
 export type Plaintext = 'never' | 'masked' | 'refused'
 
 export interface Http {
-  /** The default is 200 with an output, and 204 without an output. */
+  /** The default is 200 if the operation has an output, and 204 if it has none. */
   readonly status?: 200 | 201 | 202
   readonly olderPath?: string
-  /** A repeated idempotency key runs the operation again, although its method is POST, PUT or PATCH. */
+  /**
+   * The operation runs again for a repeated idempotency key. For other operations with POST, PUT or PATCH,
+   * the stored answer is returned.
+   */
   readonly ignoresIdempotencyKey?: true
   readonly body?: {
     /** This property is the whole body. Used if the body may be any JSON. */
     readonly whole?: string
     /**
-     * This property gets the body as sent. In the input, a parameter of the path replaces a property of the
-     * body that has the same name.
+     * This property gets the body as the client sent it. The properties of the body are also properties of
+     * the input. A parameter of the path replaces a property of the body with the parameter's name.
      */
     readonly asSent?: string
-    /** With `asSent`: the body may be any JSON. If it is not an object, no other property is read from it. */
+    /**
+     * Only with `asSent`: the body may be any JSON. If the body is not an object, only the property `asSent`
+     * is read from it.
+     */
     readonly mayBeAny?: true
     /** The content types of the body, the usual type first. The default is `application/json`. */
     readonly types?: readonly string[]
@@ -77,8 +83,8 @@ export interface Http {
     readonly isOptional?: true
   }
   /**
-   * Other possible answers. `existing`: an entity that exists already, with status 200. `anything`: any HTTP
-   * answer that code returns.
+   * Answers that are possible in addition to the declared output. `existing`: an entity that exists already,
+   * with status 200. `anything`: any HTTP answer that code returns.
    */
   readonly mayAnswer?: 'existing' | 'anything'
   /** A part of the 3DS service outside of this server may fail, with the status 424. */
@@ -92,18 +98,21 @@ export interface Cli {
    */
   readonly positionals?: readonly string[]
   readonly columns?: readonly string[]
-  /** The question before the operation destroys something. The command adds the ids and "Go on?". */
+  /**
+   * The question that the command asks before the operation destroys something. The command adds the ids and
+   * "Go on?" to the question.
+   */
   readonly confirmation?: string
   /**
-   * The command of another operation performs this operation if the user gives `flag`. It has the flags of
-   * both operations.
+   * The command of another operation performs this operation if the user gives `flag`. That command then has
+   * the flags of both operations.
    */
   readonly form?: { readonly command: string; readonly flag: string }
   readonly isInternal?: true
 }
 
 export interface LogEntry extends Pick<LogRecord, 'operation' | 'message'> {
-  /** No event follows from this entry. The handler may emit an event with `audit.emit`. */
+  /** No event is derived from this entry. The handler may emit an event with `audit.emit` instead. */
   readonly derivesNoEvent?: true
 }
 
@@ -111,9 +120,11 @@ export interface CheckTools {
   expressions(): Promise<Expressions>
   readonly turns: Turns
   now(): Promise<number>
-  /** Absent if the input is only checked, and the operation will not run here. */
+  /** Absent if this process only checks the input and does not run the operation. */
   linker?(): Promise<Linker>
-  /** See `compile` of `Effects`. Absent if the input is only checked, and the operation will not run here. */
+  /**
+   * See `compile` of `Effects`. Absent if this process only checks the input and does not run the operation.
+   */
   compile?(code: string): Promise<readonly CodeFault[]>
   /** The result of building code, if the control plane has set one. */
   readonly provision?: Build | undefined
@@ -181,7 +192,7 @@ export interface Declaration<
   readonly input: I
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: declarations differ in what they take.
+// biome-ignore lint/suspicious/noExplicitAny: declarations have different input types.
 export type AnyDeclaration = Declaration<any, Schema | undefined, any>
 
 export const CONTROL_PATH = '/_coffer'

@@ -122,7 +122,7 @@ async function findSubject(
   return (await store.get(kind, tenant, id)) ?? { id }
 }
 
-/** Events are kept for a day, whether they were delivered or not. */
+/** Returns the time until which an event is kept: one day, also if it was delivered. */
 export function keptUntil({ created_at }: { created_at: string }): { expires: number } {
   return { expires: Date.parse(created_at) + KEPT_MS }
 }

@@ -10,8 +10,8 @@ import type { OpenVault } from './ports/vault.js'
 export interface Host extends OpenVault, Effects {
   readonly store: Store
   /**
-   * A reset or restore, which replaces the data, increments this number. Work that began before is then
-   * refused.
+   * A reset or restore, which replaces the data, increments this number. Work that began with an earlier
+   * number is refused.
    */
   readonly generation: number
   readonly control: ControlPlane | undefined
@@ -21,7 +21,7 @@ export interface Host extends OpenVault, Effects {
    * vault once.
    */
   hashSecret(text: string, reader: StoreReader): Promise<string>
-  /** Whether API keys of any form may exist: `serve --test-keys`. */
+  /** Whether API keys may have any form. The flag `serve --test-keys` sets this. */
   readonly acceptsTestKeys?: boolean
   /** Receives the audit log, if the server has a sink: `serve --log-sink`. */
   readonly logSink?: LogSinkPort | undefined

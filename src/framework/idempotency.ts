@@ -25,12 +25,15 @@ import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
-/** The code of a reactor can touch more records than this. Its answer is then refused. */
+/**
+ * The maximum number of records that a stored answer may describe. The code of a reactor can touch more
+ * records: its answer is then refused.
+ */
 const MAX_SUBJECTS = 10_000
 const READ_AT_ONCE = 20
 /**
- * At most this many answers are removed together with an application. The others expire later. Meanwhile
- * nobody can get these answers, because the id of an application is never used again.
+ * At most this many answers are removed together with an application. The others expire later. Nobody can get
+ * an answer of a removed application, because its id is never used again.
  */
 const MAX_OF_APPLICATION = 10_000
 
@@ -105,7 +108,8 @@ function formatScope(
   // In no-reveal mode, a caller gets no answer that was stored outside of this mode, because it may contain
   // data that this mode hides.
   if (isNoReveal) who.push('no-reveal')
-  // Code may have other rights than the caller for whom it acts, so it gets no answer of that caller.
+  // The code of a run can have other rights than the caller who started it. Therefore the code gets no stored
+  // answer of that caller.
   if (isOfRun) who.push('run', JSON.stringify(grants))
   return JSON.stringify(['answer', ...who, route, inPath, key])
 }
@@ -137,7 +141,10 @@ async function checkSubjects(
   )
 }
 
-/** The access that the operation's permissions and token:read grant on a token. Undefined for other records. */
+/**
+ * The access to a token that the operation's permissions and token:read grant. Undefined if the record is not
+ * a token.
+ */
 function grantsOn(caller: Caller, { access }: AnyOperation, record: RecordOf[Kind]) {
   if (!('containers' in record)) return undefined
   const grants: Grants = {}
@@ -180,7 +187,7 @@ export class IdempotentAnswer implements SubjectCollector {
   }
 
   /**
-   * Stores no errors, and no answers about deleted records.
+   * Stores the answer, unless the answer is an error or describes a deleted record.
    * @throws CofferError `validation` if the answer is too large, or `conflict`
    */
   async store({ store, caller }: Context, recorded: readonly AuditEntry[], outcome: Outcome): Promise<void> {
@@ -197,20 +204,23 @@ export class IdempotentAnswer implements SubjectCollector {
     const { 'content-type': type, location } = headers ?? {}
     const kept = headers && omitUndefined({ 'content-type': type, location })
     const answer = { id: this.#id, status, headers: kept, body: json?.text, subjects }
-    // If another server has stored a newer answer meanwhile, that answer stays.
+    // Replaces only the stale answer. If another server has replaced it with a newer answer, the newer answer
+    // stays.
     const stale = this.#stale && JSON.stringify(this.#stale)
     if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
       await removeAnswer(store, caller.tenant, this.#id)
-    // The vault recognizes a card's verification code only in the card's data, and not in other parts of the
-    // answer. Therefore the whole answer expires together with the code.
+    // The vault can remove a card's verification code from the card's data, but does not recognize the code
+    // in other parts of the answer. Therefore, if the text contains the code, the whole answer expires
+    // together with the code.
     const ends = firstEnd(store, json?.text ?? '', cards)
     const expires = Math.min(store.now + KEPT_MS, ends)
     await insertAnswer(store, caller.tenant, answer, expires)
   }
 
   /**
-   * Returns the calling application and the recorded entities, without deleted entities. Undefined if one of
-   * them no longer exists. `cards`: those cards whose codes the vault will delete.
+   * Returns the calling application and the recorded entities, without deleted entities. Returns undefined if
+   * the application or an entity no longer exists. `cards`: the recorded cards whose verification codes the
+   * vault will delete.
    */
   async #findSubjects(store: StoreWriter, caller: Caller, recorded: readonly AuditEntry[]) {
     const found = new Map<string, AnswerSubject>()
@@ -234,8 +244,8 @@ export class IdempotentAnswer implements SubjectCollector {
 }
 
 /**
- * Returns the body to store. It has no secrets that are shown once, no codes of `cards`, and no keys of runs, which code
- * may have returned.
+ * Returns the body to store. Removes secrets that are shown only once, the verification codes of `cards`, and
+ * keys of runs. Reactor code can return the key of its run.
  */
 function encodeBody(output: Schema, result: unknown, cards: readonly TokenRecord[]): EncodedJson | undefined {
   const json = encodeWithoutCodes(output, result, cards)
@@ -255,7 +265,7 @@ function encodeWithoutCodes(
 }
 
 /**
- * Inserts the answer. Its own row indexes the first subjects, and further rows index the others.
+ * Inserts the answer. The row of the answer can index only some of its subjects. Further rows index the rest.
  * @throws CofferError `conflict`
  */
 async function insertAnswer(

@@ -1,4 +1,6 @@
-/** Removes the codes of cards from answers that are kept longer than the codes. */
+/**
+ * Removes the verification codes of cards from stored answers, because answers are kept longer than codes.
+ */
 import { canonicalJson, isObject } from '../domain/json/json.js'
 import type { TokenRecord } from '../domain/records/records.js'
 import { endsCode, withoutCode } from '../domain/token/card-code.js'
@@ -23,8 +25,8 @@ function listCardIds(value: unknown): string[] {
 }
 
 /**
- * Copies the answer without the codes of these cards. Other parts of the answer stay. Contract: `answer` is
- * JSON.
+ * Copies the answer without the verification codes of these cards, and changes nothing else. Contract:
+ * `answer` is JSON.
  */
 export function withoutCodes<T>(answer: T, cards: readonly TokenRecord[]): T {
   if (cards.length === 0) return answer
@@ -44,7 +46,10 @@ function lastingView(data: unknown, { data: whole, code }: TokenRecord): unknown
   return code !== undefined && 'masked' in code ? code.masked : data
 }
 
-/** Numbers of 3 or 4 digits, which may be codes. The fraction of a second in a date does not match. */
+/**
+ * Numbers of 3 or 4 digits, which may be verification codes of cards. The fraction of a second in a date does
+ * not match.
+ */
 const CODES = /(?<![\w.])\d{3,4}(?!\w)/g
 
 /**

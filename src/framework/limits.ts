@@ -2,7 +2,7 @@ import { CofferError, validationError } from '../errors.js'
 
 export interface ResponseLimits {
   readonly maxBytes: number
-  /** Whether the limit also applies to an answer that cannot be split into smaller pages. */
+  /** Whether the limit also applies if the answer cannot be split into smaller pages. */
   readonly isStrict: boolean
   readonly wantsEncoded: boolean
   /**

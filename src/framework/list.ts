@@ -1,6 +1,6 @@
 /**
- * Reads lists, by page or by cursor. A list needs several units of work, so that other calls are served in
- * between.
+ * Reads lists, by page or by cursor. A list uses several units of work, so that the server can serve other
+ * calls between two units.
  */
 import type { Kind, RecordOf } from '../domain/records/records.js'
 import { invalid } from '../errors.js'
@@ -14,8 +14,8 @@ const BYTES_AT_ONCE = 256 * 1024
 const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 
 /**
- * How the records of a list are found, shown and logged. These functions may run again, because an engine may
- * repeat a unit of work.
+ * How the records of a list are found, shown and logged. These functions may run again, because the engine of
+ * a store may repeat a unit of work.
  */
 export interface Listing<K extends Kind, View> {
   kind: K
@@ -25,7 +25,10 @@ export interface Listing<K extends Kind, View> {
    * Checks a condition that no index covers. Each record that the indexes find is decrypted for this check.
    */
   matches?: ((record: RecordOf[K], context: Context) => boolean) | undefined
-  /** Returns the record as the caller sees it. Undefined if the caller may no longer see it. */
+  /**
+   * Returns the record as the caller sees it. Returns undefined if the caller has no right to see the record
+   * any more.
+   */
   show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
   /**
    * Returns a function that logs the record when the whole page is complete. Contract: the function does not
@@ -35,8 +38,8 @@ export interface Listing<K extends Kind, View> {
 }
 
 /**
- * Returns a list, newest first. If `wantsEncoded` is set in the session's limits, the list is JSON text. A
- * page that is refused is not logged.
+ * Returns a list, newest first. If `wantsEncoded` is set in the session's limits, the list is JSON text. If a
+ * page is refused, for example because it is too large, the reads of its records are not logged.
  * @throws CofferError `validation`, `unavailable`
  */
 export async function readList<K extends Kind, View>(
@@ -76,8 +79,8 @@ async function planPage<K extends Kind, View>(
 }
 
 /**
- * Newest first. Each page costs the same, also far from the beginning. A cursor is valid only for the tenant
- * and `about`.
+ * Reads a page, newest records first. A page far from the beginning costs no more than the first page. A
+ * cursor is valid only for the tenant and `about`.
  * @throws CofferError `validation` for any other `start`
  */
 export async function readListByCursor<K extends Kind, View>(
@@ -87,7 +90,9 @@ export async function readListByCursor<K extends Kind, View>(
 ): Promise<CursorPage<View> | EncodedJson> {
   const { tenant } = session.caller
   const { kind, matches } = listing
-  /** Finds up to one record more than the page holds. This record shows that there is a next page. */
+  /**
+   * Finds up to one record more than the page holds. The additional record shows that there is a next page.
+   */
   const seek = async (context: Context, last?: RecordLocation<K>) => {
     let below = last?.seq
     if (last === undefined && start !== undefined) {
@@ -159,8 +164,8 @@ async function filter<K extends Kind>(
 }
 
 /**
- * Opens records until it has read {@link BYTES_AT_ONCE}, and returns the locations of the others. `take`
- * returns how many bytes it made from a record.
+ * Opens records until it has read {@link BYTES_AT_ONCE}, and returns the locations of the records that it has
+ * not opened. `take` uses a record and returns the size of the result in bytes.
  */
 async function openSome<K extends Kind>(
   store: StoreReader,
@@ -226,7 +231,8 @@ async function readItems<K extends Kind, View, Rest, Page, Kept>(
   do
     progress = await inUnit(async (context) => {
       const before = progress ?? (await begin(context))
-      // These are copies, because the engine may repeat the unit of work.
+      // Copies, because the engine may repeat the unit of work, and each run must start from the state
+      // `before`.
       const [items, logs] = [[...before.items], [...before.logs]]
       let { bytes } = before
       const most = before.left.reduce((sum, location) => sum + location.bytes, bytes)

@@ -22,7 +22,8 @@ export function refuseReveal(
 }
 
 /**
- * The answer as the caller may see it. In no-reveal mode, `inNoReveal` of `schema` changes each property.
+ * The answer as the caller may see it. In no-reveal mode, each property is replaced by the result of its
+ * schema's `inNoReveal`.
  * @throws CofferError `forbidden` if the answer has a secret that is shown once
  */
 export function showTo<T>({ isNoReveal }: Mode, schema: Schema | undefined, answer: T): T {
@@ -37,12 +38,12 @@ function hide(schema: Schema, value: unknown): unknown {
   return isObject(shown) ? omitUndefined(shown) : shown
 }
 
-/** For `inNoReveal` of a schema: leaves the property out. */
+/** A value for `inNoReveal` of a schema, which removes the property from the answer. */
 export function absent(): undefined {
   return undefined
 }
 
-/** For `inNoReveal` of a map: shows the names, but not the values. */
+/** A value for `inNoReveal` of a map, which shows the map's names without its values. */
 export function concealValues(map: object): Record<string, string> {
   return Object.fromEntries(Object.keys(map).map((name) => [name, 'REDACTED']))
 }

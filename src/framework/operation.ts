@@ -17,12 +17,14 @@ import { type Answer, type Infer, inputSchema, type ObjectSchema, type Schema } 
 export interface Relay {
   readonly path: string
   readonly methods: readonly string[]
-  /** The caller of a request that needs no API key. Undefined if the request needs a key. */
+  /**
+   * Returns the caller of a request that needs no API key. Returns undefined if the request needs an API key.
+   */
   admit(host: Pick<Host, 'store' | 'hashSecret'>, request: RelayRequest): Promise<Caller | undefined>
   run(session: Session, request: RelayRequest): Promise<OutboundAnswer>
   /**
-   * Returns the body of an error that Coffer reports. Its form shows that the error is not from the other
-   * server.
+   * Returns the body of an error that Coffer reports. Its form differs from the errors of the server behind
+   * the relay, so that clients can distinguish them.
    */
   describeError(problem: Problem): object
 }
@@ -53,7 +55,8 @@ export type Operation<
 > = Declaration<I, O, Checked, Name, Route> & { readonly kind: K } & Handlers<Infer<I>, Answer<O>, Checked>[K]
 
 export type AnyOf<K extends Kind> = {
-  // biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
+  // biome-ignore lint/suspicious/noExplicitAny: handlers have different input types. Only `perform` calls a
+  // handler, after it has validated the input.
   [Each in K]: AnyDeclaration & { readonly kind: Each } & Handlers<any, any, any>[Each]
 }[K]
 export type AnyOperation = AnyOf<Kind>

@@ -1,4 +1,6 @@
-/** Building blocks of output schemas. An attribute without a value is absent, and never null. */
+/**
+ * Building blocks of output schemas. In an answer, an attribute without a value is absent instead of null.
+ */
 import type { Schema } from './schema.js'
 
 export const text = { type: 'string' } as const
@@ -51,7 +53,7 @@ export function object<const P extends Readonly<Record<string, Schema>>>(propert
   } as unknown as Closed<P>
 }
 
-/** A closed object that the OpenAPI document describes once, under this name. */
+/** A closed object that the OpenAPI document describes once, as a component with this name. */
 export function component<const P extends Readonly<Record<string, Schema>>>(
   name: string,
   columns: readonly string[],

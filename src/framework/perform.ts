@@ -40,7 +40,10 @@ export interface PerformOptions {
   /** The header Host of the request. */
   reachedAt?: string | undefined
   origin?: RequestOrigin | undefined
-  /** Collects the records of the request for the operation whose code sends it. */
+  /**
+   * Set if reactor code sends the request: collects the records of the request for the operation that runs
+   * this code.
+   */
   outer?: SubjectCollector | undefined
   /** The result of building code, if the control plane has set one. */
   provision?: CheckTools['provision']
@@ -72,8 +75,8 @@ export function perform(
     provision,
   }: PerformOptions = {},
 ): Promise<Outcome> {
-  // This code passes each member by name. V8 gives an object from a spread a slow form, which costs
-  // microseconds.
+  // This code passes each member by name. For an object that was made with a spread, V8 uses a slow form,
+  // which costs microseconds.
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
     run(
@@ -160,7 +163,7 @@ export async function performRelay(
 }
 
 /**
- * Runs `definition` as the owner, without an open vault. Contract: {@link mayRunOffline}.
+ * Runs `definition` as the owner, without an open vault. Contract: {@link mayRunOffline} returned true.
  * @throws CofferError `validation`, and the errors of the operation
  */
 export async function performOffline(
@@ -261,7 +264,7 @@ function nowOf({ store }: Host): CheckTools['now'] {
 
 /**
  * Reports all errors together. If a property fails several checks, only the errors of its first check are
- * reported. Undefined without `check`.
+ * reported. Returns undefined if the operation has no `check`.
  */
 export function checkInput(
   host: Pick<Host, 'validate' | 'expressions' | 'turns'> & Partial<Pick<Host, 'linker' | 'compile'>>,
@@ -299,7 +302,8 @@ async function runCheck(
     checked = await definition.check!(isFit ? input : dropMistyped(definition.input, input), tools)
   } catch (error) {
     if (!(error instanceof CofferError) || error.errors === undefined) throw error
-    // Errors of the schema come first. They replace other errors of these properties.
+    // Errors of the schema come first. For a property with an error of the schema, its other errors are left
+    // out.
     refuseErrors({ ...errors, ...error.errors, ...errors })
   }
   refuseErrors(errors)

@@ -19,8 +19,8 @@ export type RegisteredOperation = AnyOperation & {
   readonly verb: string
   readonly columns: readonly string[]
   /**
-   * Properties that are positional arguments, in order. The parameters of the route come first. The
-   * properties after them are flags too.
+   * Properties that are positional arguments, in order. The parameters of the route come first. Every
+   * positional property that is not a parameter of the route can also be given as a flag.
    */
   readonly positionals: readonly string[]
   readonly endpoint?: Endpoint
@@ -33,9 +33,9 @@ export type RegisteredRelay = Extract<RegisteredOperation, { kind: 'relay' }>
 export type Registry = Readonly<ReturnType<typeof createRegistry>>
 
 /**
- * Registers an operation when it is needed, because a command uses only one of many. `routed` has no
- * operations of the control plane, which are in `controls`. Contract: `test/operations/registry.test.ts`
- * passes.
+ * Registers an operation when it is needed, because a command uses only one of many. `routed`: the operations
+ * with a route, except those of the control plane. `controls`: the operations of the control plane. Contract:
+ * `test/operations/registry.test.ts` passes.
  */
 export function createRegistry(nouns: readonly Noun[]) {
   const definitions = new Map(nouns.flatMap(({ operations }) => operations.map((each) => [each.name, each])))

@@ -13,7 +13,10 @@ interface Annotations {
    * absent.
    */
   nullable?: boolean
-  /** The property is required if all properties of these names are absent. The operation checks this. */
+  /**
+   * The property is required if all properties with these names are absent. The operation checks this rule,
+   * and not the validator.
+   */
   requiredUnless?: readonly string[]
   /**
    * The value is sensitive. Prompts hide it, no log contains it, and a command warns if the value is one of
@@ -38,19 +41,22 @@ interface Annotations {
   inNoReveal?(value: unknown): unknown
   short?: string
   /**
-   * The noun of the thing that the property identifies. The command also takes a unique name, or the
-   * beginning of an id if it is unique.
+   * The noun of the thing that the property identifies. Instead of the id, the command also accepts the name
+   * of the thing, or the first characters of the id, if only one thing matches.
    */
   refersTo?: string
   /** Values that completion and questions offer. Other values are valid too. */
   suggestions?: readonly string[]
   /**
-   * For a filter: no values other than the suggestions exist. Commands refuse any other value. Over HTTP, any
+   * For a filter: the suggestions are all possible values. Commands refuse any other value. Over HTTP, any
    * other value finds nothing. `list`: the text may contain several values, separated by commas.
    */
   closed?: 'value' | 'list'
   cli?: CliAnnotations
-  /** People write and read the value in this form (`cli/short-forms.ts`), or as JSON. */
+  /**
+   * The command line reads and shows the value in this short form (see `cli/short-forms.ts`). The command
+   * line also reads JSON.
+   */
   shortForm?: 'rule'
   /**
    * For a date: the command also takes a duration such as 72h, counted from now (`ahead`) or back from now
@@ -65,11 +71,14 @@ export interface CliAnnotations {
   /** Although the property has a default, the command line asks a person for it. */
   isAsked?: true
   meanings?: Readonly<Record<string, string>>
-  /** If another property has one of these values, the value of the flag is text, and never JSON. */
+  /**
+   * Maps the name of another property to values. If that property has one of these values, the command line
+   * reads the flag as text, even if the text looks like JSON.
+   */
   textWhere?: Readonly<Record<string, readonly string[]>>
   /**
-   * The members for which the command line asks a question each. The value of another property decides which
-   * members these are.
+   * The command line asks one question for each of these members. The value of `property` decides which
+   * members apply.
    */
   membersWhere?: { property: string; values: Readonly<Record<string, Fields>> }
 }
@@ -79,7 +88,7 @@ export interface StringSchema extends Annotations {
   enum?: readonly string[]
   minLength?: number
   maxLength?: number
-  /** Only this pattern is possible, because the error message describes it. */
+  /** No other pattern is possible, because the error message describes this pattern. */
   pattern?: typeof NAME_PATTERN
   format?: 'uuid' | 'date-time'
   default?: string
@@ -150,8 +159,8 @@ export function textOf<const L extends number>(maxLength: L, description: string
 }
 
 /**
- * A filter of a list, which matches any of the values. An empty value is refused. `known`: the possible
- * values.
+ * A filter of a list with one or more values. A record matches if it has any of these values. An empty value
+ * is refused. `known`: the possible values.
  */
 export function filterBy(description: string, known: Pick<Annotations, 'suggestions' | 'closed'> = {}) {
   const items = { type: 'string', minLength: 1, ...known } as const
@@ -235,8 +244,8 @@ const ANNOTATIONS = new Set(
 )
 
 /**
- * Returns JSON Schema (2020-12) without our annotations. `nullable` becomes a type. Components become
- * references to components of OpenAPI.
+ * Returns JSON Schema (2020-12) without the annotations of Coffer. `nullable` becomes a type. Components
+ * become references to components of OpenAPI.
  */
 export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
@@ -260,8 +269,8 @@ export function toJsonSchema(schema: Schema): JsonSchema {
 export function readText(schema: Schema, text: string): unknown {
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type !== 'integer' && schema.type !== 'number') return text
-  // A schema without a maximum is for page numbers. A number that is too large to be exact becomes a number
-  // beyond every count.
+  // A schema without a maximum is for page numbers. If such a number is too large to be exact, it becomes the
+  // largest number, so its page is after every list's end.
   if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text
@@ -314,8 +323,8 @@ export function showsOnce(schema: Schema): boolean {
 }
 
 /**
- * Copies an array or object, and applies `change` to each member with its schema. Any other value is returned
- * unchanged.
+ * Copies an array or object, and calls `change` for each member with the member and its schema. Any other
+ * value is returned unchanged.
  */
 export function mapMembers(
   schema: Schema,
@@ -331,8 +340,8 @@ export function mapMembers(
 }
 
 /**
- * Finds the first name in a path (`user.email`) that `schema` does not have. Returns its level, and the names
- * that exist at this level.
+ * Finds the first name in a path (`user.email`) that `schema` does not have. Returns the level of the unknown
+ * name, and the names that exist at this level.
  */
 export function findUnknownName(schema: Schema, path: string) {
   let at = schema

@@ -23,8 +23,8 @@ import type { Waiting } from './ports/deliveries.js'
 import { readSetting } from './setting.js'
 
 /**
- * One run of an operation, without its input. The caller is authorized with the rights that it had at the
- * start.
+ * One run of an operation, without its input. The caller is authorized with the rights that the caller had at
+ * the start of the run.
  */
 export interface Execution {
   host: Host
@@ -39,15 +39,15 @@ export interface Execution {
   origin?: RequestOrigin | undefined
   /**
    * How each unit of work checks the caller's current rights. By default, they must still permit the
-   * operation. `admitted`: a relay admitted the caller, and the caller's source says whether this still
-   * holds. `record`: there is no check.
+   * operation. `admitted`: a relay admitted the caller without a key, and the caller's source says whether it
+   * is still admitted. `record`: the rights are not checked.
    */
   rights?: 'admitted' | 'record'
 }
 
 /**
- * Runs `work` in a unit and writes its log records. With `toOutcome`, the result is the answer of the
- * operation, and the unit stores it.
+ * Runs `work` in a unit and writes its log records. If `toOutcome` is given, the result of `work` is the
+ * answer of the operation, and the unit stores this answer.
  */
 export async function runUnit<T>(
   execution: Execution,
@@ -56,7 +56,7 @@ export async function runUnit<T>(
   toOutcome?: (out: T) => Outcome,
 ): Promise<T> {
   const { host, caller, definition, traceId, generation, answer, outer } = execution
-  // A read may be answered before its log record is synced. A change may not.
+  // A read may be answered before its log record is synced to disk. A change is answered only after the sync.
   const isRead =
     definition.kind === 'query' || definition.kind === 'list' || definition.log?.operation === 'read'
   const usual = isRead ? 'soon' : 'now'
@@ -242,7 +242,10 @@ class UnitContext implements Context {
   }
 }
 
-/** Also stores events for webhooks. Contract: called once for each operation, in its unit of work. */
+/**
+ * Writes the log records of an operation, and stores its events for webhooks. Contract: called once for each
+ * operation, in its unit of work.
+ */
 export function writeLog(context: Context, recorded: readonly AuditEntry[], traceId: string) {
   const { store, caller } = context
   return andThen(store.get('tenant', 0, String(caller.tenant)), (tenant) => {

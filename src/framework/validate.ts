@@ -27,8 +27,8 @@ export function describeFailures(failures: readonly ErrorObject[], input: unknow
 }
 
 /**
- * Returns `/rules/0/container` as `rules[0].container`. The path of a missing or unknown property includes
- * its name.
+ * Returns `/rules/0/container` as `rules[0].container`. For a missing or unknown property, the result also
+ * contains the name of this property.
  */
 function locate({ instancePath, params }: ErrorObject, input: unknown) {
   const named: unknown = params.missingProperty ?? params.additionalProperty

@@ -56,8 +56,8 @@ async function readKey(host: Host, hash: string, reader: StoreReader): Promise<A
 }
 
 /**
- * A session acts as the public application that created it. It has its own grants instead of the
- * application's.
+ * A session acts as the public application that created it. The session has its own grants, and none of the
+ * application's grants.
  */
 async function readSession(host: Host, hash: string, reader: StoreReader): Promise<Authenticated> {
   const isUnchanged = watch(reader, SESSION_DEPENDS_ON)
@@ -79,8 +79,8 @@ async function readSession(host: Host, hash: string, reader: StoreReader): Promi
 }
 
 /**
- * Returns a function that returns true as long as no record of these kinds has changed. Contract: `watch` is
- * called before the records are read.
+ * Returns a function. The function returns true until a record of one of these kinds changes. Contract:
+ * `watch` is called before the records are read.
  */
 function watch(reader: StoreReader, kinds: readonly Kind[]): (later: StoreReader) => boolean {
   const version = reader.changeCounter(kinds)

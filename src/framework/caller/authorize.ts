@@ -29,7 +29,10 @@ export function authorize(caller: Caller, definition: Declared): void {
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }
 
-/** A session may have rights that its public application cannot have, so the type of the application does not matter. */
+/**
+ * A session can have permissions that its public application cannot have. Therefore the type of the
+ * application does not restrict a session.
+ */
 function takesEffect(permission: Permission, { applicationType, session }: Caller): boolean {
   return applicationType === undefined || session !== undefined || hasEffect(permission, applicationType)
 }
@@ -41,7 +44,7 @@ export function requireOwner<T>(granted: T, { grants }: Caller): T {
 }
 
 /**
- * Refuses a caller that is the code of a run. Otherwise a reactor that calls itself would take all child
+ * Refuses a caller that is the code of a run. Otherwise a reactor that calls itself would occupy all child
  * processes.
  * @throws CofferError `forbidden`
  */
@@ -62,7 +65,8 @@ export function authorizeNow(caller: Caller, definition: Declared, reader: Store
 }
 
 /**
- * Authorizes the caller. If this fails, reads the rights of the caller again and authorizes it once more.
+ * Authorizes the caller. If this fails, the rights may be out of date: the function reads them again and
+ * authorizes the caller once more.
  * @throws CofferError `forbidden`, `unauthenticated`
  */
 export function admit(store: Store, caller: Caller, definition: Declared): Awaitable<Caller> {

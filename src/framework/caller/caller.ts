@@ -23,21 +23,30 @@ export interface Caller extends Decider {
   /** `id`: the record of the session. A session that is not authorized yet may do nothing. */
   session?: { id: string; isAuthorized: boolean }
   source?: RightsSource
-  /** The decisions of this caller are recorded. Therefore each decision must be made, even if its result is known. */
+  /**
+   * The decisions about this caller are recorded. Therefore code must not skip a decision, even if its result
+   * is known in advance.
+   */
   recordsDecisions?: true
-  /** The caller can use tokens, but gets no data, no new keys, and nothing that confirms a guess. */
+  /**
+   * The caller can use tokens, but gets no data, no new keys, and no answer that confirms a guess of the
+   * data.
+   */
   isNoReveal?: true
   /** The caller is the code of a run, with the key of the run. It cannot start another run. */
   isOfRun?: true
 }
 
 /**
- * The place from which the rights of a caller were read. Time may pass before the rights are used: a body
- * arrives, code runs, or a run waits. Each unit of work therefore asks the source first ({@link
- * currentCaller}).
+ * The place from which the rights of a caller were read. Time passes between reading and using the rights,
+ * for example while the body arrives or code runs. Therefore each unit of work first asks the source whether
+ * the rights are current ({@link currentCaller}).
  */
 export interface RightsSource {
-  /** Whether the records have not changed since they were read. This check is local and cheap. */
+  /**
+   * Returns whether the caller's records are unchanged since the rights were read. The check is local and
+   * cheap.
+   */
   isCurrent(reader: StoreReader): boolean
   /**
    * Reads the rights again.
@@ -48,7 +57,7 @@ export interface RightsSource {
 
 interface Decider {
   /**
-   * A permission is granted only if each of these grants has it. Absent for the owner, who has every
+   * The caller has a permission only if each of these grants contains it. Absent for the owner, who has every
    * permission.
    */
   grants?: readonly DecidingGrants[]
@@ -58,7 +67,8 @@ interface Decider {
   holdsEverywhere(permission: Permission): boolean
   /**
    * The strictest transform that the token's containers grant. If a container does not grant `permission`,
-   * its grant of `orBy` counts. Undefined if a container grants neither of the two.
+   * the transform of its grant for `orBy` is used. Returns undefined if a container grants neither
+   * `permission` nor `orBy`.
    */
   transform(permission: Permission, target: access.Target, orBy?: Permission): Transform | undefined
 }
@@ -82,7 +92,10 @@ export function currentCaller(caller: Caller, reader: StoreReader): Awaitable<Ca
   return source === undefined || source.isCurrent(reader) ? caller : source.read(reader)
 }
 
-/** Copies the caller with the result of `change`. When the rights are read again, `change` is applied again. */
+/**
+ * Returns the caller as `change` makes it. If the caller's rights are read again, `change` is applied to the
+ * new rights too.
+ */
 export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial<Caller>): Caller {
   const { source } = caller
   const derived = { ...caller, ...change(caller) }
@@ -127,8 +140,8 @@ export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal
 }
 
 /**
- * Caches the callers of verified keys. The rights of a cached caller may be out of date, which its source
- * detects.
+ * Caches the callers of verified keys. The rights of a cached caller can be out of date. The caller's source
+ * detects this.
  */
 export class CallerCache {
   readonly #callers = new BoundedMap<string, Caller>(MAX_CALLERS)
@@ -150,7 +163,10 @@ export class CallerCache {
     this.#callers.set(this.#nameOf(key), caller)
   }
 
-  /** A digest with a secret of this process. The time of a look-up then reveals nothing about the key. */
+  /**
+   * The cache is indexed by a keyed digest of the API key, with a secret of this process. Therefore the time
+   * of a look-up reveals nothing about the API key.
+   */
   #nameOf(key: string): string {
     return Buffer.from(this.#mac(Buffer.from(key), NAME_BYTES)).toString('latin1')
   }

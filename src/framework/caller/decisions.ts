@@ -4,8 +4,8 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { type Caller, type DecidingGrants, deriveCaller } from './caller.js'
 
 /**
- * The maximum number of decisions in an explanation. A list needs one decision for each token if rules depend
- * on token ids.
+ * The maximum number of decisions in an explanation. If access rules depend on token ids, a list makes one
+ * decision for each token.
  */
 const MAX_DECISIONS = 1000
 
@@ -19,7 +19,7 @@ export interface ExplainedDecision {
   passed_over: (PassedOver & { description?: string })[]
 }
 
-/** Copies the caller. The copy adds its decisions to `notes`, up to `most` of them. */
+/** Copies the caller. Decisions about the copy are added to `notes`, at most `most` decisions. */
 export function recordDecisions(
   caller: Caller,
   notes: Map<string, ExplainedDecision>,

@@ -21,7 +21,10 @@ export interface Explanation {
   permissions: { permission: Permission; is_held: boolean }[]
   decisions: ExplainedDecision[]
   outcome: { status: number; detail?: string; errors?: PropertyErrors }
-  /** The answer. Data that a rule reveals is masked here, because the log has no record of this access. */
+  /**
+   * The answer. Data is masked here even if a rule reveals it, because an explanation leaves no log record of
+   * the access.
+   */
   sees?: unknown
 }
 

@@ -1,6 +1,6 @@
 /**
- * Work that continues after its request was answered. The work of each caller runs in order, a few works at a
- * time, within limits.
+ * Work that continues after its request was answered. The works of each caller start in the order of their
+ * requests. Few works run at the same time, and the number of waiting works is limited.
  */
 import { CofferError } from '../../errors.js'
 
@@ -42,7 +42,7 @@ export class Background {
     this.#queues.set(caller, queue)
     return {
       /**
-       * Declares the approximate memory of the work, in characters.
+       * Declares how many characters the work keeps in memory, approximately.
        * @throws CofferError `unavailable` beyond the limit for all works
        */
       keeps: (characters: number) => {
@@ -101,8 +101,8 @@ export interface Claim {
 
 export interface Claims {
   /**
-   * Undefined while another process has the claim. `isLong`: the claim covers several units of work. Other
-   * servers see only long claims.
+   * Takes the claim with this name. Returns undefined while another process has the claim. `isLong`: the
+   * claim covers several units of work. A server sees only the long claims of other servers.
    */
   take(tenant: number, name: string, options?: { isLong?: boolean }): Promise<Claim | undefined>
   has(tenant: number, name: string): Promise<boolean>

@@ -27,14 +27,14 @@ export const faultRule = {
     detail: { type: 'string', maxLength: 1000 },
     retry_after: most(86_400),
     delay_ms: most(600_000),
-    /** Why building code fails, for the kind `provision`. */
+    /** Only for the kind `provision`: the error code with which building code fails. */
     error_code: { type: 'string', minLength: 1, maxLength: 100 },
     error_message: { type: 'string', maxLength: 1000 },
     error_details: {},
     bytes: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
     /**
-     * For calls of a proxy, how the destination fails: `timeout`, a status such as 502, or a delay such as
-     * `30 s`.
+     * Only for calls through a proxy: how the destination fails: `timeout`, a status such as 502, or a delay
+     * such as `30 s`.
      */
     destination: {},
   },
@@ -77,8 +77,8 @@ export type RequestRecord = Infer<typeof requestOutput> & { decisions?: Explaine
 export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' | 'status' | 'application_id'>>
 
 /**
- * Requests for an area that is not emulated. The server answered them with 501. Possible ids in `path` are
- * replaced by `{}`.
+ * Requests for an area that is not emulated. The server answered them with 501. In `path`, each part that may
+ * be an id is replaced by `{}`.
  */
 export const notEmulatedOutput = object({ method: text, path: text, area: text, count })
 export type NotEmulated = Infer<typeof notEmulatedOutput>
@@ -114,8 +114,8 @@ export interface ControlPlane {
   listFaults(): CountedRule[]
   setFaults(rules: readonly FaultRule[]): Promise<void>
   /**
-   * Resolves when `count` requests match. After `timeoutMs` it resolves to the requests that match so far.
-   * Oldest first.
+   * Resolves when `count` requests match. After `timeoutMs` it resolves to the requests that match until
+   * then. The requests are in the order of their arrival.
    */
   findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
   listNotEmulated(): NotEmulated[]

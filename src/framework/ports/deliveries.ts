@@ -4,7 +4,7 @@
  */
 export type Waiting = WaitingRecord | WaitingBatch | Lane
 
-/** Enqueuing a lane tries again everything that waits in it. */
+/** A lane that is enqueued: every delivery that waits in this lane is tried again. */
 export interface Lane {
   readonly kind: 'mail' | 'delivery' | 'callback' | 'account_updater_job'
   readonly tenant: number
@@ -26,12 +26,15 @@ export interface DeliveryPort {
   /** A number that changes when something is enqueued in the lane. */
   changesOf(lane: Lane): number
   /**
-   * Resolves when `changesOf` differs from `since`, after `ms`, or when the server stops. Resolves to the time that has passed, ms.
-   * Counts as a sign of life of the lane's listener.
+   * Resolves when `changesOf` differs from `since`, after `ms`, or when the server stops. The result is the
+   * time that has passed, in ms. The call counts as a sign of life of the lane's listener.
    */
   awaitChange(lane: Lane, since: number, ms: number): Promise<number>
   /** How long ago this process saw a sign of life of the lane's listener, ms. Undefined if it saw none. */
   silenceOf(lane: Lane): number | undefined
-  /** Resolves when everything that was enqueued before has had one attempt, or cannot have an attempt now. */
+  /**
+   * Resolves when each delivery that was enqueued before this call has been attempted once, or cannot be
+   * attempted now.
+   */
   settle(): Promise<void>
 }

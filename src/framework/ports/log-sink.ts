@@ -1,12 +1,12 @@
 /**
- * The state of a log sink, and the records that it has received. Every count except `behind` begins at the
- * start of this process.
+ * The state of a log sink, and the records that it has received. Every count except `behind` is 0 when this
+ * process starts.
  */
 export interface LogSinkStatus {
-  /** The address, without its query, which may contain a secret. */
+  /** The address of the sink. Its query is left out, because the query may contain a secret. */
   id: string
   state: 'starting' | 'working' | 'failing'
-  /** How many records of the log the sink has not received, when it was counted last. */
+  /** The number of log records that the sink had not received at the last count. */
   behind: number
   sent: number
   /** Records that were dropped because of their age while no sink was set. */

@@ -21,16 +21,21 @@ export interface OutboundAnswer {
    * connection.
    */
   body: AsyncIterable<Uint8Array>
-  /** The whole body, if it arrived together with the headers. `body` then yields the same bytes. */
+  /**
+   * The whole body, if the whole body arrived together with the headers. In this case `body` also yields
+   * these bytes.
+   */
   whole?: Uint8Array
   /**
-   * Reads the whole body, instead of `body`.
-   * @throws CofferError `bad_gateway` if the body has more than `maxBytes`, or is slow
+   * Reads the whole body. Call this instead of reading `body`.
+   * @throws CofferError `bad_gateway` if the body has more than `maxBytes` bytes, or arrives too slowly
    */
   collect(maxBytes: number): Promise<Uint8Array>
 }
 
-/** Calls the listener when the client leaves, or immediately if the client has left already. */
+/**
+ * Calls `listener` when the client closes its connection, or immediately if the connection is already closed.
+ */
 export type OnLeave = (listener: () => void) => void
 
 export interface Sending {
@@ -39,17 +44,23 @@ export interface Sending {
 }
 
 export interface Destination {
-  /** Follows no redirect. @throws CofferError `forbidden`, `bad_gateway`, `request_timeout`, `interrupted` */
+  /**
+   * Sends the request, and does not follow a redirect.
+   * @throws CofferError `forbidden`, `bad_gateway`, `request_timeout`, `interrupted`
+   */
   send(request: OutboundRequest, sending: Sending): Promise<OutboundAnswer>
 }
 
 export interface Outbound {
   /**
-   * If the URL has a name, its addresses are checked later, when the connection begins.
+   * If the host of the URL is a name, the addresses of this name are checked when the connection is opened.
    * @throws CofferError `forbidden`
    */
   reach(url: URL): Destination
-  /** For a request that needs no connection. @throws CofferError `forbidden` if the list does not have the host */
+  /**
+   * For a request that needs no connection.
+   * @throws CofferError `forbidden` if the list of allowed hosts does not contain the URL's host
+   */
   requireListed(url: URL): void
 }
 

@@ -1,28 +1,34 @@
-/** The server of a vault, as the code of a run calls it: without a socket. */
+/** The server of a vault for calls from the code of a run. These calls need no socket. */
 import type { SubjectCollector } from '../audit-entry.js'
 import type { Caller } from '../caller/caller.js'
 import type { OnLeave, OutboundAnswer, OutboundRequest } from './outbound.js'
 
-/** The address of a vault that no server has open. */
+/** The address of a vault that is not open in a server. */
 export const NO_SERVER = 'http://localhost'
 
 export interface OwnCall {
-  /** Absent if the server finds the caller by the key of the request. @throws CofferError `unauthenticated` if the run has ended */
+  /**
+   * Returns the caller of the request. Absent if the server must find the caller by the key in the request.
+   * @throws CofferError `unauthenticated` if the run has ended
+   */
   identify?: (() => Promise<Caller>) | undefined
-  /** Marks a caller as code of a run. Also for a caller whom the server has found itself. */
+  /**
+   * Marks a caller as code of a run. The server also marks a caller that it found by the key in the request.
+   */
   asRun(caller: Caller): Caller
   left?: OnLeave | undefined
-  /** Collects the records of the request, if the answer of the run is stored. */
+  /** If the answer of the run is stored, this collects the records of the request. */
   outer?: SubjectCollector | undefined
 }
 
 export interface OwnServer {
-  /** The start of header names, in lower case. */
+  /** The prefix of the server's header names, in lower case. */
   prefix(): string
   /** The origins by which the code of a run can call this server: `https://NAME`. */
   ownOrigins(): readonly string[]
   /**
-   * The origin of the server. It has the name of `host`, the header of a request, if that is a name of this server.
+   * The origin of the server. `host`: the header Host of a request. If `host` contains a name of this server,
+   * the origin has this name.
    */
   addressFor(host: string | undefined): string
   /**

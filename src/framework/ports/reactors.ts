@@ -17,7 +17,10 @@ export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<un
   traceId?: string
 }
 
-/** How code makes a client of its own for this server. `environment` is equal to `baseUrl`. */
+/**
+ * The options with which reactor code creates its own client for this server. `environment` and `baseUrl`
+ * have equal values.
+ */
 export interface ApplicationOptions {
   /** The key of the run. Absent if the code has no rights. */
   apiKey?: string
@@ -33,8 +36,9 @@ export interface RunAccess {
   /** Called once, when the run has ended. The key is refused from now on. */
   end(): void
   /**
-   * Returns this server if the URL leads to it. Without the key of the run, the list of `outbound` must have the host.
-   * `headers` (names in lower case) are absent after a redirect. A redirect never leads to this server.
+   * Returns this server if the URL leads to it. A request without the key of the run reaches this server only
+   * if the list of allowed hosts of `outbound` contains the host. `headers` have names in lower case, and are
+   * absent after a redirect. A redirect never leads to this server.
    * @throws CofferError `forbidden`
    */
   reach(
@@ -63,12 +67,13 @@ export interface Invocation {
   /** The arguments after detokenization, validation and casts. Undefined if the request has none. */
   args: Readonly<Record<string, unknown>> | undefined
   /**
-   * The other properties of the request, or its whole body if the body is not an object. With `rest`, the
-   * code gets a request that includes the arguments as `req`. Without `rest`, it gets only the arguments.
+   * The other properties of the request, or its whole body if the body is not an object. If `rest` is set,
+   * the code gets a request, and the arguments are its property `req`. If `rest` is absent, the code gets
+   * only the arguments.
    */
   rest?: unknown
   configuration: Readonly<Record<string, unknown>>
-  /** The packages that the code may require, besides the bundles of the server. */
+  /** The packages that the code may require in addition to the bundles of the server. */
   packages?: readonly LinkedPackage[]
   client: ClientCall | null
   /** Absent if the code runs without a vault. */
@@ -78,7 +83,7 @@ export interface Invocation {
    * another message.
    */
   message?: TransformInput
-  /** The status of a failure of the code that has no status of its own; 500 if absent. */
+  /** The HTTP status of a failure to which the code gives no status. The default is 500. */
   failureStatus?: FailureStatus | undefined
   /** The run has the time limit of the vault for asynchronous runs. */
   isAsync?: boolean
@@ -93,10 +98,13 @@ export interface Invocation {
   mayStart?(): Promise<void>
 }
 
-/** A message for a transform. The host passes its body on unchanged, and only the child parses it (as UTF-8). */
+/**
+ * A message for a transform. The host process passes the body on unchanged. Only the child process parses the
+ * body, as UTF-8.
+ */
 export interface TransformInput extends Partial<ProxyRequest> {
   direction: 'request' | 'response'
-  /** Only responses have it. */
+  /** Set only for a response. */
   statusCode?: number
   headers: HeaderMap
   body: Uint8Array
@@ -132,7 +140,7 @@ export interface ConsoleLine {
   text: string
 }
 
-/** Console and stack may contain plaintext, so only the owner of the vault may see them. */
+/** The console output and the stack may contain plaintext, so only the owner of the vault may see them. */
 export interface ReactorRun {
   outcome: ReactorOutcome
   console: readonly ConsoleLine[]
@@ -167,13 +175,16 @@ export interface Sandbox {
 export interface ReactorRuntime {
   readonly sandbox: Sandbox
   /**
-   * Errors of the code become a `failure`.
+   * Runs the code. An error that the code throws becomes a `failure` in the result.
    * @throws CofferError `unavailable`, or `rate_limited` if the queue is full
    */
   run(invocation: Invocation): Promise<ReactorRun>
   /** Compiles and loads the code without calling it. @throws CofferError like a run */
   check(code: string, packages?: readonly LinkedPackage[]): Promise<void>
-  /** Compiles the code, and runs nothing of it. Returns why it does not compile. @throws CofferError `unavailable` */
+  /**
+   * Compiles the code without running it, and returns the faults of the code.
+   * @throws CofferError `unavailable`
+   */
   compile(code: string): Promise<readonly CodeFault[]>
   close(): Promise<void>
 }
@@ -192,11 +203,14 @@ export interface ReactorOptions {
   /** Entries of the form `host` or `host:port`, as in `--allow-net`. */
   allowNet?: readonly string[]
   ca?: string
-  /** Absolute path. */
+  /** The absolute path of the directory with the modules that code may require. */
   modulesDirectory?: string
   /** Absolute paths of projects whose packages code may declare. */
   dependencies?: readonly string[]
-  /** Children that wait for a first run. They are started once a run has needed a second child. */
+  /**
+   * The number of child processes that wait for a first run. They are started after a run has needed a second
+   * child process.
+   */
   spares?: number
   time?: () => GuestTime | undefined
 }

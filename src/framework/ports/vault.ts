@@ -64,8 +64,8 @@ export interface OpenVault {
   admitChosenProxyKey(): void
   sandbox(): Promise<Sandbox>
   /**
-   * Makes an address that signs in to the page at `/`. It is valid once, within two minutes. A server with
-   * the page sets this function.
+   * Returns an address that signs the user in to the dashboard at `/`. The address can be used once, within
+   * two minutes. Only a server that serves the dashboard sets this function.
    */
   readonly createPageUrl: (() => string) | undefined
   /**
@@ -77,7 +77,7 @@ export interface OpenVault {
   examineContainers(isOver?: () => boolean): Promise<void>
 }
 
-/** The process that has a vault open. `state` is `unknown` if the process is on another machine. */
+/** The process that has a vault open. `state` is `unknown` if the process runs on another machine. */
 export const holderOutput = object({
   pid: count,
   host: text,
@@ -95,8 +95,8 @@ export interface NewSlot {
 }
 
 /**
- * Returns the ids of the slots that stay. `openedBy`: the slot that opens the vault. The function may ask a
- * person.
+ * Returns the ids of the key slots that are kept. `openedBy`: the slot with which the vault was opened. The
+ * function may ask a person.
  */
 export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => Awaitable<readonly string[]>
 
@@ -109,7 +109,7 @@ export const copiedOutput = object({
   digest: text,
   'findings?': findings,
   'skipped?': { type: 'object', additionalProperties: count },
-  /** The tenants whose keys are lost. `skipped` also counts their rows. */
+  /** The tenants whose keys are lost. `skipped` includes the rows of these tenants. */
   'lost_tenants?': arrayOf(object({ tenant: count, rows: count })),
 })
 export const rekeyedOutput = object({ ...place, resealed: count, dropped_slots: texts })
