@@ -64,11 +64,14 @@ export type InputOf<Name extends string> =
 type Choose<P, N> = { [K in keyof P as K extends N ? K : never]: Infer<P[K]> }
 type Unless<S> = S extends { requiredUnless: readonly (infer Other extends string)[] } ? Other : never
 type Needed<P> = { [N in keyof P]: [Unless<P[N]>] extends [never] ? never : N }[keyof P]
-/** The names of properties with `requiredUnless` that are required although `Other` is given. */
+/**
+ * Names properties that stay required although the property `Other` is given, because the `requiredUnless` of
+ * these properties does not name `Other`.
+ */
 type Beside<P, Other> = { [N in Needed<P>]: Other extends Unless<P[N]> ? never : N }[Needed<P>]
 /**
- * The valid choices for an input in which a property replaces others. For example, a token request needs
- * either `type` and `data`, or `token_intent_id`, which replaces both.
+ * The valid combinations of properties for an input in which one property can replace others. For example, a
+ * token request needs either `type` and `data`, or `token_intent_id`, which replaces both.
  */
 type Alternatives<I> = I extends { properties: infer P }
   ?

@@ -9,7 +9,7 @@ export async function loadNounOf(name: string): Promise<Registry | undefined> {
   try {
     noun = (await import(`./${word === 'app' ? 'application' : word}/noun.js`)).noun
   } catch {
-    // If the file exists but cannot be loaded, the error appears later, when all nouns are loaded.
+    // If the file exists but cannot be loaded, its error is reported later, when all nouns are loaded.
     return undefined
   }
   const registry = createRegistry([noun])
@@ -25,8 +25,8 @@ export async function loadOperation(name: string): Promise<RegisteredOperation |
 }
 
 /**
- * Like {@link loadOperation}, but registers each operation only once. The returned function throws
- * CofferError `not_found`.
+ * Returns a function that works like {@link loadOperation}, but registers each operation only once. The
+ * returned function throws CofferError `not_found`.
  */
 export function rememberOperations(): (name: string) => Promise<RegisteredOperation> {
   const known = new Map<string, RegisteredOperation>()

@@ -22,7 +22,10 @@ import type { Condition, PutOptions } from '../storage/store.js'
 
 type Kind = Exclude<keyof RecordOf, 'log'>
 
-/** `entity` is required if the log has no entity type with the name of the kind. */
+/**
+ * If the log has an entity type with the name of the kind, the property `entity` is optional. Otherwise it is
+ * required.
+ */
 type NamesEntity<K extends Kind> = K extends EntityType ? unknown : { entity: EntityType }
 
 type PermissionNoun = { [P in Permission]: P extends `${infer Name}:delete` ? Name : never }[Permission]
@@ -33,14 +36,20 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
   /** The entity type in the log. The default is `kind`. */
   entity?: EntityType
   path: Path
-  /** The part before the last colon of the permissions of all its operations. */
+  /**
+   * The operations of the noun need permissions such as `application:read`. This property is the part before
+   * the last colon.
+   */
   permission: PermissionNoun
-  /** Another spelling of the permission. A caller needs only one of the two. */
+  /**
+   * A second spelling of the permission's noun. A caller needs the permission in only one of the two
+   * spellings.
+   */
   alsoPermission?: PermissionNoun
   id: StringSchema
   output: O
   view(context: Context, record: RecordOf[K]): Answer<O> | Promise<Answer<O>>
-  /** The default is {@link requireRecord}. @throws CofferError `not_found` */
+  /** Finds the record with this id. The default is {@link requireRecord}. @throws CofferError `not_found` */
   find?(context: Context, id: string): Promise<RecordOf[K]>
   /** The number of the record's tenant. The default is the caller's tenant. */
   tenantOf?(context: Context, record: RecordOf[K]): number
@@ -62,7 +71,10 @@ export type Attributes<R> = {
 
 export type Deletion<R> = Pick<Declaration, 'summary' | 'details' | 'examples' | 'log'> & {
   confirmation?: string
-  /** May refuse the deletion, or remove what belongs to the record. */
+  /**
+   * Runs before a record is deleted. The function can refuse the deletion by throwing an error, or remove
+   * other records that belong to the record.
+   */
   before?(context: Context, record: R): void | Promise<void>
 }
 
@@ -75,7 +87,7 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
 
     /**
      * Returns a page of the records with these ids, this name and this condition, in `tenants`. The default
-     * is the caller's tenant.
+     * of `tenants` is the caller's tenant.
      */
     list: (
       session: Session,
@@ -109,7 +121,7 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
       return record
     },
 
-    /** Stores the record with these attributes replaced. An undefined attribute is removed. */
+    /** Replaces these attributes of the record, and stores the record. An undefined attribute is removed. */
     change: async (
       context: Context,
       before: RecordOf[K],
@@ -202,7 +214,8 @@ export function manage<
 }
 
 /**
- * The options for inserting a record whose id a caller has chosen. Another record may already have this id.
+ * The options for inserting a record whose id a caller has chosen. The id can already belong to another
+ * record, so the record is inserted with a check.
  */
 export function chosenId(id: string | undefined): { id?: string; fresh?: boolean } {
   return id === undefined ? {} : { id, fresh: false }

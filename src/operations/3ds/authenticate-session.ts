@@ -60,7 +60,10 @@ function withMetadata(session: ThreeDsSessionRecord, given: Record<string, strin
   return { ...rest, ...(metadata && { metadata }) }
 }
 
-/** Contract: the request is checked. @throws CofferError `validation` if the session lacks the brand */
+/**
+ * Contract: the request was checked before.
+ * @throws CofferError `validation` if the card of the session does not have the brand in the request
+ */
 export function readWishes(
   session: ThreeDsSessionRecord,
   request: AuthenticationRequest,

@@ -51,7 +51,7 @@ export function eventAbout(type: EventType, session: ThreeDsSessionRecord, more:
   return { type, about: omitUndefined({ ...session, card_brand: session.brands[0], ...more }) }
 }
 
-/** Stores a changed session. `by`: the caller. Without `by`, `modified_by` stays. */
+/** Stores a changed session. `by`: the caller. If `by` is absent, `modified_by` keeps its value. */
 export async function storeSession(
   { store }: Pick<EventTools, 'store'>,
   tenant: number,
@@ -69,7 +69,7 @@ export async function storeSession(
   return changed
 }
 
-/** Undefined if the method step was done before. */
+/** Stores that the method step was done. Returns undefined if it was already done before this call. */
 export async function notifyMethod(
   tools: EventTools,
   tenant: number,
@@ -142,7 +142,7 @@ function endEvent(session: states.Challenged): WebhookEvent {
   return eventAbout('3ds.session.challenge-completed', session, { authentication_status })
 }
 
-/** The sweep removes a timer that has expired. */
+/** A timer that has expired is not removed here, because the sweep removes it. */
 async function stopTimer({ store }: EventTools, tenant: number, timer: string): Promise<void> {
   if ((await store.get('threeds_timer', tenant, timer)) !== undefined)
     await store.remove('threeds_timer', tenant, timer)
@@ -161,8 +161,8 @@ export async function endByTimer(
 }
 
 /**
- * Ends a decoupled challenge whose time is over, and sends the event. Does nothing if it has ended already. Returns the events that
- * must be enqueued after the commit.
+ * Ends a decoupled challenge whose time is over, and stores the event. Does nothing if the challenge has
+ * already ended. Returns the events that must be enqueued after the commit.
  */
 export async function endIfDue(
   tools: EventTools,

@@ -91,7 +91,7 @@ export function refuseWrongMetadata(errors: PropertyErrors, metadata: unknown): 
   if (metadata !== undefined) checkMetadata(metadata, errors)
 }
 
-/** Without metadata, or with an empty map, the session has none. */
+/** Returns the metadata to store. Returns nothing if the metadata is absent or an empty map. */
 export function keepMetadata(metadata: Record<string, string> | undefined) {
   return metadata === undefined || Object.keys(metadata).length === 0 ? undefined : metadata
 }

@@ -1,4 +1,7 @@
-/** The bodies of the requests of 3-D Secure. `domain/threeds/request.ts` checks what depends on several attributes. */
+/**
+ * The bodies of the requests of 3-D Secure. `domain/threeds/request.ts` checks the rules that depend on
+ * several attributes.
+ */
 import * as values from '../../domain/threeds/enumerations.js'
 import { inputSchema, lenientInput } from '../../framework/schema.js'
 

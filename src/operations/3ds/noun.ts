@@ -51,7 +51,10 @@ const listSessions = list({
     ) as Promise<List<SessionView> | EncodedJson>,
 })
 
-/** This is a `change`, because it stores that the session shows the result from now on. */
+/**
+ * This operation is a `change`, because it stores in the session that the result was retrieved. From then on,
+ * the session shows the result.
+ */
 const getResult = change({
   name: '3ds result',
   summary: 'Get the result of a challenge that is over.',

@@ -55,8 +55,10 @@ export function completeMethodStep(
 }
 
 /**
- * Opens the page of the challenge with the ids of the CReq message. A challenge that has ended stays as it is.
- * @throws CofferError `not_found` if the ids are wrong, or `conflict` if the session has no challenge for a browser
+ * Opens the page of the challenge with the ids of the CReq message. If the challenge has already ended,
+ * nothing changes.
+ * @throws CofferError `not_found` if the ids are wrong, or `conflict` if the session has no challenge for a
+ * browser
  */
 export function beginChallenge(
   host: PageHost,
@@ -95,8 +97,8 @@ export function answerChallenge(
 }
 
 /**
- * Returns a session whose challenge has ended. Changes nothing, because the cardholder's answer has already
- * decided the result.
+ * Returns the session if its challenge has ended. The function changes nothing, because the cardholder's
+ * answer has already decided the result.
  * @throws CofferError `not_found` if the ids are wrong, or `conflict` if the challenge is pending
  */
 export async function readEndedChallenge(

@@ -1,6 +1,6 @@
 /**
- * The tenant of each session. A page names only the session, so this record is stored under tenant number 0. It lives as long as
- * its session.
+ * The tenant of each session. A page names only the session, so this record is stored under tenant number 0.
+ * The record expires together with its session.
  */
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
@@ -11,7 +11,7 @@ export function insertPlace(store: StoreWriter, tenant: number, id: string, expi
   return store.insert(PLACE, 0, { id, tenant }, { fresh: true, expires })
 }
 
-/** From now on, the session has no expiry. */
+/** Removes the expiry of the record, because the session does not expire any more. */
 export function keepPlace(store: StoreWriter, tenant: number, id: string): Promise<void> {
   return store.replace(PLACE, 0, { id, tenant })
 }
@@ -21,7 +21,10 @@ export async function findTenant(store: StoreReader, id: string): Promise<number
   return (await store.get(PLACE, 0, id))?.tenant
 }
 
-/** Contract: called before the tenant is deleted, because these records belong to the vault. */
+/**
+ * Contract: called before the tenant is deleted, because these records are stored under tenant number 0, and
+ * are not deleted with the tenant.
+ */
 export async function removePlaces(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   const where = { field: 'tenant', value: String(tenant) }
   for (const { id } of await readAll(store, PLACE, 0, where)) await store.remove(PLACE, 0, id)

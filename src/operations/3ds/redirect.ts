@@ -48,7 +48,8 @@ function refuseKey(caller: Caller, tenant: number): void {
 }
 
 /**
- * Authenticates the session once. Repeated calls change nothing. `deviceInfo`: what the page has found out about the browser.
+ * Authenticates the session once. Repeated calls change nothing. `deviceInfo`: the properties of the browser
+ * that the page has collected.
  * @throws CofferError `not_found`, `threeds_failed`
  */
 export function authenticateByPage(
@@ -90,7 +91,7 @@ export function isDecoupled(session: ThreeDsSessionRecord): boolean {
   return session.authentication?.challenge?.kind === 'decoupled'
 }
 
-/** Whether the page ends at the address for success. */
+/** Whether the page sends the browser to the address for success. */
 export function hasSucceeded({ authentication }: ThreeDsSessionRecord): boolean {
   if (authentication === undefined) return false
   const { status } = shownResult(authentication)

@@ -8,7 +8,7 @@ export function serviceFailed(service: ServiceError): CofferError {
   return new CofferError('threeds_failed', message, { service })
 }
 
-/** The error of a fault rule, for an operation on the session of `path`. */
+/** Returns the error that a fault rule requests for an operation on the session in `path`. */
 export function serviceFault(
   path: string,
   detail = 'This fault was asked for with the control plane.',

@@ -109,7 +109,9 @@ export const applicationOutput = component(
 
 export type ApplicationView = Infer<typeof applicationOutput>
 
-/** `now`: ms since the epoch. `key`: the newest key. Given only if it was just created. */
+/**
+ * `now`: ms since the epoch. `key`: the plaintext of the newest key, given only if the key was just created.
+ */
 export function viewApplication(record: ApplicationRecord, now: number, key?: string): ApplicationView {
   const keys = liveKeys(record, now).map((each, at) => viewKey(each, at === 0 ? key : undefined))
   return { ...record, keys, ...omitUndefined({ key }) }
@@ -120,7 +122,8 @@ export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Inf
 }
 
 /**
- * Returns the expiry in ms since the epoch. Without `holder`, any known permission is valid.
+ * Checks the rights that an application gets. Returns their expiry in ms since the epoch. Without `holder`,
+ * every known permission is valid.
  * @throws CofferError `validation`
  */
 export async function checkRights(
@@ -172,15 +175,18 @@ export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationK
 }
 
 /**
- * Makes the record by which a key is found expire together with the key. A vault that was copied with
- * --skip-damaged may lack the record.
+ * Sets the expiry of the record by which authentication finds a key: the record expires together with the
+ * key. In a vault that was copied with --skip-damaged, the record may be missing.
  */
 export async function expireApiKey(store: StoreWriter, { hash, expires_at }: Required<ApplicationKey>) {
   const record = await store.get('api_key', 0, hash)
   if (record !== undefined) await store.replace('api_key', 0, record, { expires: Date.parse(expires_at) })
 }
 
-/** Removes the record by which a key is found. A vault that was copied with --skip-damaged may lack it. */
+/**
+ * Removes the record by which authentication finds a key. In a vault that was copied with --skip-damaged, the
+ * record may be missing.
+ */
 export async function removeApiKey(store: StoreWriter, hash: string): Promise<void> {
   if ((await store.get('api_key', 0, hash)) !== undefined) await store.remove('api_key', 0, hash)
 }

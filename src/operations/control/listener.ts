@@ -11,10 +11,13 @@ import { on, readTimeout } from './declare.js'
 
 const MAX_TAKEN = 16
 const MAX_REPORTS = 100
-/** The address of a listener that sends no requests. */
+/**
+ * A listener takes its events, so the server sends no requests to it. Its webhook nevertheless needs an
+ * address: this one.
+ */
 const NO_ADDRESS = 'http://localhost/'
 
-/** `coffer webhook listen` calls these operations. They are no commands of their own. */
+/** `coffer webhook listen` calls these operations. Therefore these operations have no commands. */
 const INTERNAL = { cli: { isInternal: true }, examples: [] } as const
 
 const id = { type: 'string', description: 'The id of the webhook of the listener.' } as const

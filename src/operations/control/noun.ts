@@ -287,7 +287,7 @@ function waiting(maximum: number) {
   } as const
 }
 
-/** Each reactor that is built with the rule stores the details. */
+/** The limit exists because each reactor that is built while the rule applies stores the details. */
 const MAX_DETAILS_CHARACTERS = 16 * 1024
 
 function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void {

@@ -1,4 +1,7 @@
-/** Enrichment: what a bank or a card network says about stored data. Coffer asks nobody, and answers from published test data. */
+/**
+ * Enrichment: what a bank or a card network says about stored data. Coffer sends no request to a bank or
+ * network. It answers from published test data.
+ */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import { invalid } from '../../errors.js'

@@ -36,7 +36,8 @@ const createIntent = change({
   examples: [
     `echo '{"type":"card","data":{"number":"4242424242424242","cvc":"123"}}' | coffer intent create`,
   ],
-  // The other attributes of the token as which the intent is stored are the defaults of its type.
+  // An intent is stored as a token. Its attributes that are not in the input have the defaults of the token
+  // type.
   check: ({ type, data, encrypted }, tools) => prepareGiven({ type, data, encrypted }, tools),
   async run(context, _, wanted) {
     const { record, fingerprintText, code } = 'jwe' in wanted ? await openDraft(context, wanted) : wanted

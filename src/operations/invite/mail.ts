@@ -18,7 +18,7 @@ import { readSettings } from '../tenant/tenant-create.js'
 export type MailSettings = Awaited<ReturnType<typeof readMailSettings>>
 
 /**
- * If no `url` is set, mail stays in the outbox. `listening`: the default of `publicUrl`.
+ * If no `url` is set, mail stays in the outbox. `listening`: the URL that is used if `publicUrl` is not set.
  * @throws CofferError `vault_damaged`
  */
 export async function readMailSettings(reader: StoreReader, listening: string = DEFAULT_PUBLIC_URL) {
@@ -70,7 +70,10 @@ export function randomSecret(random: RandomSource): string {
   return secret.startsWith('-') ? randomSecret(random) : secret
 }
 
-/** Ends the link of the invitation, and removes its secret from the mail. A mail that still waits is not sent. */
+/**
+ * Ends the link of the invitation, and removes its secret from the mail. If the mail still waits for
+ * delivery, it is not sent.
+ */
 export async function endLink(
   store: StoreWriter,
   tenant: number,

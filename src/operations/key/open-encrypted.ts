@@ -6,10 +6,11 @@ import type { ClientKeyRecord } from '../../domain/records/records.js'
 import { CofferError, invalid } from '../../errors.js'
 import type { Context } from '../../framework/context.js'
 
-/** The cost of one decryption, which takes about 0.2 ms. */
+/** The cost of one decryption in steps of the budget. A decryption takes about 0.2 ms. */
 const OPENED_STEPS = 20_000
 /**
- * The key that is tried if the wanted key does not exist. Everybody knows this key, so its result is always refused.
+ * The key that is tried if the wanted key does not exist. This key is public, so a value that this key
+ * decrypts is always refused.
  */
 const NO_KEY = {
   public_key: 'pOCSkrZRwni5dyxWn1-puxPZBrRqtoyd-dwrRAn4ogk',

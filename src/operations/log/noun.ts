@@ -166,7 +166,7 @@ function groupByActor(records: readonly LogRecord[]): Infer<typeof actors> {
   return [...groups.values()]
 }
 
-/** The API's log object has no trace id, and does not say how a token was shown. */
+/** The API's log object has no trace id, and no attribute for the transform with which a token was shown. */
 function viewLog({ trace_id: _, transform: _transform, ...view }: LogRecord): Infer<typeof logOutput> {
   return view
 }

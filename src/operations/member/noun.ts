@@ -107,7 +107,7 @@ export async function viewMember(
 
 /**
  * Removes the members and invitation links of a tenant. Contract: called before the tenant is deleted,
- * because these records belong to the vault.
+ * because these records belong to the vault and are not deleted with the tenant.
  */
 export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   for (const { user_id } of await readAll(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
@@ -126,8 +126,8 @@ export async function isMember(reader: StoreReader, tenant: number, email: strin
 }
 
 /**
- * Adds the tenant to the user with this address. Creates the user if no user has this address. An existing user
- * keeps the stored names. `createdBy`: the default is the user.
+ * Adds the tenant to the user with this address. Creates the user if no user has this address. An existing
+ * user keeps the stored names. `createdBy`: the user who adds the tenant. The default is the added user.
  */
 export async function addMember(
   store: StoreWriter,

@@ -117,8 +117,8 @@ const proxyBody = {
 const proxyInput = lenientInput(['name', 'destination_url'], proxyBody)
 
 /**
- * The two booleans are declared as in other requests: a null counts as an absent attribute, and removes
- * nothing.
+ * In a patch, null removes an attribute. For the two booleans, null counts as absent and changes nothing, as
+ * in other requests.
  */
 const proxyPatch = {
   ...patchOf(proxyBody, ['name', 'destination_url']),
@@ -155,7 +155,7 @@ export const createProxy = change({
 /**
  * `chosen`: the id and the key that a seed has chosen. They are not in `input`, because every caller can
  * choose the contents of `input`.
- * @throws CofferError `conflict` if one of them is in use
+ * @throws CofferError `conflict` if the id or the key is in use
  */
 export async function addProxy(
   context: Context,
@@ -210,7 +210,7 @@ const patchProxy = change({
   check: checkBody,
   async run(context, input, findBuild) {
     const before = runningProxy(await proxies.require(context, input.id), context.now)
-    // If the application was deleted meanwhile, the new version has no application.
+    // If the application of the proxy was deleted before this patch, the new version has no application.
     const bound = await reactor.findApplicationOf(context, before)
     const replaceable: Record<string, unknown> = { ...before, application: bound && { id: bound.id } }
     // If a patch has the singular form (`request_transform`), this transform replaces the list of transforms.
@@ -239,13 +239,13 @@ const deleteProxy = proxies.delete({
 
 type Given = Infer<typeof proxyInput>
 
-/** The attributes of a patch that request a new version. */
+/** A patch that contains one of these attributes requests a new version of the proxy. */
 const NEW_VERSION = [
   'configuration',
   ...DIRECTIONS.flatMap((each) => [`${each}_transform`, `${each}_transforms`]),
 ]
 
-/** The attributes to store for a new version of `before`. */
+/** Returns the attributes to store when a new version replaces the version `before`. */
 function build<A extends ProxyVersion>(
   { now }: Context,
   before: ProxyRecord | undefined,
@@ -296,7 +296,7 @@ async function viewProxy(context: Context, stored: ProxyRecord): Promise<Infer<t
   const { application_id: _, requested: __, ...rest } = record
   const { state, attributes, error } = viewState(record, context.now)
   const requested = attributes && { proxy: attributes, ...error }
-  // If the application was deleted meanwhile, the view has no application.
+  // If the application of the proxy was deleted, the view has no application.
   const application_id = (await reactor.findApplicationOf(context, record))?.id
   const onlyOf = (list: ProxyRecord['request_transforms']) => (list.length === 1 ? list[0] : undefined)
   const request_transform = onlyOf(record.request_transforms)

@@ -36,7 +36,7 @@ const proxyRelay: Relay = {
       const names = ['key', 'url'].map((name) => `${request.prefix}-proxy-${name}`.toUpperCase())
       throw validationError(`Send the key of a proxy in ${names[0]}, or a destination in ${names[1]}.`)
     }
-    // Our own clients may also name a proxy by its id. A call by id needs an API key.
+    // The clients of Coffer can name a proxy by its id instead of its key. A call by id needs an API key.
     const target: Target = key === undefined ? { url: url! } : isKey(key) ? { key } : { id: key }
     return callDestination(session, { ...request, query }, target)
   },
@@ -44,7 +44,7 @@ const proxyRelay: Relay = {
 
 /**
  * The caller of a request without an API key: the application of the proxy, or a caller without permissions.
- * Undefined if the proxy requires a key.
+ * Returns undefined if the proxy requires an API key.
  */
 async function readKeylessCaller(
   reader: StoreReader,
@@ -67,7 +67,8 @@ async function readKeylessCaller(
       'This proxy, or its application, was deleted or changed during the call.',
     )
   }
-  // The source is never current, because the change counters of shared engines do not cover proxies.
+  // The source always reports that the rights are not current. The change counters of shared engines do not
+  // cover proxies, so a change would not be noticed.
   return { ...caller, source: { isCurrent: () => false, read } }
 }
 

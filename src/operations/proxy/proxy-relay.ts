@@ -101,12 +101,13 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
     if (proxy !== undefined) audit.record('proxy', proxy.id, { operation: 'use', message: 'Proxy used' })
     const type = proxy === undefined ? 'ephemeral' : 'configured'
     const response = { status, elapsed_ms: now - began }
-    // The event has the address without the part that the caller added, because that part may be data.
+    // The caller can add a path and a query to the address of the destination. The event contains the address
+    // without this part, because this part may contain data.
     const destination = { request: { method: filled.method, url: base.href }, response }
     const about = { id: proxy?.id, name: proxy?.name, type, response }
     audit.emit({ type: 'proxy.invoked', about, more: { destination } })
   }, 'soon')
-  // The rights may have changed while the destination worked.
+  // The rights may have changed while the destination answered the request.
   await session.requireRights()
   return transformAnswer(session, opened, given)
 }
@@ -200,8 +201,8 @@ async function open(session: Session, context: Context, target: Target, prefix: 
 }
 
 /**
- * Whether a call through the proxy needs a child process: for a reactor, for code, or for a mask, whose
- * program is part of Coffer.
+ * Whether a call through the proxy needs a child process: because it has a reactor, code, or a mask. The
+ * program of a mask is part of Coffer, but also runs in a child process.
  */
 function startsRuns(proxy: ProxyRecord): boolean {
   const { request_reactor_id, response_reactor_id, request_transforms, response_transforms } = proxy
@@ -220,9 +221,9 @@ async function findByKey({ store, hashSecret, caller }: Context, key: string) {
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
 /**
- * Reads the parts of a call. Both promises are settled when this function returns, but this function does not
- * throw their errors. `fill` awaits the promises and throws the errors later, so that errors of the target
- * are reported first.
+ * Reads the parts of a call. Returns one promise for the request and one for its template. Both promises are
+ * settled when this function returns, but this function does not throw their errors. `fill` awaits the
+ * promises and throws the errors later, so that errors of the target are reported first.
  */
 async function readCall(session: Session, asked: RelayRequest, target: Target) {
   const { method, path, query, headers, prefix, readBody } = asked
@@ -289,8 +290,8 @@ async function fill(
 }
 
 /**
- * The value of `proxy` in the expressions of headers. It has the configuration, and the request without the headers
- * that have these expressions.
+ * The value of `proxy` in the expressions of headers. The value contains the configuration, and the request
+ * without those headers that contain expressions with `proxy`.
  */
 function describeFilled(
   { headers, body }: ProxyRequest,
@@ -307,8 +308,8 @@ function unknownError(ids: readonly string[], errors: PropertyErrors): CofferErr
 }
 
 /**
- * Refuses a request that would lead to another path. Contract: called after the expressions are replaced, because a
- * value can be `..`.
+ * Refuses a request whose path would leave the path of the destination. Contract: called after the
+ * expressions are replaced, because a value can be `..`.
  * @throws CofferError `validation`
  */
 function requireInside({ path, query }: ProxyRequest): void {

@@ -19,16 +19,18 @@ import { invoke, invokerOf, prepare } from '../reactor/react.js'
 import { applyOptions, MAX_READ_BYTES, type OpenProxy, rightsOfProxy, textOfMessage } from './proxy-values.js'
 import { runtimeOf } from './proxy-version.js'
 
-/** The cost of parsing and writing one byte of a body, in steps of expressions. */
+/** The cost of parsing and writing one byte of a body, in steps of the budget for expressions. */
 const STEPS_OF_BYTE = 3
 /** Statuses whose answers have no body (RFC 9110, 15). */
 export const WITHOUT_BODY: readonly number[] = [204, 205, 304]
-/** Headers that stop a browser from running the content of a destination as content of this server. */
+/**
+ * These headers tell a browser not to run the content of a destination as if it were content of this server.
+ */
 export const CONTAINED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
 
 interface TransformedMessage {
   message: { statusCode?: number; headers: HeaderMap; body: Uint8Array }
-  /** Is sent instead of the message. */
+  /** If a transform returned an answer, this answer is sent instead of the message. */
   answer?: OutboundAnswer
 }
 
@@ -122,7 +124,7 @@ function toAnswer(
 }
 
 /**
- * If `read` refuses a value that code returned, the run of the code has failed.
+ * Reads a value that code returned. If `read` refuses the value, the run of the code counts as failed.
  * @throws CofferError `reactor_failed`
  */
 function orFailed<T>(failureStatus: FailureStatus | undefined, read: () => T): T {
@@ -158,7 +160,9 @@ async function run(
   return outcome
 }
 
-/** The actor of a mask. The program of a mask is ours, and calls nothing. */
+/**
+ * The actor of a mask has no rights, because the program of a mask is part of Coffer and calls no operation.
+ */
 const NO_ACTOR: CodeActor = {
   caller: undefined,
   application: undefined,
@@ -204,12 +208,15 @@ async function runReactor(session: Session, { prefix }: OpenProxy, id: string, m
   })
 }
 
-/** Null leaves the headers unchanged. */
+/** If the code returned null instead of headers, the headers do not change. */
 function changeHeaders({ headers }: TransformInput, given: unknown, named: string): HeaderMap {
   return (given ?? undefined) === undefined ? headers : readHeaders(given, named)
 }
 
-/** Null leaves the status unchanged. @throws CofferError `validation` for a status that no answer may have */
+/**
+ * If the code returned null instead of a status, the status does not change.
+ * @throws CofferError `validation` if the status is invalid for an answer
+ */
 function changeStatus(given: unknown, prefix: string): { statusCode?: number } {
   if ((given ?? undefined) === undefined) return {}
   return { statusCode: readCodeAnswer({ statusCode: given }, prefix).statusCode }
@@ -218,9 +225,9 @@ function changeStatus(given: unknown, prefix: string): { statusCode?: number } {
 /**
  * Replaces parts of the text, character by character. In each match of `expression`, it replaces every part
  * that equals a captured value. For `chase_stratus_pan` it replaces the 45th to 63rd character of each line
- * that begins with T74V. A character with a surrogate pair is replaced even if only half of the pair is
- * covered. The program runs in a child process with limited time and memory, because an expression may
- * backtrack.
+ * that begins with T74V. A character that consists of two UTF-16 units is replaced as a whole, even if the
+ * expression captures only one of the two units. The program runs in a child process with limited time and
+ * memory, because an expression may backtrack.
  */
 export const MASK_PROGRAM = String.raw`module.exports = async ({ args, configuration: { expression, replacement } }) => {
   const text = args.body ?? ''

@@ -1,4 +1,7 @@
-/** The transforms that need no code. One kind makes a token of a message. The others add a value to the message. */
+/**
+ * The transforms that need no code. One kind creates a token from a message. The other kinds add a value to
+ * the message.
+ */
 import type { Reference, Scope } from '../../domain/expression/expression.js'
 import { textOf } from '../../domain/expression/filter.js'
 import {
@@ -34,15 +37,15 @@ export interface OpenProxy {
   /** Only in no-reveal mode: the data that the answer must not contain. */
   secrets?: Secrets | undefined
   /**
-   * By reference: the tokens that transforms of this call have created, and the data that the client
-   * encrypted for this call.
+   * Maps a reference in an expression to its value: a token that a transform of this call has created, or
+   * data that the client has encrypted for this call.
    */
   made: Map<Reference, unknown>
 }
 
 /**
- * Reads the rights of the transforms of a proxy. If `code` is given, reads the rights of this code. The permissions
- * of its own runtime count only if the proxy still has this code at this index.
+ * Reads the rights of the transforms of a proxy. If `code` is given, reads the rights of this code. The
+ * permissions in the runtime of the code are granted only if the proxy still has this code at this index.
  */
 export function rightsOfProxy(
   tenant: number,
@@ -63,7 +66,8 @@ export function rightsOfProxy(
 
 /**
  * Applies the options of a transform.
- * @throws CofferError `validation` (also for the token), `forbidden`, `unprocessable`, `bad_gateway`
+ * @throws CofferError `validation` (also if the token to create is invalid), `forbidden`, `unprocessable`,
+ * `bad_gateway`
  */
 export async function applyOptions(
   session: Session,
@@ -144,8 +148,8 @@ function withBody(message: TransformInput, text: string): TransformInput {
 
 /**
  * Decodes the body as text.
- * @throws CofferError `validation` or `bad_gateway` if the body is not text, or `unprocessable` if it has more than
- * `most` bytes
+ * @throws CofferError `validation` or `bad_gateway` if the body is not text, or `unprocessable` if the body
+ * has more than `most` bytes
  */
 export function textOfMessage({ direction, headers, body }: TransformInput, most = Number.POSITIVE_INFINITY) {
   if (body.length > most) throw refused(`The body has more than ${most} bytes.`)

@@ -9,7 +9,7 @@ export const VERSIONED = [
   'response_transforms',
 ] as const satisfies readonly (keyof ProxyVersion)[]
 
-/** The record with the version that runs now. */
+/** Returns the record with the attributes of the version that runs now. */
 export function runningProxy(record: ProxyRecord, now: number): ProxyRecord {
   return settled<ProxyVersion, ProxyRecord>(record, now, VERSIONED)
 }

@@ -17,18 +17,18 @@ import type { CheckTools } from '../../framework/declaration.js'
 import { text } from '../../framework/output.js'
 import type { LinkedPackage } from '../../framework/ports/linker.js'
 
-/** Code with its runtime. The code of a formula is absent. */
+/** Code with its runtime. If the code comes from a formula, `code` is absent. */
 export interface BuiltCode {
   code?: string | undefined
   runtime?: RuntimeOptions | undefined
 }
 
-/** Returns how a build of these codes ends. */
+/** Returns the result of a build of these codes. */
 export type FindBuild = (...codes: readonly BuiltCode[]) => Build
 
 /**
- * Compiles the code of an input, and links its dependencies. This happens before the unit of work that stores the
- * input, because both take time. Contract: the input is valid.
+ * Compiles the code of an input, and links its dependencies. This happens before the unit of work that stores
+ * the input, because compiling and linking take time. Contract: the input is valid.
  */
 export async function prepareBuild(
   tools: CheckTools,
@@ -61,18 +61,24 @@ function describeFaults(
   return { code: 'code_invalid', message: invalidCode(faults).message, details: { code: faults } }
 }
 
-/** The input of a version that is no patch. It has the default image unless it names one. */
+/**
+ * Reads code and runtime from an input that describes a whole version instead of a patch. The runtime has the
+ * default image unless the input names an image.
+ */
 export function wholeVersion({ code, runtime }: Readonly<Record<string, unknown>>) {
   const given = isObject(runtime) ? runtime : {}
   return { code, runtime: { ...given, image: given.image || DEFAULT_IMAGE } }
 }
 
-/** A patch without an image may be for a record with any image. */
+/**
+ * Whether code with this runtime may need a build. A patch without an image does not show which image the
+ * record has, so the code may need a build.
+ */
 function mayBeBuilt(runtime: unknown): boolean {
   return !isObject(runtime) || runtime.image !== DEFAULT_IMAGE
 }
 
-/** The dependencies of an input, which can be a patch. */
+/** Returns the dependencies in the runtime of an input. The input can be a patch. */
 function readVersions(runtime: unknown): Versions {
   const { image = DEFAULT_IMAGE, dependencies } = isObject(runtime) ? runtime : {}
   // If a patch has no image, the image of the record is not known here.
@@ -102,21 +108,21 @@ export async function loadPackages(
   if (Object.keys(packages).length === 0) return []
   const linker = await findLinker()
   const loaded = await linker.load(withSubpaths(packages, code))
-  // A subpath that does not exist fails when the code requires it, as with Node.
+  // If the package lacks the subpath that the code requires, the call of `require` fails, as in Node.
   const findings = loaded.findings.filter(({ name }) => Object.hasOwn(packages, name))
   const error = isDeclaring ? describeFindings(findings) : undefined
   if (error === undefined) return loaded.packages
   throw new CofferError('unprocessable', `The code cannot run here. ${error.message}`)
 }
 
-/** @throws CofferError `unprocessable` if no version of the code can run yet */
+/** @throws CofferError `unprocessable` if no version of the code was built successfully yet */
 export function requireReady(noun: string, record: { requested?: Requested<unknown> }, now: number): void {
   const state = stateOf(record, now)
   if (state === 'creating' || state === 'failed')
     throw new CofferError('unprocessable', `The ${noun} is not ready: ${state}.`)
 }
 
-/** The members of `requested`, except for the attributes. */
+/** The members of `requested` that describe the build, without the attributes of the requested version. */
 export const buildErrorOutput = {
   'error_code?': text,
   'error_message?': text,

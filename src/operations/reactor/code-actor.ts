@@ -1,6 +1,6 @@
 /**
- * The caller that code acts as: an application, or a caller with the permissions of the code. Each call of the code
- * is decided by the rights that are current at that time.
+ * The caller that code acts as: an application, or a caller with the permissions of the code. Each call of
+ * the code is authorized with the rights at the time of the call.
  */
 import { isExpired } from '../../domain/access/application.js'
 import type { Permission } from '../../domain/access/permissions.js'
@@ -13,9 +13,9 @@ import type { Session } from '../../framework/context.js'
 import type { StoreReader } from '../../storage/store.js'
 
 /**
- * The rights that a reactor or proxy gives its code. They are the rights of the application, or the `permissions` of
- * the runtime on every container. The permissions decide if there is no application. For configurable images, they
- * always decide.
+ * The rights that a reactor or proxy gives its code. They are the rights of the application, or the
+ * `permissions` of the runtime on every container. The `permissions` apply if there is no application. For
+ * configurable images, the `permissions` always apply.
  */
 export interface CodeRights {
   application_id?: string | undefined
@@ -23,7 +23,8 @@ export interface CodeRights {
 }
 
 /**
- * Reads the rights from the record of the reactor or proxy. @throws CofferError `not_found` if it was deleted
+ * Reads the rights from the record of the reactor or proxy.
+ * @throws CofferError `not_found` if the record was deleted
  */
 export type ReadCodeRights = (reader: StoreReader) => Promise<CodeRights>
 
@@ -32,7 +33,10 @@ export interface CodeActor {
   caller: Caller | undefined
   /** The bound application. It tokenizes the result of the code, even if the code acts for the caller. */
   application: Caller | undefined
-  /** The id of the application that `caller` is; undefined if `caller` has the permissions of the runtime. */
+  /**
+   * The id of the application whose rights `caller` has. Undefined if `caller` has the permissions of the
+   * runtime instead.
+   */
   actsAs: string | undefined
   /** Identifies the rights of `caller`. Callers with different rights have different values. */
   rights: string | undefined
@@ -53,7 +57,8 @@ export async function readCodeActor(
     application_id === undefined ? undefined : await reader.get('application', tenant, application_id)
   const actsAs = isConfigurable(runtime?.image) ? undefined : found?.id
   const readAgain = (choose: (now: CodeActor) => Caller | undefined) => ({
-    // The rights depend on records of many kinds, which may change at any time.
+    // The source always reports that the rights are not current, because they depend on records of many
+    // kinds.
     isCurrent: () => false,
     async read(later: StoreReader): Promise<Caller> {
       await session.requireRights(later)
@@ -88,7 +93,10 @@ function isGone(): CofferError {
   )
 }
 
-/** Adds token:create to a caller, because tokenizing the result needs no further permission. */
+/**
+ * Adds token:create to a caller, because code may always tokenize its result, even if it lacks this
+ * permission.
+ */
 export function tokenizingCaller(caller: Caller): Caller {
   return deriveCaller(caller, ({ holds, holdsEverywhere, transform }) => ({
     holds: (...permissions) => permissions.includes('token:create') || holds(...permissions),

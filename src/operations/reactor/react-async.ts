@@ -1,6 +1,6 @@
 /**
- * Runs a reactor after its call was answered. The result of the run is kept for a day, or sent to the `callback_url` of
- * the call.
+ * Runs a reactor asynchronously, after its call was answered. The result of the run is kept for a day, or
+ * sent to the `callback_url` of the call.
  */
 import { sizeOf } from '../../domain/expression/budget.js'
 import { tryJson } from '../../domain/json/json.js'
@@ -25,7 +25,10 @@ import * as react from './react.js'
 import { reactorId, runningReactor } from './reactor.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
-/** A record must outlast its run. 1,000 runs of 15 minutes, four at a time, take 63 hours. */
+/**
+ * The record of a run must not expire before the run has ended. The run can wait for 1,000 other runs of 15
+ * minutes. At four at a time, these take 63 hours.
+ */
 const LONGEST_MS = 3 * KEPT_MS
 
 export const reactLater = detached({
@@ -61,7 +64,7 @@ export const reactNow = detached({
   ],
   async run(session, input, { found, callback }) {
     if (callback !== undefined) return startWithCallback(session, input, found, callback)
-    // Durability `soon` is used, here and below, for units that only log reads and the run.
+    // Units of work in this file use durability `soon` if they only log reads and the run.
     const prepared = await session.inUnit(
       async (context) =>
         (await runsLater(context, input.id)) ? undefined : react.prepare(context, session, input, found),
@@ -132,7 +135,10 @@ async function startWithCallback(
 interface Work<T> {
   /** Called in the unit of work that answers the call. `id`: the id of the run. */
   begin(context: Context, id: string): Promise<T>
-  /** Returns the function that keeps the answer of the run, in the unit of work that stores the run. */
+  /**
+   * Returns a function that stores the answer of the run. The function is called in the unit of work that
+   * stores the run.
+   */
   keep(session: Session, id: string, prepared: react.Prepared): react.Keep
 }
 
@@ -185,7 +191,8 @@ export const getResult = detached({
     'coffer reactor result greet "$(echo Ada | coffer reactor react-async greet --args name=- -o value --fields asyncReactorRequestId)"',
   ],
   async run({ background, claims, inUnit, caller }, { id, request_id }) {
-    // This is read before the result. If the run ends between the two reads, its result is stored already.
+    // This line reads whether the run is in progress before the next lines read its result. If the run ends
+    // between these two reads, the second read finds the result.
     const isRunning = background.has(request_id) || (await claims.has(caller.tenant, request_id))
     const { error, res, result } = await inUnit(async (context) => {
       await requireRecord(context, 'reactor', id)
@@ -203,8 +210,9 @@ export const getResult = detached({
 })
 
 /**
- * Returns a key for the results that this caller may read. Each session has its own results, because another session
- * of the application may have fewer rights. No-reveal mode has its own results too.
+ * Returns a key for the results that this caller may read. Each session has its own results, because another
+ * session of the application may have fewer rights. The results of a caller in no-reveal mode also have a
+ * separate key.
  */
 function starterKey(caller: Caller): string {
   const key =
@@ -217,8 +225,8 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
 }
 
 /**
- * Runs the reactor and keeps its answer. Never rejects. A run whose answer cannot be kept counts as interrupted, like
- * a run that is ended because the server stops.
+ * Runs the reactor and keeps its answer. The promise never rejects. If the answer cannot be stored, the run
+ * counts as interrupted, like a run that ends because the server stops.
  */
 async function runAndKeep(session: Session, prepared: react.Prepared, keep: react.Keep): Promise<void> {
   const { background } = session
@@ -228,7 +236,7 @@ async function runAndKeep(session: Session, prepared: react.Prepared, keep: reac
     if (!(background.isClosed && answer instanceof CofferError)) await keep(context, answer)
   }
   const keepError = async (error: unknown) => {
-    // An error that was stored with the run is kept already.
+    // If the error was already stored together with the run, nothing more is stored.
     if (keptErrors.has(error)) return
     await session.record((context) => keepUnlessStopped(context, fromSent(toSent(error))))
   }
@@ -257,8 +265,8 @@ function keepResult(_: Session, id: string, prepared: react.Prepared): react.Kee
 }
 
 /**
- * The vault cannot recognize a verification code in every part of an answer. Therefore the answer expires with the
- * code.
+ * The vault cannot recognize a verification code in every part of an answer. Therefore the whole answer
+ * expires together with the verification code.
  */
 function endOf({ store, now }: Context, answer: unknown, cards: react.Prepared['cards']): number {
   return Math.min(now + KEPT_MS, firstEnd(store, JSON.stringify(answer) ?? '', cards))

@@ -120,7 +120,10 @@ export async function invoke(
   }
 }
 
-/** Throws the error with a mark, because names in it may contain data: code made the request that failed. */
+/**
+ * Throws the error with a mark, because the names in its message may contain data. The reason is that code
+ * made the request that failed.
+ */
 function throwAsTelling(error: unknown): never {
   throw markAsTelling(error)
 }
@@ -156,7 +159,7 @@ function endedAs(
 type Json = Record<string, unknown>
 type Request = { id: string; args?: Json }
 
-/** The body of the request as the client sent it. If there was no body, the input without the id. */
+/** The body of the request as the client sent it. If there was no body, returns the input without the id. */
 function bodyOf({ id: _, ...given }: Lenient<Request>): unknown {
   return SENT_BODY in given ? given[SENT_BODY] : given
 }
@@ -191,13 +194,17 @@ export async function checkRequest(
 }
 
 /**
- * `secrets`: in no-reveal mode, the data that the code gets, which is redacted in the answer. `given`: the data of
- * the run, which is redacted in its output on the page. `event`: the object in the events of the run. `cards`: the
- * tokens and token intents in the arguments that have a verification code, which the vault will delete.
+ * `secrets`: in no-reveal mode, the data that the code gets, which is redacted in the answer. `given`: the
+ * data of the run, which is redacted in its output on the page. `event`: the object that the events of the
+ * run describe. `cards`: the tokens and token intents in the arguments that have a verification code, which
+ * the vault will delete.
  */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
-/** Without `found`, the arguments are the message of a proxy. This message is neither detokenized nor cast. */
+/**
+ * Without `found`, the arguments are the message of a proxy. A message of a proxy is neither detokenized nor
+ * cast.
+ */
 export async function prepare(
   context: Context,
   session: Session,
@@ -294,7 +301,10 @@ interface Invoking {
   runtime: RuntimeOptions | undefined
   isAsync: boolean
   secrets: Secrets | undefined
-  /** Collects the data that calls of the code read or write, if the output of the code is stored. */
+  /**
+   * Present if the output of the code is stored: collects the data that calls of the code read or write, so
+   * that it is redacted in the output.
+   */
   given?: GivenData
   /** @throws CofferError if the code may no longer get its arguments */
   mayStart?(context: Context): Promise<void>

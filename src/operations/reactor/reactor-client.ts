@@ -15,7 +15,10 @@ import { createAttributes, type TokenView } from '../token/token-attributes.js'
 import { tokenFilters } from '../token/token-filters.js'
 import { tokenize } from '../token/tokenize.js'
 
-/** The limits for answers. Several answers can be sent to the child process over a pipe at the same time. */
+/**
+ * The limits for the answers to calls of code. They are small, because several answers can be sent to the
+ * child process over one pipe at the same time.
+ */
 const CODE: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MAX_ANSWER_BYTES, isStrict: true }
 
 type Call = readonly [AnyOperation, read: (args: readonly unknown[]) => OperationInput]
@@ -85,7 +88,10 @@ function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
   }))
 }
 
-/** Returns the data of the tokens in an answer that were shown in plaintext. */
+/**
+ * Returns the data of those tokens in an answer that were shown in plaintext. `revealed`: the ids of these
+ * tokens.
+ */
 function listRevealed(answer: unknown, revealed: ReadonlySet<string>): unknown[] {
   if (!isObject(answer)) return []
   const page = answer as unknown as List<TokenView> | TokenView

@@ -69,7 +69,8 @@ function cutConsole(lines: ReactorRun['console']): ReactorRunRecord['console'] {
 
 async function removeOldest(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
   const where = { field: 'reactor', value: reactorId }
-  // This reads at most one record. If there is a run at this position, a whole batch must be removed.
+  // This reads at most one record. If the reactor has a run at this position, there are enough old runs to
+  // remove a whole batch.
   const position = { where, page: KEPT_RUNS + REMOVED_AT_ONCE, size: 1 }
   if ((await store.find('reactor_log', tenant, position)).records.length === 0) return
   const { records } = await store.find('reactor_log', tenant, { where, page: 2, size: KEPT_RUNS })
@@ -139,8 +140,9 @@ function scrubRun({ scrubbed, console: lines, detail, errors, stack, ...run }: R
 }
 
 /**
- * Returns the first frame of the stack in the file of the reactor, without the name of the function, which may be data. The number
- * of a line is not data, but a short number of a token could equal it, so the whole stack would be withheld.
+ * Returns the first frame of the stack in the file of the reactor, without the name of the function, which
+ * may be data. The number of a line is not data, but the number of a line can equal a short number in the
+ * data of a token. In that case the whole stack is withheld.
  */
 function frameOf(stack: string | undefined): string | undefined {
   const [, line] = /\breactor\.js:(\d{1,5})\b/.exec(stack ?? '') ?? []

@@ -229,7 +229,9 @@ export const patchReactor = change({
   },
 })
 
-/** Stores changed attributes. Without `findBuild`, a requested version does not change. */
+/**
+ * Stores changed attributes. If `findBuild` is absent, the requested version of the record does not change.
+ */
 async function replace(
   context: Context,
   before: ReactorRecord,
@@ -319,7 +321,10 @@ async function readBody(context: Context, given: Given, formula_id: string | und
   }
 }
 
-/** In a patch, an application without an id becomes null. The null removes the current application. */
+/**
+ * Replaces an application without an id in a patch by null. Null means that the current application is
+ * removed.
+ */
 export function unbinding<P extends { application?: { id?: string } | null }>(patch: P): P {
   const { application } = patch
   return application != null && application.id === undefined ? { ...patch, application: null } : patch
@@ -328,8 +333,8 @@ export function unbinding<P extends { application?: { id?: string } | null }>(pa
 type Values = Readonly<Record<string, unknown>>
 
 /**
- * The configuration of code and the application that it acts as. @throws CofferError `validation`, with
- * `errors`
+ * Reads the configuration of code, and the application that the code acts as.
+ * @throws CofferError `validation`, with `errors`
  */
 export async function readBinding(
   { store, caller }: Context,

@@ -65,7 +65,10 @@ export function createRunAccess(
     for (const each of [body, answer]) for (const data of listData(target, each)) given.add(data)
   }
 
-  /** Marks the caller of another key. The copy keeps the rights of that key. It has no rights after the run. */
+  /**
+   * Marks the caller of another key. The copy keeps the rights of that key. After the run has ended, the copy
+   * has no rights.
+   */
   const asOther = (caller: Caller): Caller => {
     const read = async (reader: StoreReader) => {
       requireRun()
@@ -86,9 +89,9 @@ export function createRunAccess(
     },
   })
 
-  /** With the key of the run. */
+  /** The destination for a request with the key of the run. */
   const own = () => createDestination({ identify, asRun: restrict, outer: session.subjects })
-  /** With any other key, or without a key. */
+  /** The destination for a request with a different key, or without a key. */
   const other = () => {
     let isOfTenant = false
     const outer = session.subjects && subjectsIf(session.subjects, () => isOfTenant)
@@ -119,7 +122,8 @@ export function createRunAccess(
       if (!isNamed && !origins.includes(url.origin)) return undefined
       if (headers === undefined) {
         if (!isNamed) return undefined
-        // The name may also belong to a server on the network. The request is never sent to that server.
+        // The name can also be the name of another server on the network. Coffer never sends the request to
+        // that other server.
         const reason = 'this name means this server (--own-host), to which no redirect leads'
         throw new CofferError('forbidden', `The destination cannot be called: ${reason}.`)
       }
@@ -130,7 +134,10 @@ export function createRunAccess(
   }
 }
 
-/** Records of another tenant are no part of an answer that is stored for the tenant of the caller. */
+/**
+ * Adds subjects only while `isOfTenant` returns true. A stored answer of one tenant must not name records of
+ * another tenant.
+ */
 function subjectsIf(subjects: SubjectCollector, isOfTenant: () => boolean): SubjectCollector {
   return {
     addRecorded: (recorded) => {

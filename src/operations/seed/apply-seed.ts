@@ -1,6 +1,6 @@
 /**
- * A seed describes the contents of tenants. One unit of work writes it. Before the first write, the whole
- * seed is checked.
+ * A seed describes the contents of tenants. The whole seed is checked first, and then written in one unit of
+ * work.
  */
 import { API_KEY } from '../../domain/access/application.js'
 import { DEFAULT_ROLE } from '../../domain/access/permissions.js'
@@ -155,7 +155,7 @@ async function checkSeed({ tenants = [], ...own }: Lenient<Seed>, tools: CheckTo
   return parts
 }
 
-/** Checks what the schemas and checks of the operations do not know. */
+/** Checks the rules of seeds that neither the schemas nor the `check` functions of the operations cover. */
 function checkOwn(
   list: ListName,
   item: Item,
@@ -190,8 +190,8 @@ async function enterNew(context: Context, { place, contents }: Part): Promise<Co
 
 /**
  * Checks a chosen key that gives access by itself: the key of an application, or of a proxy that needs no API
- * key. The key of any other proxy only names the proxy. Every vault accepts this key, so that an export of
- * one stored vault can be applied to another stored vault.
+ * key. The key of a proxy that also needs an API key only names the proxy. Every vault accepts such a key, so
+ * that a seed that was exported from one vault on disk can be applied to another vault on disk.
  */
 function admitKey(session: Session, list: ListName, item: Item): void {
   if (list === 'applications') session.vault().admitChosenKey(String(item.key))
@@ -233,7 +233,8 @@ async function fill(own: Context, { contents, steps }: Part, traceId: string) {
     steps.filter(({ list }) => list !== 'webhooks'),
     recorded,
   )
-  // Created after the log of the other records is written, so a webhook gets no events about its own seed.
+  // Webhooks are created last, after the log of the other records is written. Therefore a webhook gets no
+  // events about records of its own seed.
   await createAll(
     steps.filter(({ list }) => list === 'webhooks'),
     [],
@@ -252,7 +253,7 @@ async function seedFormula(context: Context, { id, ...input }: ItemOf<'formulas'
   return known ?? addFormula(context, input, id)
 }
 
-/** An item whose references to other records are ids. Names are replaced before the item is created. */
+/** An item that refers to other records by id. References by name were replaced by ids before. */
 type Referring<L extends 'reactors' | 'proxies'> = Omit<ItemOf<L>, 'application' | 'formula'> &
   Partial<Record<'application' | 'formula', { id: string }>>
 

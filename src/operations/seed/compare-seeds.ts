@@ -36,7 +36,8 @@ function compareLists(list: string, first: readonly Item[], second: readonly Ite
     })
   }
   const withoutTwin = pair(first, ({ id }) => id)
-  // An item without an id matches a record with equal attributes, or else the record with its name.
+  // An item without an id matches an item with equal attributes. If there is no such item, it matches the
+  // item with the same name.
   const others = pair(withoutTwin, ({ id: _, ...item }) => canonicalJson(item))
   const missing = pair(others, ({ name, email }) => name ?? email)
   for (const item of missing) found.push({ list, name: nameOf(item), difference: 'missing' })
@@ -44,7 +45,10 @@ function compareLists(list: string, first: readonly Item[], second: readonly Ite
   return found
 }
 
-/** If the first item has no id or no key, the second item got a random one, which is not compared. */
+/**
+ * If the first item has no id, the id of the second item is random and is not compared. The rule for the key
+ * is the same.
+ */
 function differing(first: Item, second: Item): string[] {
   const names = new Set([...Object.keys(first), ...Object.keys(second)])
   return [...names].filter((name) => {

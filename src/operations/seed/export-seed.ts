@@ -81,8 +81,8 @@ export const exportSeed = query({
 })
 
 /**
- * Returns the record with the version of the code that runs now. A version that was being built may be ready
- * by now.
+ * Returns the record with the version of the code that runs now. If a newer version was being built, its
+ * build may have ended since then.
  */
 function runningVersion(kind: keyof RecordOf, record: object, now: number): object {
   if (kind === 'reactor') return runningReactor(record as ReactorRecord, now)
@@ -92,9 +92,12 @@ function runningVersion(kind: keyof RecordOf, record: object, now: number): obje
 type Item = Readonly<Record<string, unknown>>
 
 interface References {
-  /** The name of a record, or `{ id }` if other records of its kind have the name too. */
+  /**
+   * Refers to the record with this id by its name. If other records of its kind have the same name, refers to
+   * it as `{ id }`.
+   */
   objectOf(id: unknown): unknown
-  /** The name of a reactor, or its id. */
+  /** Returns the name of the reactor with this id, or the id if the name is not unique. */
   nameOf(id: unknown): unknown
 }
 

@@ -11,7 +11,10 @@ type Kind = 'application' | 'formula' | 'reactor'
 type Reference = { readonly id: string } | { readonly name: string }
 type Find = (kind: Kind, reference: Reference, path: string) => Promise<string>
 
-/** The attributes that refer to a record with `{ id }`, and the attributes that have the id itself. */
+/**
+ * `OBJECTS`: the attributes that refer to a record with an object `{ id }`. Other references contain the id
+ * as text.
+ */
 const OBJECTS = ['application', 'formula'] as const
 const IDS = ['request_reactor_id', 'response_reactor_id'] as const
 export const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i
@@ -46,12 +49,16 @@ function readObject(property: string, given: unknown): { reference?: Reference; 
   return typeof name === 'string' && name !== '' ? { reference: { name } } : {}
 }
 
-/** Used to check an item before the records that it refers to exist. */
+/**
+ * Leaves names unchanged. This function is used when an item is checked before the records exist to which the
+ * item refers.
+ */
 export const keepName: Find = async (_, reference) => ('id' in reference ? reference.id : reference.name)
 
 /**
- * Finds records that the tenant had before, and records that the seed has created. Contract: no item refers to a
- * record of its own kind, so the names of a kind are read once, after all its records were created.
+ * Finds records by name or id: the records that the tenant had before the seed, and the records that the seed
+ * has created. Contract: no item refers to a record of its own kind, so the names of a kind are read once,
+ * after all its records were created.
  * @throws CofferError `validation`
  */
 export function createFinder({ store, caller }: Context) {

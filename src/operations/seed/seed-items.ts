@@ -1,6 +1,6 @@
 /**
- * An item of a seed is the input of the operation that creates the record, or an answer of the API. An answer has
- * more attributes, and some attributes in another form.
+ * An item of a seed is the input of the operation that creates the record, or an answer of the API. An answer
+ * has additional attributes, and the form of some attributes differs from the input.
  */
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -20,7 +20,7 @@ import { type ListName, seedSchema } from './seed-schema.js'
 
 export type Item = Readonly<Record<string, unknown>>
 
-/** Answers of the emulated service have these attributes, even if answers of Coffer do not. */
+/** Answers of the emulated service contain these attributes. Answers of Coffer may lack them. */
 const READ_ONLY =
   'id tenant_id state requested created_by created_at created_date modified_by modified_at modified_date _extras'
 

@@ -31,8 +31,8 @@ function referenceTo(noun: string) {
 }
 
 /**
- * The items may have attributes that only answers have. `readItem` (`seed-items.ts`) removes these, and finds
- * attributes that neither requests nor answers have.
+ * The items may have attributes that only answers have. The function `readItem` in `seed-items.ts` removes
+ * the attributes of answers, and finds attributes that are unknown in both requests and answers.
  */
 function seedList<const I extends ObjectSchema>(items: I, maxItems = MAX_SEEDED_OTHERS) {
   return { type: 'array', items, maxItems } as const
@@ -83,7 +83,8 @@ const contentsSchema = {
     ...createWebhook.input,
     properties: { id, ...createWebhook.input.properties, status: webhookStatus },
   } as const),
-  // In an answer, `user` has the address and the names, and the list also has the owner.
+  // In an answer of the API, the address and the names of a member are in `user`, and the list of members
+  // contains the owner too.
   members: seedList(
     inputSchema([], {
       ...createInvitation.input.properties,

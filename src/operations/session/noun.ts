@@ -20,8 +20,8 @@ import { checkRights, permissionList, readRights, ruleList } from '../applicatio
 const SESSION_MINUTES = 3
 const LONGEST_HOURS = 24
 /**
- * One application may have created this many live sessions. It may also have authorized this many live
- * sessions.
+ * The maximum number of live sessions that one application has created. It is also the maximum number that
+ * one application has authorized.
  */
 export const MAX_LIVE_SESSIONS = 10_000
 const MINUTE_MS = 60_000

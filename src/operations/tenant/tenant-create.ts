@@ -6,9 +6,9 @@ import { writeEntries } from '../../framework/events.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
 const MAX_TENANTS = 65_535
-/** A text with fewer characters than this does not count as the beginning of an id. */
+/** The minimum number of characters of a text that is compared with the beginnings of ids. */
 const MIN_BEGINNING = 4
-/** How many characters of an unknown name an error shows. */
+/** The maximum number of characters of an unknown name that an error message shows. */
 const SHOWN = 60
 
 export async function createVaultRecords(
@@ -50,8 +50,8 @@ export async function createTenant(
 }
 
 /**
- * Finds a tenant by its id, by its name in any case, or by the beginning of its id if that is unique. Without
- * `nameOrId`, finds the oldest tenant.
+ * Finds a tenant by its id, by its name in any case, or by the beginning of its id if only one tenant
+ * matches. If `nameOrId` is absent, finds the oldest tenant.
  * @throws CofferError `not_found`, or `usage` if several tenants have the name
  */
 export async function findTenant(store: StoreReader, nameOrId?: string): Promise<TenantRecord> {
@@ -79,7 +79,10 @@ async function findOldest(store: StoreReader): Promise<TenantRecord> {
   throw new CofferError('not_found', 'This vault has no tenant. Create one: coffer tenant create NAME')
 }
 
-/** Names appear in mails, prompts and tables. @throws CofferError `validation`, without a path */
+/**
+ * Checks the name of a tenant, because names are shown in mails, prompts and tables.
+ * @throws CofferError `validation`, without a path
+ */
 export function checkTenantName(name: string): void {
   if (name.trim() === '' || [...name].length > MAX_NAME_LENGTH)
     throw validationError(`must have 1 to ${MAX_NAME_LENGTH} characters, not all of them blank`)

@@ -8,7 +8,7 @@ import type { Context } from '../../framework/context.js'
 
 type Holder = Pick<TokenRecord, 'type' | 'data' | 'card_details'>
 
-/** `before`: the record that is replaced. If the number stays, its details stay. */
+/** `before`: the record that is replaced. If the card number does not change, its details do not change. */
 export async function enrichCard(
   context: Context,
   written: Holder,

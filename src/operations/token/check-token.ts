@@ -1,4 +1,7 @@
-/** Validates tokens and patches as far as this needs no stored data. These checks run before the unit of work. */
+/**
+ * Validates tokens and patches by those rules that need no stored data. These checks run before the unit of
+ * work.
+ */
 import { type Jwe, readJwe } from '../../domain/encryption/jwe.js'
 import { Budget } from '../../domain/expression/budget.js'
 import {
@@ -14,12 +17,12 @@ import type { CheckTools } from '../../framework/declaration.js'
 
 export type Given = Readonly<Record<string, unknown>>
 
-/** The expressions in these attributes could reveal the data of a token digit by digit. */
+/** Expressions in these attributes could reveal the data of a token digit by digit. */
 export const EXPRESSIONS = ['mask', 'search_indexes', 'fingerprint_expression']
 
 /**
- * A valid draft of a token, or a request to convert a token intent, or to decrypt data. The intent and the key are
- * read later, when the token is created.
+ * A valid draft of a token, or a request to convert a token intent, or to decrypt data. A token intent and a
+ * decryption key are read later, when the token is created.
  */
 export type NewToken = TokenDraft | Conversion | EncryptedToken
 

@@ -30,7 +30,7 @@ export async function startCode(
   return { ...(await startTimer(context, context.caller.tenant, holder, hours * HOUR_MS)), ...rest }
 }
 
-/** Keeps a code that the change does not replace, with its time of expiry. */
+/** If a change does not replace the verification code, the code and its time of expiry are kept. */
 export function keepCode(before: CardCode | undefined, { sets: _, ...rest }: DraftCode): CardCode {
   const { masked: __, ...time } = before ?? {}
   return { ...time, ...rest }
@@ -49,8 +49,8 @@ async function startTimer(
 }
 
 /**
- * Removes the timer of a code that was replaced, or was deleted with its token. The sweep removes timers that have
- * expired.
+ * Removes the timer of a verification code that was replaced, or that was deleted with its token. A timer
+ * that has expired is left to the sweep, which removes it.
  */
 export async function stopTimer(store: StoreWriter, tenant: number, code: CardCode | undefined) {
   const { timer } = code ?? {}
@@ -81,7 +81,8 @@ export async function eraseCode(
     return holder === 'token' ? storeExpiryEvent(tools, tenant, record) : []
   }
   if (code.timer === id && code.until !== undefined) {
-    // The vault was restored to an earlier state, so the code gets the time that it still had in that state.
+    // If the code has not expired although its timer has, the vault was restored to an earlier state. The
+    // code then gets the remaining time that it had in that state.
     const renewed = await startTimer(tools, tenant, { holder, holder_id }, code.until - store.codeTime)
     await rewrite({ ...record, code: { ...code, ...renewed } })
   }

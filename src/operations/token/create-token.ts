@@ -48,13 +48,17 @@ function createDraft<T extends Named>(context: Context, draft: TokenDraft, show:
 }
 
 async function createEncrypted<T extends Named>(context: Context, wanted: EncryptedToken, show: Show<T>) {
-  // Few tokens are encrypted, and commands start faster without this code.
+  // This code is loaded only when it is used, because few clients encrypt tokens, and commands start faster
+  // without it.
   const { openDraft, withoutData } = await import('./encrypted-token.js')
   const created = await createDraft(context, await openDraft(context, wanted), show)
   return created instanceof Existing ? new Existing(withoutData(created.result)) : withoutData(created)
 }
 
-/** Creates the token of the intent, or updates the duplicate of this token. Then removes the intent. */
+/**
+ * Creates a token from the intent. If this token has a duplicate, updates the duplicate instead. Then removes
+ * the intent.
+ */
 async function convertIntent<T extends Named>(
   context: Context,
   { intent: id, given, budget }: Conversion,
@@ -67,14 +71,15 @@ async function convertIntent<T extends Named>(
     throw invalid('type', 'must be the type of the token intent')
   const { token_intent_id: _, ...attributes } = given
   refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
-  // The token does not keep the verification code that a card has in the intent.
+  // The intent of a card can contain a verification code. The token is created without this code.
   const { cvc, ...kept } = intent.type === 'card' ? (intent.data as { cvc?: string }) : {}
   const data = intent.type === 'card' ? kept : intent.data
   const rules = { expressions: await context.expressions(), budget, now: context.now }
   const draft = await prepareToken({ ...attributes, type: intent.type, data }, rules)
   const answer = (original: TokenRecord) => mergeIntoDuplicate(context, original, draft, rules)
   const created = await create(context, draft, show, { isInSameContainers: true, answer })
-  // The intent is removed last. If the creation is refused, an import continues, and the intent must still exist.
+  // The intent is removed after all checks. If the creation is refused during an import, the import continues
+  // with its next row, and the intent must still exist.
   await store.remove('token_intent', caller.tenant, id)
   await stopTimer(store, caller.tenant, intent.code)
   audit.record('token_intent', id, {
@@ -110,7 +115,7 @@ interface Found {
   original: TokenRecord | undefined
 }
 
-/** `isFresh`: no token can ever have had this id. */
+/** `isFresh`: the id is new and random, so no other token had this id before. */
 interface ChosenId {
   id: string
   isFresh: boolean
@@ -119,9 +124,12 @@ interface ChosenId {
 interface OnDuplicate {
   /** Whether only a token in the same containers counts as a duplicate. */
   isInSameContainers: boolean
-  /** Returns the answer to the caller, or undefined if `original` is no duplicate for this request. */
+  /** Returns the answer to the caller, or undefined if the request must not use `original` as a duplicate. */
   answer(original: TokenRecord): Promise<TokenView | undefined>
-  /** Replaces the attribute of the draft, which would be stored with the token. */
+  /**
+   * If set, this value is used instead of the draft's attribute `deduplicates`, and is not stored with the
+   * token.
+   */
   deduplicates?: boolean | undefined
 }
 
@@ -158,8 +166,8 @@ async function gather(
 }
 
 function createRecord(context: Context, draft: TokenDraft, found: Found, id: string): TokenRecord {
-  // The spread comes last. If members follow a spread, V8 gives the object a hidden class of its own, which
-  // costs microseconds.
+  // The spread is the last member. If members followed it, V8 would give each object its own hidden class,
+  // which costs microseconds.
   return {
     id,
     tenant_id: found.tenant.id,

@@ -26,18 +26,23 @@ export type FoundExpressions = Awaited<ReturnType<typeof findExpressions>>
 
 interface Access {
   permission: Permission
-  /** Absent if the caller of this code logs the uses later (see `reached`). */
+  /**
+   * The log entry for each used token. Absent if the calling function logs the uses later (see `reached`).
+   */
   log?: LogEntry
   reached?(record: TokenRecord): void
   /** Makes the error for unknown tokens. Without this function, each place with an unknown token gets an error. */
   unknownError?(ids: readonly string[], errors: PropertyErrors): CofferError
-  /** The value of `{{ encrypted }}`. `value` is undefined if the call lacks the header with this name. */
+  /**
+   * The value of `{{ encrypted }}`. `header`: the name of the header with the encrypted data. `value` is
+   * undefined if the request lacks this header.
+   */
   encrypted?: { header: string; value: unknown }
   /** The values of `{{ config: name }}`. */
   configuration?: Readonly<Record<string, unknown>> | undefined
   /** The name of the whole document in error messages. */
   whole: string
-  /** Is used instead of the transform of the rule that decides. */
+  /** If set, this transform is used instead of the transform in the access rule. */
   transform?: Transform
 }
 
@@ -57,7 +62,7 @@ export const USE = {
 } as const satisfies Access
 const SHOW = { permission: 'token:read', log: READ, whole: 'payload' } as const satisfies Access
 
-/** Adds the data of a token to `secrets`, as far as the caller may not see the data unmasked. */
+/** Adds the data of a token to `secrets`, if the caller has no permission to see this data unmasked. */
 export function addSecret(secrets: Secrets, { caller }: Context, record: TokenRecord): void {
   const shown = caller.transform('token:read', record) ?? 'redact'
   secrets.add(record.data, viewToken(record, stricterTransform('mask', shown)).data)
@@ -90,7 +95,10 @@ export const detokenizeTokens = query({
 interface Search {
   whole?: string
   most?: number
-  /** The name of each text in error messages. The default is the path of the text. */
+  /**
+   * Maps the path of a text in the document to the name that error messages use. By default, error messages
+   * use the path.
+   */
   places?: ReadonlyMap<string, string>
   useOf?(path: string): ExpressionUse
 }
@@ -217,8 +225,9 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
       } else if (decided === undefined) isDenied = true
       else {
         granted.push({ reference, record, shown: transform ?? decided })
-        // A mask replaces the data, and may be larger than the data. If the caller may not see the token, its size is
-        // not disclosed.
+        // If an access rule decides the transform, the whole record counts, because the mask replaces the
+        // data and can be larger than the data. This line is after the decision, so that an error does not
+        // disclose the size of a token that the caller has no right to see.
         size += sizeOf(transform === undefined ? record : record.data)
         requireSize(size, access.whole)
       }

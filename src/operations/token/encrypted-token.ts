@@ -13,8 +13,8 @@ export async function openDraft(
   context: Context,
   { jwe, given, budget }: EncryptedToken,
 ): Promise<TokenDraft> {
-  // The caller may have got the JWE from somebody else. Expressions could then show data that the caller does not
-  // know.
+  // The JWE can come from somebody else, so the caller may not know the data in it. Expressions could reveal
+  // this data to the caller.
   refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
   const { encrypted: _, ...attributes } = given
   const data = await openEncrypted(context, jwe, budget)

@@ -21,13 +21,19 @@ import { entityTypeOf, messageAbout } from './token-attributes.js'
 type UnitTools = EventTools & Pick<Host, 'expressions'>
 
 const BATCH = 200
-/** How many blocks of a tenant's log one unit of work drops. */
+/** The maximum number of blocks of a tenant's log that one unit of work drops. */
 const BLOCKS = 64
 const DAY_MS = 24 * 60 * 60 * 1000
-/** In ms. The recorded time of the last creation of a type may be too early, by less than this time. */
+/**
+ * In ms. The recorded time of the last creation of a token type can be too early, but by less than this
+ * duration.
+ */
 const NOTED_MS = 1000
 
-/** Counts the token as active in the current month. In the month of its creation, the token already counts. */
+/**
+ * Counts the token as active in the current month. In the month of its creation, a token is active without
+ * this call.
+ */
 export function recordUse(
   { store, caller: { tenant }, date }: Context,
   { id, created_at }: Pick<TokenRecord, 'id' | 'created_at'>,
@@ -40,8 +46,8 @@ export function recordUse(
 }
 
 /**
- * Ensures that the creation of a token counts exactly once. A token without expiry counts in the index of its months.
- * Any other token gets a record of activity.
+ * Ensures that the creation of a token counts exactly once. A token without expiry is counted by an index of
+ * the months of creation. Any other token gets a record of activity.
  */
 export async function countCreation(
   { store, caller: { tenant } }: Context,
@@ -59,7 +65,7 @@ export async function countCreation(
 /** Removes the records that belong to a deleted token. The creation of the token still counts. */
 export async function removeDependents({ store, caller: { tenant } }: Context, token: TokenRecord) {
   const { id, created_at, code } = token
-  // Reads that start together share a statement.
+  // The reads start together, because a shared store answers concurrent reads with one statement.
   await Promise.all([
     putActivity(store, tenant, activityOf(id, created_at)),
     recordDeletion(store, tenant, token),
@@ -75,9 +81,9 @@ function recordCreation(store: StoreWriter, tenant: number, { type, created_at: 
 }
 
 /**
- * Records the time of the last creation of a type. Writes nothing if a newer token of the type exists, or if the
- * recorded time is less than a second older. Concurrent deletions would otherwise often write this single record.
- * Contract: the token may still exist.
+ * Records the time of the last creation of a type. Writes nothing if a newer token of the type exists, or if
+ * the recorded time is less than a second older. Otherwise many concurrent deletions would write this one
+ * record and conflict with each other. Contract: the token may still exist.
  */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
   const { id, type: value, created_at } = token
@@ -156,8 +162,8 @@ export async function sweepExpired(
 }
 
 /**
- * Applies the setting `logs.keep`, but keeps what the sink of this server has not received. After a jump of the clock, drops
- * nothing.
+ * Applies the setting `logs.keep`, but keeps log records that the sink of this server has not received. After
+ * a jump of the clock, drops nothing.
  */
 async function dropOldLogs(store: Host['store'], sink: string | undefined): Promise<void> {
   const before = await store.read(async (reader) => {
@@ -193,9 +199,10 @@ async function purgeSome(tools: UnitTools, limit: number, isOver: () => boolean)
 }
 
 /**
- * If the token or intent has expired, purges this record, its links and the stored answers about it, and logs the
- * expiry. Returns the deliveries that must be enqueued after the commit. `release` gets the containers of a purged
- * token. Contract: called before an id is used again, so that no link of the old token leads to the new token.
+ * If the token or intent has expired, purges this record, its links and the stored answers about it, and logs
+ * the expiry. Returns the deliveries that must be enqueued after the commit. `release` is called with the
+ * containers of a purged token. Contract: called before an id is used again, so that no link of the old token
+ * leads to the new token.
  */
 export async function purgeToken(
   tools: EventTools & { release(containers: readonly string[]): void },

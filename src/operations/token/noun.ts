@@ -89,7 +89,8 @@ export const getToken = query({
     'coffer token get card-1 --reveal --fields data',
     'coffer token get card-1 --reveal --fields data.number -o value',
   ],
-  // This operation gets the most requests. With an engine of one process, none of its steps waits for a promise.
+  // This operation gets the most requests. If the store belongs to one process, no step of this operation
+  // waits for a promise, for speed.
   run: (context, input) =>
     andThen(requireRecord(context, 'token', input.id), (record) => {
       const transform = requireTransform(context, 'token:read', record)

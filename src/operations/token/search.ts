@@ -161,7 +161,8 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
 
 /**
  * If search.masked_data is false, restricts `condition` to tokens whose data the caller may see. Without this
- * restriction, a search could disclose data, also by negation.
+ * restriction, the results of a search could disclose masked data. This also applies to a query with a
+ * negation.
  */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   if (context.caller.isNoReveal)
@@ -169,18 +170,20 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
   const { grants: [first, ...others] = [], dependsOnId } = context.caller
   if (first === undefined || (await context.setting('search.masked_data'))) return condition
   if (dependsOnId === true) return { or: [] }
-  // `caller.transform` would record these decisions in an explanation. `decideBy` does not record them.
+  // `decideBy` is used instead of `caller.transform`, because `caller.transform` would add these decisions to
+  // an explanation.
   const { transform } = decideBy(first, ...others)
   const isRevealed = (containers: readonly string[]) => transform('token:read', { containers }) === 'reveal'
   return { and: [condition, await whereAllowed(context, ['token:read'], isRevealed)] }
 }
 
-/** The end of the message about a query that needs a search by page. */
+/** The end of the error message about a query that the search by cursor does not support. */
 const BY_PAGE = '; POST /tokens/search takes more'
 
 /**
- * Sorts the fields, so that equal filters give equal cursors. `pathOf` returns the property that an error about a
- * field names. `advice`: the end of the message about fields that cannot be combined.
+ * Sorts the fields, so that equal filters give equal cursors. `pathOf` returns the property of the input to
+ * which an error about a field belongs. `advice`: the end of the message about fields that cannot be
+ * combined.
  */
 function checkFields(
   fields: readonly SearchField[],

@@ -13,8 +13,8 @@ import { entityTypeOf, messageAbout, type TokenView, viewToken } from './token-a
 import { type TokenFilters, wantedTypes } from './token-filters.js'
 
 /**
- * `PATH_STEPS`: the cost of comparing a container with a path. `RULE_STEPS`: the cost of deciding about a
- * container by one rule.
+ * Costs in steps of the budget. `PATH_STEPS`: comparing a container with a path. `RULE_STEPS`: deciding about
+ * a container by one access rule.
  */
 const PATH_STEPS = 5
 const RULE_STEPS = 20
@@ -86,8 +86,8 @@ export function listGranted(
 }
 
 /**
- * The error for a list that cannot continue. If rules about token ids were added or removed, the list must be read by
- * another method.
+ * The error for a list that cannot continue. The cause is that access rules about token ids were added or
+ * removed during the list. With such rules, tokens are found by another method.
  */
 function rightsChanged(): CofferError {
   const message = 'The rights of the caller have changed while the list was read. Try again.'
@@ -95,8 +95,8 @@ function rightsChanged(): CofferError {
 }
 
 /**
- * Returns a function that decides about each token by its id, because the index of containers cannot decide
- * this. Undefined if no rule depends on token ids.
+ * Returns a function that decides about each token by its id, because an index by containers cannot evaluate
+ * rules about token ids. Returns undefined if no rule depends on token ids.
  */
 export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]) {
   if (dependsOnId !== true) return undefined
@@ -106,8 +106,9 @@ export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]
 }
 
 /**
- * The condition for tokens that the caller may list. Decides by the rules once for each distinct set of containers,
- * of which there are few. If {@link matchesId} decides, this function ignores the rules.
+ * The condition for tokens that the caller may list. Decides by the rules once for each distinct set of
+ * containers, of which there are few. If rules depend on token ids, {@link matchesId} applies them, and this
+ * function applies no rule.
  */
 export async function whereGranted(
   context: Context,
@@ -125,9 +126,9 @@ export async function whereGranted(
 }
 
 /**
- * The condition for tokens in containers that match a pattern. A `*` at the end matches any text. If the text before
- * the `*` ends in the middle of a name, the pattern is compared with all sets of containers. Otherwise an index
- * answers.
+ * The condition for tokens in containers that match a pattern. A `*` at the end matches any text. If the text
+ * before the `*` ends in the middle of a name, the pattern is compared with all sets of containers. In all
+ * other cases an index finds the sets.
  */
 export async function inContainers(context: Context, patterns: readonly string[]): Promise<Condition> {
   const or: Condition[] = []
@@ -173,13 +174,13 @@ interface Wanted {
 }
 
 /**
- * Finds the tokens whose set of containers `matches`. The index finds the sets in the areas. The condition then names
- * the sets that match, or excludes the sets that do not match, whichever are fewer. Contract: a list checks each
- * token that it shows, because the sets may have changed since.
+ * Finds the tokens whose set of containers `matches`. The index finds the sets in the areas. The condition
+ * then names the sets that match, or excludes the sets that do not match, whichever are fewer. Contract: a
+ * list checks each token that it shows, because the sets can change after this function has read them.
  */
 async function whereContainers(context: Context, { areas, matches, steps }: Wanted): Promise<Condition> {
   const { caller, turns, containerSets } = context
-  // The root contains everything, so an area with the root excludes no token.
+  // The root `/` contains every container. Therefore a list of paths with the root excludes no token.
   const narrow = areas.filter((paths) => !paths.includes('/'))
   const isNear = (containers: readonly string[]) =>
     narrow.every((paths) => containers.some((container) => paths.some((path) => container.startsWith(path))))

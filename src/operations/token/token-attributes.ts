@@ -30,7 +30,7 @@ export function messageAbout({ is_intent }: Pick<TokenRecord, 'is_intent'>, mess
 
 export const tokenId = { type: 'string', refersTo: 'token', description: 'The id of the token.' } as const
 
-/** The data of a generic token may be any JSON. */
+/** The types whose data is text. The data of a generic token can be any JSON. */
 const textTypes = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
 
 const secret = { type: 'string', sensitive: true } as const
@@ -190,8 +190,8 @@ export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
 )
 
 /**
- * The token as the caller sees it. `data` is absent if it is redacted, or if it is masked and the token has no mask.
- * `data` is null if the mask gives null. Attributes without a value are absent.
+ * The token as the caller sees it. `data` is absent if it is redacted, or if it is masked and the token has
+ * no mask. `data` is null if the result of the mask is null. Attributes without a value are absent.
  */
 export function viewToken(record: TokenRecord, transform: Transform) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
@@ -225,8 +225,8 @@ export function viewToken(record: TokenRecord, transform: Transform) {
 const PRIVACY = /^\/(general|bank|pci|pii)\/(low|moderate|high)\/$/
 
 /**
- * The attribute `privacy`, for clients that do not know containers. Undefined if the container corresponds to nothing
- * that these clients know.
+ * The attribute `privacy`, for clients that do not know containers. Returns undefined if the containers have
+ * no equivalent in `privacy`.
  */
 function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'] {
   const [, classification, impact_level] = PRIVACY.exec(containers[0]!) ?? []
@@ -299,7 +299,10 @@ export function viewIntent(record: IntentRecord): IntentView {
   return view
 }
 
-/** The object to which expressions refer: the intent, with its data as the transform shows the data. */
+/**
+ * Returns the object to which expressions refer: the intent with its data. `transform` decides whether the
+ * data is revealed, masked or redacted.
+ */
 export function viewIntentData(record: TokenRecord, transform: Transform) {
   const view = viewToken(record, transform)
   const { id, tenant_id, type, data, card, bank, fingerprint, created_by, created_at } = view

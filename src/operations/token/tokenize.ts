@@ -18,7 +18,7 @@ import { CREATED, type TokenView, tokenOutput, valueAttributes, viewWritten } fr
 const MAX_TOKENS = 1000
 const GENERATED_AT_ONCE = 100
 
-/** `path`: where the document has the token request. */
+/** `path`: the place of the token request in the document. */
 type DraftAt = readonly [path: string, draft: NewToken]
 
 export const tokenize = change({
@@ -62,7 +62,8 @@ export const generateTokens = detached({
   log: CREATED,
   async run(session, { type = 'token', count = 1, seed = 1 }) {
     const draw = createDraw(`${type}/${seed}`)
-    // A unit of work may run again after a conflict. Therefore all data is generated before the first unit.
+    // A unit of work may run again after a conflict. Therefore all random data is generated before the first
+    // unit, so that a repeated unit uses the same data.
     const drawn = Array.from({ length: count }, () => generateData(type, draw))
     const views: TokenView[] = []
     while (views.length < count) {
@@ -87,7 +88,8 @@ async function createAll(context: Context, drafts: readonly DraftAt[]): Promise<
     if (context.turns.use(ITEM_OF_BATCH_STEPS)) await context.turns.next()
     const token = await collectBelow(errors, path, () => createToken(context, draft, viewWritten))
     refuseErrors(errors)
-    // The schema of the output allows any JSON, so it does not apply no-reveal mode. This call applies it.
+    // The output schema of this operation allows any JSON, so `perform` cannot apply no-reveal mode to the
+    // answer. Therefore `showTo` is called here with the schema of a token.
     created.push(showTo(context.caller, tokenOutput, token instanceof Existing ? token.result : token!))
   }
   return created

@@ -16,7 +16,7 @@ import { countCreation } from './lifetime.js'
 import { logToken, requireTransform } from './token-access.js'
 import { type TokenView, UPDATED, viewWritten } from './token-attributes.js'
 
-/** The limit for data, in characters of JSON. */
+/** The maximum size of the data of a token after an update, in characters of JSON. */
 const LARGEST_DATA = 4 * 1024 * 1024
 const MERGED_LIMITS =
   'must have at most 4,194,304 characters as JSON, and 50,000 values and property names, once it is merged'
@@ -77,7 +77,8 @@ async function putPatched(
   draft: TokenDraft,
   fingerprint: string,
 ): Promise<TokenRecord> {
-  // The limits apply to one request. Without this check, repeated patches could grow a token without limit.
+  // The limits for a request do not limit the sum of several patches. Without this check, repeated patches
+  // could make a token arbitrarily large.
   const { data } = draft.record
   const isTooLarge = () => JSON.stringify(data).length > LARGEST_DATA || countValues(data) > MAX_JSON_VALUES
   if (patch.data !== undefined && isTooLarge()) throw invalid('data', MERGED_LIMITS)

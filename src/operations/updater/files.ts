@@ -1,4 +1,7 @@
-/** The files of batch jobs: what is uploaded, and the result. An address with a secret, or the owner, reaches them. */
+/**
+ * The files of batch jobs: the uploaded file and the result. Anybody with the address, which contains a
+ * secret, can access a file. The owner can access it too.
+ */
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { decodeUtf8 } from '../../domain/json/json.js'
 import type { UpdaterJobRecord } from '../../domain/records/updater-record.js'
@@ -31,7 +34,9 @@ export async function findJobOfAny(store: StoreReader, id: string): Promise<Foun
   return undefined
 }
 
-/** @throws CofferError `forbidden`, also for an unknown job, so that nobody can look for jobs */
+/**
+ * @throws CofferError `forbidden`, also for an unknown job, so that the error does not show which jobs exist
+ */
 export async function checkUpload(host: FilesHost, asked: Asked): Promise<void> {
   await host.store.read((reader) => requireUpload(host, reader, asked))
 }
@@ -45,7 +50,7 @@ export async function uploadFile(host: FilesHost, asked: Asked, bytes: Uint8Arra
   host.deliveries.enqueue(waiting)
 }
 
-/** Returns what must be enqueued after the commit. */
+/** Returns the deliveries that must be enqueued after the commit. */
 export async function storeFile(
   store: StoreWriter,
   tenant: number,
@@ -69,7 +74,10 @@ function decode(bytes: Uint8Array): { text: string; fault?: string } {
   }
 }
 
-/** The result as CSV. @throws CofferError `forbidden` if the secret is wrong, or an hour after the job was completed */
+/**
+ * Returns the result of the job as CSV.
+ * @throws CofferError `forbidden` if the secret is wrong, or an hour after the job was completed
+ */
 export async function downloadFile(host: FilesHost, { id, secret }: Asked): Promise<string> {
   return host.store.read(async (reader) => {
     const found = await findJobOfAny(reader, id)

@@ -46,7 +46,7 @@ export function isJob(record: object): record is UpdaterJobRecord {
   return !('job_id' in record)
 }
 
-/** Undefined also if the job was not uploaded in time. */
+/** Returns undefined if there is no such job, or if its file was not uploaded in time. */
 export async function findJob(
   store: StoreReader,
   tenant: number,
@@ -63,7 +63,9 @@ export async function requireJob({ store, caller }: Context, id: string): Promis
   throw new CofferError('not_found', 'There is no updater job with this id, or it has expired.')
 }
 
-/** The addresses are those of the server that the caller reaches. */
+/**
+ * The addresses for the files of the job begin with the address under which the caller reached the server.
+ */
 export async function viewJob(context: Context, job: UpdaterJobRecord): Promise<JobView> {
   const { id, tenant_id, status, created_by, created_at, errors } = job
   const base = (await context.setting('public_url')) ?? context.origin?.base ?? DEFAULT_PUBLIC_URL

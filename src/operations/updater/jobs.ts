@@ -102,7 +102,7 @@ export const listJobs = list({
       {
         about: 'updater job list',
         kind: JOB,
-        // The parts of files have the same kind.
+        // Records of this kind are either jobs or parts of files. This condition selects the jobs.
         where: async () => ({ field: 'entity', value: 'job' }),
         show: (context, record) => (isJob(record) ? viewJob(context, record) : undefined),
       },

@@ -1,4 +1,7 @@
-/** The account updater: tells which cards were replaced, from published test data, and makes tokens of the new cards. */
+/**
+ * The account updater: tells which cards were replaced, from published test data, and creates tokens for the
+ * new cards.
+ */
 import { createJob, downloadJob, getJob, listJobs, uploadJob } from './jobs.js'
 import { updateNow } from './real-time.js'
 

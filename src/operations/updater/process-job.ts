@@ -1,4 +1,7 @@
-/** Processes the uploaded files of batch jobs, a few rows in each unit of work. The job record says how far it is. */
+/**
+ * Processes the uploaded files of batch jobs, a few rows in each unit of work. The record of the job stores
+ * how many rows were processed.
+ */
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { UpdaterJobRecord } from '../../domain/records/updater-record.js'
@@ -28,14 +31,14 @@ interface Work {
   host: Host
   tenant: number
   id: string
-  /** Another server does not take the job within this time, ms. */
+  /** For this time in ms, no other server takes over the job. */
   leaseMs: number
   isStopped(): boolean
 }
 
 /**
- * Processes the job until it has ended, or until `isStopped`. A stopped job continues where it is. Does nothing if the data of the
- * vault was replaced meanwhile.
+ * Processes the job until it has ended, or until `isStopped`. A stopped job continues later with its next
+ * row. Does nothing if the data of the vault was replaced meanwhile.
  */
 export async function processJob(work: Work): Promise<void> {
   const { host, tenant, id, isStopped } = work
@@ -121,7 +124,7 @@ async function updateRow(context: Context, job: UpdaterJobRecord, row: RequestRo
       }),
     }
   } catch (error) {
-    // The other rows of the file are processed, although no token can be made for this one.
+    // The other rows of the file are processed, although no token can be created for the card in this row.
     if (error instanceof CofferError && error.status < 500 && error.code !== 'conflict')
       return { ...row, code: 'ERR_UNDEFINED' }
     throw error

@@ -14,11 +14,14 @@ import { CREATED, type TokenView } from '../token/token-attributes.js'
 
 export interface CardRequest {
   token_id: string
-  /** They replace the date of the token. NaN: no month or year was given, but another text. */
+  /**
+   * The month and the year are used instead of the date in the token. NaN means that the file contains a text
+   * that is not a month or a year.
+   */
   expiration_month?: number | undefined
   expiration_year?: number | undefined
   isBatch: boolean
-  /** Default: the setting of the tenant. */
+  /** Whether the new token is deduplicated. The default is the setting of the tenant. */
   deduplicates?: boolean | undefined
 }
 
@@ -35,7 +38,9 @@ interface StoredCard {
   expiration_year?: number
 }
 
-/** The caller with all rights on tokens, because the updater asks no permissions on their containers. */
+/**
+ * The caller with all rights on tokens, because the updater needs no permissions on the containers of tokens.
+ */
 export function updaterCaller({ grants: _, dependsOnId: __, source: ___, ...caller }: Caller): Caller {
   return { ...caller, ...ALL_RIGHTS }
 }

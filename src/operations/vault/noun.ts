@@ -84,8 +84,8 @@ const backUpVault = detached({
 })
 
 /**
- * A process that has changed the key slots calls this. `replaces`: the `mac` of the header that this process
- * has changed.
+ * The owner's process calls this operation on the server after it has changed the key slots. `replaces`: the
+ * `mac` of the header that this process has changed.
  */
 const replaceHeader = detached({
   access: wholeVault,

@@ -135,7 +135,7 @@ export const changePassphrase = offline({
   },
 })
 
-/** A part of the confirmation: what removing a slot does not achieve. */
+/** A part of the question before a key slot is removed. It explains the limits of the removal. */
 const AFTER_REMOVAL =
   'Somebody who has kept the removed key and an older vault.json or backup can still read the files: only ' +
   '`coffer vault rekey` locks them out of the vault.'

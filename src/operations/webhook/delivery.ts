@@ -37,7 +37,7 @@ export const deliveryOutput = component('WebhookDelivery', columns, {
 
 type View = Infer<typeof deliveryOutput>
 
-/** Removes fingerprints, which would confirm guesses. */
+/** Removes the fingerprints of tokens, because a fingerprint would confirm a guess of the data. */
 function withoutFingerprints(payload: unknown): unknown {
   return JSON.parse(JSON.stringify(payload), (name, value) => (name === 'fingerprint' ? undefined : value))
 }
@@ -114,7 +114,7 @@ async function readTried(
 ): Promise<{ data: View[]; total: number }> {
   const read = (page: number, of = size) => readPage(session, listing, { page, size: of })
   if (size === 0) return { data: [], total: (await read(1, 1)).pagination.total_items! }
-  // A range that begins inside a page spans two pages.
+  // A range of `size` deliveries that does not begin at the start of a page is in two pages.
   const page = Math.floor(first / size) + 1
   const skipped = first % size
   const { data, pagination } = await read(page)
@@ -171,8 +171,8 @@ function viewDelivery(record: DeliveryRecord, hook: WebhookRecord | undefined): 
 }
 
 /**
- * Returns the state, due date and failure of a waiting delivery. They come from the webhook, which stores
- * them once for all its waiting deliveries.
+ * Returns the state, due date and failure of a waiting delivery. The webhook stores these values once for all
+ * its waiting deliveries.
  */
 function describeWaiting(
   record: DeliveryRecord,

@@ -1,6 +1,6 @@
 /**
  * A listener is a program, such as `coffer webhook listen`, that takes the events of a webhook and sends them
- * itself. Only the machine of the listener needs to reach the address. The server never connects to it.
+ * itself. The listener sends the events from its own machine, so the server never connects to the address.
  */
 import { formatDate } from '../../domain/dates.js'
 import { canonicalJson } from '../../domain/json/json.js'
@@ -17,13 +17,16 @@ import { isAbandoned, removeWaiting } from './remove-webhook.js'
 import { MAX_ANSWER_CHARACTERS, signedHeaders } from './signed-request.js'
 import { oldestBatches, takeEvents } from './waiting.js'
 
-/** A listener has to report the answer within this time. Then the event can be taken again. */
+/**
+ * A listener that has taken an event must report the answer within this time. After this time, the event can
+ * be taken again.
+ */
 const LEASE_MS = 60_000
-/** The vault stores at most this often that the listener is alive, ms. */
+/** The minimum time in ms between two writes that store that the listener is alive. */
 const SEEN_EVERY_MS = 30_000
 /**
- * How often a listener's request looks for events that no signal announces, ms: due retries, and events of
- * other servers.
+ * The interval in ms at which a waiting request of a listener looks for events that no signal announces: due
+ * retries, and events from other servers.
  */
 const ASKED_EVERY_MS = 1000
 /** After events with this many characters in total, no further event is taken. */
@@ -36,7 +39,7 @@ export const LISTENER_NAME = 'coffer webhook listen'
 export interface TakenEvent {
   /** The id of the delivery. */
   id: string
-  /** Counts from 1. */
+  /** The number of this attempt. The first attempt is 1. */
   attempt: number
   type: string
   headers: Record<string, string>
@@ -109,7 +112,7 @@ async function sign(session: Session, taken: readonly DeliveryRecord[]): Promise
   })
 }
 
-/** Leases due events. In the result, `attempted_at` is now. */
+/** Leases due events. In the returned events, `attempted_at` is the current time. */
 async function takeDue(context: Context, id: string, most: number): Promise<DeliveryRecord[]> {
   const { store, caller, now, date } = context
   const hook = await requireListener(context, id)
@@ -140,8 +143,8 @@ async function takeDue(context: Context, id: string, most: number): Promise<Deli
 }
 
 /**
- * Returns due events, oldest first: at least `most`, unless fewer events are due. Events that are due later may come
- * before them.
+ * Returns due events, oldest first: at least `most`, unless fewer events are due. In the store, an event that
+ * is not due yet can come before a due event. The function skips such an event.
  */
 async function findRetries(
   { store, caller, now }: Context,
@@ -167,7 +170,10 @@ async function findRetries(
   return found
 }
 
-/** Ignores reports about events that were not taken, or that were reported already. */
+/**
+ * Stores the answers that a listener reports. Ignores a report if the event was not taken, or if its answer
+ * was already reported.
+ */
 export async function noteReports(context: Context, id: string, reports: readonly Report[]): Promise<void> {
   await requireListener(context, id)
   for (const report of reports) await noteReport(context, id, report)

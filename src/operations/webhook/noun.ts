@@ -106,7 +106,7 @@ export const createWebhook = detached({
 })
 
 interface NewWebhook {
-  /** Why the server may not call the address. */
+  /** The reason why the server is not allowed to call the address. */
   failure: string | undefined
   /** The id that a seed has chosen. */
   id?: string | undefined
@@ -130,7 +130,11 @@ export async function addWebhook(
   return view(record)
 }
 
-/** Webhooks of listeners have a limit of their own. @throws CofferError `unprocessable` */
+/**
+ * Checks the limit for the number of webhooks. Webhooks of listeners are counted separately, with their own
+ * limit.
+ * @throws CofferError `unprocessable`
+ */
 async function requireRoom(context: Context, hasListener: boolean): Promise<void> {
   const { webhooks: known = {} } = await context.tenant()
   if (Object.keys(known).length < MAX_WEBHOOKS) return
@@ -189,7 +193,8 @@ const updateWebhook = detached({
       const before = await webhooks.require(context, id)
       const { date } = context
       const enabled_at = before.status === 'enabled' ? before.enabled_at : date
-      // The address may have changed, or may be reachable again. Therefore the queue tries the address now.
+      // The request may have changed the address, or the old address may be reachable again. Therefore the
+      // delivery queue tries the address now.
       const destination = describeRefusal(failure, date, before.destination)
       const record = await webhooks.change(context, before, {
         ...attributes,

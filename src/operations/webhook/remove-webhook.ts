@@ -1,4 +1,4 @@
-/** Removes a webhook and what belongs to it. */
+/** Removes a webhook, its subscription and its waiting events. */
 import type { WebhookRecord } from '../../domain/records/records.js'
 import type { Effects } from '../../framework/context.js'
 import { writeEntries } from '../../framework/events.js'
@@ -17,7 +17,7 @@ export async function removeWaiting(store: StoreWriter, tenant: number, id: stri
   const where = { field: 'webhook', value: id }
   const of = { store, caller: { tenant } }
   await removeAll(of, 'waiting_batch', where)
-  // The remaining deliveries are no longer sent, and they expire.
+  // The function removes a limited number of deliveries. The rest are no longer sent, and they expire.
   await removeAll(of, 'delivery', where, MAX_REMOVED)
 }
 
@@ -33,7 +33,7 @@ export function isAbandoned(
   return (silenceMs ?? now - Date.parse(listener.seen_at)) > ABANDONED_MS
 }
 
-/** Removes the webhooks of listeners that have ended without removing them. */
+/** Removes each webhook whose listener has ended without removing the webhook. */
 export async function removeAbandoned(
   {
     store,

@@ -1,6 +1,6 @@
 import type { Signer } from '../../crypto/ports.js'
 
-/** More of an answer is not stored. */
+/** The maximum number of characters of a receiver's answer that are stored. */
 export const MAX_ANSWER_CHARACTERS = 2000
 
 /** `text`: the body of the request. */

@@ -17,12 +17,15 @@ import type { Condition, Store, StoreReader, StoreWriter } from '../../storage/s
 
 /**
  * The limit for the events of one webhook that were never tried, and a separate limit for its deliveries that
- * wait for a retry. Beyond a limit, the oldest are dropped.
+ * wait for a retry. If there are more, the oldest events or deliveries are dropped.
  */
 export const MAX_WAITING = 10_000
 const AT_ONCE = 200
 const A_FEW = 20
-/** In ms. This is longer than any unit of work, and longer than the difference between the clocks of servers. */
+/**
+ * A safety margin in ms for comparing times. The margin is longer than any unit of work, and longer than the
+ * difference between the clocks of servers.
+ */
 const CERTAIN_MS = 5 * 60_000
 
 export interface Hook {
@@ -74,9 +77,9 @@ export async function readDeliveries(
 }
 
 /**
- * Makes deliveries from the events of these batches. Returns at most `most` deliveries, which the caller may send.
- * After `leaseMs`, other servers may send these deliveries. Events that may not be sent become dropped deliveries.
- * `left`: the batches that still have events.
+ * Turns the events of these batches into deliveries. Returns at most `most` deliveries, which the caller may
+ * send. After `leaseMs`, other servers may send these deliveries. Events that may not be sent become dropped
+ * deliveries. `left`: the batches that still have events.
  */
 export async function takeEvents(
   store: StoreWriter,
@@ -150,7 +153,7 @@ export async function noteDestination(
   await store.replace('webhook', tenant, known === undefined ? rest : { ...rest, destination: known })
 }
 
-/** Whether the webhook already has this state. A difference in `since` does not count. */
+/** Whether the webhook already has this state. The states are compared without `since`. */
 export function isKnown(before: DestinationState | undefined, now: DestinationState | undefined): boolean {
   if (before === undefined || now === undefined) return before === now
   const { state, failure, next_attempt_at } = now
@@ -176,7 +179,8 @@ export async function dropExcess(
   const drop = async (most: number, dropSome: typeof dropBatches) => {
     for (let left = most; left > 0; ) {
       const count = await store.write(async (writer) => {
-        // If the numbers differ, another process has counted the same excess and is dropping events.
+        // If the stored number has changed, another process is dropping events because of the same excess, so
+        // this process drops none.
         if ((await droppedOf(writer, hook)) !== before + dropped) return 0
         const count = await dropSome(writer, hook, left)
         if (count > 0) await noteDropped({ store: writer, createUuid }, hook, count)
@@ -202,7 +206,8 @@ export async function countTriedAgain(reader: StoreReader, { tenant, id }: Hook)
 
 async function dropBatches(store: StoreWriter, hook: Hook, most: number): Promise<number> {
   let count = 0
-  // A batch may have many events, so reading a few batches is often enough.
+  // The loop reads few batches at a time, because one batch can contain many events, so a few batches are
+  // often enough.
   for (let read = 0; count < most && read < AT_ONCE; read += A_FEW) {
     const some = await oldestBatches(store, hook, A_FEW)
     for (const waiting of some) {
@@ -238,9 +243,9 @@ async function noteDropped(tools: EventTools, { tenant, id }: Hook, count: numbe
 }
 
 /**
- * Removes batches whose events no webhook waits for. These batches come before the oldest waiting batch, both in
- * order and in time. The comparison of times has a margin, because concurrent units of work may be stored in another
- * order.
+ * Removes batches whose events no webhook waits for. These batches precede the oldest waiting batch in their
+ * order, and are older. The ages are compared with a safety margin, because concurrent units of work can be
+ * stored in a different order than they began.
  */
 export async function removeTaken(store: Store, tenant: number): Promise<void> {
   for (let found = AT_ONCE; found === AT_ONCE; ) {
