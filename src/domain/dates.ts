@@ -10,7 +10,7 @@ export function formatDate(ms: number): string {
 
 /**
  * Parses `M/D/YYYY` (12 AM), `M/D/YYYY h:mm:ss AM/PM +hh:mm` or ISO 8601. A date without an offset is in UTC.
- * Returns ms.
+ * Returns ms since the epoch.
  * @throws CofferError `validation`
  */
 export function parseExpiry(text: string, nowMs: number): number {
@@ -56,7 +56,10 @@ function readIso(text: string): number | undefined {
   return instant([year, month, day, hour, minute, second, ms], readOffset(...offset))
 }
 
-/** Minutes east of UTC. Undefined if the offset is not between -12:00 and +14:00. */
+/**
+ * Returns the offset of a time zone in minutes east of UTC. Returns undefined if the offset is not between
+ * -12:00 and +14:00.
+ */
 function readOffset(sign?: string, hours = '0', minutes = '0'): number | undefined {
   const east = (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes))
   return Number(minutes) > 59 || east < -12 * 60 || east > 14 * 60 ? undefined : east

@@ -4,7 +4,9 @@ import { suggestName } from './text/nearest.js'
 
 interface SettingEntry<T> {
   description: string
-  /** The value of a setting that is not set. Without a default, this setting has no value. */
+  /**
+   * The value of the setting while nobody has set it. If `default` is absent, the setting then has no value.
+   */
   default?: T
   /** Hides the secret in the value. A setting with a secret cannot be given as an argument of a command. */
   conceal?(value: T): string

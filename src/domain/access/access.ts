@@ -12,7 +12,7 @@ export interface RuleCondition {
 
 /**
  * `priority`: from 1, unique. The rule with the lowest priority applies first. A rule has either a container
- * or conditions. All conditions must hold.
+ * or conditions. A rule with conditions applies only if all of them are true.
  */
 export interface Rule {
   description?: string
@@ -25,7 +25,7 @@ export interface Rule {
 
 export type ContainerRule = Omit<Rule, 'conditions'> & { container: string }
 
-/** The rights of a caller. If no rule decides about a container, `permissions` decide. */
+/** The rights of a caller. `permissions` apply to the containers about which no rule decides. */
 export interface Grants {
   rules: readonly Rule[]
   permissions: readonly Permission[]
@@ -67,7 +67,7 @@ function refusalOf(
 ): Omit<PassedOver, 'priority'> | undefined {
   const condition = conditions?.find((each) => !holds(each, container, id))
   if (condition !== undefined) return { reason: 'condition does not hold', condition }
-  // A rule without a container and without conditions covers nothing.
+  // A rule that has neither a container nor conditions covers no container.
   const isCovered = covered === undefined ? conditions !== undefined : container.startsWith(covered)
   if (!isCovered) return { reason: 'other container' }
   return permissions.includes(permission) ? undefined : { reason: 'other permissions' }
@@ -100,8 +100,8 @@ export function holdsPermission({ rules, permissions }: Grants, permission: Perm
 }
 
 /**
- * Whether the grants give the permission on every container of every token. If so, no token has to be
- * checked.
+ * Whether the grants contain the permission for every container of every token. If this is true, the caller
+ * of this function does not check single tokens.
  */
 export function holdsEverywhere({ rules, permissions }: Grants, permission: Permission): boolean {
   const unconditional = rules.filter(({ conditions }) => conditions === undefined)
@@ -116,7 +116,8 @@ export function areasOf({ rules, permissions }: Grants, permission: Permission):
 
 function areaOf({ container, conditions = [] }: Rule): string {
   const tests = conditions.filter(({ attribute }) => attribute === 'container').map(({ value }) => value)
-  // The value of a condition may end in the middle of a name, so the text after the last slash is removed.
+  // The value of a condition may end in the middle of a name, for example `/pci/car`. Therefore the text
+  // after the last slash is removed.
   const areas = [...tests, container ?? '/'].map((text) => text.slice(0, text.lastIndexOf('/') + 1) || '/')
   return areas.reduce((deepest, area) => (area.length > deepest.length ? area : deepest))
 }

@@ -9,7 +9,7 @@ import { type ApplicationType, PERMISSIONS, type Permission, permissionsOf } fro
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const API_KEY = 'key_'
 export const SESSION_KEY = 'key_sess_'
-/** The start of the key of a run, which only the code of this run can use. */
+/** The prefix of the key of a run. Only the code of this run can use the key. */
 export const RUN_KEY = 'key_run_'
 
 export function isExpired({ expires_at }: { expires_at?: string }, now: number): boolean {
@@ -24,8 +24,8 @@ export interface RequestedGrants<R extends Rule = ContainerRule> {
 }
 
 /**
- * Returns all errors in the requested rights, by property path. Without `holder`, any known permission is
- * valid.
+ * Returns all errors in the requested rights, by property path. If `holder` is absent, every known permission
+ * is valid.
  */
 export function checkGrants(
   holder: Holder | undefined,

@@ -9,9 +9,9 @@ const MEANINGS: Readonly<Record<(typeof TRANSFORMS)[number], string>> = {
 }
 
 /**
- * The possible continuations of a rule. A tab separates a continuation from its meaning. If only one word can
- * follow, the result also has the words after it, because a shell closes the quotes of a rule after its only
- * candidate.
+ * The possible continuations of a rule. A tab separates a continuation from its meaning. A shell closes the
+ * quotes if there is only one candidate. Therefore, if only one word can follow, the result also contains
+ * that word with each possible next word.
  */
 export function completeRule(begun: string): string[] {
   const [, start, permissions] = /^(.*?\S\s+(?:redact|mask|reveal)\s+)(.*)$/s.exec(begun) ?? []

@@ -23,7 +23,8 @@ export function checkContainers(value: unknown, path: string, errors: PropertyEr
   for (const [index, item] of value.entries())
     if (!isContainerPath(item)) addError(errors, `${path}[${index}]`, PATH_RULE)
   const containers = [...new Set(value.filter(isContainerPath))]
-  // Each path except the root adds at least two characters, so a short text cannot have too many paths.
+  // Each path except the root adds at least two characters, so the exact count is made only if the containers
+  // together are long enough to exceed the limit.
   if (containers.join('').length >= 2 * MAX_PATHS && ancestorsOf(containers).size > MAX_PATHS)
     addError(errors, path, `must have at most ${MAX_PATHS} containers on and above them`)
   return containers

@@ -21,7 +21,10 @@ interface PermissionEntry {
   description: string
   /** The types of applications for which the permission has an effect. */
   application_types: readonly ApplicationType[]
-  /** Applications of any type may have the permission, even if it has no effect for them. */
+  /**
+   * Applications of every type may have the permission, even the types for which the permission has no
+   * effect.
+   */
   isAcceptedEverywhere?: true
 }
 
@@ -132,8 +135,8 @@ export function hasEffect(permission: Permission, type: ApplicationType): boolea
 }
 
 /**
- * Permissions to pass the data of tokens to code or to a destination. `reactor:invoke` and `proxy:invoke`
- * apply only to calls of that kind.
+ * Permissions to pass the data of tokens to code or to a destination. `reactor:invoke` applies only to calls
+ * of reactors, and `proxy:invoke` only to calls through a proxy.
  */
 export const USE_PERMISSIONS: readonly Permission[] = ['token:use', 'reactor:invoke', 'proxy:invoke']
 

@@ -11,7 +11,10 @@ import { CONDITION_ATTRIBUTES, type Grants, type Rule, type RuleCondition } from
 import { isContainerPath } from './container.js'
 import { PERMISSIONS, TRANSFORMS } from './permissions.js'
 
-/** A rule whose permissions exist. Nobody has checked whether the caller may grant them. */
+/**
+ * A rule whose permissions exist. The parser does not check whether the caller has the right to grant these
+ * permissions.
+ */
 export type WrittenRule = Omit<Rule, 'permissions'> & { permissions: string[] }
 type NumberlessRule = Omit<WrittenRule, 'priority'> & { priority?: number }
 

@@ -2,7 +2,7 @@
 import { validationError } from '../../errors.js'
 import { parseExpiry } from '../dates.js'
 
-/** The limit for the keys of a tenant that have not expired. */
+/** The maximum number of keys of a tenant. Expired keys are not counted. */
 export const MAX_KEYS = 100
 
 /**
@@ -23,8 +23,8 @@ function yearAfter(ms: number): number {
 }
 
 /**
- * Returns a PEM with the 32 bytes of an X25519 key. The clients of the service expect the bare key between the lines
- * of the PEM. A usual PEM would have a structure there that also names the algorithm.
+ * Returns a PEM with the 32 bytes of an X25519 key. The clients of the service expect the bare key between
+ * the lines of the PEM. In a usual PEM, these lines contain a structure that also names the algorithm.
  */
 export function formatPublicKey(bytes: Uint8Array): string {
   const text = Buffer.from(bytes).toString('base64')

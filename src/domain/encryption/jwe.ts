@@ -1,7 +1,9 @@
 /** Parses the data that a client has encrypted: a compact JWE (RFC 7516) with ECDH-ES over X25519 and A256GCM. */
 import { findFault, isObject } from '../json/json.js'
 
-/** A request body of the default maximum size has fewer characters. */
+/**
+ * The maximum length of a JWE. A request body of the default maximum size has fewer characters.
+ */
 const MAX_CHARACTERS = 1024 * 1024
 const MAX_HEADER_VALUES = 40
 const MAX_KEY_ID_CHARACTERS = 100
@@ -9,13 +11,13 @@ const MAX_PARTY_BYTES = 256
 const KEY_BYTES = 32
 
 /**
- * The parts of the JWE: a header of at most 4,096 characters, no encrypted key, a nonce of 12 bytes, the ciphertext,
- * and a tag of 16 bytes. Only 2 bits of the tag's last character count. The expression accepts only characters whose
- * other bits are zero, so that no second text has the same bytes.
+ * The parts of the JWE: a header of at most 4,096 characters, no encrypted key, a nonce of 12 bytes, the
+ * ciphertext, and a tag of 16 bytes. The last character of the tag stands for 6 bits, of which the tag uses
+ * only 2. The expression requires that the unused bits are zero, so that each tag has exactly one text.
  */
 const COMPACT = /^([\w-]{2,4096})\.\.([\w-]{16})\.([\w-]*)\.([\w-]{21}[AQgw])$/
 
-/** The message is the same for every cause, so that an attacker learns nothing from a refusal. */
+/** Every cause has this one error message, so that an attacker learns nothing from a refusal. */
 export const NOT_DECRYPTED =
   'cannot be decrypted; it must be a compact JWE with ECDH-ES (X25519) and A256GCM, for a key of this tenant that has not expired'
 
@@ -48,7 +50,8 @@ export function readPlaintext(bytes: Uint8Array, maxValues: number): unknown {
 function readHeader(bytes: Uint8Array | undefined) {
   const header = bytes && parse(bytes, MAX_HEADER_VALUES)
   if (!isObject(header) || header.alg !== 'ECDH-ES' || header.enc !== 'A256GCM') return undefined
-  // A compressed plaintext can be of any size, and an extension can change the meaning of the header.
+  // Compression (`zip`) is refused, because a short text can expand to any size. Extensions (`crit`) are
+  // refused, because they can change the meaning of the header.
   if (Object.hasOwn(header, 'zip') || Object.hasOwn(header, 'crit')) return undefined
   const { kid, epk, apu = '', apv = '' } = header
   if (!isObject(epk) || epk.kty !== 'OKP' || epk.crv !== 'X25519') return undefined
@@ -71,8 +74,8 @@ function parse(bytes: Uint8Array, maxValues: number): unknown {
 }
 
 /**
- * Decodes base64url without padding (RFC 7515, 2). Each sequence of bytes has one valid text. Returns undefined for
- * any other text.
+ * Decodes base64url without padding (RFC 7515, 2). The function accepts exactly one text for each sequence of
+ * bytes. It returns undefined for any other text.
  */
 function decode(text: unknown): Uint8Array | undefined {
   if (typeof text !== 'string') return undefined

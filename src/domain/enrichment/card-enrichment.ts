@@ -1,8 +1,8 @@
 export const FUNDINGS = ['credit', 'debit', 'prepaid'] as const
 
 /**
- * The details that a card network has about a card. They are stored with the token or token intent when its
- * number is written.
+ * The details that a card network has about a card. They are stored with the token or token intent when the
+ * card number is written.
  */
 export interface CardEnrichment {
   funding: (typeof FUNDINGS)[number]

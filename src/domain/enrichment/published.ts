@@ -8,7 +8,10 @@ export type BankStatus = 'enabled' | 'disabled' | 'inconclusive'
 
 type CountryCode = keyof typeof published.countries
 
-/** The status of a bank account. Nobody asks a bank, so each account that is not published is `inconclusive`. */
+/**
+ * The status of a bank account. Coffer does not ask a bank. Therefore each account that is not in the
+ * published data is `inconclusive`.
+ */
 export function verifyAccount(routingNumber: string, accountNumber: string): BankStatus {
   const found = published.bank_accounts.find(
     ({ routing_number, account_number }) =>
@@ -17,7 +20,10 @@ export function verifyAccount(routingNumber: string, accountNumber: string): Ban
   return (found?.status as BankStatus | undefined) ?? 'inconclusive'
 }
 
-/** The published details of a card. Undefined if its number is in no published range and is no test card of 3-D Secure. */
+/**
+ * The published details of a card. Returns undefined if the card number is in no published range and is no
+ * test card of 3-D Secure.
+ */
 export function findEnrichment(number: string): CardEnrichment | undefined {
   const range = published.card_ranges.find((each) => isWithin(number, each))
   if (range !== undefined) return describeRange(range)
@@ -25,8 +31,8 @@ export function findEnrichment(number: string): CardEnrichment | undefined {
 }
 
 /**
- * The details of the cards whose numbers begin with these digits. With `isFake`, the details that all published ranges with such
- * cards have in common.
+ * The details of the cards whose numbers begin with these digits. With `isFake`, returns only those details
+ * that are equal in all published ranges with such cards.
  */
 export function describeBin(bin: string, { isFake }: { isFake: boolean }) {
   const ranges = isFake ? published.card_ranges.filter((range) => overlaps(bin, range)) : []
@@ -45,7 +51,10 @@ interface Range {
   to: string
 }
 
-/** Texts of equal length are compared in the order of their numbers. */
+/**
+ * Compares texts of digits. The texts have equal length, so their order as texts is the order of their
+ * numbers.
+ */
 function isWithin(number: string, { from, to }: Range): boolean {
   return number.length === from.length && number >= from && number <= to
 }

@@ -18,8 +18,8 @@ const READ_IN_A_STEP = 8
 const WRITTEN_IN_A_STEP = 4
 
 /**
- * Counts the steps of long work. All requests share a turn of about 10 ms. After a turn, the event loop does
- * other work.
+ * Counts the steps of long work. Time is divided into turns of about 10 ms, which all requests share. After
+ * each turn, the event loop can do other work.
  */
 export class Turns {
   #left = STEPS_IN_A_TURN
@@ -31,8 +31,8 @@ export class Turns {
   }
 
   /**
-   * Whether the caller must await {@link next}. A loop checks this first, because awaiting costs more than
-   * most expressions.
+   * Whether the current turn is over, so that the caller must await {@link next}. A loop reads this property
+   * first, because awaiting takes longer than most expressions.
    */
   get isOver(): boolean {
     return this.#left < 0
@@ -40,8 +40,8 @@ export class Turns {
 
   /**
    * Waits for a turn. Callers continue in the order of their calls. If the turn has steps left, the next
-   * caller continues immediately. Otherwise newer requests would find these steps and overtake all callers
-   * that wait.
+   * caller continues immediately. Otherwise newer requests would use the remaining steps, and would overtake
+   * all waiting callers.
    */
   next(): Promise<void> {
     this.#last = this.#last.then(async () => {
@@ -87,7 +87,7 @@ export class Budget {
 }
 
 /**
- * Counts the outputs before any of them is compiled.
+ * Counts the outputs `{{ … }}` in these texts before any output is compiled.
  * @throws CofferError `too_much_work` if there are too many outputs, or if they are too long
  */
 export function checkOutputs(texts: Iterable<string>): void {

@@ -31,7 +31,10 @@ export interface Scope {
   tokens?: ReadonlyMap<Reference, unknown>
   /** Only in a transform: the body of the message. */
   readonly body?: unknown
-  /** Only in a header: the rest of the call. */
+  /**
+   * Only in a header of a call through a proxy: the request without the headers that contain such
+   * expressions, and the configuration.
+   */
   proxy?: unknown
 }
 
@@ -74,13 +77,19 @@ export class Expressions {
   }
 }
 
-/** The limit is in code points. A text has at least half as many code points as UTF-16 units. */
+/**
+ * The limit is in code points. A text of `n` UTF-16 units has at least `n / 2` code points, so a very long
+ * text is refused without counting its code points.
+ */
 const isTooLong = (text: string) =>
   text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
 
 export class Expression {
   readonly references: readonly Reference[]
-  /** The expression reads the rest of the call, so it is rendered last. */
+  /**
+   * Whether the expression reads `proxy`, which contains the rest of the call. Such an expression is rendered
+   * last.
+   */
   readonly usesProxy: boolean
   readonly #text: string
   readonly #parts: readonly (string | Output)[]
@@ -101,7 +110,8 @@ export class Expression {
   }
 
   /**
-   * The value of a single output keeps its JSON type. Any other result is text. A missing property is null.
+   * If the text is a single output, the result is the value of the output with its JSON type. In all other
+   * cases the result is text. A property that does not exist has the value null.
    * @throws CofferError like `#call`
    */
   render(scope: Scope, budget = new Budget()): unknown {
@@ -159,7 +169,7 @@ function evaluateValue(value: Value, scope: Scope, budget: Budget): unknown {
   let found: unknown = scope
   for (const part of value.path) {
     const name = evaluateValue(part, scope, budget)
-    // For an object, `size` counts its members, so reading it has a cost.
+    // For an object, `size` counts the members, so reading `size` is charged to the budget.
     if (name === 'size') budget.read(found)
     found = readProperty(found, name)
   }

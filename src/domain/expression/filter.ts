@@ -16,7 +16,10 @@ export interface CallTools {
   readonly hmac: Hmac
   readonly jsonPath: JsonPath | undefined
   readonly budget: Budget
-  /** Whether a literal before this call or in it is a decimal. Then `divided_by` does not round down. */
+  /**
+   * Whether a literal in the output up to the end of this call is a decimal such as `7.0`. If so,
+   * `divided_by` does not round down.
+   */
   readonly isDecimal: boolean
 }
 
@@ -24,16 +27,20 @@ export interface FilterRule {
   readonly least: number
   readonly most: number
   readonly onlyIn?: 'id'
-  /** One of these filters must follow this filter. The empty name means that no filter follows. */
+  /**
+   * The names of the filters of which one must follow this filter. The empty name means that no filter
+   * follows.
+   */
   readonly followers?: readonly string[]
   /**
-   * Steps in addition to the steps for reading the operands and writing the result. If `steps` is a number,
-   * it is multiplied by the length of the value.
+   * The cost of the filter in steps. The cost of reading the operands and writing the result is charged
+   * separately. If `steps` is a number, it is multiplied by the length of the value.
    */
   readonly steps?: number | ((value: unknown, args: readonly unknown[]) => number)
   /**
-   * @throws any error if the filter does not accept the value or the arguments. Only the message of a
-   * CofferError reaches the user.
+   * Applies the filter to `value`.
+   * @throws any error if the filter does not accept the value or the arguments. The user sees the message
+   * only if the error is a CofferError.
    */
   run(value: unknown, args: readonly unknown[], tools: CallTools): unknown
 }
@@ -50,7 +57,10 @@ export function syntaxError(text: string, at: number, reason: string, cause?: un
   return validationError(`${reason} (at column ${[...text.slice(0, at)].length + 1})`, { cause })
 }
 
-/** Reads a property as Liquid does: an own property, or `size`, `first` or `last`. */
+/**
+ * Reads a property by the rules of Liquid: an own property of the object, or one of the special properties
+ * `size`, `first` and `last`.
+ */
 export function readProperty(object: unknown, key: unknown): unknown {
   if (object === undefined || object === null || (typeof key === 'object' && key !== null)) return undefined
   const list = Array.isArray(object) ? (object as unknown[]) : undefined

@@ -7,11 +7,14 @@ import type { Budget } from './budget.js'
 import type { JsonPath } from './filter.js'
 
 const MAX_PATH_LENGTH = 400
-/** JSON input can have 64 levels. The library counts its visits from 1. */
+/**
+ * The maximum depth that the library visits, counted from 1. The limit is higher than the 64 levels that
+ * JSON input can have.
+ */
 const MAX_DEPTH = 80
 /**
- * The cost of reading any value. An object or array costs `OBJECT_COST` more. A text also costs steps for its
- * comparison.
+ * The cost of reading any value. Reading an object or array additionally costs `OBJECT_COST`. Comparing a
+ * text additionally costs steps.
  */
 const READ_COST = 40
 const OBJECT_COST = 400
@@ -35,16 +38,16 @@ export async function loadJsonPath(): Promise<JsonPath> {
 }
 
 /**
- * RFC 9535 allows a name with a hyphen only in brackets, but documented paths look like
- * `$.request.headers.X-Date`.
+ * RFC 9535 allows a name with a hyphen only in brackets, but the documentation of the service contains paths
+ * such as `$.request.headers.X-Date`. Therefore such names are put in brackets here.
  */
 function quoteNames(path: string): string {
   return /^\$(?:\.[\w-]+|\[\d+\])+$/.test(path) ? path.replaceAll(/\.([\w-]*-[\w-]*)/g, "['$1']") : path
 }
 
 /**
- * Charges the budget for each read. The library has no limit, and nested descents and filters multiply the
- * work.
+ * Charges the budget for each read. The library itself limits no work, and nested descents and filters
+ * multiply the number of reads.
  */
 function metered(value: unknown, budget: Budget, originals: WeakMap<object, unknown>): unknown {
   if (value === null || typeof value !== 'object') return value

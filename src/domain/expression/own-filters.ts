@@ -10,7 +10,7 @@ import {
   textOf,
 } from './filter.js'
 
-/** The maximum length of an alias and of a format. An id has this maximum too. */
+/** The maximum length of an alias, of a format and of the id of a token. */
 const MAX_LENGTH = 400
 const MAX_COUNT = 10_000
 
@@ -86,8 +86,8 @@ function readMasking([maskGiven, preservedGiven]: readonly unknown[]): [Cover, C
 }
 
 /**
- * Replaces the characters between the two visible ends. If there are no characters between them, it replaces
- * all characters, so that no value stays unchanged.
+ * Replaces the characters between the two visible ends. If the two visible ends cover the whole text, the
+ * function replaces all characters, because otherwise the value would stay visible.
  */
 function coverMiddle(
   characters: readonly string[],
@@ -131,7 +131,10 @@ function aliasSource(value: unknown, pattern: RegExp): string {
   return refuse(`an alias filter takes at most ${MAX_LENGTH} characters, and needs one that it can replace`)
 }
 
-/** Skips the random bytes that would make some characters more likely than others. */
+/**
+ * Returns random characters of the alphabet. Random bytes that would make some characters more likely are
+ * skipped.
+ */
 function randomCharacters(random: RandomSource, alphabet: string, count: number): string {
   const fair = 256 - (256 % alphabet.length)
   let drawn = ''

@@ -49,11 +49,14 @@ export interface Output {
 }
 
 /**
- * The maximum length of the text after the id of a token in a detokenization. The limits of other expressions
- * are lower.
+ * The maximum length of the text after the id of a token in a detokenization. In other uses, the limit of an
+ * expression is lower.
  */
 const MAX_OUTPUT_LENGTH = 2000
-/** Enough for an id of 400 characters of two UTF-16 units each, and some white space. */
+/**
+ * In UTF-16 units. The limit is enough for the longest id (400 characters of two units each) with white space
+ * around it.
+ */
 const MAX_REFERENCE_LENGTH = 1000
 const MAX_TRANSFORM_REFERENCE_LENGTH = 200
 const COMPILED_STEPS = 300
@@ -72,7 +75,10 @@ const VARIABLES: Record<ExpressionUse, readonly string[]> = {
   request: ['req', 'request'],
   response: ['res', 'response'],
 }
-/** Uses that do not support Liquid's tags and white space control. Their texts may have any length. */
+/**
+ * In these uses, expressions do not support Liquid's tags and white space control, and the texts have no
+ * limit of length.
+ */
 const WITHOUT_TAGS: readonly ExpressionUse[] = ['detokenize', 'call', 'header', 'request', 'response']
 export const hasTags = (use: ExpressionUse) => !WITHOUT_TAGS.includes(use)
 const isOfTransform = (use: ExpressionUse) => use === 'request' || use === 'response'
@@ -88,7 +94,7 @@ const VALUE = new RegExp(`(${STRING.source})|(${NUMBER.source})|(${WORD.source})
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(.))/gs
 const ESCAPED: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 const ALLOW_FALSE = /\s*allow_false\s*:/y
-/** The end of a token id. A comma ends the id only if a filter follows it. */
+/** Finds the end of a token id in an expression. A comma ends the id only if a filter follows the comma. */
 const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/g
 const ENCRYPTED_REFERENCE = /^encrypted(?::|$)/
 /** In these uses, `encrypted` stands for the data that came encrypted in a header. */
@@ -112,8 +118,8 @@ export class ExpressionParser {
   }
 
   /**
-   * Tags exist only in the uses that {@link hasTags} accepts, and `{{-` and `-}}` trim white space only
-   * there.
+   * Yields the parts of the text. Tags, and `{{-` and `-}}` that trim white space, are recognized only if
+   * {@link hasTags} accepts the use.
    * @throws CofferError `validation`, `too_much_work`
    */
   *parts(): Generator<string | Output> {

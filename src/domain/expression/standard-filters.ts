@@ -10,8 +10,8 @@ type Test = (item: unknown) => boolean
 const READ_STEPS = 120
 const PATH_STEPS = 4
 /**
- * How many characters one step covers: native code compares them, a regular expression tries them, or a
- * filter joins them.
+ * These constants say how many characters one step of the budget pays for. Native code compares that many, a
+ * regular expression tries that many, or a filter joins that many.
  */
 const COMPARED_IN_A_STEP = 64
 const TRIED_IN_A_STEP = 8

@@ -35,7 +35,10 @@ function readText(text: string): number {
   return Date.parse(hasZone ? text : text + zone)
 }
 
-/** Every word is checked first, because `Date.parse` finds a date in almost any text with a number. */
+/**
+ * Whether a date may contain this word. Every word is checked before `Date.parse` is called, because
+ * `Date.parse` finds a date in almost any text with a number.
+ */
 function isDateWord(word: string): boolean {
   const lower = word.toLowerCase()
   if (['am', 'pm', 'utc', 'gmt', 'z', 't'].includes(lower)) return true

@@ -17,7 +17,10 @@ const LETTER_STYLE = `
 
 const LINK_GONE = '(the link is not kept here)'
 
-/** `html`: the content of the body. The subject is fixed, because a header must not contain text of users. */
+/**
+ * `html`: the content of the body. Each kind of mail has a fixed subject, because a header must not contain
+ * text of users.
+ */
 export function composeLetter(
   facts: Record<'tenantName' | 'email' | 'linkExpiresAt', string> & { link?: string },
 ) {
@@ -72,7 +75,10 @@ export function wrapLetter({ subject, html }: Letter): string {
 <body>${html}</body></html>`
 }
 
-/** A line break in user text could begin a line that looks like a part of our letter. */
+/**
+ * Removes line breaks from user text, because a line of user text could look like a part of the mail's own
+ * text.
+ */
 function onOneLine(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ')
 }

@@ -16,8 +16,8 @@ export function readMailServer(text: string) {
   if (url === undefined || port === undefined || url.hostname === '' || !isBare)
     throw validationError('must be smtp://user:password@host:port or smtps://user:password@host:port')
   const [user, password] = [decode(url.username), decode(url.password)]
-  // `implicit`: TLS from the first byte. `offered`: STARTTLS if the server has it. `required`: STARTTLS must
-  // succeed.
+  // `implicit`: TLS from the first byte. `offered`: STARTTLS is used if the server supports it. `required`:
+  // STARTTLS must succeed.
   const tls = url.protocol === 'smtps:' ? 'implicit' : LOOPBACK.test(url.hostname) ? 'offered' : 'required'
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const place = { host, port: url.port === '' ? port : Number(url.port), tls } as const
@@ -58,8 +58,8 @@ export const EMAIL_LIMIT = 320
 const ATEXT = "[A-Za-z0-9!#$%&'*+\\-/=?^_`{|}~]+"
 const DOT_ATOM = `${ATEXT}(?:\\.${ATEXT})*`
 /**
- * A quoted string has spaces and visible ASCII, and a `\` before each `"` and `\`. Tabs and folding are not
- * allowed.
+ * A quoted string has spaces and visible ASCII, and each `"` and `\` in it follows a `\`. Tabs and folding
+ * are not allowed.
  */
 const QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~])*"'
 const LITERAL = '\\[[!-Z^-~]*\\]'
@@ -74,8 +74,9 @@ export function checkEmail(text: string): void {
 }
 
 /**
- * Two addresses are equal if this form is equal. RFC 5321 allows a case-sensitive local part, but no server
- * in use has one.
+ * Returns a form of the address for comparisons: two addresses count as equal if their forms are equal. The
+ * form ignores case. RFC 5321 allows servers to distinguish the case of the local part, but no server in use
+ * does so.
  */
 export function normalizeEmail(email: string): string {
   return email.toLowerCase()

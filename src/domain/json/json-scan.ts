@@ -110,7 +110,8 @@ class JsonScanner {
     const from = this.#at++
     let isEscaped = false
     for (;;) {
-      // Always matches, sometimes the empty text. Unlike `exec`, `test` allocates no array.
+      // The pattern always matches, possibly with an empty text. The code calls `test` and not `exec`,
+      // because `test` allocates no array.
       this.#match(PLAIN)
       if (this.#text.charCodeAt(this.#at) === QUOTE) break
       if (!this.#match(ESCAPE))
@@ -160,10 +161,16 @@ class JsonScanner {
 }
 
 const NUMBER_TEXT = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
-/** A double has at most 767 significant digits. A longer text than this is refused before it is parsed. */
+/**
+ * A double has at most 767 significant digits. A number with more characters than this is refused before it
+ * is parsed.
+ */
 const MAX_NUMBER_LENGTH = 1100
 
-/** Accepts leading zeros. Undefined if a double cannot hold the decimal exactly (2^53 + 1, 1e400). */
+/**
+ * Parses a decimal, also with leading zeros. Returns undefined if a double cannot hold the decimal exactly,
+ * such as 2^53 + 1 or 1e400.
+ */
 export function exactNumber(text: string): number | undefined {
   if (text.length > MAX_NUMBER_LENGTH || !NUMBER_TEXT.test(text)) return undefined
   const value = Number(text)

@@ -4,8 +4,8 @@ import { findFault, MAX_JSON_DEPTH } from './json-scan.js'
 export { exactNumber, findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
 /**
- * The limit for values and property names in one body or token. More of them would delay other requests, even
- * if each is short.
+ * The limit for values and property names in one body or token. A larger number would delay other requests,
+ * even if each value is short.
  */
 export const MAX_JSON_VALUES = 50_000
 
@@ -14,8 +14,8 @@ export const MAX_JSON_VALUES = 50_000
  * prototypes, nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and
  * a byte order mark. Takes time and memory linear in the text. `maxValues` is the limit for values and
  * property names together. `firstLine` is the number of the text's first line, for messages.
- * @throws CofferError `code`. The message names the text as `source`. It has the line and column (from 1, in
- * UTF-16 units) and what was expected. It never contains the text itself.
+ * @throws CofferError `code`. The message names the text as `source`. The message has the line, the column
+ * (from 1, in UTF-16 units) and what was expected. The message never contains the parsed text.
  */
 export function parseJson(
   text: string,
@@ -70,7 +70,7 @@ export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null'
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  // `join` would copy a long text again for each level.
+  // The members are concatenated, because `join` would copy a long text again at each level of nesting.
   let members = ''
   for (const name of Object.keys(value).sort()) {
     const member = (value as Record<string, unknown>)[name]

@@ -8,14 +8,20 @@ import { decodeUtf8, isObject, tryJson } from '../json/json.js'
 /** The names are in lower case. */
 export type HeaderMap = Readonly<Record<string, string>>
 
-/** Without `body` the answer has no body. A text is sent unchanged. Any other value is sent as JSON. */
+/**
+ * If `body` is absent, the answer has no body. A `body` that is text is sent unchanged. Any other `body` is
+ * sent as JSON.
+ */
 export interface CodeAnswer {
   statusCode: number
   headers: HeaderMap
   body?: unknown
 }
 
-/** Headers that apply to one connection only (RFC 9110, 7.6.1), and the length, which the sender sets. */
+/**
+ * Headers that apply to one connection only (RFC 9110, 7.6.1), and the header with the length of the body,
+ * which the sender sets itself.
+ */
 const OF_CONNECTION: ReadonlySet<string> = new Set(
   `connection content-length keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
   transfer-encoding upgrade`.split(/\s+/),
@@ -117,8 +123,8 @@ export function isJsonType(type: string | undefined): boolean {
 }
 
 /**
- * The value of a JSON body. A body is JSON if it has the content type of JSON. A body without a content type is JSON
- * if it begins like an object or array. Undefined for any other body.
+ * The value of a JSON body. A body is JSON if it has the content type of JSON. A body without a content type
+ * is JSON if it begins like an object or array. Returns undefined for any other body.
  */
 export function readJsonBody(headers: HeaderMap, text: string): unknown {
   const type = mediaTypeOf(headers)
@@ -126,7 +132,10 @@ export function readJsonBody(headers: HeaderMap, text: string): unknown {
   return isJson ? tryJson(text) : undefined
 }
 
-/** The body that code receives: the value of JSON, null for an empty body, or the text of any other body. */
+/**
+ * Returns the body as code receives it: the parsed value if the body is JSON, null if the body is empty, and
+ * otherwise the text of the body.
+ */
 export function readBodyValue(headers: HeaderMap, text: string): unknown {
   return text === '' ? null : (readJsonBody(headers, text) ?? text)
 }

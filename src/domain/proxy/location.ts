@@ -6,7 +6,7 @@ const STEP = /\.([\w\u0080-\uffff-]+)|\[(\d{1,6})\]|\['([^'\\]*)'\]|\["([^"\\]*)
 
 type Step = string | number
 
-/** Undefined for `$` alone, and for a path that can select several values. */
+/** Returns undefined for `$` alone, and for a path that can select several values. */
 export function readLocation(text: string): Step[] | undefined {
   if (!text.startsWith('$') || text.length > MAX_CHARACTERS) return undefined
   const steps: Step[] = []
@@ -20,8 +20,8 @@ export function readLocation(text: string): Step[] | undefined {
 }
 
 /**
- * Copies `root` with `value` at the location, and creates missing objects. Undefined if the location cannot
- * be reached.
+ * Copies `root`, sets `value` at the location in the copy, and creates missing objects. Returns undefined if
+ * the location cannot be reached.
  */
 export function putAt(root: unknown, [step, ...rest]: readonly Step[], value: unknown): unknown {
   if (step === undefined) return value

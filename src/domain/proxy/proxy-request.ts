@@ -18,7 +18,10 @@ export interface ProxyRequest {
   body: Uint8Array
 }
 
-/** The texts with expressions, by their place in the request. Their values have the same shape. */
+/**
+ * The texts with expressions, by their place in the request. The type `T` is also used for the values of
+ * these texts.
+ */
 export interface ProxyDocument<T = string> {
   path: readonly T[]
   query: readonly T[]
@@ -28,7 +31,10 @@ export interface ProxyDocument<T = string> {
 
 type Piece = string | { expression: string; at: string }
 type Write = (value: unknown) => string
-/** An expression in a URL or form. If its end is missing, it takes the rest of the text, and is invalid. */
+/**
+ * Finds an expression in a URL or form. If the end of an expression is missing, the match is the rest of the
+ * text, which is then an invalid expression.
+ */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
 /**
  * The limit for the characters of a URL's and a form's values together. Encoding more than this would delay other
@@ -102,7 +108,7 @@ function splitBody(
 /** Searches the bytes, so that a body without an expression is not decoded. */
 function mayHaveExpression(body: Uint8Array, isForm: boolean): boolean {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  // JSON can also spell a brace as \\u007b.
+  // In JSON, a brace can also be written as \\u007b.
   if (bytes.includes('{{') || bytes.includes('\\u007')) return true
   return isForm && /(?:\{|%7b){2}/i.test(bytes.toString('latin1'))
 }
@@ -182,7 +188,7 @@ export function toHeaders(values: Readonly<Record<string, unknown>>): Record<str
   return Object.fromEntries(entries)
 }
 
-/** Adds the header names as `texts` spell them, such as `X-Date`. */
+/** Adds each header under the spellings of its name in `texts`, such as `X-Date`. */
 export function withSpellings(headers: HeaderMap, texts: readonly string[]): HeaderMap {
   const words = texts.flatMap((text) => text.match(/[\w-]+/g) ?? [])
   const known = [...Object.keys(headers), ...words].filter((word) =>

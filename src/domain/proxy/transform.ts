@@ -8,7 +8,10 @@ import { type RuntimeOptions, readRuntime } from '../reactor/runtime.js'
 import { maySet } from './code-answer.js'
 import { readLocation } from './location.js'
 
-/** The shape depends on the type. `type` and `matcher` keep the upper and lower case that the caller wrote. */
+/**
+ * A transform has other members for each type. `type` and `matcher` are stored in the upper and lower case
+ * that the caller wrote.
+ */
 export type ProxyTransform =
   | { type: string; code: string; options?: { runtime: RuntimeOptions } }
   | { type: string; matcher: string; expression?: string; replacement: string }
@@ -29,9 +32,9 @@ type Given = Readonly<Record<string, unknown>>
 const isJsonLocation = (text: string) => readLocation(text) !== undefined
 
 /**
- * Parses the transforms of one direction. A caller gives the plural form, or the singular form as an object
- * or an array of one. A caller may give both if they are equal, because the answer about a proxy with one
- * transform has both.
+ * Parses the transforms of one direction. A caller gives the plural property (`request_transforms`), or the
+ * singular property (`request_transform`) with an object or an array of one object. Both properties are
+ * accepted if they are equal, because an answer about a proxy with one transform contains both.
  */
 export function readTransforms(given: Given, direction: Direction, errors: PropertyErrors = {}) {
   const one = `${direction}_transform`
@@ -133,7 +136,7 @@ function readTokenize({ options }: Given, add: Add) {
   return { options: omitUndefined({ identifier, token }) }
 }
 
-/** `isPlace` checks the location. With `isPlace`, the location is required. */
+/** If `isPlace` is given, the location is required, and `isPlace` checks it. */
 function readAppend(
   { options }: Given,
   add: Add,
@@ -184,9 +187,10 @@ function withoutEmpty(given: Given): Record<string, unknown> {
 function isExpression(text: unknown): boolean {
   if (typeof text !== 'string' || text.length > MAX_EXPRESSION_CHARACTERS) return false
   try {
-    // The text is first compiled alone, which ensures that its parentheses are balanced.
+    // The text is first compiled alone, so that an error shows unbalanced parentheses.
     new RegExp(text)
-    // The empty alternative matches first, so the expression itself is never tried.
+    // The empty alternative before `|` matches first. Therefore the expression itself is never applied, but
+    // its groups are counted.
     return new RegExp(`|${text}`).exec('')!.length > 1
   } catch {
     return false

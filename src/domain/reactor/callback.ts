@@ -4,7 +4,8 @@ import { readDestination } from '../proxy/proxy.js'
 
 /** @throws CofferError `validation` */
 export function readCallbackUrl(given: unknown): URL {
-  // Braces could begin an expression, and an address has no expressions.
+  // Braces are refused, because they could begin an expression, and expressions are not supported in this
+  // address.
   const url = typeof given === 'string' ? readDestination(given, /[#\\{}]/) : undefined
   if (url !== undefined) return url
   throw validationError(
@@ -12,7 +13,10 @@ export function readCallbackUrl(given: unknown): URL {
   )
 }
 
-/** A callback waits for the other callbacks to its origin only. */
+/**
+ * Callbacks to one origin are sent one after another. Callbacks to different origins do not wait for each
+ * other.
+ */
 export function laneOfCallback(url: string): string {
   return new URL(url).origin
 }

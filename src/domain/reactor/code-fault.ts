@@ -12,7 +12,10 @@ export function describeFault({ line, column, message }: CodeFault): string {
   return `line ${line}, column ${column}: ${message}`
 }
 
-/** Returns the error for code that does not compile. Contract: there is at least one fault. `path`: where the code is. */
+/**
+ * Returns the error for code that does not compile. Contract: there is at least one fault. `path`: the path
+ * of the property with the code.
+ */
 export function invalidCode(faults: readonly CodeFault[], path = 'code'): CofferError {
   const texts = faults.map(describeFault)
   return new CofferError('formula_invalid', `The code is not valid at ${texts[0]!.replace(/\.$/, '')}.`, {

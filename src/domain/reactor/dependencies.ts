@@ -5,12 +5,12 @@
 import { omitUndefined } from '../omit-undefined.js'
 
 /**
- * The name of the file that lists versions, in the directory of linked packages. The file is a JSON object: version
- * by package name.
+ * The name of the file in the directory of linked packages that lists their versions. The file is a JSON
+ * object: version by package name.
  */
 export const VERSIONS_FILE = 'coffer-dependencies.json'
 
-/** The limit for all linked texts of one reactor together. */
+/** The maximum size of all linked packages of one reactor together. */
 export const MAX_LINKED_BYTES = 8 * 1024 * 1024
 
 const MAX_NAME_CHARACTERS = 214
@@ -24,13 +24,13 @@ export function isPackageName(name: string): boolean {
   return name.length <= MAX_NAME_CHARACTERS && NAME.test(name)
 }
 
-/** Below a package: no part begins with a dot, so a path does not leave its package. */
+/** A path below a package. No part begins with a dot, so the path cannot leave the package. */
 const SUBPATH = /^(?:\/[\w@~+-][\w.@~+-]*)+$/
 
 /**
- * Divides what code requires: `lodash/merge` is the subpath `/merge` of `lodash`. Undefined if it is neither a package
- * nor a path below a package. A package below the `node_modules` of a package is refused, because the project does not
- * name it.
+ * Divides what code requires: `lodash/merge` is the subpath `/merge` of `lodash`. Returns undefined if the
+ * text is neither a package nor a path below a package. A path into the `node_modules` of a package is
+ * refused, because the packages there are not declared by the project.
  */
 export function splitRequest(request: string): { name: string; subpath: string } | undefined {
   const [name = ''] = /^(?:@[^/]*\/)?[^/]*/.exec(request) ?? []
@@ -55,7 +55,10 @@ export function withSubpaths(packages: Versions, code: string): Versions {
   return { ...packages, ...found }
 }
 
-/** Versions by package name, or by subpath of a package. {@link ANY_VERSION} accepts every installed version. */
+/**
+ * Maps the name of a package, or a subpath of a package, to a version. {@link ANY_VERSION} accepts every
+ * installed version.
+ */
 export type Versions = Readonly<Record<string, string>>
 
 export const ANY_VERSION = '*'
@@ -107,8 +110,8 @@ export function majorOf(version: string): string {
 }
 
 /**
- * The keys are names by which code may require a package that has another name in a project. The image
- * `node-bt` has an old version of the client under the name in this list.
+ * Maps a name that code requires to the name of the package in the project, if the two names differ. The
+ * image `node-bt` has an old version of the client under the name that code requires.
  */
 export const ALIASES: Readonly<Record<string, string>> = {
   '@basis-theory/node-sdk-2': '@basis-theory/node-sdk',
@@ -123,7 +126,8 @@ const LISTED: readonly string[] =
   twilio uuid xmlbuilder2 yup`.split(/\s+/)
 
 /**
- * Finds the listed packages whose names follow a quote in the code. Only these are linked, because linking takes time.
+ * Finds the listed packages whose names follow a quote in the code. Only the packages that are found are
+ * linked, because linking takes time.
  */
 export function findListed(code: string): Versions {
   const named = LISTED.filter((name) =>

@@ -24,7 +24,10 @@ export interface FormulaBody {
 }
 
 const ICON = /^data:image\/(png|jpe?g);\s*base64\s*,\s*([A-Za-z0-9+/]+={0,2})$/
-/** The first bytes of images. If an icon begins with none of these signatures, its declared type counts. */
+/**
+ * The first bytes of images. If an icon begins with none of these signatures, the declared type of the icon
+ * is used.
+ */
 const SIGNATURES: Readonly<Record<string, string>> = {
   png: '\x89PNG\r\n\x1a\n',
   jpeg: '\xff\xd8\xff',

@@ -3,8 +3,8 @@ import { sizeOf } from '../expression/budget.js'
 import { Secrets, WITHHELD } from '../text/secrets.js'
 
 /**
- * Limits, in characters, for the data of a run and for its output. If one limit is exceeded, nothing is compared, and
- * the whole output is withheld.
+ * Limits, in characters, for the data of a run and for its output. If the data or the output exceeds its
+ * limit, they are not compared, and the whole output is withheld.
  */
 const MAX_GIVEN = 16 * 1024
 const MAX_PRINTED = 8 * 1024
@@ -51,8 +51,8 @@ export class GivenData {
 }
 
 /**
- * Copies the output and applies `change` to each text, always in the same order. The levels and our own property
- * names are not changed.
+ * Copies the output and applies `change` to each text, always in the same order. The levels of console lines
+ * and the property names of this type are not changed.
  */
 function mapTexts(printed: Printed, change: (text: string) => string): Printed {
   const { console: lines, detail, errors, stack } = printed

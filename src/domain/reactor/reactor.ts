@@ -6,7 +6,7 @@ import { checkReactorRuntime } from './runtime.js'
 
 /**
  * Options that are valid only inside `runtime`. Outside of it they are refused, because the APIs of other
- * services had them there.
+ * services had these options there, and ignoring them would hide a mistake.
  */
 const MISPLACED = 'image dependencies resolutions permissions resources timeout async warm_concurrency'.split(
   ' ',

@@ -22,10 +22,10 @@ export function isConfigurable(image: Image | undefined): boolean {
 export const RESOURCES = ['standard', 'large', 'xlarge'] as const
 const MEMORY_FACTORS = { standard: 1, large: 2, xlarge: 4 } as const
 
-/** The code may use this many times the memory limit of the vault. */
+/** Returns the factor by which the memory limit of the vault is multiplied for this code. */
 export function memoryFactorOf(runtime: RuntimeOptions | undefined): number {
   if (!isConfigurable(runtime?.image)) return 1
-  // A record that an earlier version of Coffer has stored may have any text here.
+  // A record that an earlier version of Coffer has stored may have any text in `resources`.
   return MEMORY_FACTORS[runtime?.resources ?? 'standard'] ?? 1
 }
 
@@ -45,7 +45,7 @@ export function failureStatusOf(image: Image | undefined): FailureStatus {
   return isConfigurable(image) ? 502 : 500
 }
 
-/** In seconds. */
+/** The maximum timeout of a run, in seconds. */
 export const MAX_TIMEOUT = 30
 export const MAX_ASYNC_TIMEOUT = 900
 const DEFAULT_TIMEOUT = 10
@@ -91,9 +91,9 @@ export function completeRuntime(
 }
 
 /**
- * Checks the rules for `runtime` of a reactor that its schema cannot express. Values may have the wrong type. A patch
- * may lack `async`, on which the limit of the timeout depends. Therefore this limit is checked in the result of the
- * patch.
+ * Checks the rules for `runtime` of a reactor that its schema cannot express. Values may have the wrong type.
+ * The limit of `timeout` depends on `async`, which a patch can lack. Therefore this limit is not checked in
+ * the patch, but in the result of the patch.
  */
 export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, isPatch: boolean): void {
   if (!isObject(runtime)) return
@@ -109,7 +109,7 @@ export function checkReactorRuntime(runtime: unknown, errors: PropertyErrors, is
     if (!texts.every(isPinned)) addError(errors, `runtime.${attribute}`, PINNED_EXPECTED)
   }
   const { timeout, async: isAsync } = runtime
-  // The schema refuses a timeout above the larger limit.
+  // Only the smaller limit is checked here. The schema already refuses a timeout above the larger limit.
   const isLong = typeof timeout === 'number' && timeout > MAX_TIMEOUT && timeout <= MAX_ASYNC_TIMEOUT
   if (isLong && isAsync !== true && !isPatch)
     addError(errors, 'runtime.timeout', `must be at most ${MAX_TIMEOUT} without async`)

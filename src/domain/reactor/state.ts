@@ -8,19 +8,22 @@ import type { BuildError } from './dependencies.js'
 export const STATES = ['creating', 'updating', 'active', 'failed', 'outdated'] as const
 export type State = (typeof STATES)[number]
 
-/** The requested version of a record. `A`: the attributes that are built together. */
+/**
+ * The requested version of a record. `A`: the attributes of the version, such as its code and runtime. They
+ * are built together and replace the earlier version together.
+ */
 export interface Requested<A> {
   attributes: A
   /**
-   * If true, no version has run yet. The record then has the attributes of the requested version too, but they do not
-   * run.
+   * If true, no version has run yet. The record itself then also contains the attributes of the requested
+   * version, although this version does not run yet.
    */
   isFirst: boolean
   /** In ms since the epoch. The version is being built until this time. */
   until?: number
   /**
-   * Why the version could not be built. The error is known after `until`. Without an error, the version runs from
-   * then on.
+   * Why the version could not be built. The error takes effect after `until`. If there is no error, the
+   * requested version runs after `until`.
    */
   error?: BuildError
 }
@@ -64,8 +67,8 @@ type Whole<A> = {
 }
 
 /**
- * Returns the attributes to store for a new version. `before`: the settled record of an earlier version. Attributes
- * that are undefined are removed.
+ * Returns the attributes to store for a new version. `before`: the result of {@link settled} for the earlier
+ * record. Attributes that are undefined are removed.
  */
 export function request<A extends object>(
   before: (Stateful<A> & Partial<A>) | undefined,

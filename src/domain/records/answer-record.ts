@@ -27,7 +27,10 @@ export interface AnswerRecord {
   status: number
   headers?: { 'content-type'?: string; location?: string } | undefined
   body?: string | undefined
-  /** Only the first {@link SUBJECTS_OF_ROW} are indexed. Additional records index the others. */
+  /**
+   * The store indexes only the first {@link SUBJECTS_OF_ROW} subjects of this record. Additional records
+   * index the rest.
+   */
   subjects: AnswerSubject[]
   part_of?: string
   /**

@@ -69,8 +69,8 @@ function metadataFields(name: string, value: string): IndexField[] {
 }
 
 /**
- * A token with this metadata entry has one of these fields. The name is case-sensitive. The value is
- * case-sensitive only with `isExact`.
+ * Returns the index fields for a metadata entry. Every token with this entry has at least one of these
+ * fields. The name is case-sensitive. The value is case-sensitive only with `isExact`.
  */
 export function metadataLookups(name: string, value: string, isExact = false): IndexField[] {
   if (isExact) return [{ field: `entry.${name}`, value }]
@@ -95,8 +95,8 @@ function tokenFields({ id, metadata, fingerprint }: TokenRecord): IndexField[] {
 }
 
 /**
- * Records with equal text have equal {@link sharedFieldsOf}, which are then stored once. Undefined if the
- * kind has no shared fields.
+ * Records with equal text have equal {@link sharedFieldsOf}, which are then stored once. Returns undefined if
+ * the kind has no shared fields.
  */
 export function sharingOf(kind: Kind, record: RecordOf[Kind]): string | undefined {
   if (kind !== 'token') return undefined
@@ -127,7 +127,7 @@ export function logField(chain: number, field: string, value: string): IndexFiel
 }
 
 function blockFields({ id, shapes, items }: LogBlockRecord): IndexField[] {
-  // The id begins with the number of the chain.
+  // The id of a log block or log head begins with the number of its chain.
   const chain = Number.parseInt(id, 10)
   const fields = [logField(chain, 'block', '')]
   for (const type of new Set(shapes.map((shape) => shape[3]))) fields.push(logField(chain, 'type', type))

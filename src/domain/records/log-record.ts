@@ -47,7 +47,9 @@ export interface LogBlockRecord extends LogLines {
 /** The end of a log's chain. Its `id` is `chain/head`. */
 export interface LogHeadRecord {
   id: string
-  /** `blocks`: how many blocks were ever written. `gone`: how many of these were dropped later. */
+  /**
+   * `blocks`: how many blocks were ever written. `gone`: how many of the written blocks were dropped later.
+   */
   blocks: number
   gone: number
   tail: LogLines
@@ -57,7 +59,7 @@ export interface LogHeadRecord {
    */
   start: string
   value: string
-  /** A digest of the other numbers and values, made with the key of the chain. */
+  /** A digest of the other attributes of this record, made with the key of the chain. */
   proof: string
   types: Partial<Record<EntityType, number>>
   /**
@@ -80,7 +82,10 @@ export interface TakenBatches {
 
 interface ServerBatches {
   at: number
-  /** The numbers of the batches that were taken, as ascending ranges. A range includes both of its ends. */
+  /**
+   * The numbers of the batches that were taken, as ascending ranges. The first and the last number of a range
+   * belong to the range.
+   */
   ranges: [from: number, to: number][]
   /** The ranges below this number were dropped. It is unknown whether a lower number was taken. */
   from?: number

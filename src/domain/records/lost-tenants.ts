@@ -1,6 +1,6 @@
 /**
- * Counts the rows of tenants whose record is lost. That record has the keys, the name and the id of the
- * tenant, so only its number is known.
+ * Counts the rows of tenants whose record is lost. The lost record contained the keys, the name and the id of
+ * the tenant. Therefore only the number of the tenant is known.
  */
 
 /** `tenant`: the number that marks the rows of the tenant. */

@@ -9,7 +9,9 @@ import type { TenantEntity } from './token-record.js'
 export interface ReactorRecord extends TenantEntity, ReactorVersion {
   name: string
   application_id?: string
-  /** The version that was requested last. Absent if it is the version of this record. */
+  /**
+   * The version that was requested last. Absent if the attributes of this record already are this version.
+   */
   requested?: Requested<ReactorVersion>
 }
 
@@ -49,7 +51,10 @@ export interface ReactorResultRecord {
   /** The type and id of the caller, and its session. No other caller may read the result. */
   started_by: string
   created_at: string
-  /** Absent until the run ends. Then it has `error`, `res` (an HTTP answer) or `result`. */
+  /**
+   * Absent until the run ends. After the end it has one of the members `error`, `res` (an HTTP answer) and
+   * `result`.
+   */
   ended?: { error?: SentError; res?: CodeAnswer; result?: unknown }
 }
 

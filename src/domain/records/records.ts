@@ -94,8 +94,8 @@ export interface TenantRecord extends VaultAudit {
   keys: TenantKeyBytes
   webhooks?: Record<string, readonly string[]>
   /**
-   * The numbers of the chains of its log. An engine of several processes sets them when there is more than
-   * the first chain.
+   * The numbers of the chains of its log. A store that several processes share sets this property when the
+   * log has more than the first chain.
    */
   log_chains?: number[]
 }
@@ -159,8 +159,8 @@ export interface LinkRecord {
 }
 
 /**
- * A mail and its delivery. `secret`: the secret of its link. It is removed when the mail is sent or the link
- * ends.
+ * A mail and its delivery. `secret`: the secret of the link in the mail. The secret is removed when the mail
+ * is sent or the link ends.
  */
 export interface MailRecord {
   id: string
@@ -174,7 +174,10 @@ export interface MailRecord {
   state: 'outbox' | 'waiting' | 'sent' | 'refused' | 'dropped'
   attempts: number
   due_at?: string
-  /** Why the last attempt failed. The text is ours, because the text of the mail server may contain anything. */
+  /**
+   * Why the last attempt failed. Coffer writes this text itself, because an error text of the mail server
+   * could contain anything.
+   */
   failure?: string
   server?: string
   created_at: string
@@ -202,7 +205,7 @@ export interface ApplicationKey extends Record<'id' | 'hash' | 'created_by' | 'c
  */
 export interface SessionRecord {
   id: string
-  /** The id of the session in events for webhooks. */
+  /** The id under which events for webhooks name the session. */
   told_as: string
   created_at: string
   tenant: number
@@ -245,11 +248,13 @@ export interface ProxyRecord extends TenantEntity, ProxyVersion {
   disable_detokenization: boolean
   request_reactor_id?: string
   response_reactor_id?: string
-  /** The version that was requested last. Absent if it is the version of this record. */
+  /**
+   * The version that was requested last. Absent if the attributes of this record already are this version.
+   */
   requested?: Requested<ProxyVersion>
 }
 
-/** The parts that are built together. */
+/** The attributes of a proxy that are built together as one version. */
 export interface ProxyVersion {
   configuration: Record<string, string>
   request_transforms: ProxyTransform[]
@@ -280,8 +285,8 @@ export interface LogSinkRecord {
 }
 
 /**
- * Why events of a webhook wait. It is stored with the webhook once, and not with each event. `blocked`: a
- * server may not call the address. `failing`: many attempts in a row failed.
+ * Why events of a webhook wait. This state is stored once in the record of the webhook, and not with each
+ * event. `blocked`: a server may not call the address. `failing`: many attempts in a row failed.
  */
 export interface DestinationState {
   state: 'blocked' | 'failing'

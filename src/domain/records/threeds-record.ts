@@ -28,14 +28,14 @@ export interface ThreeDsChallenge {
   until: number
   /** The id of the timer record, which ends a decoupled challenge. */
   timer?: string
-  /** The browser has opened the page of the challenge. */
+  /** Whether the browser has opened the page of the challenge. */
   isOpened?: true
   /** How many answers the cardholder has given. */
   attempts: number
   ended?: ThreeDsResult
   /**
-   * The caller who ended the challenge. `decision`: a test or a person, without a browser. `setting`: the setting
-   * `threeds.challenges`.
+   * The caller who ended the challenge. `decision`: a test, or a person in the dashboard, has decided the
+   * challenge without the page of the bank. `setting`: the setting `threeds.challenges`.
    */
   endedBy?: 'cardholder' | 'decision' | 'clock' | 'setting'
 }
@@ -50,7 +50,7 @@ export interface ThreeDsAuthentication {
   /** The result that `authenticate` answered. */
   first: ThreeDsResult
   challenge?: ThreeDsChallenge
-  /** The result of the challenge was retrieved, so the session shows it. */
+  /** Whether the result of the challenge was retrieved. From then on, the session shows this result. */
   isFinal?: true
 }
 
@@ -68,7 +68,10 @@ export interface ThreeDsSessionRecord extends TenantEntity {
   token_intent_id?: string
   brands: readonly BrandName[]
   scenario: ScenarioName
-  /** The start of the addresses of its pages: scheme, host and path prefix of the request that created it. */
+  /**
+   * The base of the addresses of the session's pages: scheme, host and path prefix of the request that
+   * created the session.
+   */
   base: string
   expires_at?: string
   /** The state of the method step. Absent if the session has no method step. */

@@ -15,13 +15,16 @@ export interface TenantEntity extends Audit {
 }
 
 /**
- * How long the verification code of a card is kept. Without `until` it is kept as long as its token or token
- * intent.
+ * How long the verification code of a card is kept. If `until` is absent, the code is kept until its token or
+ * token intent is deleted.
  */
 export interface CardCode {
   /** In ms of {@link StoreReader.codeTime}. From this time on no read returns the code. */
   until?: number
-  /** The id of the timer, a record that expires at this time. Its expiry erases the code. */
+  /**
+   * The id of the timer: a record that expires at the time `until`. When the timer expires, the code is
+   * erased.
+   */
   timer?: string
   /** The mask without the code. Present only if the mask shows the code. */
   masked?: unknown
@@ -34,7 +37,10 @@ export interface CodeTimerRecord {
   holder_id: string
 }
 
-/** `masked` is `mask`, rendered over `data` when the token was written. A read then renders nothing. */
+/**
+ * `masked` is `mask`, rendered over `data` when the token was written. Therefore a read does not have to
+ * render the mask.
+ */
 export interface TokenRecord extends TenantEntity {
   type: string
   data: unknown

@@ -12,15 +12,24 @@ export interface UpdaterJobRecord extends TenantEntity {
   /** The secrets of the addresses for the upload and the download, base64url. */
   upload_secret: string
   download_secret: string
-  /** The kind of the caller that created the job, whose id is `created_by`. The new tokens are created in its name. */
+  /**
+   * The type of the caller that created the job. `created_by` is the id of this caller. New tokens are
+   * created in the name of this caller.
+   */
   actor_type: 'application' | 'user' | 'system'
-  /** The caller was in no-reveal mode. */
+  /** Whether the caller that created the job was in no-reveal mode. */
   no_reveal?: true | undefined
   deduplicates?: boolean | undefined
   result_version: '1' | '1.1' | '1.2'
-  /** Why the uploaded bytes are not a file to read. Known at the upload, and told when the job fails. */
+  /**
+   * The reason why the uploaded file cannot be read. The upload stores the reason, and the job fails with it
+   * later.
+   */
   fault?: string | undefined
-  /** How far the file is processed, in characters, and the number of its rows and of the parts of the result so far. */
+  /**
+   * The progress of the job: the number of processed characters of the file, of processed rows, and of
+   * written parts of the result.
+   */
   read: number
   requests: number
   parts: number

@@ -1,16 +1,19 @@
-/** Keys that a person chooses. Other keys are random. */
+/** Checks of keys that a person has chosen instead of random keys. */
 import { SESSION_KEY } from '../access/application.js'
 
 const VISIBLE = /^[\x21-\x7e]{1,200}$/
 const MIN_CONTROL_KEY_BITS = 128
 const MIN_DIFFERENT = 8
-/** A text of up to half the length that is repeated until the end. */
+/** Matches a text that consists of one shorter text, repeated two or more times. */
 const REPEATED = /^(.+?)\1+$/
 
 export const CONTROL_KEY_RULE =
   'must have at least 128 bits: 32 hexadecimal digits, or 22 letters and digits, without spaces and at random'
 
-/** Sets of characters, and the number of characters in each. A text of one set only has fewer bits than its length suggests. */
+/**
+ * Sets of characters, and the number of characters in each. If all characters of a text are in one small set,
+ * the text has fewer bits than its length suggests.
+ */
 const ALPHABETS: readonly (readonly [RegExp, number])[] = [
   [/^\d+$/, 10],
   [/^[\da-f]+$/, 16],

@@ -1,7 +1,7 @@
 const MAX_LETTERS = 50
 /**
- * A text with fewer letters than this gets no suggestion for one wrong letter, because it probably means
- * something else.
+ * If a text has fewer letters than this, a name that differs by one letter is not suggested, because the text
+ * probably means something else.
  */
 const MIN_LETTERS = 3
 const MIN_SHARE = 0.52

@@ -5,16 +5,16 @@ import { decodeBase64, MAX_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } fr
 export const WITHHELD = '[withheld: it would reveal data of a token]'
 
 /**
- * Limits, in characters, for the response, for everything decoded from it, and for all secrets. Beyond a
- * limit the response is withheld.
+ * Limits, in characters, for the response, for everything decoded from it, and for all secrets. If a limit is
+ * exceeded, the response is withheld.
  */
 const MAX_EXAMINED = 32 * 1024
 const MAX_DECODED = 384 * 1024
 const MAX_SECRET = 128 * 1024
 /**
  * How a secret is searched for, by its length: in parts of `width` letters and digits, which begin at every
- * `step`. Any 16 characters in a row reveal a secret of up to 1,024 characters. A longer secret needs 47 in a
- * row.
+ * `step`. Any 16 characters in a row reveal a secret of up to 1,024 characters. In a longer secret, only 47
+ * characters in a row reveal it.
  */
 const PARTS = [
   { upTo: 64, width: 8, step: 1 },
@@ -30,7 +30,10 @@ const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gi
 /** An escaped byte or character: in hex with two digits, in hex of any length, in decimal, or in octal. */
 const ESCAPE =
   /(?:[%=]|\\x|0x)([\da-f]{2})|(?:&#x|\\u\{)([\da-f]{1,6})[;}]?|&#(\d{1,7});?|\\([0-3]?[0-7]{2})/gi
-/** Bytes in a row: the pattern of the row, the pattern of one byte, and the base of its digits. */
+/**
+ * Forms of a list of bytes written as numbers: the pattern of the whole list, the pattern of one number, and
+ * the base of its digits.
+ */
 const ROWS = [
   [/(?:(?:0x)?[\da-f]{2}[\s:,-]{0,2}){6,}/gi, /[\da-f]{2}/gi, 16],
   [/(?:\d{2,3}[\s:,;-]{1,2}){5,}\d{2,3}/g, /\d+/g, 10],
@@ -62,7 +65,7 @@ export class Secrets {
   readonly #lengths = new Set<number>()
   #run = Number.POSITIVE_INFINITY
   #hasDate = false
-  /** Whether the finder also searches for the raw text of a secret that has few letters. */
+  /** Whether the finder also searches for the unchanged text of a secret that has few letters. */
   #hasRaw = false
   #size = 0
   #decoded = 0

@@ -1,4 +1,6 @@
-/** In bytes. A shorter value would be found everywhere. */
+/**
+ * The minimum length of a value to search for, in bytes. A shorter value would occur by chance in many texts.
+ */
 export const SHORTEST_VALUE = 6
 /** In bytes. Only the beginning of a longer value is searched for. */
 export const LONGEST_VALUE = 1024
@@ -7,7 +9,10 @@ export const MAX_DEPTH = 2
 const SEPARATED = /^\d(?:[ .-]?\d){7,}$/
 const DIGITS = /\d(?:[ .-]?\d){7,}/g
 const BASE64 = /[A-Za-z0-9+/_-]{8,}/g
-/** The base64 of a text never looks like this. */
+/**
+ * A long run of hexadecimal digits, which is not decoded as base64, because the base64 of a text never looks
+ * like this.
+ */
 const LONG_HEX = /^[\da-f]{32,}$/i
 const PERCENT = /%([\da-f]{2})/gi
 const ESCAPED = /(?:\\u[\da-fA-F]{4}|\\["\\/bfnrt])+/g
@@ -31,7 +36,7 @@ export class ValueFinder {
   readonly #starts = new Uint8Array(1 << 21)
   #calls = 0
 
-  /** `shown`: values that are not secret. */
+  /** Adds the values in `data`, except the values in `shown`, which are not secret. */
   add(id: string, data: unknown, shown: unknown = []): void {
     const known = listValues(shown)
     for (const text of listValues(data)) {

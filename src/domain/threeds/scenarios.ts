@@ -2,16 +2,19 @@
 import type { FinalStatus, StatusReason } from './enumerations.js'
 
 export interface Scenario {
-  /** How an authentication ends. Absent if there can be none. */
+  /** The final status of an authentication. Absent if the card cannot be authenticated. */
   final?: FinalStatus
-  /** The bank asks the cardholder in this way, before it decides. Absent: it decides at once. */
+  /**
+   * The way in which the bank asks the cardholder before the bank decides. If absent, the bank decides at
+   * once.
+   */
   challenge?: 'static' | 'out-of-band'
   isMandated?: true
   /** The bank has no page for the method step. */
   hasNoMethod?: true
-  /** The operation that fails outside, with an error of the 3DS service. */
+  /** The operation that fails with an error of the 3DS service outside of this server. */
   failsAt?: 'create' | 'authenticate'
-  /** No scheme has this card. */
+  /** Whether the card belongs to no card scheme. */
   isUnsupported?: true
 }
 

@@ -63,13 +63,13 @@ export function isChallenged(session: Session): session is Challenged {
   return session.authentication?.challenge !== undefined
 }
 
-/** Undefined if the method step was done before, or if the session has none. */
+/** Returns undefined if the method step was already done, or if the session has no method step. */
 export function completeMethod(session: Session): Session | undefined {
   return session.method === 'waiting' ? { ...session, method: 'done' } : undefined
 }
 
 /**
- * Authenticates the session at `now`, with new ids of the transactions.
+ * Authenticates the session at `now`, and gives new ids to its transactions.
  * @throws CofferError `conflict` if it is authenticated already
  */
 export function authenticate(
@@ -210,7 +210,7 @@ export function retrieveResult(session: Session): Challenged {
   return { ...session, authentication: { ...authentication, isFinal: true } }
 }
 
-/** The words of web pages and events for a challenge that has ended. */
+/** Returns the status of an ended challenge in the words that web pages and events use. */
 export function toldStatus({ authentication }: Challenged): 'successful' | 'failed' {
   const { status } = authentication.challenge.ended ?? {}
   return status === 'successful' || status === 'attempted' ? 'successful' : 'failed'

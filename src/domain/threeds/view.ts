@@ -123,7 +123,10 @@ export function viewAuthentication(session: Authenticated) {
   }
 }
 
-/** The value and the indicator with which a payment shows its authentication. */
+/**
+ * Returns the authentication value and the indicator (ECI), with which a payment proves that the cardholder
+ * was authenticated.
+ */
 function describeProof(
   status: string,
   brand: BrandName | undefined,

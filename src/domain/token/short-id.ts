@@ -1,4 +1,4 @@
-/** The short id of a token is the beginning of its UUID. An index finds the token by it. */
+/** The short id of a token is the beginning of its UUID. An index finds a token by its short id. */
 
 export const SHORT_LENGTH = 8
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -8,7 +8,9 @@ export function isShortId(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f-]{0,26})?$/i.test(text)
 }
 
-/** Undefined for an id that a caller chose, because many chosen ids begin alike. */
+/**
+ * Returns undefined for an id that a caller has chosen, because many chosen ids begin with equal characters.
+ */
 export function shortIdOf(id: string): string | undefined {
   return UUID.test(id) ? id.slice(0, SHORT_LENGTH) : undefined
 }

@@ -1,9 +1,9 @@
 /**
- * The numbers of test cards that tokens treat in another way. A test compares them with `fixtures/cards.json`, which is
+ * The numbers of test cards for which tokens have special rules. A test compares them with `fixtures/cards.json`, which is
  * not loaded here, because every command about tokens loads this module.
  */
 
-/** These published numbers fail the Luhn checksum. Cards may have them anyway. */
+/** These published numbers fail the Luhn checksum. Nevertheless the data of a card may contain them. */
 const NOT_LUHN = /^(?:42000000000000(?:0[2-9]|1[0-7])|6011601160116011|4100000000000003)$/
 
 /** The documented test cards of 3-D Secure, besides the numbers of {@link DOCUMENTED_SERIES}. Each number is between commas. */

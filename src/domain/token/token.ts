@@ -99,7 +99,7 @@ export async function checkPatch(patch: Input, { expressions, budget, now }: Tok
   if (patch.containers !== undefined) checkContainers(patch.containers, 'containers', errors)
   checkMetadata(mergePatch({}, patch.metadata ?? {}), errors)
   readExpiry(patch.expires_at, now, errors)
-  // Without data the expressions are only checked.
+  // If the scope has no data, the expressions are only checked and not rendered.
   const rendering: Rendering = { expressions, errors, scope: {}, budget }
   await renderMask(rendering, patch.mask ?? undefined)
   if ((patch.fingerprint_expression ?? undefined) !== undefined)
@@ -141,8 +141,8 @@ export function isGiven(value: unknown): boolean {
 }
 
 /**
- * Refuses attributes that name another source of the data. If the vault ignored one of these attributes, it would store
- * a wrong value.
+ * Refuses attributes that name a source of the data other than `data`. If the vault ignored one of these
+ * attributes, it would store a wrong value.
  */
 function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
   for (const name of names)

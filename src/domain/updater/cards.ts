@@ -3,7 +3,7 @@ import { findPublished } from '../test-cards/table.js'
 import { brandOf } from '../token/card-number.js'
 import type { ResultCode } from './result-codes.js'
 
-/** Real time asks these networks only. A batch asks the others too. */
+/** A request in real time asks only these networks. A batch job also asks all other networks. */
 const REAL_TIME = ['visa', 'mastercard']
 const BATCH = [...REAL_TIME, 'discover', 'american-express']
 
@@ -14,7 +14,10 @@ export interface CardChange {
   new_expiration_year?: number
 }
 
-/** What the network of the card answers. The number decides, and not the date. */
+/**
+ * What the network of the card answers. The answer depends on the card number, and not on the expiration
+ * date.
+ */
 export function askNetwork(number: string, { isBatch }: { isBatch: boolean }): CardChange {
   const brand = brandOf(number)
   if (brand === undefined || !(isBatch ? BATCH : REAL_TIME).includes(brand))

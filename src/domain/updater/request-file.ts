@@ -56,7 +56,10 @@ export function readRows(
   return { rows, end }
 }
 
-/** The date of a row. Undefined for an empty field, and NaN for one that is no month or year. */
+/**
+ * Returns the month and the year of a row. An empty field gives undefined. A text that is not a month or a
+ * year gives NaN.
+ */
 export function readDate({ expiration_month: month, expiration_year: year }: RequestRow) {
   const isMonth = /^(?:0?[1-9]|1[0-2])$/.test(month)
   const isYear = /^\d{2}$/.test(year)
@@ -72,7 +75,7 @@ function countLines(text: string): number {
   return lines
 }
 
-/** A field may be in quotes. Then it may contain commas, line breaks and doubled quotes. */
+/** Reads one record of the file. A field in quotes may contain commas, line breaks and doubled quotes. */
 function readRecord(text: string, from: number): { fields: string[]; end: number } {
   const fields: string[] = []
   let field = ''
@@ -91,7 +94,7 @@ function readRecord(text: string, from: number): { fields: string[]; end: number
   return { fields: [...fields, field], end: text.length }
 }
 
-/** `end`: the place of the closing quote. Without one, the field is the rest of the text. */
+/** `end`: the place of the closing quote. If there is no closing quote, the field is the rest of the text. */
 function readQuoted(text: string, from: number): { value: string; end: number } {
   let value = ''
   for (let at = from; at < text.length; at++) {

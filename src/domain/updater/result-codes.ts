@@ -1,4 +1,7 @@
-/** The codes with which the account updater answers. `UPD_PAN` and `UPD_EXP_DATE` come with a new token. */
+/**
+ * The codes with which the account updater answers. An answer with `UPD_PAN` or `UPD_EXP_DATE` also contains
+ * a new token.
+ */
 export const RESULT_CODES = [
   'NO_UPDATE',
   'UPD_PAN',

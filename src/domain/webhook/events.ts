@@ -82,7 +82,10 @@ export interface WebhookEvent {
   more?: Record<string, object> | undefined
 }
 
-/** An event that somebody triggered. It goes to these webhooks, whether they subscribe to it or not. */
+/**
+ * An event that a user has triggered as a test. The event is sent to the given webhooks, even if they do not
+ * subscribe to this type.
+ */
 export interface TriggeredEvent {
   type: string
   data: Record<string, object>
