@@ -6,7 +6,10 @@ import { VERSION } from '../src/version.js'
 const root = new URL('../../', import.meta.url).pathname
 const source = join(root, 'src')
 
-/** For each folder, the folders that it may import besides itself and LEAVES. Ports are single files. */
+/**
+ * For each folder, the other folders that it may import. Every folder may also import its own files and LEAVES. A
+ * port is a single file of a folder.
+ */
 const ARROWS: Record<string, string> = {
   domain: '',
   crypto: '',
@@ -24,7 +27,7 @@ const ARROWS: Record<string, string> = {
   'index.ts': 'library client operations',
   'vitest.ts': 'index.ts',
   page: 'control operations framework',
-  // These two run in browsers, and beside Playwright.
+  // The code of `elements` runs in browsers, and in tests for Playwright.
   elements: 'domain/token/luhn.ts',
   'playwright.ts': '',
   cli: 'control client vault http operations framework domain config.ts global-flags.ts version.ts assets.ts',
@@ -184,7 +187,7 @@ const READS_NO_REVEAL: Record<string, string> = {
   'operations/updater/process-job.ts': 'works in the mode of the caller that created the job',
 }
 
-t.test('a handler does not decide by no-reveal mode how its answer looks', async (t) => {
+t.test('a handler does not change its answer because of no-reveal mode', async (t) => {
   const readers = files.filter((file) => {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
     return folderOf(file) === 'operations' && /\bisNoReveal\b/.test(code)
@@ -211,8 +214,9 @@ t.test('only bin uses the global process', async (t) => {
   const global = /from 'node:process'|globalThis\.process|\bprocess\.[a-z]/
   for (const file of files) {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
-    // Exceptions: samples are only text. The guest is a program of its own, its facades use the `process` of reactor
-    // code, and the code that starts it needs the version of Node. The library runs in the process of its caller.
+    // Exceptions: samples are only text. The guest is its own program. The facades of the guest use the `process` of
+    // reactor code. The code that starts the guest needs the version of Node. The library runs in the process of its
+    // caller.
     const isExcepted =
       /^(page\/samples|reactor\/guest\/(guest|late|process|run)|reactor\/facades\/[\w-]+|reactor\/confinement|library\/open)\.ts$/.test(
         file,

@@ -1,6 +1,7 @@
 /**
- * The entrypoint of the image, over an installed package. If the machine can create network namespaces, the server and its
- * clients have addresses of their own, as containers have. Elsewhere the clients use an address of this machine that is not loopback.
+ * The entrypoint of the image, over an installed package. If the machine can create network namespaces, the server
+ * and each client have their own addresses, like containers. If not, the clients use an address of this machine other
+ * than the loopback address.
  */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -72,8 +73,8 @@ function connectNetworks(t: Test): Networks {
 }
 
 /**
- * The words that start a command as the first process of a new PID namespace, as in a container. Empty if the
- * machine cannot do this.
+ * The words that start a command as the first process of a new PID namespace, as in a container. The list is empty if
+ * the machine cannot create a PID namespace.
  */
 const ALONE = (() => {
   try {
@@ -124,7 +125,7 @@ function firstProcess({ pid }: ChildProcess): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0])
 }
 
-/** The result of `send` for each of these requests, which one client sends in order. */
+/** Sends the requests from one client, one after another. Returns the answer to each request. */
 async function sendFrom(client: string[], requests: object[]): Promise<{ status: number; body: string }[]> {
   const program = `
     import { request } from 'node:http'
@@ -220,7 +221,7 @@ t.test('without a control key, the control plane is closed to other containers',
   )
 })
 
-t.test('a signal stops the container within a second, whatever it does', async (t) => {
+t.test('a signal stops the container within a second, whatever the container is doing', async (t) => {
   const env = { COFFER_CONTROL_KEY: KEY }
   const stop = async ({ child }: { child: ChildProcess }, signal: NodeJS.Signals) => {
     const began = performance.now()

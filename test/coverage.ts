@@ -23,7 +23,7 @@ function checkArea(area: string): string[] {
     name.endsWith('.ts'),
   )
   const measured = Object.entries(summary).filter(([path]) => path.startsWith(prefix))
-  // Files with only types have no code. A test must load every other file.
+  // A file with only types has no code, so no test loads it. Tests must load all other files.
   const unseen = files.filter((name) => !(`${prefix}${name}` in summary) && hasCode(`${prefix}${name}`))
   const percents = (['lines', 'branches'] as const).map((kind) => {
     const total = measured.reduce((sum, [, counts]) => sum + counts[kind].total, 0)

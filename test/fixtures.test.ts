@@ -18,7 +18,10 @@ const readLines = async (name: string) => {
     .map((line) => JSON.parse(line))
 }
 
-/** This file implements both checksums itself, so that the data is not checked by the code that it is used to test. */
+/**
+ * This file implements both checksums itself. If it used the checksums of the program, an error in them could hide an
+ * error in the fixtures.
+ */
 function isLuhn(digits: string): boolean {
   const sum = [...digits].reverse().reduce((total, digit, index) => {
     const value = Number(digit) * (1 + (index % 2))
@@ -95,7 +98,7 @@ t.test('the routing numbers are unique and valid, and include all Federal Reserv
     t.ok(row.name.length > 3)
   }
   const reserve = rows.filter(({ name }: { name: string }) => name.startsWith('Federal Reserve Bank of '))
-  // All numbers of a district begin with the same two digits.
+  // All routing numbers of a Federal Reserve district begin with the same two digits.
   const districts = reserve.map(({ routing_number }: { routing_number: string }) =>
     routing_number.slice(0, 2),
   )

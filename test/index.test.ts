@@ -106,10 +106,13 @@ t.test('a vault on disk opens with a key file or a passphrase', async (t) => {
   await t.rejects(openVault({ directory: other, keyFile }), { code: 'vault_missing' })
 })
 
-t.test('a relative directory of bundles is found from the working directory of the program', async (t) => {
-  const directory = t.testdir({ 'answer.js': 'module.exports = 42' })
-  await using vault = await openTestVault({ modulesDirectory: relative(process.cwd(), directory) })
-  const code = `module.exports = async () => ({ raw: require('answer') })`
-  const { id } = await vault.ask('reactor create', { name: 'r', code })
-  t.match(await vault.ask('reactor react', { id }), { raw: 42 })
-})
+t.test(
+  'a relative path of a directory of bundles is resolved in the working directory of the program',
+  async (t) => {
+    const directory = t.testdir({ 'answer.js': 'module.exports = 42' })
+    await using vault = await openTestVault({ modulesDirectory: relative(process.cwd(), directory) })
+    const code = `module.exports = async () => ({ raw: require('answer') })`
+    const { id } = await vault.ask('reactor create', { name: 'r', code })
+    t.match(await vault.ask('reactor react', { id }), { raw: 42 })
+  },
+)

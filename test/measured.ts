@@ -1,5 +1,5 @@
 /**
- * Stops the measurement of coverage in a test of a folder that `coverage.ts` does not check, because a measured process needs
+ * Stops the measurement of coverage in tests of folders that `coverage.ts` does not check. A measured process needs
  * about a quarter more CPU. `npm test` loads this module first in each test process.
  */
 import { stopCoverage } from 'node:v8'

@@ -25,7 +25,10 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
   const failed: string[] = []
   const skipped: string[] = []
   const totals = new Map<string, number>()
-  /** Results of subtests. They come before the event of their test at the top of a file, which has the name of the file. */
+  /**
+   * Results of subtests. Their events arrive before the event of the test that contains them, and only that event
+   * names the file.
+   */
   let pending = { passed: 0, failures: [] as string[] }
   let current: FileReport | undefined
 
@@ -51,7 +54,7 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
       else if (type === 'test:fail' && isCause(data)) pending.failures.push(describe(path, data))
       if (data.nesting > 0) continue
       const file = nameFile(data.file)
-      // A test that a support file declares belongs to the file that was reported before.
+      // If a support file declares a test, the test belongs to the test file of the event before it.
       if (current === undefined || (TEST_FILE.test(file) && file !== current.file)) {
         yield finish()
         current = { file, passed: 0, failures: [] }
@@ -82,7 +85,10 @@ function isLeaf(data: Passed): boolean {
   return data.details.type !== 'suite'
 }
 
-/** A test whose subtests failed is reported by its subtests. */
+/**
+ * Returns false for a test that failed only because its subtests failed, because the subtests are reported
+ * themselves.
+ */
 function isCause(data: Failed): boolean {
   const { error } = data.details
   return (error as { failureType?: string }).failureType !== 'subtestsFailed'

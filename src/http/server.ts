@@ -49,7 +49,10 @@ export interface SocketOptions {
   /** PEM texts. */
   tls?: { cert: string; key: string }
   limits?: typeof SERVER_LIMITS
-  /** Accepted host names besides `localhost`, addresses, and the name in the setting `public_url`. */
+  /**
+   * More host names that the server accepts. It always accepts `localhost`, IP addresses, and the name in the setting
+   * `public_url`.
+   */
   allowHosts?: readonly string[]
 }
 

@@ -12,8 +12,8 @@ const reverse = (text: string) => [...text].reverse().join('')
 const bytesOf = (text: string, base: number, width: number, before: string) =>
   [...Buffer.from(text)].map((byte) => before + byte.toString(base).padStart(width, '0')).join('')
 /**
- * The secret values, the parts of these values that no mask shows, and the usual encodings of both. No result
- * may contain any of these.
+ * The marks: the secret values, the parts of them that no mask shows, and the usual encodings of values and parts. No
+ * result of a tool may contain a mark.
  */
 const MARKS = [
   NUMBER,
@@ -41,7 +41,7 @@ type Echoed =
   | Uint8Array
   | [status: number, headers: Record<string, string>, body?: string | Uint8Array]
 
-/** For each path, the response of the destination. */
+/** The responses of the destination of the proxy, by path. */
 const ECHOES: Record<string, (body: string, { url, headers }: Received) => Echoed> = {
   '/json': (body) => body,
   '/raw': (body) => [200, { 'content-type': 'text/html' }, `<p>${body}</p>`],

@@ -49,7 +49,7 @@ t.test(
       outcome.stderr,
       /(^|\n)error: Cannot .*: no space is left on the disk \(see df -h\), or no inode \(see df -i\)\. Free some and try again\.\n$/,
     )
-    // This file fills the disk completely, so that it has no room even for a lock.
+    // The file `filler` fills the disk completely, so that the disk has no room even for the lock file of the vault.
     spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=4k'])
     const full = await home.run(['token', 'get', 'token-0'])
     t.same([full.code, full.stdout], [1, ''], 'a read is refused too, because it must be logged')

@@ -56,7 +56,7 @@ async function expectProblem(t: Test, [status, name, ...parts]: Row): Promise<vo
   t.notMatch(text, SECRET, `${name}: the response repeats no part of the request`)
 }
 
-/** Tests each row on a connection of its own, one after another. */
+/** Declares a test that sends each row on its own connection, one row after another. */
 const refuses = (title: string, rows: Row[]) =>
   t.test(title, async (t) => {
     for (const row of rows) await expectProblem(t, row)
@@ -96,15 +96,18 @@ refuses('a request that is too large is refused, and the client can read the ref
   [413, 'a chunk extension', chunked, `5;${'x'.repeat(20_000)}\r\nhello\r\n0\r\n\r\n`],
 ])
 
-t.test('slow requests get 408, and a connection is closed after 8 MiB of an unwanted body', async (t) => {
-  const rows: Row[] = [
-    [408, 'headers that never end', 'GET /tokens HTTP/1.1\r\nHost: x\r\nX-Slow: '],
-    [408, 'a body that never ends', postOf(100), '{"type":'],
-    [404, 'a body nobody waits for', postOf(100).replace('/tokens', '/x'), '{"type":'],
-  ]
-  await Promise.all(rows.map((row) => expectProblem(t, row)))
-  t.match(await sendRaw(port, [postOf(1e12), ...Array(12).fill(megabyte)]), /^(HTTP\/1\.1 413 |$)/)
-})
+t.test(
+  'a slow request gets 408, and the server closes a connection that sends more than 8 MiB of a body that the server does not need',
+  async (t) => {
+    const rows: Row[] = [
+      [408, 'headers that never end', 'GET /tokens HTTP/1.1\r\nHost: x\r\nX-Slow: '],
+      [408, 'a body that never ends', postOf(100), '{"type":'],
+      [404, 'a body nobody waits for', postOf(100).replace('/tokens', '/x'), '{"type":'],
+    ]
+    await Promise.all(rows.map((row) => expectProblem(t, row)))
+    t.match(await sendRaw(port, [postOf(1e12), ...Array(12).fill(megabyte)]), /^(HTTP\/1\.1 413 |$)/)
+  },
+)
 
 refuses(
   'unknown methods get 405, even those that Node itself would refuse',
@@ -132,29 +135,32 @@ refuses('no second request can be hidden in the body of a request', [
   [400, 'a chunk without end', `${chunked}2\r\n{}x\r\n0\r\n\r\n${smuggled}`],
 ])
 
-t.test('messages that are not HTTP/1.1 get 400, and no smuggled request was performed', async (t) => {
-  t.match(await vault.ask('token get', { id: 'smuggled' }), { data: 1 })
-  const cases: [string, string | Uint8Array][] = [
-    ['garbage', 'hello\r\n\r\n'],
-    ['a TLS greeting', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03])],
-    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['HTTP/9', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n'],
-    ['no host', 'GET /healthz HTTP/1.1\r\n\r\n'],
-    ['two hosts', 'GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
-    ['a space before the colon', 'GET / HTTP/1.1\r\nHost : x\r\n\r\n'],
-    ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n'],
-    ['raw UTF-8 in the path', Buffer.from('GET /tokens/é HTTP/1.1\r\nHost: x\r\n\r\n')],
-    ['a folded header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n'],
-    ['a bare line feed in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\nb\r\n\r\n'],
-  ]
-  for (const [name, bytes] of cases) {
-    const [answer] = readAnswers(await sendRaw(port, bytes, { halfClose: true }))
-    t.equal(answer?.status, 400, name)
-    t.match(JSON.parse(answer?.body || '{}'), { type: 'urn:coffer:problem:validation', status: 400 }, name)
-  }
-})
+t.test(
+  'a message that is not HTTP/1.1 gets 400, and the server performs no request that is hidden in the message',
+  async (t) => {
+    t.match(await vault.ask('token get', { id: 'smuggled' }), { data: 1 })
+    const cases: [string, string | Uint8Array][] = [
+      ['garbage', 'hello\r\n\r\n'],
+      ['a TLS greeting', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03])],
+      ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+      ['HTTP/9', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n'],
+      ['no host', 'GET /healthz HTTP/1.1\r\n\r\n'],
+      ['two hosts', 'GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
+      ['a space before the colon', 'GET / HTTP/1.1\r\nHost : x\r\n\r\n'],
+      ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n'],
+      ['raw UTF-8 in the path', Buffer.from('GET /tokens/é HTTP/1.1\r\nHost: x\r\n\r\n')],
+      ['a folded header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n'],
+      ['a bare line feed in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\nb\r\n\r\n'],
+    ]
+    for (const [name, bytes] of cases) {
+      const [answer] = readAnswers(await sendRaw(port, bytes, { halfClose: true }))
+      t.equal(answer?.status, 400, name)
+      t.match(JSON.parse(answer?.body || '{}'), { type: 'urn:coffer:problem:validation', status: 400 }, name)
+    }
+  },
+)
 
-t.test('pipelined requests are answered in order, even before an invalid request', async (t) => {
+t.test('pipelined requests are answered in order, even if an invalid request follows them', async (t) => {
   const get = (id: string) => requestText(`GET /tokens/${id}`, { 'SVC-API-KEY': KEY })
   const mixed = readAnswers(await sendRaw(port, `${get('one')}${get('none')}GARBAGE\r\n\r\n`))
   t.match(mixed, [{ status: 200 }, { status: 404 }, { status: 400 }])

@@ -43,7 +43,7 @@ export async function runOutage({ signal, connections, seconds }: Outage) {
   }
 }
 
-/** Clients that write, read and delete until the server ends. */
+/** Clients that write, read and delete tokens until the server ends. */
 class Load {
   /** The data of each token by its id. The data is undefined if the deletion was acknowledged. */
   readonly acknowledged = new Map<string, string | undefined>()
@@ -74,7 +74,7 @@ class Load {
       const answer = await this.#ask(line, isRead || isDelete ? undefined : { type: 'token', data })
       if (typeof answer === 'string') {
         if (answer === 'dropped') this.dropped++
-        // This deletion may have been done or not.
+        // It is unknown whether the server performed this deletion.
         if (answer !== 'refused' && isDelete) this.acknowledged.delete(id)
         return
       }

@@ -1,6 +1,6 @@
 /**
- * Attacks through proxies: by a destination, by a caller or by data, and by slow or large destinations. Each attack is
- * limited or refused, reveals nothing, and does not delay other callers.
+ * Attacks through proxies. The attacker is a destination, a caller, or the author of data. Each attack is limited or
+ * refused, reveals nothing, and does not delay other callers.
  */
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
@@ -253,7 +253,7 @@ t.test('token data cannot add a header, change the host or add a request', async
 })
 
 t.test(
-  'endless expressions and transforms are stopped, and other callers are served meanwhile',
+  'expressions and transforms that never end are stopped, and other callers get answers while they run',
   async (t) => {
     const { app, create, call, answer, isServed, faults } = await open(t)
     await setSetting(app, 'reactors.time_limit_ms', '500')
@@ -303,7 +303,7 @@ t.test('if a client disconnects before the response headers, the call to the des
 })
 
 t.test(
-  'a response that is complete at once gets a content length, and other responses are forwarded in pieces',
+  'a response that arrives in one piece is sent with a content length, and any other response is forwarded piece by piece',
   async (t) => {
     const { begin, called, answer } = await open(t)
     answer(answerOf('whole'))

@@ -137,7 +137,7 @@ t.test('a link or an invalid file in place of the socket blocks no command', asy
 })
 
 t.test(
-  'two copies of a vault are independent, and a part of one copy is refused in the other copy',
+  'two copies of a vault are independent, and a file of one copy is refused in the other copy',
   async (t) => {
     const { home, vault } = await createFilledHome(t)
     const copy = join(home.place, 'copy')

@@ -33,15 +33,17 @@ t.test('a command ends properly if one of its streams is closed, empty, full or 
   t.equal(code, 0, 'the command does not wait for a standard input that stays open')
 })
 
-t.test('a token command loads one part of the bundle and does not read standard input', async (t) => {
-  const machine = await createMachine(t)
-  const stdin = CARD.replace('{', '{"id":"one",')
-  t.equal((await machine.coffer(['token', 'create', '--output', 'id'], stdin)).code, 0)
-  const probe = join(machine.place, 'probe.cjs')
-  const found = join(machine.place, 'loaded.json')
-  writeFileSync(
-    probe,
-    `const { get } = Object.getOwnPropertyDescriptor(process, 'stdin')
+t.test(
+  'a command about tokens loads only its own part of the bundle, and does not read standard input',
+  async (t) => {
+    const machine = await createMachine(t)
+    const stdin = CARD.replace('{', '{"id":"one",')
+    t.equal((await machine.coffer(['token', 'create', '--output', 'id'], stdin)).code, 0)
+    const probe = join(machine.place, 'probe.cjs')
+    const found = join(machine.place, 'loaded.json')
+    writeFileSync(
+      probe,
+      `const { get } = Object.getOwnPropertyDescriptor(process, 'stdin')
     const loaded = []
     Object.defineProperty(process, 'stdin', { get: () => (loaded.push('stdin'), get.call(process)) })
     const { openSync } = fs = require('node:fs')
@@ -51,24 +53,25 @@ t.test('a token command loads one part of the bundle and does not read standard 
       return openSync(path, ...rest)
     }
     process.on('exit', () => fs.writeFileSync(${JSON.stringify(found)}, JSON.stringify(loaded)))`,
-  )
-  for (const [line, expected] of [
-    ['--version', []],
-    ['token get one', []],
-    ['token list', []],
-    ['token create --help', []],
-    ['app list', ['more']],
-    ['token delete one --yes', ['server']],
-  ] as const) {
-    const child = machine.start(line.split(' '), ['--require', probe])
-    child.stdin?.end()
-    t.equal((await waitFor(child)).code, 0, line)
-    t.same(JSON.parse(readFileSync(found, 'utf8')), expected, line)
-  }
-  const bundle = readFileSync(new URL('../../coffer.cjs', import.meta.url), 'utf8')
-  t.notMatch(bundle, 'schema with key or id', 'the bundle does not contain the compiler of ajv')
-  t.notMatch(bundle, 'lockdown(', 'the bundle does not contain ses')
-})
+    )
+    for (const [line, expected] of [
+      ['--version', []],
+      ['token get one', []],
+      ['token list', []],
+      ['token create --help', []],
+      ['app list', ['more']],
+      ['token delete one --yes', ['server']],
+    ] as const) {
+      const child = machine.start(line.split(' '), ['--require', probe])
+      child.stdin?.end()
+      t.equal((await waitFor(child)).code, 0, line)
+      t.same(JSON.parse(readFileSync(found, 'utf8')), expected, line)
+    }
+    const bundle = readFileSync(new URL('../../coffer.cjs', import.meta.url), 'utf8')
+    t.notMatch(bundle, 'schema with key or id', 'the bundle does not contain the compiler of ajv')
+    t.notMatch(bundle, 'lockdown(', 'the bundle does not contain ses')
+  },
+)
 
 t.test(
   'a signal ends a command at once, even while it draws a question or waits for its reader',
@@ -129,7 +132,7 @@ t.test('a signal ends a command that waits for more input', async (t) => {
   child.stdin!.on('error', () => {})
   child.stdin!.write('{"type":"token","data":"a"}\n'.repeat(2001))
   const state = join(machine.place, 'state')
-  // The first line of the file names the run. The file has more lines once rows are imported.
+  // The first line of the state file names the run. The import appends one line for each imported row.
   while (!existsSync(state) || readFileSync(state, 'utf8').split('\n').length <= 2001) await pause(10)
   t.match(await end(child), /Interrupted after 2,000 rows/)
 })
@@ -151,10 +154,11 @@ t.test('a server never writes a core dump, or doctor says that the server cannot
     (await machine.bash(`${line}; '${process.execPath}' '${PROGRAM}' doctor`)).stdout
   const isSpoken = (await findings(most)).includes('ulimit -c 0')
   if (limits !== undefined) t.equal(/^Max core file size +0 +0 /m.test(limits), !isSpoken)
-  // Core dump handlers ignore the limit, so the filter must exclude all memory.
+  // Programs that handle core dumps ignore the size limit. Therefore the filter of the process must exclude all
+  // memory.
   t.match(filter ?? '0', /^0+$/)
   const bare = 'mkdir -p bin; export PATH=$PWD/bin'
-  // If the system allows no core dumps, the server prints no warning.
+  // If the hard limit of the system forbids core dumps, doctor does not advise `ulimit -c 0`.
   const { stdout } = await machine.bash('ulimit -Hc')
   t.equal((await findings(`${bare}; ${most}`)).includes('ulimit -c 0'), stdout.trim() !== '0')
   t.notMatch(await findings(`${bare}; ulimit -c 0`), 'ulimit')

@@ -158,7 +158,7 @@ t.test('after an interrupt, a rate limit does not keep records from being delete
   t.same(await contentsOf(server), before)
 })
 
-t.test('a tenant that deduplicates keeps its own tokens', async (t) => {
+t.test('a run deletes no token of the tenant if the tenant deduplicates', async (t) => {
   const server = await serve(t)
   // The cases of these files create tokens with this data.
   const data = ['hello', 'x', 'a', { number: '4242424242424242' }, 'secret', 'data', 1, true]
@@ -235,7 +235,7 @@ t.test('a token that the server had before is neither changed nor deleted', asyn
   const fetch: Fetch = async (url, init) => {
     sent.push(`${init.method} ${new URL(url).pathname}`)
     if (init.method !== 'POST' || !url.endsWith('/tokens')) return sockets.fetch(url, init)
-    // Acts like a server that deduplicates: the answer is a token of somebody else.
+    // Acts like a server that deduplicates: it answers a creation with a token that somebody else has created.
     const body = { ...EXISTING, id: `mine${++created}`, created_by: '7d3e1f0a-4b1c-4d55-8e0f-0b7a3f0c1d2e' }
     return { status: 201, headers: new Map(), body: [Buffer.from(JSON.stringify(body))] as never }
   }
@@ -271,7 +271,7 @@ async function hostile(t: Test, listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-t.test('a huge answer is not read to its end', async (t) => {
+t.test('the command stops reading an answer that is too large', async (t) => {
   const url = await hostile(t, (_, answer) => {
     const more = () => {
       while (!answer.destroyed && answer.write(' '.repeat(65_536)));
@@ -291,7 +291,7 @@ t.test('a server that does not answer ends the run', async (t) => {
   t.match(stderr, 'no complete answer within 1 s')
 })
 
-t.test('a redirect is not followed, so the key stays with the server', async (t) => {
+t.test('a redirect is not followed, because it would send the key to another server', async (t) => {
   let reached = 0
   const other = await hostile(t, (_, answer) => {
     reached++

@@ -59,7 +59,7 @@ t.test('if one byte of a new vault is damaged, nearly everything is copied', asy
   const bench = await createBench(t)
   const { home, vault, key, after } = bench
   const { path, starts } = framesOf(vault)
-  // The frames are the vault with its tenant, five tokens, two links, and the application.
+  // The first frame has the vault and its tenant. The next frames have five tokens, two links, and the application.
   breakByte(path, starts[3]! + 100)
   const advice = /vault verify.*vault copy --skip-damaged --to/s
   t.match(await home.run('token list'), { code: 7, stderr: advice })
@@ -158,7 +158,8 @@ function breakFirstTenant(vault: string): () => void {
     path: join(folder, name),
     bytes: readFileSync(join(folder, name)),
   }))
-  // The second copies are in a table of their own, the smallest one. The first record is the oldest.
+  // The second copies of keys are in their own table, which is the smallest table. The first record of a table is its
+  // oldest.
   const [copies] = tables.toSorted((left, right) => left.bytes.length - right.bytes.length)
   const record = copies!.bytes.subarray(0, 64)
   const places = tables.map(({ path, bytes }) => ({ path, at: bytes.indexOf(record) }))
@@ -211,28 +212,31 @@ t.test('the lost keys of one tenant are counted, and the other tenants are copie
   t.match(await after('vault verify'), { ok: true })
 })
 
-t.test('the loss of any one table keeps the keys of a tenant, unless the tenant was deleted', async (t) => {
-  const bench = await createBench(t, true)
-  const { vault, home, after } = bench
-  await home.json('tenant create other')
-  await home.json('tenant create third')
-  await home.json('vault compact')
-  await home.json('tenant delete --yes --tenant other')
-  const folder = join(vault, 'segments')
-  const names = readdirSync(folder)
-  t.ok(names.length >= 2, `${names.length} tables`)
-  for (const name of names) {
-    const path = join(folder, name)
-    const sound = readFileSync(path)
-    writeFileSync(path, Buffer.alloc(sound.length))
-    t.match(await home.run('vault verify'), { code: 7 })
-    await copy(bench)
-    const tenants = (await after('tenant list')) as { name: string }[]
-    const others = tenants.map(({ name }) => name).filter((name) => name === 'other' || name === 'third')
-    t.same(others, ['third'], `without ${name}`)
-    t.match(await after('vault verify'), { ok: true })
-    await home.json('token create --vault new', { stdin: '{"id":"tok-9","type":"token","data":"anew"}' })
-    rmSync(join(home.place, 'new'), { recursive: true })
-    writeFileSync(path, sound)
-  }
-})
+t.test(
+  'the keys of a tenant survive the loss of any single table, and the keys of a deleted tenant do not come back',
+  async (t) => {
+    const bench = await createBench(t, true)
+    const { vault, home, after } = bench
+    await home.json('tenant create other')
+    await home.json('tenant create third')
+    await home.json('vault compact')
+    await home.json('tenant delete --yes --tenant other')
+    const folder = join(vault, 'segments')
+    const names = readdirSync(folder)
+    t.ok(names.length >= 2, `${names.length} tables`)
+    for (const name of names) {
+      const path = join(folder, name)
+      const sound = readFileSync(path)
+      writeFileSync(path, Buffer.alloc(sound.length))
+      t.match(await home.run('vault verify'), { code: 7 })
+      await copy(bench)
+      const tenants = (await after('tenant list')) as { name: string }[]
+      const others = tenants.map(({ name }) => name).filter((name) => name === 'other' || name === 'third')
+      t.same(others, ['third'], `without ${name}`)
+      t.match(await after('vault verify'), { ok: true })
+      await home.json('token create --vault new', { stdin: '{"id":"tok-9","type":"token","data":"anew"}' })
+      rmSync(join(home.place, 'new'), { recursive: true })
+      writeFileSync(path, sound)
+    }
+  },
+)

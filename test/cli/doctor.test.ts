@@ -1,4 +1,4 @@
-/** `coffer doctor`: each check fails when it should, and then says what to do. */
+/** `coffer doctor`: each check finds its problem, and then says what to do. */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -86,7 +86,7 @@ testVault('doctor reports every part of the confinement that vault status report
 })
 
 t.test(
-  'confinement tools that are not available are not used, and other systems are not probed',
+  'a confinement tool that is missing is not used, and on systems other than Linux no tool is probed',
   async (t) => {
     t.same(await findConfinement({ ...node, platform: 'darwin' }, '/guest.mjs', ['setpriv']), { wrapper: [] })
     t.same((await findConfinement(node, import.meta.filename, ['no-such-tool --net', ''])).wrapper, [])

@@ -53,15 +53,20 @@ t.test('commands manage keys, and the key survives a rekey, a copy and a backup'
   await create('--vault', copy!)
 })
 
-t.test('an expiry can be a duration, and an error names the missing flags', async (t) => {
-  const home = await createVaultHome(t)
-  const { expires_at } = (await home.json(['key', 'create', '--expires-at', '30d'])) as { expires_at: string }
-  const days = (Date.parse(expires_at) - Date.now()) / 86_400_000
-  t.ok(days > 29.9 && days < 30.1, `${days} days`)
-  const late = await home.run(['key', 'create', '--expires-at', '400d'])
-  t.match([late.code, late.stderr], [2, /at most one year/])
-  const help = await home.run(['token', 'create', '--help'])
-  t.match(help.stdout.replaceAll(/\s+/g, ' '), '(required without --token-intent-id or --encrypted)')
-  const missing = await home.run(['token', 'create', '--type', 'token'])
-  t.match([missing.code, missing.stderr], [2, /data/])
-})
+t.test(
+  'the expiry of a key can be given as a duration, and the error for missing flags names them',
+  async (t) => {
+    const home = await createVaultHome(t)
+    const { expires_at } = (await home.json(['key', 'create', '--expires-at', '30d'])) as {
+      expires_at: string
+    }
+    const days = (Date.parse(expires_at) - Date.now()) / 86_400_000
+    t.ok(days > 29.9 && days < 30.1, `${days} days`)
+    const late = await home.run(['key', 'create', '--expires-at', '400d'])
+    t.match([late.code, late.stderr], [2, /at most one year/])
+    const help = await home.run(['token', 'create', '--help'])
+    t.match(help.stdout.replaceAll(/\s+/g, ' '), '(required without --token-intent-id or --encrypted)')
+    const missing = await home.run(['token', 'create', '--type', 'token'])
+    t.match([missing.code, missing.stderr], [2, /data/])
+  },
+)

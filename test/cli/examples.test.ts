@@ -16,7 +16,7 @@ import { runProcess } from './fake-process.js'
 t.setTimeout(500_000)
 
 const AT_ONCE = 4
-/** The examples of this command need a server with a control plane, and have their own test. */
+/** The examples of `coffer control` need a server with a control plane. The second test of this file runs them. */
 const NEEDS_CONTROLS = 'control'
 const MAX_MS = 20_000
 
@@ -43,7 +43,7 @@ async function run(line: string, folder: string, more: Record<string, string> = 
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  // Also ends background processes of the line, which would keep its output open.
+  // The negative pid also ends background processes of the line. These processes would keep its output open.
   const killing = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), MAX_MS)
   return waitFor(child).finally(() => clearTimeout(killing))
 }

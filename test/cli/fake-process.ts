@@ -39,7 +39,7 @@ export interface Outcome {
   stderr: string
 }
 
-/** Runs `main`. It is a parameter, so that each test chooses the program that it runs. */
+/** Runs the program `main` in this process. */
 export async function runProcess(
   main: (process: ProcessLike) => Promise<number>,
   run: Run,
@@ -147,8 +147,8 @@ export interface FakeTerminal extends Terminal {
 }
 
 /**
- * A terminal of `columns` columns, or a pipe if `columns` is missing. It has no colours and is not quiet. It asks
- * questions only with `mayPrompt`.
+ * Creates a terminal of `columns` columns, or a pipe if `columns` is missing. The terminal has no colours and prints
+ * notices. It asks questions only if `mayPrompt` is true.
  */
 export function createTerminal(
   options: { columns?: number; stdout?: OutputStream } & Partial<

@@ -34,7 +34,7 @@ function filtersOf({ name, input, positionals }: RegisteredOperation): Filter[] 
 
 testVault('every filter with known values refuses all other values', async (t, home) => {
   await home.createToken({ id: 'parent' })
-  // Skips operations that are another form of a command, which a flag selects.
+  // Some operations are a second form of a command, and a flag of the command selects them. They are skipped.
   const isCommand = ({ cli }: RegisteredOperation) => cli?.form === undefined && !cli?.isInternal
   const filters = registry.operations.filter(isCommand).flatMap(filtersOf)
   t.ok(filters.length >= 8, `${filters.length} filters`)

@@ -1,4 +1,4 @@
-/** Help: a terminal never breaks a word of help, and each help that a text refers to exists. */
+/** Help: a terminal never breaks a word of help, and every help page that a text names exists. */
 import t from 'tap'
 import { main } from '../../src/cli/main.js'
 import { measureWidth } from '../../src/cli/output/display.js'

@@ -19,7 +19,7 @@ export interface Home {
   /** Runs a command that must succeed, and returns its standard output as JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for
   json(line: string | readonly string[], options?: Omit<Run, 'words'>): Promise<any>
-  /** Creates a token. The defaults are the type `token` and the data `x`. */
+  /** Creates a token. Without other properties, the token has the type `token` and the data `x`. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   createToken(draft?: object, options?: Omit<Run, 'words'>): Promise<any>
   /** Creates an application. The default type is private. */

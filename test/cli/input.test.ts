@@ -79,34 +79,37 @@ t.test('the error for an input that cannot be read names its flag and file', asy
   await t.rejects(reading, { code: 'usage', message: /standard input\) could not be read \(ECONNRESET\)/ })
 })
 
-t.test('a secret is the first line of a file that only its owner can access', async (t) => {
-  const cwd = t.testdir({
-    ...{ lines: 'pass phrase \r\nsecond\n', bare: 'bare', bom: '\ufeffx\n', empty: '', blank: '\nx' },
-    ...{ fits: `${'x'.repeat(SECRET_LIMIT_BYTES)}\n`, over: 'x'.repeat(SECRET_LIMIT_BYTES + 1) },
-    ...{ binary: NOT_UTF8, directory: {}, link: t.fixture('symlink', 'bare') },
-  })
-  execFileSync('mkfifo', [join(cwd, 'pipe')])
-  for (const name of readdirSync(cwd)) if (name !== 'link') chmodSync(join(cwd, name), 0o600)
-  const read = (name: string) => open({ cwd }).readSecretFile(name, '--key-file')
-  for (const [name, secret] of [
-    ['lines', 'pass phrase '],
-    ['bare', 'bare'],
-    ['bom', 'x'],
-    ['fits', 'x'.repeat(SECRET_LIMIT_BYTES)],
-  ] as const)
-    t.equal(await read(name), secret)
-  for (const [name, code, message] of [
-    ['empty', 'usage', /^The first line of --key-file .* is empty/],
-    ['blank', 'usage', /^The first line of --key-file .* is empty/],
-    ['missing', 'usage', /does not exist/],
-    ['over', 'usage', /longer than 4096 bytes/],
-    ['binary', 'validation', /not UTF-8/],
-    ['link', 'usage', /symbolic link/],
-    ['directory', 'usage', /not a file/],
-    ['pipe', 'usage', /not a file/],
-  ] as const)
-    await t.rejects(read(name), { code, message }, name)
-})
+t.test(
+  'a secret is read from the first line of a file, and only the owner of the file may have access to it',
+  async (t) => {
+    const cwd = t.testdir({
+      ...{ lines: 'pass phrase \r\nsecond\n', bare: 'bare', bom: '\ufeffx\n', empty: '', blank: '\nx' },
+      ...{ fits: `${'x'.repeat(SECRET_LIMIT_BYTES)}\n`, over: 'x'.repeat(SECRET_LIMIT_BYTES + 1) },
+      ...{ binary: NOT_UTF8, directory: {}, link: t.fixture('symlink', 'bare') },
+    })
+    execFileSync('mkfifo', [join(cwd, 'pipe')])
+    for (const name of readdirSync(cwd)) if (name !== 'link') chmodSync(join(cwd, name), 0o600)
+    const read = (name: string) => open({ cwd }).readSecretFile(name, '--key-file')
+    for (const [name, secret] of [
+      ['lines', 'pass phrase '],
+      ['bare', 'bare'],
+      ['bom', 'x'],
+      ['fits', 'x'.repeat(SECRET_LIMIT_BYTES)],
+    ] as const)
+      t.equal(await read(name), secret)
+    for (const [name, code, message] of [
+      ['empty', 'usage', /^The first line of --key-file .* is empty/],
+      ['blank', 'usage', /^The first line of --key-file .* is empty/],
+      ['missing', 'usage', /does not exist/],
+      ['over', 'usage', /longer than 4096 bytes/],
+      ['binary', 'validation', /not UTF-8/],
+      ['link', 'usage', /symbolic link/],
+      ['directory', 'usage', /not a file/],
+      ['pipe', 'usage', /not a file/],
+    ] as const)
+      await t.rejects(read(name), { code, message }, name)
+  },
+)
 
 t.test('a secret file that others can access is refused for every user, even root', async (t) => {
   const cwd = t.testdir({ key: 'sesame\n' })
@@ -136,17 +139,20 @@ t.test('a named pipe is read until its writer closes it', async (t) => {
   }
 })
 
-t.test('a secret can be read from a descriptor, which stays open', async (t) => {
-  const cwd = t.testdir({ key: 'sesame\nmore' })
-  const descriptor = openSync(join(cwd, 'key'), 'r')
-  t.equal(await open().readDescriptor(descriptor, '--passphrase-fd'), 'sesame')
-  t.doesNotThrow(() => openSync(`/dev/fd/${descriptor}`, 'r'))
-  t.equal(await open({ stdin: ['ses', 'ame\nrest'] }).readDescriptor(0, '--passphrase-fd'), 'sesame')
-  await t.rejects(open().readDescriptor(9999, '--passphrase-fd'), {
-    code: 'usage',
-    message: '--passphrase-fd (descriptor 9999) is not open.',
-  })
-})
+t.test(
+  'a secret can be read from a file descriptor, and the command does not close the descriptor',
+  async (t) => {
+    const cwd = t.testdir({ key: 'sesame\nmore' })
+    const descriptor = openSync(join(cwd, 'key'), 'r')
+    t.equal(await open().readDescriptor(descriptor, '--passphrase-fd'), 'sesame')
+    t.doesNotThrow(() => openSync(`/dev/fd/${descriptor}`, 'r'))
+    t.equal(await open({ stdin: ['ses', 'ame\nrest'] }).readDescriptor(0, '--passphrase-fd'), 'sesame')
+    await t.rejects(open().readDescriptor(9999, '--passphrase-fd'), {
+      code: 'usage',
+      message: '--passphrase-fd (descriptor 9999) is not open.',
+    })
+  },
+)
 
 t.test('buffers that contained a secret are overwritten', async (t) => {
   const buffers = [Buffer.from('ses'), Buffer.from('ame\nmore')]
@@ -198,16 +204,19 @@ testVault(
   },
 )
 
-t.test('a name with one wrong letter gets a suggestion, even if the name is short', async (t) => {
-  const names = ['data', 'mask', 'id', 'containers']
-  for (const [text, name] of [
-    ['dta', 'data'],
-    ['daata', 'data'],
-    ['dita', 'data'],
-    ['adta', 'data'],
-    ['Mask', 'mask'],
-    ['containrse', 'containers'],
-  ] as const)
-    t.equal(suggestName(text, names), `; did you mean ${name}?`, text)
-  for (const text of ['', 'd', 'is', 'dx', 'mosk1', 'x'.repeat(1e6)]) t.equal(suggestName(text, names), '')
-})
+t.test(
+  'for a name with one wrong letter the error suggests the right name, even if the name is short',
+  async (t) => {
+    const names = ['data', 'mask', 'id', 'containers']
+    for (const [text, name] of [
+      ['dta', 'data'],
+      ['daata', 'data'],
+      ['dita', 'data'],
+      ['adta', 'data'],
+      ['Mask', 'mask'],
+      ['containrse', 'containers'],
+    ] as const)
+      t.equal(suggestName(text, names), `; did you mean ${name}?`, text)
+    for (const text of ['', 'd', 'is', 'dx', 'mosk1', 'x'.repeat(1e6)]) t.equal(suggestName(text, names), '')
+  },
+)

@@ -82,13 +82,19 @@ testVault(
   },
 )
 
-testVault('invite accept takes the token of the link alone, also on standard input', async (t, home) => {
-  const link = linkIn((await home.run(invite)).stderr)
-  const token = new URL(link).searchParams.get('token')!
-  t.equal((await home.run('invite accept nonsense')).code, 2)
-  t.equal((await home.run(['invite', 'accept', `${token[0] === 'A' ? 'B' : 'A'}${token.slice(1)}`])).code, 3)
-  t.match(await home.json('invite accept', { stdin: `${token}\n` }), { role: 'ADMIN' })
-})
+testVault(
+  'invite accept accepts the token of the link without the rest of the link, as an argument or on standard input',
+  async (t, home) => {
+    const link = linkIn((await home.run(invite)).stderr)
+    const token = new URL(link).searchParams.get('token')!
+    t.equal((await home.run('invite accept nonsense')).code, 2)
+    t.equal(
+      (await home.run(['invite', 'accept', `${token[0] === 'A' ? 'B' : 'A'}${token.slice(1)}`])).code,
+      3,
+    )
+    t.match(await home.json('invite accept', { stdin: `${token}\n` }), { role: 'ADMIN' })
+  },
+)
 
 testVault('a mail is printed as text on a terminal, and an empty outbox says what to do', async (t, home) => {
   const read = (more = '') => home.run(`invite outbox${more} -o table`)

@@ -42,7 +42,7 @@ testVault('in a vault on disk, an old key is accepted until its grace time ends'
 })
 
 testVault(
-  '--grace refuses flags that its operation lacks, and accepts several applications',
+  'with --grace, app regenerate refuses flags that do not apply, and accepts several applications',
   async (t, home) => {
     for (const name of ['a', 'b']) await home.createApp({ name, permissions: ['token:read'] })
     for (const [line, message] of [

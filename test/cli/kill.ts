@@ -24,7 +24,7 @@ const FIRST_LIMIT_MS = 250
  * After a kill, the next process of that kind may run this much longer, so that kills also reach the end of its work.
  */
 const LONGER_MS = 100
-/** Number of additional rounds for those kinds of process that always ended before they were killed. */
+/** Number of additional rounds for each kind of process that ended before its kill in every earlier round. */
 const MORE_ROUNDS = 80
 const COMMANDS_AT_ONCE = 3
 /** Number of values in one call of tokenize. This many tokens make rekey slow. */

@@ -75,7 +75,7 @@ testVault('no command creates, replaces or removes files of a vault without vaul
 })
 
 testVault(
-  'a single essential file of a vault is enough to refuse a new vault in its directory',
+  'no vault is created in a directory that contains at least one essential file of a vault',
   async (t, home) => {
     await home.createToken()
     await home.json('vault compact')
@@ -93,7 +93,7 @@ testVault(
 )
 
 testVault(
-  'a vault in a parent folder is not used in place of a vault that has lost its header',
+  'if a vault has lost its header, a command does not use the vault of a parent folder instead',
   async (t, home) => {
     await home.createToken({ id: 'of-the-outer' })
     const inner = join(home.place, 'inner')

@@ -95,7 +95,7 @@ t.test('the schema of config.json has the settings of profiles, and the file may
 })
 
 t.test(
-  'the script for PowerShell is closed, quotes what it inserts, and asks for an empty word',
+  'the completion script for PowerShell has balanced brackets, quotes the words that it inserts, and passes an empty last word',
   async (t) => {
     const { stdout: script } = await run(['completion', 'powershell'])
     t.match(script, /^Register-ArgumentCompleter -Native -CommandName coffer -ScriptBlock \{$/m)
@@ -157,7 +157,7 @@ t.test('the skill has its head, and its commands exist', async (t) => {
   for (const [, path = ''] of text.matchAll(/`(docs\/[\w./-]+)`/g)) t.ok(existsSync(ROOT + path), path)
 })
 
-t.test('a server answers llms.txt without a key', async (t) => {
+t.test('a server answers a request for llms.txt without a key', async (t) => {
   const server = await startServer()
   t.teardown(() => server.stop())
   const answer = await fetch(`${server.url}/llms.txt`)

@@ -56,13 +56,16 @@ testVault('the first refused line ends the command, whatever the reason', async 
   t.match(stderr, /\(done before: 1; not done: line 2\)/, 'the last line is refused')
 })
 
-testVault('a name that does not exist is reported after the ids before it are done', async (t, home) => {
-  for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
-  const stderr =
-    /^error: frnt: No app "frnt". Did you mean "front".*\(done before: 1; not done: frnt and 1 after it\)/
-  t.match(await home.run('app delete back frnt front --yes'), { code: 3, stderr })
-  t.equal((await home.json('app list')).pagination.total_items, 1)
-})
+testVault(
+  'if a name does not exist, the command performs the ids before it and then reports the name',
+  async (t, home) => {
+    for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
+    const stderr =
+      /^error: frnt: No app "frnt". Did you mean "front".*\(done before: 1; not done: frnt and 1 after it\)/
+    t.match(await home.run('app delete back frnt front --yes'), { code: 3, stderr })
+    t.equal((await home.json('app list')).pagination.total_items, 1)
+  },
+)
 
 testVault('if the answer to a change cannot be printed, the change still counts as done', async (t, home) => {
   const stdin = BODIES
@@ -113,24 +116,27 @@ testVault('several names can be given in place of ids', async (t, home) => {
   t.equal((await home.json('app list')).pagination.total_items, 0)
 })
 
-testVault('an interrupted command reports how many ids are done and how to continue', async (t, home) => {
-  const all = Array.from({ length: 250 }, (_, at) => `many-${at}`)
-  const rows = all.map((id) => `{"id":"${id}","type":"token","data":"x"}\n`).join('')
-  for (const output of ['table', 'json']) {
-    await home.run('token import', { stdin: rows })
-    const remove = (from: number, more: object) =>
-      home.run(['token', 'delete', ...all.slice(from), '--yes', '-o', output], { columns: 200, ...more })
-    const stopped = await remove(0, { interruptAt: '1/250' })
-    t.equal(stopped.code, 130)
-    const found = /Interrupted\. Continue with many-(\d+) \(done before: (\d+)\)/.exec(stopped.stderr) ?? []
-    const [next, done] = found.slice(1).map(Number)
-    t.equal(next, done)
-    t.ok(done! >= 1)
-    if (output === 'json') t.match(stopped.stderr, '"type": "urn:coffer:problem:interrupted"')
-    t.equal((await home.json('token list')).pagination.total_items, 250 - done!)
-    t.match(await remove(done!, {}), { code: 0, stderr: /token delete: \d+ in / })
-  }
-})
+testVault(
+  'an interrupted command reports how many ids it has performed and how to continue',
+  async (t, home) => {
+    const all = Array.from({ length: 250 }, (_, at) => `many-${at}`)
+    const rows = all.map((id) => `{"id":"${id}","type":"token","data":"x"}\n`).join('')
+    for (const output of ['table', 'json']) {
+      await home.run('token import', { stdin: rows })
+      const remove = (from: number, more: object) =>
+        home.run(['token', 'delete', ...all.slice(from), '--yes', '-o', output], { columns: 200, ...more })
+      const stopped = await remove(0, { interruptAt: '1/250' })
+      t.equal(stopped.code, 130)
+      const found = /Interrupted\. Continue with many-(\d+) \(done before: (\d+)\)/.exec(stopped.stderr) ?? []
+      const [next, done] = found.slice(1).map(Number)
+      t.equal(next, done)
+      t.ok(done! >= 1)
+      if (output === 'json') t.match(stopped.stderr, '"type": "urn:coffer:problem:interrupted"')
+      t.equal((await home.json('token list')).pagination.total_items, 250 - done!)
+      t.match(await remove(done!, {}), { code: 0, stderr: /token delete: \d+ in / })
+    }
+  },
+)
 
 t.test(
   'if a request to a server is interrupted, the message says that the server may have performed it',

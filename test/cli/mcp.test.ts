@@ -181,7 +181,7 @@ t.test('a person must confirm the calls that require it, and sees their destinat
 })
 
 t.test(
-  'with --url, the server performs the tools, and only after it has confirmed no-reveal mode',
+  'with --url, the tools are performed by the server, but only if the server has confirmed no-reveal mode',
   async (t) => {
     const { home, key, destination, connect } = await open(t)
     await home.createToken(CARD)

@@ -12,7 +12,10 @@ import { testVault } from './home.js'
 const UUID = '1ec69f2a-3f0c-4f5e-8d6d-0f4c7f3a2b10'
 const CARD = '4242424242424242'
 
-/** Operations whose path contains no id, or contains the id of a record that the command does not read. */
+/**
+ * Operations that are left out: they have no id in their path, or have the id of a record that the command does not
+ * read.
+ */
 const OTHERS = ['session authorize']
 
 const takesId = (definition: RoutedOperation) =>
@@ -93,7 +96,7 @@ testVault('the error does not repeat an id that may be a secret', async (t, home
     )
 })
 
-testVault('programs get the error text of the API', async (t, home) => {
+testVault('output as JSON has the same error text as the API', async (t, home) => {
   const { code, stderr } = await home.run('token get nope --json')
   t.equal(code, 3)
   t.equal(JSON.parse(stderr).detail, 'There is no token with this id.')

@@ -152,22 +152,25 @@ t.test(
   },
 )
 
-t.test('a profile can turn the mode on, and doctor shows what turned it on', async (t) => {
-  const { home } = await open(t)
-  await home.run('profile set agent no-reveal true')
-  for (const env of [{}, { COFFER_NO_REVEAL: '0' }])
-    t.equal((await home.run('token get card-1 --reveal --profile agent', { env })).code, 4)
-  t.match(await findMode(home, ' --profile agent'), 'flag, variable or profile')
-  t.match(await findMode(home), 'off')
-  for (const line of ['init --vault other --starter-apps', 'serve --starter-apps', 'serve --demo'])
-    t.equal((await home.run(line, MODE)).code, 4, line)
-  const served = await home.run('serve --port 0 -o json', { ...MODE, interruptAt: 'reactor_sandbox' })
-  t.notMatch(
-    served.stdout,
-    'page_url',
-    'the dashboard is not offered, because it could do what the mode refuses',
-  )
-})
+t.test(
+  'a profile can turn the mode on, and doctor names the profile or variable that turned it on',
+  async (t) => {
+    const { home } = await open(t)
+    await home.run('profile set agent no-reveal true')
+    for (const env of [{}, { COFFER_NO_REVEAL: '0' }])
+      t.equal((await home.run('token get card-1 --reveal --profile agent', { env })).code, 4)
+    t.match(await findMode(home, ' --profile agent'), 'flag, variable or profile')
+    t.match(await findMode(home), 'off')
+    for (const line of ['init --vault other --starter-apps', 'serve --starter-apps', 'serve --demo'])
+      t.equal((await home.run(line, MODE)).code, 4, line)
+    const served = await home.run('serve --port 0 -o json', { ...MODE, interruptAt: 'reactor_sandbox' })
+    t.notMatch(
+      served.stdout,
+      'page_url',
+      'the dashboard is not offered, because it could do what the mode refuses',
+    )
+  },
+)
 
 t.test('the command uses a server only after the server has confirmed the mode', async (t) => {
   const { app, ask, createApplication } = await openTestVault()

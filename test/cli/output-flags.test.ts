@@ -1,4 +1,7 @@
-/** Every command obeys its output flags, or refuses them before it does anything else. */
+/**
+ * Every command prints in the format that its output flags request, or refuses the flags before it does anything
+ * else.
+ */
 import { readdirSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { hasCommand } from '../../src/cli/command-tree.js'
@@ -97,7 +100,7 @@ testVault(
 )
 
 testVault(
-  'fields that a variable sets for all commands do not hide a key that is shown only once',
+  'if an environment variable selects the printed fields, a key that is shown only once is still printed',
   async (t, home) => {
     const env = { COFFER_FIELDS: 'id,name' }
     const { id, key } = await home.createApp({ name: 'one', permissions: ['token:read'] })

@@ -72,24 +72,27 @@ t.test('every format prints the answer without control characters', async (t) =>
   await t.rejects(print(card, { format: 'value' }), { code: 'usage', message: /prints one field/ })
 })
 
-t.test('a stream is printed item by item, and ends when its reader closes the output', async (t) => {
-  const seen: string[] = []
-  const terminal = createTerminal()
-  async function* list() {
-    for (let at = 0; ; at++) {
-      seen.push(terminal.stdout.text)
-      if (at === 2) return
-      yield { id: String(at) }
+t.test(
+  'the items of a stream are printed one by one, and the stream ends when the reader of the output closes it',
+  async (t) => {
+    const seen: string[] = []
+    const terminal = createTerminal()
+    async function* list() {
+      for (let at = 0; ; at++) {
+        seen.push(terminal.stdout.text)
+        if (at === 2) return
+        yield { id: String(at) }
+      }
     }
-  }
-  await print(list(), { format: 'ndjson' }, terminal)
-  t.same(seen, ['', '{"id":"0"}\n', '{"id":"0"}\n{"id":"1"}\n'])
-  for (const format of ['ndjson', 'id'] as const) {
-    seen.length = 0
-    await print(list(), { format }, { ...createTerminal(), stdout: createOutput({ failure: 'EPIPE' }) })
-    t.ok(seen.length <= 1, `${format} asked for ${seen.length}`)
-  }
-})
+    await print(list(), { format: 'ndjson' }, terminal)
+    t.same(seen, ['', '{"id":"0"}\n', '{"id":"0"}\n{"id":"1"}\n'])
+    for (const format of ['ndjson', 'id'] as const) {
+      seen.length = 0
+      await print(list(), { format }, { ...createTerminal(), stdout: createOutput({ failure: 'EPIPE' }) })
+      t.ok(seen.length <= 1, `${format} asked for ${seen.length}`)
+    }
+  },
+)
 
 t.test('notices report that an answer is empty, or the number of its page', async (t) => {
   const hints = { done: 'Deleted.', empty: 'No tokens.' }

@@ -3,7 +3,7 @@ import { walkPages } from '../../src/cli/pages.js'
 import type { Task } from '../../src/cli/task.js'
 import { CofferError, invalid } from '../../src/errors.js'
 
-/** Fails with `error` for pages of more than one item. There are two items. */
+/** Creates a list of two items. A request for a page of more than one item fails with `error`. */
 function createAsk(error: CofferError) {
   const sizes: unknown[] = []
   const ask = async ({ page, size }: { page?: number; size?: number }) => {
@@ -21,7 +21,7 @@ const walk = async (task: Pick<Task, 'ask'>) => {
 }
 
 t.test(
-  'smaller pages are requested after an error with a certain code, whatever the text of the error is',
+  'smaller pages are requested if the error has the code for a page that is too large, whatever its text is',
   async (t) => {
     const { sizes, task } = createAsk(new CofferError('page_too_large', 'any text'))
     t.strictSame(await walk(task), [1, 2])
@@ -29,7 +29,7 @@ t.test(
   },
 )
 
-t.test('an error about the size with another code ends the list', async (t) => {
+t.test('an error with another code ends the list, even if its text is about the size', async (t) => {
   const { sizes, task } = createAsk(invalid('size', 'ask for a smaller size'))
   await t.rejects(walk(task), { code: 'validation' })
   t.strictSame(sizes, [4])

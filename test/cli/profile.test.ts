@@ -153,20 +153,23 @@ testVault(
   },
 )
 
-testVault('a tenant name that is taken, empty or unknown is refused', async (t, home) => {
-  for (const [words, code] of [
-    [['create', 'DEFAULT'], 5],
-    [['create', 'a\nb'], 2],
-    [['update', '--name', '\u3000'], 2],
-    [['use', 'nobody'], 3],
-  ] as const) {
-    t.equal((await home.run(['tenant', ...words])).code, code, words.join(' ').slice(0, 20))
-  }
-  await home.json('tenant create staging')
-  await home.json('tenant update --name staging')
-  const several = { code: 2, stderr: /Several tenants have this name/ }
-  t.match(await home.run('token list --tenant staging'), several)
-})
+testVault(
+  'a new tenant cannot have an empty name or a name that exists, and an unknown name cannot be selected',
+  async (t, home) => {
+    for (const [words, code] of [
+      [['create', 'DEFAULT'], 5],
+      [['create', 'a\nb'], 2],
+      [['update', '--name', '\u3000'], 2],
+      [['use', 'nobody'], 3],
+    ] as const) {
+      t.equal((await home.run(['tenant', ...words])).code, code, words.join(' ').slice(0, 20))
+    }
+    await home.json('tenant create staging')
+    await home.json('tenant update --name staging')
+    const several = { code: 2, stderr: /Several tenants have this name/ }
+    t.match(await home.run('token list --tenant staging'), several)
+  },
+)
 
 testVault(
   'without a terminal, --yes is needed to delete a tenant, and its selection is removed too',

@@ -186,7 +186,7 @@ testVault('short flags and common synonyms are accepted', async (t, home) => {
   t.match(two, { code: 2, stderr: 'error: --output value prints one field: add --fields NAME.\n' })
 })
 
-testVault('words that are almost a command lead to that command', async (t, home) => {
+testVault('for words that are almost a command, the error names that command', async (t, home) => {
   for (const [line, meant] of [
     ['logs', 'coffer log list'],
     ['tokens', 'coffer token list'],

@@ -1,4 +1,7 @@
-/** `coffer pull` and `coffer seed diff`: another Coffer, a hostile server, and where the key goes. */
+/**
+ * `coffer pull` and `coffer seed diff`: results from another Coffer, defence against a hostile server, and the server
+ * to which the key is sent.
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -63,45 +66,48 @@ async function serve(t: Test, seed: unknown) {
   return server
 }
 
-t.test('all records of another Coffer arrive, and applying them gives an equal tenant', async (t) => {
-  const server = await serve(t, TENANT)
-  const { run, read, cwd } = workplaceFor(t)
-  // Its webhook ends with it, so the seed has only the other one.
-  const listener = await listen(server.control, { to: 'http://127.0.0.1:9/', events: ['token.created'] })
-  t.teardown(() => listener.stop())
-  const { code, stderr } = await run(['pull', 'prod.json', '--url', server.url])
-  t.equal(code, 0, stderr)
-  t.match(stderr, '122 applications, 1 formula, 2 reactors, 1 proxy, 1 webhook')
-  t.match(stderr, /configuration of reactors and proxies, which may be secret/)
-  t.equal(statSync(join(cwd, 'prod.json')).mode & 0o777, 0o600)
-  const text = read('prod.json')
-  t.notMatch(text, /key_|42424242|ada@example|"key"|\u001b/)
-  const seed = JSON.parse(text)
-  t.match(seed, {
-    name: 'production',
-    settings: { deduplicate_tokens: 'true' },
-    applications: { length: 122 },
-    reactors: [
-      { name: 'r', formula: { id: seed.formulas[0].id } },
-      { name: 'own', code: /exports/, configuration: { A: 'set\u001b[31mting' } },
-    ],
-    proxies: [{ request_reactor_id: seed.reactors[1].id, response_transforms: [{ type: 'mask' }] }],
-    webhooks: [{ name: 'hook', status: 'enabled' }],
-  })
-  const reader = { ...seed.applications[0], key: MANAGEMENT }
-  const copy = await serve(t, { ...seed, applications: [reader, ...seed.applications.slice(1)] })
-  await run(['pull', 'copy.yaml', '--url', copy.url])
-  await run(['pull', 'again.json', '--url', copy.url])
-  t.same(JSON.parse(read('again.json')), seed, 'the pull of the copy is the same')
-  t.notMatch(read('copy.yaml'), '\u001b')
-  for (const file of ['prod.json', 'copy.yaml']) {
-    const { code, stdout, stderr } = await run(['seed', 'diff', file, '--url', server.url, '-o', 'json'])
+t.test(
+  'a pull reads all records of another Coffer, and applying its seed creates an equal tenant',
+  async (t) => {
+    const server = await serve(t, TENANT)
+    const { run, read, cwd } = workplaceFor(t)
+    // The webhook of a listener is deleted when the listener ends. Therefore the seed has only the other webhook.
+    const listener = await listen(server.control, { to: 'http://127.0.0.1:9/', events: ['token.created'] })
+    t.teardown(() => listener.stop())
+    const { code, stderr } = await run(['pull', 'prod.json', '--url', server.url])
     t.equal(code, 0, stderr)
-    t.equal(stdout, '[]\n')
-  }
-  const exists = await run(['pull', 'prod.json', '--url', server.url])
-  t.equal(exists.code, 5, 'a file that exists is not replaced')
-})
+    t.match(stderr, '122 applications, 1 formula, 2 reactors, 1 proxy, 1 webhook')
+    t.match(stderr, /configuration of reactors and proxies, which may be secret/)
+    t.equal(statSync(join(cwd, 'prod.json')).mode & 0o777, 0o600)
+    const text = read('prod.json')
+    t.notMatch(text, /key_|42424242|ada@example|"key"|\u001b/)
+    const seed = JSON.parse(text)
+    t.match(seed, {
+      name: 'production',
+      settings: { deduplicate_tokens: 'true' },
+      applications: { length: 122 },
+      reactors: [
+        { name: 'r', formula: { id: seed.formulas[0].id } },
+        { name: 'own', code: /exports/, configuration: { A: 'set\u001b[31mting' } },
+      ],
+      proxies: [{ request_reactor_id: seed.reactors[1].id, response_transforms: [{ type: 'mask' }] }],
+      webhooks: [{ name: 'hook', status: 'enabled' }],
+    })
+    const reader = { ...seed.applications[0], key: MANAGEMENT }
+    const copy = await serve(t, { ...seed, applications: [reader, ...seed.applications.slice(1)] })
+    await run(['pull', 'copy.yaml', '--url', copy.url])
+    await run(['pull', 'again.json', '--url', copy.url])
+    t.same(JSON.parse(read('again.json')), seed, 'the pull of the copy is the same')
+    t.notMatch(read('copy.yaml'), '\u001b')
+    for (const file of ['prod.json', 'copy.yaml']) {
+      const { code, stdout, stderr } = await run(['seed', 'diff', file, '--url', server.url, '-o', 'json'])
+      t.equal(code, 0, stderr)
+      t.equal(stdout, '[]\n')
+    }
+    const exists = await run(['pull', 'prod.json', '--url', server.url])
+    t.equal(exists.code, 5, 'a file that exists is not replaced')
+  },
+)
 
 t.test(
   'if a tenant has changed since its seed was written, the differences name the list and the record',
@@ -154,50 +160,53 @@ t.test('a seed is compared with a vault, in any order and without ids', async (t
   t.same(JSON.parse(moved.stdout), [{ list: 'tokens', name: 'card-1', difference: 'missing' }])
 })
 
-t.test('the key is sent only after a question, and is never an argument', async (t) => {
-  const { run, cwd, env } = workplaceFor(t)
-  const requests: { url: string; key: string | undefined }[] = []
-  const fetch: NonNullable<Run['fetch']> = async (url, { headers }) => {
-    requests.push({ url, key: headers['bt-api-key'] })
-    throw new Error('no network')
-  }
-  const words = ['pull', '--url', 'https://vault.example.com', '--prefix', 'bt']
-  const dry = await run([...words, '--dry-run', '-o', 'json'], { fetch })
-  t.equal(dry.code, 0, dry.stderr)
-  t.same(
-    JSON.parse(dry.stdout).map(({ method, url }: Record<string, string>) => `${method} ${url}`),
-    [
-      'tenants/self',
-      'applications?page=1&size=100',
-      'reactor-formulas?page=1&size=100',
-      'reactors?page=1&size=100',
-      'proxies?page=1&size=100',
-      'webhooks',
-    ].map((path) => `GET https://vault.example.com/${path}`),
-  )
-  t.match(dry.stderr, /Nothing was sent.*BT-API-KEY/)
-  t.notMatch(dry.stdout + dry.stderr, MANAGEMENT)
-  const unasked = await run(words, { fetch })
-  t.equal(unasked.code, 2)
-  t.match(unasked.stderr, '--yes')
-  const refused = await run(words, {
-    fetch,
-    columns: 80,
-    answers: [['sends the API key to vault.example.com', 'n\r']],
-  })
-  t.equal(refused.code, 130)
-  t.same(requests, [], 'nothing was sent so far')
-  const keyless = await run([...words, '--yes'], { fetch, env: { ...env, COFFER_API_KEY: '' } })
-  t.equal(keyless.code, 4)
-  t.match(keyless.stderr, /--api-key-file/)
-  writeFileSync(join(cwd, 'key.txt'), `${MANAGEMENT}\n`, { mode: 0o600 })
-  const fromFile = { fetch, env: { ...env, COFFER_API_KEY: '' } }
-  t.equal((await run([...words, '--yes', '--api-key-file', 'key.txt'], fromFile)).code, 9)
-  t.match(requests, [{ url: 'https://vault.example.com/tenants/self', key: MANAGEMENT }])
-  writeFileSync(join(cwd, 'open.txt'), `${MANAGEMENT}\n`, { mode: 0o644 })
-  t.equal((await run([...words, '--yes', '--api-key-file', 'open.txt'], fromFile)).code, 6)
-  t.equal((await run(['pull'], { fetch })).code, 2, 'without --url')
-})
+t.test(
+  'the key is sent only after a person has confirmed, and cannot be an argument of the command',
+  async (t) => {
+    const { run, cwd, env } = workplaceFor(t)
+    const requests: { url: string; key: string | undefined }[] = []
+    const fetch: NonNullable<Run['fetch']> = async (url, { headers }) => {
+      requests.push({ url, key: headers['bt-api-key'] })
+      throw new Error('no network')
+    }
+    const words = ['pull', '--url', 'https://vault.example.com', '--prefix', 'bt']
+    const dry = await run([...words, '--dry-run', '-o', 'json'], { fetch })
+    t.equal(dry.code, 0, dry.stderr)
+    t.same(
+      JSON.parse(dry.stdout).map(({ method, url }: Record<string, string>) => `${method} ${url}`),
+      [
+        'tenants/self',
+        'applications?page=1&size=100',
+        'reactor-formulas?page=1&size=100',
+        'reactors?page=1&size=100',
+        'proxies?page=1&size=100',
+        'webhooks',
+      ].map((path) => `GET https://vault.example.com/${path}`),
+    )
+    t.match(dry.stderr, /Nothing was sent.*BT-API-KEY/)
+    t.notMatch(dry.stdout + dry.stderr, MANAGEMENT)
+    const unasked = await run(words, { fetch })
+    t.equal(unasked.code, 2)
+    t.match(unasked.stderr, '--yes')
+    const refused = await run(words, {
+      fetch,
+      columns: 80,
+      answers: [['sends the API key to vault.example.com', 'n\r']],
+    })
+    t.equal(refused.code, 130)
+    t.same(requests, [], 'nothing was sent so far')
+    const keyless = await run([...words, '--yes'], { fetch, env: { ...env, COFFER_API_KEY: '' } })
+    t.equal(keyless.code, 4)
+    t.match(keyless.stderr, /--api-key-file/)
+    writeFileSync(join(cwd, 'key.txt'), `${MANAGEMENT}\n`, { mode: 0o600 })
+    const fromFile = { fetch, env: { ...env, COFFER_API_KEY: '' } }
+    t.equal((await run([...words, '--yes', '--api-key-file', 'key.txt'], fromFile)).code, 9)
+    t.match(requests, [{ url: 'https://vault.example.com/tenants/self', key: MANAGEMENT }])
+    writeFileSync(join(cwd, 'open.txt'), `${MANAGEMENT}\n`, { mode: 0o644 })
+    t.equal((await run([...words, '--yes', '--api-key-file', 'open.txt'], fromFile)).code, 6)
+    t.equal((await run(['pull'], { fetch })).code, 2, 'without --url')
+  },
+)
 
 const json =
   (answer: unknown): RequestListener =>

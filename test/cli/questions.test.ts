@@ -212,7 +212,7 @@ testVault(
   },
 )
 
-testVault('the answer to a question for a list of objects is a line of JSON', async (t, home) => {
+testVault('a person answers a question for a list of objects with one line of JSON', async (t, home) => {
   const rule = ruleOf('mask', { container: '/pci/' })
   const line = 'app create --name support --type private'
   const choose: Answer = ['? permissions or rules', `${DOWN}${ENTER}`]

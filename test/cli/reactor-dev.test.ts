@@ -146,7 +146,7 @@ testHome('several errors are counted, and each is listed once', async (t, home) 
   t.equal(stderr.split("const a = require('a')").length, 2)
 })
 
-testHome('a stack names the code of the module as Node does', async (t, home) => {
+testHome('a stack trace names the top level of the module as Node does', async (t, home) => {
   home.write('top.js', "throw new Error('top')\n")
   t.match((await home.run('reactor dev top.js')).stderr, 'at Object.<anonymous> (top.js:1:7)\n')
 })
@@ -183,24 +183,27 @@ testHome('without a vault, expressions need a seed', async (t, home) => {
   })
 })
 
-testHome('code that returns nothing produces a hint for its image and place', async (t, home) => {
-  home.write('nothing.js', 'module.exports = async () => {}')
-  home.write('other.js', 'module.exports = async () => ({ hello: 1 })')
-  for (const [words, code, hint] of [
-    ['nothing.js', 0, 'Return { raw: … } for a value, or { tokenize: … }'],
-    ['other.js', 0, 'Return { raw: … }'],
-    ['nothing.js --image node24', 0, 'Return { res: { body: … } }'],
-    ['nothing.js --transform request', 8, 'Return { body, headers } to replace the request'],
-    ['other.js --transform request --image node22', 8, 'Return { req: { body, headers } } to replace'],
-    ['nothing.js --transform response --image node22', 8, 'Return { res: { body, headers } } to replace'],
-  ] as const) {
-    const { stderr, code: ended } = await home.run(`reactor dev ${words}`)
-    t.ok(stderr.replaceAll('\n', ' ').includes(hint), `${words}: ${stderr}`)
-    t.equal(ended, code)
-  }
-  home.write('full.js', 'module.exports = async () => ({ raw: null, res: { body: 1 } })')
-  t.notMatch((await home.run('reactor dev full.js')).stderr, /Return/)
-})
+testHome(
+  'if code returns nothing, a hint says what code with its image and place must return',
+  async (t, home) => {
+    home.write('nothing.js', 'module.exports = async () => {}')
+    home.write('other.js', 'module.exports = async () => ({ hello: 1 })')
+    for (const [words, code, hint] of [
+      ['nothing.js', 0, 'Return { raw: … } for a value, or { tokenize: … }'],
+      ['other.js', 0, 'Return { raw: … }'],
+      ['nothing.js --image node24', 0, 'Return { res: { body: … } }'],
+      ['nothing.js --transform request', 8, 'Return { body, headers } to replace the request'],
+      ['other.js --transform request --image node22', 8, 'Return { req: { body, headers } } to replace'],
+      ['nothing.js --transform response --image node22', 8, 'Return { res: { body, headers } } to replace'],
+    ] as const) {
+      const { stderr, code: ended } = await home.run(`reactor dev ${words}`)
+      t.ok(stderr.replaceAll('\n', ' ').includes(hint), `${words}: ${stderr}`)
+      t.equal(ended, code)
+    }
+    home.write('full.js', 'module.exports = async () => ({ raw: null, res: { body: 1 } })')
+    t.notMatch((await home.run('reactor dev full.js')).stderr, /Return/)
+  },
+)
 
 testHome('a transform gets a message, and its result is the message that it returns', async (t, home) => {
   home.write(
@@ -241,36 +244,42 @@ testHome('with --watch, a file runs again each time it is saved, with its argume
   t.match(stdout, /"raw":2|^$/)
 })
 
-testHome('hostile files and names are shown escaped, and a pipe cannot be watched', async (t, home) => {
-  const name = 'e\u001b[31mvil.js'
-  home.write(name, 'module.exports = async () => { throw new Error("\\u001b[2Jgone\\u202e") }')
-  const { stdout, stderr, code } = await home.run(['reactor', 'dev', name])
-  t.equal(code, 8)
-  t.notMatch(stdout + stderr, /[\u001b\u202e]/)
-  t.match(stderr, '\\u{1b}[31mvil.js:1:')
-  home.write('typo.js', 'let \u001b[31m = "\u202e"')
-  t.notMatch((await home.run('reactor dev typo.js')).stderr, /[\u001b\u202e]/)
-  for (const [file, content] of [
-    ['empty.js', ''],
-    ['zero.js', '\0'.repeat(100)],
-    ['json.js', '{"a":1}'],
-    ['deep.js', '['.repeat(200_000)],
-    [
-      'frames.js',
-      'module.exports = async () => { throw Object.assign(new Error("x"), { stack: "at a (reactor.js:9999999:1)" }) }',
-    ],
-  ] as const) {
-    home.write(file, content)
-    t.match(await home.run(`reactor dev ${file}`), { code: 8, stdout: '' }, file)
-  }
-  writeFileSync(join(home.place, 'binary.js'), Buffer.from([0xff, 0xfe, 0x00]))
-  t.match(await home.run('reactor dev binary.js'), { code: 2, stderr: /UTF-8/ })
-  home.write('large.js', ' '.repeat(1024 * 1024 + 1))
-  t.match(await home.run('reactor dev large.js'), {
-    stdout: '',
-    stderr: /larger than the limit of 1048576 bytes/,
-  })
-  if (process.platform === 'win32') return
-  execFileSync('mkfifo', [join(home.place, 'pipe.js')])
-  t.match(await home.run('reactor dev pipe.js --watch'), { code: 2, stderr: /a pipe can be read only once/ })
-})
+testHome(
+  'text from hostile files and file names is printed escaped, and --watch refuses a pipe',
+  async (t, home) => {
+    const name = 'e\u001b[31mvil.js'
+    home.write(name, 'module.exports = async () => { throw new Error("\\u001b[2Jgone\\u202e") }')
+    const { stdout, stderr, code } = await home.run(['reactor', 'dev', name])
+    t.equal(code, 8)
+    t.notMatch(stdout + stderr, /[\u001b\u202e]/)
+    t.match(stderr, '\\u{1b}[31mvil.js:1:')
+    home.write('typo.js', 'let \u001b[31m = "\u202e"')
+    t.notMatch((await home.run('reactor dev typo.js')).stderr, /[\u001b\u202e]/)
+    for (const [file, content] of [
+      ['empty.js', ''],
+      ['zero.js', '\0'.repeat(100)],
+      ['json.js', '{"a":1}'],
+      ['deep.js', '['.repeat(200_000)],
+      [
+        'frames.js',
+        'module.exports = async () => { throw Object.assign(new Error("x"), { stack: "at a (reactor.js:9999999:1)" }) }',
+      ],
+    ] as const) {
+      home.write(file, content)
+      t.match(await home.run(`reactor dev ${file}`), { code: 8, stdout: '' }, file)
+    }
+    writeFileSync(join(home.place, 'binary.js'), Buffer.from([0xff, 0xfe, 0x00]))
+    t.match(await home.run('reactor dev binary.js'), { code: 2, stderr: /UTF-8/ })
+    home.write('large.js', ' '.repeat(1024 * 1024 + 1))
+    t.match(await home.run('reactor dev large.js'), {
+      stdout: '',
+      stderr: /larger than the limit of 1048576 bytes/,
+    })
+    if (process.platform === 'win32') return
+    execFileSync('mkfifo', [join(home.place, 'pipe.js')])
+    t.match(await home.run('reactor dev pipe.js --watch'), {
+      code: 2,
+      stderr: /a pipe can be read only once/,
+    })
+  },
+)

@@ -8,7 +8,7 @@ const CODE = "const { a } = require('plain'); module.exports = async () => ({ re
 const RUNTIME = JSON.stringify({ image: 'node22', dependencies: { plain: '1.0.0' } })
 
 testVault(
-  'linked packages serve a stored vault, whose commands start no program of the project',
+  'code in a stored vault can use linked packages, and commands of the vault start no program of the project',
   async (t, home) => {
     const project = createProject(t, { plain: 'exports.a = 7', '@acme/scoped': 'exports.b = 1' })
     const out = join(home.place, 'modules')
@@ -62,32 +62,35 @@ testVault(
   },
 )
 
-testHome('packages that cannot be linked are reported, and the others are written', async (t, home) => {
-  const project = createProject(
-    t,
-    { plain: 'exports.a = 7', broken: 'exports.a = ' },
-    {
-      more: { devDependencies: { '../escaped': '1.0.0' } },
-    },
-  )
-  const out = join(home.place, 'deep/modules')
-  const { code, stdout, stderr } = await home.run(['reactor', 'link', project, '--out', out, '-o', 'json'])
-  t.equal(code, 1)
-  t.match(JSON.parse(stdout), [
-    { package: 'plain', state: 'ok' },
-    { package: 'broken', state: 'wrong', reason: /cannot be linked/ },
-  ])
-  t.match(stderr, /These cannot be used: broken/)
-  t.same(readdirSync(out).sort(), ['coffer-dependencies.json', 'plain.js'])
-  const escaped = await home.run(['reactor', 'link', project, '../escaped', '--out', out, '-o', 'json'])
-  t.match(JSON.parse(escaped.stdout), [{ package: '../escaped', state: 'wrong' }])
-  t.same(readdirSync(join(home.place, 'deep')), ['modules'])
-  for (const words of [
-    ['reactor', 'link', project],
-    ['reactor', 'link', home.place, '--out', out],
-  ])
-    t.equal((await home.run(words)).code, 2)
-})
+testHome(
+  'packages that cannot be linked are reported, and the bundles of the other packages are written',
+  async (t, home) => {
+    const project = createProject(
+      t,
+      { plain: 'exports.a = 7', broken: 'exports.a = ' },
+      {
+        more: { devDependencies: { '../escaped': '1.0.0' } },
+      },
+    )
+    const out = join(home.place, 'deep/modules')
+    const { code, stdout, stderr } = await home.run(['reactor', 'link', project, '--out', out, '-o', 'json'])
+    t.equal(code, 1)
+    t.match(JSON.parse(stdout), [
+      { package: 'plain', state: 'ok' },
+      { package: 'broken', state: 'wrong', reason: /cannot be linked/ },
+    ])
+    t.match(stderr, /These cannot be used: broken/)
+    t.same(readdirSync(out).sort(), ['coffer-dependencies.json', 'plain.js'])
+    const escaped = await home.run(['reactor', 'link', project, '../escaped', '--out', out, '-o', 'json'])
+    t.match(JSON.parse(escaped.stdout), [{ package: '../escaped', state: 'wrong' }])
+    t.same(readdirSync(join(home.place, 'deep')), ['modules'])
+    for (const words of [
+      ['reactor', 'link', project],
+      ['reactor', 'link', home.place, '--out', out],
+    ])
+      t.equal((await home.run(words)).code, 2)
+  },
+)
 
 testHome('a check links the subpaths that the code requires', async (t, home) => {
   const files = { 'index.js': '', 'sub.js': 'exports.b = 8' }

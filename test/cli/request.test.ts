@@ -4,22 +4,25 @@ import { type Home, testHome, testVault } from './home.js'
 const CARD = '{"number":"4242424242424242"}'
 const WARNING = /^warning: Other processes can see the arguments of a command \(--data\)/
 
-testHome('one error names all missing values, and the command does not wait for input', async (t, home) => {
-  const create = 'Give them as flags, as --file, or as JSON on standard input.'
-  const createOne = create.replace('them', 'it')
-  for (const [line, message, options] of [
-    ['token create', `Missing: --type, --data. ${create}`],
-    ['token create --data 1 --quiet', `Missing: --type. ${createOne}`],
-    ['token create --type card --no-input', `Missing: --data. ${createOne}`],
-    ['token create --no-input', `Missing: --type, --data. ${create}`, { columns: 120 }],
-    ['app create --type private', `Missing: --name. ${createOne}`],
-    ['token update my-token', `Nothing to change. Give changes ${create.slice(10)}`],
-  ] as const) {
-    const { code, stdout, stderr } = await home.run(line, options)
-    t.same([code, stdout], [2, ''])
-    t.ok(stderr.endsWith(`error: ${message}\n`), stderr)
-  }
-})
+testHome(
+  'a single error names all missing values, and the command does not wait for input',
+  async (t, home) => {
+    const create = 'Give them as flags, as --file, or as JSON on standard input.'
+    const createOne = create.replace('them', 'it')
+    for (const [line, message, options] of [
+      ['token create', `Missing: --type, --data. ${create}`],
+      ['token create --data 1 --quiet', `Missing: --type. ${createOne}`],
+      ['token create --type card --no-input', `Missing: --data. ${createOne}`],
+      ['token create --no-input', `Missing: --type, --data. ${create}`, { columns: 120 }],
+      ['app create --type private', `Missing: --name. ${createOne}`],
+      ['token update my-token', `Nothing to change. Give changes ${create.slice(10)}`],
+    ] as const) {
+      const { code, stdout, stderr } = await home.run(line, options)
+      t.same([code, stdout], [2, ''])
+      t.ok(stderr.endsWith(`error: ${message}\n`), stderr)
+    }
+  },
+)
 
 testVault(
   'a body comes from a file or standard input, and flags override its properties',
@@ -188,7 +191,7 @@ testVault('the entries of a map are key=value, JSON, or both, and null removes a
   )
 })
 
-testVault('both commands accept the arguments of reactors as JSON or as key=value', async (t, home) => {
+testVault('reactor run and reactor dev accept arguments as JSON or as key=value', async (t, home) => {
   const code = 'module.exports = async ({ args }) => ({ raw: args })'
   home.write('f.js', code)
   const formula = await home.json(['formula', 'create', '--name', 'f', '--type', 'private', '--code', code])

@@ -1,4 +1,6 @@
-/** Access rules in their short form: commands that accept the form and output that has it. */
+/**
+ * Access rules in their short form: the commands that accept the short form, and the output that is printed in it.
+ */
 import { ruleOf, testVault } from './home.js'
 
 const CARDS = '/pci/ mask token:read'

@@ -83,7 +83,7 @@ testVault('for a token without a mask, a notice says how to show its data', asyn
   t.equal((await home.run('token get bare')).stderr, '', 'programs get no notice')
 })
 
-testVault('the notice tells only callers who may see plaintext how to show it', async (t, home) => {
+testVault('a notice says how to show plaintext only if the caller may see plaintext', async (t, home) => {
   const stdin = (id: string) =>
     home.write(`${id}.json`, `{"id":"${id}","type":"card","data":{"number":"${CARD}"}}`)
   const keyOf = async (name: string, transform: 'reveal' | 'mask') => {
@@ -312,7 +312,7 @@ testVault('an interrupt ends a run with exit code 130 and leaves nothing incompl
   t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
-testHome('flags decide whether an error has colours', async (t, home) => {
+testHome('the colour flags decide whether an error is printed in colours', async (t, home) => {
   const env = { NO_COLOR: '', TERM: 'xterm' }
   const fail = async (line: string, options: Partial<Run> = {}) =>
     (await home.run(line, { ...options, env })).stderr

@@ -1,4 +1,7 @@
-/** `coffer scan`: it finds values in each encoding and place, however the input is split, and never prints a value. */
+/**
+ * `coffer scan`: the command finds values in each encoding and place, however the input is split into chunks, and
+ * never prints a value.
+ */
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -39,24 +42,27 @@ testVault(
   },
 )
 
-testVault('skipped values and unreadable files are reported', async (t, home) => {
-  const long = `${'long '.repeat(400)}end`
-  home.write('long', long)
-  await home.createToken({ id: 'short', data: ['12345', 'x', 'a secret'] })
-  await home.createToken({ id: 'long', data: long })
-  const { code, stdout, stderr } = await home.run('scan long -', { stdin: long.slice(0, 1023) })
-  t.same([code, JSON.parse(stdout)], [10, [{ id: 'long', file: 'long', line: 1 }]])
-  t.match(stderr, 'Skipped 2 values shorter than 6 bytes.\n')
-  home.write('empty', '')
-  for (const [line, message] of [
-    ['scan nowhere empty', /nowhere\) does not exist[\s\S]*Files that could not be read: 1\./],
-    ['scan', /Missing required argument 'path'/],
-  ] as const)
-    t.match(await home.run(line), { code: 2, stderr: message })
-  if (process.getuid?.() === 0) return
-  chmodSync(home.write('closed', 'x'), 0)
-  t.equal((await home.run('scan closed')).code, 2)
-})
+testVault(
+  'values that are too short to search for, and files that cannot be read, are reported',
+  async (t, home) => {
+    const long = `${'long '.repeat(400)}end`
+    home.write('long', long)
+    await home.createToken({ id: 'short', data: ['12345', 'x', 'a secret'] })
+    await home.createToken({ id: 'long', data: long })
+    const { code, stdout, stderr } = await home.run('scan long -', { stdin: long.slice(0, 1023) })
+    t.same([code, JSON.parse(stdout)], [10, [{ id: 'long', file: 'long', line: 1 }]])
+    t.match(stderr, 'Skipped 2 values shorter than 6 bytes.\n')
+    home.write('empty', '')
+    for (const [line, message] of [
+      ['scan nowhere empty', /nowhere\) does not exist[\s\S]*Files that could not be read: 1\./],
+      ['scan', /Missing required argument 'path'/],
+    ] as const)
+      t.match(await home.run(line), { code: 2, stderr: message })
+    if (process.getuid?.() === 0) return
+    chmodSync(home.write('closed', 'x'), 0)
+    t.equal((await home.run('scan closed')).code, 2)
+  },
+)
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 const escapeAll = (text: string) =>

@@ -38,7 +38,7 @@ testVault('help --json has every command with its flags, types, examples and out
   t.equal((await home.run('help --json tokn')).code, 2)
 })
 
-t.test('a command names the process that has the vault open, without a delay', async (t) => {
+t.test('if another process has the vault open, a command names this process without a delay', async (t) => {
   const machine = await createMachine(t)
   const server = machine.start(['serve', '--port', '0', '--quiet'])
   await once(server.stdout!, 'data')
@@ -152,11 +152,11 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     const { stdout, stderr } = spawnSync(shell, [flags, '-c', before + script + probe], options)
     const lines = stdout.trim().split('\n')
     t.equal(lines[0], 'support', `${shell}: ${stderr}`)
-    // An empty word counts as a word. If there is nothing else to offer, the shell offers files.
+    // An empty word counts as a word. If completion has no words to offer, the shell offers files.
     if (shell === 'fish') t.same(lines.slice(1), ['bash', 'fish', 'zsh', 'coffer'])
   }
 
-  // These are the words as bash passes them. Bash splits words at colons, except between quotes.
+  // The words are split as bash splits them: at colons too, except between quotes.
   const bash = await scriptOf('bash')
   for (const [words, inserted] of [
     ['--permission token : rea', 'read'],
@@ -183,7 +183,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   t.match(inserted, 'my\\ \\$\\(touch', 'names are escaped for bash')
   t.equal(read, evil)
   t.notOk(existsSync(join(place, 'made')), 'the shell executes no part of a name')
-  // Bash inserts a word between quotes as it is.
+  // Between quotes, bash inserts a completed word without escaping it.
   for (const [word, inserted] of [
     [`'"my'`, ''],
     [`"'my"`, ''],
@@ -233,10 +233,11 @@ t.test('pipelines with jq succeed, and they fail if a command in them fails', as
     ['coffer token list --all -o ndjson | jq -r .id | sort | uniq | wc -l', '300\n'],
     ['coffer token list -o id | head -1 | xargs -n1 echo', 'row-299\n', told],
     ["coffer token list --size 3 | jq -r '.data[].id' | coffer token delete - --yes --quiet", ''],
-    // A command that reads ids does not block the command that writes them.
+    // The deletion reads ids from the pipe and must not lock the vault meanwhile, because the list that writes the
+    // ids needs the vault.
     ['{ sleep 1; coffer token list --size 1 -o id; } | coffer token delete - --yes --quiet', ''],
     ['coffer token export | jq -s length', '296\n'],
-    // An import that waits for more rows does not block other commands either.
+    // An import that waits for more rows must not block other commands.
     [`{ ${many}; sleep 1; ${beside}; } | coffer ${load}`, '2100\n'],
     // A list that waits for its reader blocks no other command, and an export does not block an import of its own
     // output.

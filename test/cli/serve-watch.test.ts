@@ -1,4 +1,4 @@
-/** `coffer serve --ephemeral --seed FILE --watch`: a changed seed is loaded, and a broken one changes nothing. */
+/** `coffer serve --ephemeral --seed FILE --watch`: a changed seed is loaded, and an invalid seed changes nothing. */
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -66,7 +66,7 @@ t.test(
   },
 )
 
-t.test('--watch is refused without a file or with another address', async (t) => {
+t.test('--watch is refused without a seed file, and on a server that other machines can reach', async (t) => {
   const place = createWorkplace()
   t.teardown(place.remove)
   writeFileSync(join(place.directory, 'seed.json'), '{}')
@@ -82,7 +82,7 @@ t.test('--watch is refused without a file or with another address', async (t) =>
 })
 
 t.test(
-  'a reset to another seed keeps the keys of applications with the same name, and nothing else',
+  'after a reset to another seed, only the keys of applications that have the same name in both seeds stay the same',
   async (t) => {
     const { control } = await openControlled(
       { tenantName: 'test' },

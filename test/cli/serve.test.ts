@@ -99,7 +99,7 @@ t.test(
     t.equal(response.status, 200)
     t.match(await response.json(), { data: 'kept' })
     t.ok(response.headers.get('bt-trace-id'))
-    // A request that never ends delays the stop of the server.
+    // This request never ends, so the first SIGTERM does not stop the server at once.
     const socket = connect(Number(new URL(second.announcement.url).port), '127.0.0.1')
     socket.on('error', () => {})
     socket.write(`POST /tokens HTTP/1.1\r\nHost: x\r\nBT-API-KEY: ${key}\r\nContent-Length: 9\r\n\r\n`)
@@ -130,7 +130,7 @@ t.test(
 )
 
 testVault(
-  'sample applications are found by name, and the server does not make up keys for them',
+  'serve finds applications for its samples by name, and says how to create a key if it does not know one',
   async (t, home) => {
     const { id } = await home.createApp({ name: 'sup port', rules: [ruleOf('mask')] })
     const print = async (more = '') => {
@@ -151,49 +151,53 @@ testVault(
   },
 )
 
-t.test('the demo vault is created with data once, and served unchanged at later starts', async (t) => {
-  const place = workplaceFor(t)
-  const total = async () => {
-    const { child, announcement, ended } = await startProcess(place, ['--demo'])
-    const key = announcement.applications.private?.key
-    const { json } = await request(announcement, key, 'GET /tokens?size=1')
-    const vault = ['--vault', '.coffer-demo/vault', '--key-file', '.coffer-demo/vault.key']
-    const { stdout } = await runCommand(place, ['token', 'list', '--size', '1', ...vault])
-    t.same(
-      JSON.parse(stdout).pagination,
-      json.pagination,
-      'commands reach the server, also at its first start',
-    )
-    if (json.pagination.total_items > 0) await request(announcement, key, `DELETE /tokens/${json.data[0].id}`)
-    child.kill('SIGTERM')
-    t.equal((await ended).code, 0)
-    return json.pagination.total_items as number
-  }
-  const first = await total()
-  t.ok(first > 100, `${first} tokens`)
-  t.equal(await total(), first - 1)
-  const directory = join(place.directory, '.coffer-demo')
-  for (const name of ['vault.key', 'applications.json'])
-    t.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name)
-  t.notOk(existsSync(join(place.directory, 'config')), 'the key file is not beside the vault')
-  const starters = join(directory, 'applications.json')
-  const known = JSON.parse(readFileSync(starters, 'utf8'))
-  for (const planted of [
-    { ...known, private: { ...known.private, key: "'; touch planted; echo '" } },
-    { ...known, public: { ...known.public, id: '\u001b]0;planted\u0007' } },
-    { ...known, planted: known.public },
-    null,
-  ]) {
-    writeFileSync(starters, JSON.stringify(planted))
-    const refused = await createHome(t).run('serve --demo --port 0', { cwd: place.directory })
-    // Planted text is never printed as part of a command to paste.
-    t.match(refused, {
-      code: 7,
-      stdout: /^$/,
-      stderr: /^((?!touch).)*is missing or damaged\. .*move it away first: mv((?!touch).)*$/s,
-    })
-  }
-})
+t.test(
+  'the first start creates the demo vault with data, and later starts serve the same vault unchanged',
+  async (t) => {
+    const place = workplaceFor(t)
+    const total = async () => {
+      const { child, announcement, ended } = await startProcess(place, ['--demo'])
+      const key = announcement.applications.private?.key
+      const { json } = await request(announcement, key, 'GET /tokens?size=1')
+      const vault = ['--vault', '.coffer-demo/vault', '--key-file', '.coffer-demo/vault.key']
+      const { stdout } = await runCommand(place, ['token', 'list', '--size', '1', ...vault])
+      t.same(
+        JSON.parse(stdout).pagination,
+        json.pagination,
+        'commands reach the server, also at its first start',
+      )
+      if (json.pagination.total_items > 0)
+        await request(announcement, key, `DELETE /tokens/${json.data[0].id}`)
+      child.kill('SIGTERM')
+      t.equal((await ended).code, 0)
+      return json.pagination.total_items as number
+    }
+    const first = await total()
+    t.ok(first > 100, `${first} tokens`)
+    t.equal(await total(), first - 1)
+    const directory = join(place.directory, '.coffer-demo')
+    for (const name of ['vault.key', 'applications.json'])
+      t.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name)
+    t.notOk(existsSync(join(place.directory, 'config')), 'the key file is not beside the vault')
+    const starters = join(directory, 'applications.json')
+    const known = JSON.parse(readFileSync(starters, 'utf8'))
+    for (const planted of [
+      { ...known, private: { ...known.private, key: "'; touch planted; echo '" } },
+      { ...known, public: { ...known.public, id: '\u001b]0;planted\u0007' } },
+      { ...known, planted: known.public },
+      null,
+    ]) {
+      writeFileSync(starters, JSON.stringify(planted))
+      const refused = await createHome(t).run('serve --demo --port 0', { cwd: place.directory })
+      // Text from a file that somebody else wrote is never printed as part of a command to paste.
+      t.match(refused, {
+        code: 7,
+        stdout: /^$/,
+        stderr: /^((?!touch).)*is missing or damaged\. .*move it away first: mv((?!touch).)*$/s,
+      })
+    }
+  },
+)
 
 t.test(
   'the demo begins with three failed requests, a masked reader and a webhook that cannot be called',

@@ -89,7 +89,7 @@ t.test('a deletion and vault compact remove container sets that no token has', a
 })
 
 t.test(
-  'a backup is restored to an equal vault, which opens with the keys of the time of the backup',
+  'a restored backup is an equal vault, which opens with the keys that existed when the backup was made',
   async (t) => {
     const bench = await createBench(t)
     await fill(bench)
@@ -150,7 +150,7 @@ t.test('a vault has at most sixteen key slots, and a refused slot leaves no key 
   t.equal((await bench.run('token list --key-file k16')).code, 0)
 })
 
-t.test('after rekey all data is found again under new keys', async (t) => {
+t.test('after rekey all data is found again, and is encrypted with new keys', async (t) => {
   const bench = await createBench(t)
   await fill(bench)
   await bench.ask('tenant create second')
@@ -230,7 +230,8 @@ t.test('a directory or a link in place of a file of the vault is damage', async 
       await run('token create --type token --data 1')
       const names = readdirSync(vault, { recursive: true, encoding: 'utf8' })
       const files = names.filter((name) => name.startsWith(part)).map((name) => join(vault, name))
-      // The small table has the second copy of the tenant's keys, which commands do not read.
+      // The largest table comes first. The small table has only the second copy of the tenant's keys, and commands do
+      // not read this table.
       const [path] = files.sort((left, right) => statSync(right).size - statSync(left).size) as [string]
       const moved = join(place, 'moved')
       renameSync(path, moved)

@@ -112,98 +112,104 @@ t.test('starter applications are created on request, one of each type, with vali
   }
 })
 
-testHome('a passphrase is asked for twice, and opens the vault from every source', async (t, home) => {
-  const type = (...answers: Answer[]) => home.run('init --passphrase', { columns: 100, answers })
-  const made = await type(
-    ['? New passphrase', 'short\r'],
-    ['at least 8 characters', `\u0015${PASSPHRASE}\r`],
-    ['? The same again', 'something else\r'],
-    ['The two differ. New passphrase', `${PASSPHRASE}\r`],
-    ['? The same again', `${PASSPHRASE}\r`],
-  )
-  t.equal(made.code, 0, made.stderr)
-  t.notMatch(made.stdout + made.stderr, /correct|horse|something else/)
-  t.match(made.stderr, 'Only the passphrase opens this vault')
-  t.notMatch(made.stdout, 'key_file')
+testHome(
+  'init asks for a passphrase twice, and a command can then read it from every source',
+  async (t, home) => {
+    const type = (...answers: Answer[]) => home.run('init --passphrase', { columns: 100, answers })
+    const made = await type(
+      ['? New passphrase', 'short\r'],
+      ['at least 8 characters', `\u0015${PASSPHRASE}\r`],
+      ['? The same again', 'something else\r'],
+      ['The two differ. New passphrase', `${PASSPHRASE}\r`],
+      ['? The same again', `${PASSPHRASE}\r`],
+    )
+    t.equal(made.code, 0, made.stderr)
+    t.notMatch(made.stdout + made.stderr, /correct|horse|something else/)
+    t.match(made.stderr, 'Only the passphrase opens this vault')
+    t.notMatch(made.stdout, 'key_file')
 
-  const status = ['vault', 'status', '--fields', 'tokens']
-  home.write('pass', `${PASSPHRASE}\nsecond line`)
-  home.write('wrong', 'incorrect horse')
-  const descriptor = openSync(join(home.place, 'pass'), 'r')
-  for (const words of [
-    ['--passphrase-file', 'pass'],
-    ['--passphrase-fd', String(descriptor)],
-    ['--passphrase-command', `cat ${home.place}/pass`],
-  ])
-    t.same(await home.json([...status, ...words]), { tokens: 0 })
-  t.same(await home.json(status, { env: { COFFER_PASSPHRASE_FILE: 'pass' } }), { tokens: 0 })
-  const person = (words: string[], ...answers: Answer[]) => home.run(words, { columns: 100, answers })
-  const opened = { code: 0, stdout: /^tokens: 0\n$/, stderr: /^((?!horse).)*$/s }
-  t.match(await person(status, ['? Passphrase', `${PASSPHRASE}\r`]), opened)
-  const wrong: Answer[] = [
-    ['? Passphrase', 'wrong horse one\r'],
-    ['(tries left: 2)', 'wrong horse two\r'],
-  ]
-  const last = (text: string): Answer => ['(tries left: 1)', `${text}\r`]
-  t.match(await person(status, ...wrong, last(PASSPHRASE)), opened)
-  const passwd = ['vault', 'passwd', '--new-passphrase-file', 'pass']
-  t.equal(
-    (await person(passwd, ...wrong, last(PASSPHRASE))).code,
-    0,
-    'a wrong passphrase is asked for again, even by a command that does not open the vault',
-  )
-  const third = await person(status, ...wrong, last(PASSPHRASE))
-  t.equal(
-    third.stderr.match(/error: Wrong passphrase\.\n/g)?.length,
-    2,
-    'each failed try prints one error line',
-  )
-  t.notMatch(third.stderr, '✔', 'a failed question is not marked with a tick')
-  const given = await person(status, ...wrong, last('wrong horse three'))
-  t.match(given, { ...opened, code: 6, stdout: /^$/ }, 'twice')
+    const status = ['vault', 'status', '--fields', 'tokens']
+    home.write('pass', `${PASSPHRASE}\nsecond line`)
+    home.write('wrong', 'incorrect horse')
+    const descriptor = openSync(join(home.place, 'pass'), 'r')
+    for (const words of [
+      ['--passphrase-file', 'pass'],
+      ['--passphrase-fd', String(descriptor)],
+      ['--passphrase-command', `cat ${home.place}/pass`],
+    ])
+      t.same(await home.json([...status, ...words]), { tokens: 0 })
+    t.same(await home.json(status, { env: { COFFER_PASSPHRASE_FILE: 'pass' } }), { tokens: 0 })
+    const person = (words: string[], ...answers: Answer[]) => home.run(words, { columns: 100, answers })
+    const opened = { code: 0, stdout: /^tokens: 0\n$/, stderr: /^((?!horse).)*$/s }
+    t.match(await person(status, ['? Passphrase', `${PASSPHRASE}\r`]), opened)
+    const wrong: Answer[] = [
+      ['? Passphrase', 'wrong horse one\r'],
+      ['(tries left: 2)', 'wrong horse two\r'],
+    ]
+    const last = (text: string): Answer => ['(tries left: 1)', `${text}\r`]
+    t.match(await person(status, ...wrong, last(PASSPHRASE)), opened)
+    const passwd = ['vault', 'passwd', '--new-passphrase-file', 'pass']
+    t.equal(
+      (await person(passwd, ...wrong, last(PASSPHRASE))).code,
+      0,
+      'a wrong passphrase is asked for again, even by a command that does not open the vault',
+    )
+    const third = await person(status, ...wrong, last(PASSPHRASE))
+    t.equal(
+      third.stderr.match(/error: Wrong passphrase\.\n/g)?.length,
+      2,
+      'each failed try prints one error line',
+    )
+    t.notMatch(third.stderr, '✔', 'a failed question is not marked with a tick')
+    const given = await person(status, ...wrong, last('wrong horse three'))
+    t.match(given, { ...opened, code: 6, stdout: /^$/ }, 'twice')
 
-  const needed = 'Give it with --passphrase-file, --passphrase-fd or --passphrase-command.'
-  for (const [words, message, code = 6] of [
-    [[], `This vault needs a passphrase. ${needed}`],
-    [['--passphrase-file', 'wrong'], 'Wrong passphrase.'],
-    [['--passphrase-command', 'echo horse; exit 3'], 'The passphrase command failed (exit 3).'],
-    [['--passphrase-command', 'kill $$'], 'The passphrase command failed (SIGTERM).'],
-    [['--passphrase-command', 'true'], 'The first line of output of the passphrase command is empty.', 2],
-  ] as const)
-    t.same(await home.run([...status, ...words]), { code, stdout: '', stderr: `error: ${message}\n` })
-})
+    const needed = 'Give it with --passphrase-file, --passphrase-fd or --passphrase-command.'
+    for (const [words, message, code = 6] of [
+      [[], `This vault needs a passphrase. ${needed}`],
+      [['--passphrase-file', 'wrong'], 'Wrong passphrase.'],
+      [['--passphrase-command', 'echo horse; exit 3'], 'The passphrase command failed (exit 3).'],
+      [['--passphrase-command', 'kill $$'], 'The passphrase command failed (SIGTERM).'],
+      [['--passphrase-command', 'true'], 'The first line of output of the passphrase command is empty.', 2],
+    ] as const)
+      t.same(await home.run([...status, ...words]), { code, stdout: '', stderr: `error: ${message}\n` })
+  },
+)
 
-testVault('removing a key slot asks first and says what the removal does not do', async (t, home) => {
-  await home.json('vault keys add --new-key-file second.key --quiet')
-  const [own, second] = (await home.json('vault keys list')) as { id: string }[]
-  const remove = (id: string, ...words: string[]) => ['vault', 'keys', 'remove', id, ...words]
-  const limit = /older vault\.json or backup can still read the files: only `coffer vault rekey`/
-  const [mine, other] = [
-    `This command opens the vault with slot ${own!.id}`,
-    `Remove the key-file slot ${second!.id}?`,
-  ]
-  const refused = await home.run(remove(second!.id))
-  t.match(refused, { code: 2, stderr: '--yes is missing' })
-  const declined = await home.run(remove(second!.id), { columns: 500, answers: [[other, 'n\r']] })
-  t.equal(declined.code, 130)
-  for (const text of [mine, limit]) t.match(declined.stderr, text)
-  t.equal((await home.json('vault keys list')).length, 2, 'no slot was removed')
-  const inUse = `Remove the key-file slot ${own!.id}, which is in use?`
-  const kept = await home.run(remove(own!.id), { columns: 500, answers: [[inUse, 'n\r']] })
-  t.match(kept.stderr, `${mine}, so use another key from now on.`)
-  const removed = await home.run(remove(second!.id), { columns: 500, answers: [[other, 'y\r']] })
-  t.equal(removed.code, 0)
-  t.match(await home.run('token list --key-file second.key'), { code: 7, stderr: 'its slot was removed' })
-  t.match(
-    await home.run(remove(own!.id)),
-    { code: 5, stderr: /last key slot/ },
-    'no question is asked if the removal is impossible',
-  )
-  await home.json('vault keys add --new-key-file third.key --quiet')
-  const [, third] = (await home.json('vault keys list')) as { id: string }[]
-  const told = await home.run(remove(third!.id, '--yes'))
-  t.match(told, { code: 0, stderr: limit }, '--yes prints the warning too')
-})
+testVault(
+  'before a key slot is removed, the command asks a person and says what the removal does not do',
+  async (t, home) => {
+    await home.json('vault keys add --new-key-file second.key --quiet')
+    const [own, second] = (await home.json('vault keys list')) as { id: string }[]
+    const remove = (id: string, ...words: string[]) => ['vault', 'keys', 'remove', id, ...words]
+    const limit = /older vault\.json or backup can still read the files: only `coffer vault rekey`/
+    const [mine, other] = [
+      `This command opens the vault with slot ${own!.id}`,
+      `Remove the key-file slot ${second!.id}?`,
+    ]
+    const refused = await home.run(remove(second!.id))
+    t.match(refused, { code: 2, stderr: '--yes is missing' })
+    const declined = await home.run(remove(second!.id), { columns: 500, answers: [[other, 'n\r']] })
+    t.equal(declined.code, 130)
+    for (const text of [mine, limit]) t.match(declined.stderr, text)
+    t.equal((await home.json('vault keys list')).length, 2, 'no slot was removed')
+    const inUse = `Remove the key-file slot ${own!.id}, which is in use?`
+    const kept = await home.run(remove(own!.id), { columns: 500, answers: [[inUse, 'n\r']] })
+    t.match(kept.stderr, `${mine}, so use another key from now on.`)
+    const removed = await home.run(remove(second!.id), { columns: 500, answers: [[other, 'y\r']] })
+    t.equal(removed.code, 0)
+    t.match(await home.run('token list --key-file second.key'), { code: 7, stderr: 'its slot was removed' })
+    t.match(
+      await home.run(remove(own!.id)),
+      { code: 5, stderr: /last key slot/ },
+      'no question is asked if the removal is impossible',
+    )
+    await home.json('vault keys add --new-key-file third.key --quiet')
+    const [, third] = (await home.json('vault keys list')) as { id: string }[]
+    const told = await home.run(remove(third!.id, '--yes'))
+    t.match(told, { code: 0, stderr: limit }, '--yes prints the warning too')
+  },
+)
 
 testVault(
   'a new key file is removed if its slot is refused, and the key file of another vault is kept',

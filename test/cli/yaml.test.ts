@@ -1,4 +1,7 @@
-/** YAML seeds: what is read, what is refused with its place, and the limits that hold against hostile files. */
+/**
+ * YAML seeds: values that are read, values that are refused with their line and column, and the limits for hostile
+ * files.
+ */
 import t from 'tap'
 import { formatYaml, parseYaml } from '../../src/cli/input/yaml.js'
 

@@ -159,7 +159,7 @@ t.test('a response has a time limit, and an interrupt ends the wait for it', asy
   t.teardown(() => clearTimeout(alive))
   const slow = clientOf([], { fetch, timeoutMs: 20 })
   await t.rejects(slow.client.call(find('token get'), { id: 'x' }), { code: 'request_timeout', exit: 9 })
-  // A body without a length, which ends with its connection.
+  // The body of this response has no length and ends when its connection ends.
   const cut: Fetch = async (_, { signal }) => {
     async function* body() {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))

@@ -1,5 +1,6 @@
 /**
- * The paths and properties that the newest client for Node knows. Each is emulated, or is listed here with a reason.
+ * The paths and properties that the newest client for Node knows. Coffer emulates each of them, or this file lists it
+ * with a reason.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -117,7 +118,7 @@ const ANSWERS: Record<string, string> = {
   BankVerificationResponse: 'enrich bank',
   CardDetailsResponse: 'enrich card',
 }
-/** Attributes that no response has, because their area is not emulated or because the API of 2023 lacks them. */
+/** Attributes that no response has. Either Coffer does not emulate their area, or the API of 2023 lacks them. */
 const NEVER = {
   Token: 'enrichments network_token aliases authentication',
   TokenExtras: 'tsp_details network_token_ids',
@@ -127,17 +128,20 @@ const NEVER = {
   TokenIntent: 'network_token authentication _extras',
   CreateTokenIntentResponse: 'network_token authentication _extras',
   ApplicationKey: 'version',
-  // A rule of an application has a container and no conditions.
+  // The rules of an application have no conditions.
   AccessRule: 'conditions',
   ReactResponse: 'body headers',
   Proxy: 'proxy_host timeout client_certificate',
-  // The version that waits to be built has only the attributes that a build needs.
+  // The requested version of a proxy has only the attributes that its build needs.
   PendingProxy: 'destination_url require_auth',
   User: 'provider mfa_enrolled',
   // Lists by page have no cursor.
   Pagination: 'after next',
 }
-/** Responses show attributes of these types only in part, or as they were given. They are therefore not compared. */
+/**
+ * Responses show these attributes only in part, or exactly as a request contained them. Therefore the test does not
+ * compare them.
+ */
 const IN_PART = ['Reactor.application', 'ProxyTransformOptions.token']
 
 t.test('each attribute that the client reads is declared or listed as absent', async (t) => {
@@ -196,9 +200,9 @@ const DONE: Record<string, string[]> = {
     'requestor_info',
     'metadata',
   ],
-  // The job keeps them, and shows what it did with them.
+  // The job stores these properties and shows only their effect.
   'updater job create': ['deduplicate_tokens', 'merchant_id', 'result_version'],
-  // The data of the intent, or the decrypted data, becomes the data of the token.
+  // The data of the intent, or the decrypted value of `encrypted`, becomes the data of the token.
   'token create': ['token_intent_id', 'encrypted'],
   'token create-child': ['token_intent_id', 'encrypted'],
   'intent create': ['data', 'encrypted'],
@@ -223,8 +227,8 @@ t.test('every declared property of a body is shown in the response or listed as 
 })
 
 /**
- * Yields the properties that the response does not show. Maps and members that accept any JSON show everything they
- * get.
+ * Yields the properties of a request that the response does not show. A map, or a property that accepts any JSON, is
+ * shown completely.
  */
 function* listHidden(
   given: Readonly<Record<string, Schema>>,

@@ -1,4 +1,4 @@
-/** The calls that a client has, found by reflection, and the calls that were answered. */
+/** Finds the calls that a client has, by reflection, and records which calls were answered. */
 import type { Test } from 'tap'
 
 // biome-ignore lint/suspicious/noExplicitAny: a client is inspected without its types.

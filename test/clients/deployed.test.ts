@@ -1,4 +1,4 @@
-/** Programs of the shapes that teams deploy, with the packages that they declare. */
+/** Typical reactor programs that teams deploy, with the packages that these programs declare. */
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -43,7 +43,10 @@ interface Received {
   body: string
 }
 
-/** A gateway that keeps what it received, and returns more than the caller may see. */
+/**
+ * Starts a fake payment gateway. It records the requests that it receives, and its responses contain more data than
+ * the caller may see.
+ */
 async function startGateway(t: Test) {
   const received: Received[] = []
   const server = createServer(async (request, response) => {
@@ -74,7 +77,7 @@ async function open(t: Test) {
     return { status: answer.status, type: answer.headers.get('content-type'), text, body: parse(text) }
   }
   const asPrivate = { 'bt-api-key': server.keys.private! }
-  /** Runs code with its packages and permissions, and returns the body that it answers. */
+  /** Runs code with its packages and permissions, and returns the body of its response. */
   const run = async (code: string, names: string[], permissions: string[] = [], args: object = {}) => {
     const dependencies = Object.fromEntries(names.map((name) => [name, versions[name]!]))
     const runtime = { image: 'node24', dependencies, permissions }
@@ -103,51 +106,54 @@ function parse(text: string): Answer {
   }
 }
 
-t.test('a turn of a keypad becomes a token, and a charge reaches the gateway with the card', async (t) => {
-  const { gateway, send, asPrivate } = await open(t)
-  const name = '@basis-theory/node-sdk'
-  const runtime = { image: 'node24', timeout: 10, resources: 'standard', warm_concurrency: 0 }
-  const codeOf = (code: string, more: object = {}) => ({
-    type: 'code',
-    code,
-    options: { runtime: { ...runtime, ...more } },
-  })
-  const make = async (transforms: object) => {
-    const destination_url = `http://${gateway.host}/v1`
-    const made = await send('POST', '/proxies', {
-      name: 'p',
-      destination_url,
-      require_auth: true,
-      ...transforms,
+t.test(
+  'digits that a caller typed on a phone become a token, and a charge sends the card to the gateway',
+  async (t) => {
+    const { gateway, send, asPrivate } = await open(t)
+    const name = '@basis-theory/node-sdk'
+    const runtime = { image: 'node24', timeout: 10, resources: 'standard', warm_concurrency: 0 }
+    const codeOf = (code: string, more: object = {}) => ({
+      type: 'code',
+      code,
+      options: { runtime: { ...runtime, ...more } },
     })
-    t.match(made, { status: 201, body: { state: 'active' } })
-    return { ...asPrivate, 'bt-proxy-key': made.body.key as string }
-  }
-  const keypad = await make({
-    request_transforms: [
-      codeOf(KEYPAD, { dependencies: { [name]: versions[name] }, permissions: ['token:create'] }),
-    ],
-  })
-  const early = await send('POST', '/proxy', { call: 'c1', digits: '4242' }, keypad)
-  t.match(early, { status: 200, type: /^text\/event-stream/, text: 'data: again\n\n' })
-  t.equal(gateway.received.length, 0, 'the destination is not called')
-  const turn = await send('POST', '/proxy', { call: 'c1', digits: '4242424242424242' }, keypad)
-  t.equal(turn.status, 200)
-  const { call, token } = JSON.parse(gateway.received[0]!.body)
-  t.equal(call, 'c1')
+    const make = async (transforms: object) => {
+      const destination_url = `http://${gateway.host}/v1`
+      const made = await send('POST', '/proxies', {
+        name: 'p',
+        destination_url,
+        require_auth: true,
+        ...transforms,
+      })
+      t.match(made, { status: 201, body: { state: 'active' } })
+      return { ...asPrivate, 'bt-proxy-key': made.body.key as string }
+    }
+    const keypad = await make({
+      request_transforms: [
+        codeOf(KEYPAD, { dependencies: { [name]: versions[name] }, permissions: ['token:create'] }),
+      ],
+    })
+    const early = await send('POST', '/proxy', { call: 'c1', digits: '4242' }, keypad)
+    t.match(early, { status: 200, type: /^text\/event-stream/, text: 'data: again\n\n' })
+    t.equal(gateway.received.length, 0, 'the destination is not called')
+    const turn = await send('POST', '/proxy', { call: 'c1', digits: '4242424242424242' }, keypad)
+    t.equal(turn.status, 200)
+    const { call, token } = JSON.parse(gateway.received[0]!.body)
+    t.equal(call, 'c1')
 
-  const charge = await make({
-    request_transforms: [codeOf(CHARGE)],
-    response_transforms: [codeOf(REDUCE)],
-  })
-  const paid = await send('POST', '/proxy', { amount: 5, card: `{{ ${token} }}` }, charge)
-  t.match(paid, { status: 200, text: '{"approved":true}' })
-  const { body, headers } = gateway.received[1]!
-  t.equal(body, '{"amount":5,"pan":"4242424242424242"}', 'byte for byte, because the text is signed')
-  t.match(headers['x-signature'], /^[0-9a-f]{64}$/)
-})
+    const charge = await make({
+      request_transforms: [codeOf(CHARGE)],
+      response_transforms: [codeOf(REDUCE)],
+    })
+    const paid = await send('POST', '/proxy', { amount: 5, card: `{{ ${token} }}` }, charge)
+    t.match(paid, { status: 200, text: '{"approved":true}' })
+    const { body, headers } = gateway.received[1]!
+    t.equal(body, '{"amount":5,"pan":"4242424242424242"}', 'byte for byte, because the text is signed')
+    t.match(headers['x-signature'], /^[0-9a-f]{64}$/)
+  },
+)
 
-t.test('axios reaches hosts of allowNet only', async (t) => {
+t.test('axios reaches only hosts that allowNet lists', async (t) => {
   const { gateway, run } = await open(t)
   const code = `const axios = require('axios')
     const post = (url) => axios.post(url, { a: 1 }).then(({ status }) => status, () => 'rejected')
@@ -179,7 +185,7 @@ t.test('jose encrypts for a key of this server, and the token is created', async
   t.ok((await send('GET', `/tokens/${made.token.id}`, undefined, asPrivate)).status === 200)
 })
 
-t.test('uuid and crypto give right values', async (t) => {
+t.test('uuid and crypto return correct values', async (t) => {
   const { run } = await open(t)
   const code = `const { v4, v5 } = require('uuid')
     const hmac = require('crypto').createHmac('sha256', 'key').update('The quick brown fox jumps over the lazy dog')
@@ -190,7 +196,7 @@ t.test('uuid and crypto give right values', async (t) => {
   t.equal(digest, 'f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8')
 })
 
-t.test("Terraform's body is given back without a difference", async (t) => {
+t.test('the response contains every property of a request by Terraform with the same value', async (t) => {
   const { send } = await open(t)
   const runtime = {
     async: false,
@@ -205,7 +211,7 @@ t.test("Terraform's body is given back without a difference", async (t) => {
   const made = await send('POST', '/reactors', { name: 'tf', code, runtime, configuration: {} })
   t.equal(made.status, 201)
   const read = await send('GET', `/reactors/${made.body.id}`)
-  // The provider reads these values and an absent property as the same.
+  // Terraform's provider treats a property with one of these values like a missing property.
   const unset = [false, 0, '', {}].map((value) => JSON.stringify(value))
   for (const [name, value] of Object.entries(runtime)) {
     const shown = read.body.runtime[name]

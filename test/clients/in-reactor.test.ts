@@ -11,7 +11,7 @@ const CLIENT = '@basis-theory/node-sdk'
 
 type Json = Record<string, unknown>
 
-/** A directory with the client as one file, made as `docs/reactors.md` says. */
+/** Creates a directory that contains the client as a single file, as `docs/reactors.md` describes. */
 async function bundleClient(t: Test): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'coffer-client-'))
   t.teardown(() => rmSync(directory, { recursive: true }))

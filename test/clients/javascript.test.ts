@@ -11,7 +11,7 @@ const INNER =
   /^(?:init|createElement|loadElements|elements|post|put|patch|get|delete|proxy\.proxyRequest|initOptions.*)$/
 /**
  * These calls get `Not Emulated` (see test/http/not-emulated.test.ts). Calls about transactions belong to neither
- * version of the API and get no answer.
+ * version of the API, so Coffer has no path for them.
  */
 const OUT = /^(?:applicationTemplates|transactions)\./
 

@@ -23,7 +23,7 @@ module.exports = async ({ req, applicationOptions: { apiKey, baseUrl } }) => {
   return { res: { body: { id } } }
 }`
 
-t.test('a linked client creates tokens, reports unknown ones', async (t) => {
+t.test('a linked client creates tokens, and reports a token that does not exist', async (t) => {
   const project = mkdtempSync(join(tmpdir(), 'coffer-linked-'))
   t.teardown(() => rmSync(project, { recursive: true }))
   writeFileSync(join(project, 'package.json'), JSON.stringify({ dependencies: { [CLIENT]: version } }))

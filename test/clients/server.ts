@@ -11,7 +11,7 @@ export interface Served {
   keys: Record<'private' | 'management' | 'public', string>
   /** Accepts the newest invitation as the invited person. Returns the id of the member. */
   accept(): Promise<void>
-  /** From now on, challenges of 3-D Secure end by themselves. */
+  /** From now on, every 3-D Secure challenge is completed without an action of a person. */
   completeChallenges(): Promise<void>
 }
 

@@ -7,7 +7,7 @@ import { call, type Json, openShop } from '../http/threeds-shop.js'
 import { AUTHENTICATE } from '../operations/documented.js'
 
 const SHOP = 'https://shop.test'
-/** The properties that the kits for Android and iOS require in an answer, each a text. */
+/** The properties that the kits for Android and iOS require in a response. The value of each is a text. */
 const NATIVE = [
   'id',
   'cardBrand',
@@ -17,7 +17,7 @@ const NATIVE = [
   'recommended_version',
 ]
 
-/** Web-threeds 2.x sends the numbers of the screen as texts, and `metadata` always. */
+/** Web-threeds 2.x sends the sizes of the screen as texts, and always sends `metadata`. */
 const webSession = (card: object, metadata: object = {}) => ({
   ...card,
   device: 'browser',
@@ -77,7 +77,7 @@ t.test('the requests of web-threeds 2.x are answered, also from a page of anothe
   })
   const shared = await send(webSession({ token_intent_id: intent.id }))
   t.match(shared.json, { additional_card_brands: ['Visa', 'Cartes Bancaires'] })
-  // The package tells these two errors apart by their bodies.
+  // The package distinguishes these two errors by their bodies.
   const unsupported = await send(webSession({ token_id: await backend.token('X') }))
   t.equal(unsupported.status, 400)
   t.ok('The card was not supported by any card schemes' in unsupported.json.errors)
@@ -86,7 +86,7 @@ t.test('the requests of web-threeds 2.x are answered, also from a page of anothe
   t.match(failed.json, { title: String, error: { service_status: '500', message: String, detail: String } })
 })
 
-/** The values that the kits have after `PUT`: the vendor's program for challenges gives them these values. */
+/** The values that the kits send with `PUT`. The kits get these values from the vendor's program for challenges. */
 const nativeDevice = (data: string) => ({
   device_info: {
     sdk_transaction_id: 'b2385523-a66c-4907-ac3c-91848e8c0067',

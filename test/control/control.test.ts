@@ -140,7 +140,7 @@ t.test('if a fork is deleted while it checks a key, no request of another fork f
   t.equal(store.read, read, 'the fork was deleted meanwhile')
 })
 
-t.test('a fork is a tenant of its own and begins with the data of the seed', async (t) => {
+t.test('a fork has its own tenant, which begins with the data of the seed', async (t) => {
   const server = await startServer({ seed: SEED, clock: () => START })
   t.teardown(() => server.stop())
   await add(server, 'later')
@@ -212,7 +212,7 @@ t.test('forks and snapshots share the encrypted rows of the seed and copy nothin
   const vault = await openTestVault({ seed: { tokens } })
   t.teardown(() => vault.stop())
   const measure = () => process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed
-  // The first fork prepares data that all forks share.
+  // Creates a first fork, because the first fork prepares the data that all later forks share.
   await vault.control.fork()
   const before = measure()
   const forks: Coffer[] = []
@@ -228,7 +228,7 @@ t.test('forks and snapshots share the encrypted rows of the seed and copy nothin
 })
 
 t.test(
-  'a snapshot that is taken while 50 clients write has each request completely or not at all',
+  'a snapshot that is taken while 50 clients write contains the changes of each request completely or not at all',
   async (t) => {
     const vault = await open()
     t.teardown(() => vault.stop())
@@ -355,7 +355,7 @@ t.test(
   },
 )
 
-t.test('a request without an application tells what became of its key', async (t) => {
+t.test('a recorded request that has no application says why its key was not accepted', async (t) => {
   const vault = await startServer({ seed: SEED })
   t.teardown(() => vault.stop())
   const ask = (headers: Record<string, string>) => vault.fetch('/tokens/none', { headers })
@@ -379,7 +379,7 @@ t.test('a request without an application tells what became of its key', async (t
   ])
 })
 
-t.test('requests are recorded without their data, and tests can wait for them', async (t) => {
+t.test('requests are recorded without their data, and tests can wait for a request', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
   const { requests, faults } = vault.control
@@ -505,7 +505,7 @@ t.test('state and clock cannot be set in a vault on disk or by a caller with a k
   )
 })
 
-t.test('reveals of a token are counted for each caller', async (t) => {
+t.test('the control plane counts how often each caller has revealed a token', async (t) => {
   const granted = { priority: 1, container: '/', permissions: ['token:read'], transform: 'reveal' } as const
   const vault = await openTestVault({
     seed: {
@@ -554,7 +554,7 @@ t.test('reveals of a token are counted for each caller', async (t) => {
   await t.rejects(vault.ask('log reveals', { token: 'seen' }, { key: clerk }), { code: 'forbidden' })
 })
 
-t.test('the error of a call with a wrong argument says what the method takes', async (t) => {
+t.test('if a method gets a wrong argument, its error says which arguments it accepts', async (t) => {
   await using server = await startServer()
   const remote = createControl({ url: server.url, key: server.control.key })
   const rules = { code: 'usage', message: '"control fault set" takes one object: { rules }.' }

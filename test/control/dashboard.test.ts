@@ -1,4 +1,4 @@
-/** Signing in to the dashboard at `/`, the rights of its session, and what is recorded about it. */
+/** The dashboard at `/`: signing in, the rights of its session, and the records of what the session does. */
 import t, { type Test } from 'tap'
 import { createVaultAnswerer } from '../../src/control/answerer.js'
 import { ControlState, openControlled } from '../../src/control/control-state.js'
@@ -62,7 +62,7 @@ async function open(t: Test, isPlain = false) {
     secrets = { cookie, 'coffer-page-secret': answer.json.page_secret }
     return answer
   }
-  /** Makes later requests send only these cookies. */
+  /** After this call, requests send only the given cookies. */
   const present = (given: Record<string, string>) => {
     secrets = given
   }
@@ -177,36 +177,39 @@ t.test(
   },
 )
 
-t.test('a session can be used only from this machine, and only by the page itself', async (t) => {
-  const { send, draw, signIn, ask } = await open(t)
-  t.match(await ask('token list'), { status: 401 }, 'a request without a session is refused')
-  await signIn()
-  const body = { operation: 'token list' }
-  for (const [headers, status] of [
-    [{ origin: 'https://evil.example' }, 403],
-    [{ 'sec-fetch-site': 'same-site' }, 403],
-    [{ 'sec-fetch-site': 'cross-site' }, 403],
-    [{ host: 'coffer.example:4999' }, 404],
-    [{ 'x-forwarded-for': '192.0.2.1' }, 404],
-    [{ forwarded: 'for=192.0.2.1' }, 404],
-    [{ 'content-type': 'text/plain' }, 415],
-    [{ host: 'localhost:4999', origin: ORIGIN, 'sec-fetch-site': 'same-origin' }, 200],
-  ] as const) {
-    t.equal((await send('/_dashboard/ask', body, headers)).status, status, JSON.stringify(headers))
-    if (status !== 200)
-      t.equal(
-        (await send('/_dashboard/session', { login: draw() }, headers)).status,
-        status,
-        'signing in is refused too',
-      )
-  }
-  t.match(await send('/_dashboard/ask'), { status: 405 })
-  t.match(await send('/_dashboard/other'), { status: 404 })
-  t.match(await send('/tokens'), { status: 401 }, 'no other path accepts the cookie')
-})
+t.test(
+  'a session of the dashboard can be used only from this machine, and only by the dashboard page itself',
+  async (t) => {
+    const { send, draw, signIn, ask } = await open(t)
+    t.match(await ask('token list'), { status: 401 }, 'a request without a session is refused')
+    await signIn()
+    const body = { operation: 'token list' }
+    for (const [headers, status] of [
+      [{ origin: 'https://evil.example' }, 403],
+      [{ 'sec-fetch-site': 'same-site' }, 403],
+      [{ 'sec-fetch-site': 'cross-site' }, 403],
+      [{ host: 'coffer.example:4999' }, 404],
+      [{ 'x-forwarded-for': '192.0.2.1' }, 404],
+      [{ forwarded: 'for=192.0.2.1' }, 404],
+      [{ 'content-type': 'text/plain' }, 415],
+      [{ host: 'localhost:4999', origin: ORIGIN, 'sec-fetch-site': 'same-origin' }, 200],
+    ] as const) {
+      t.equal((await send('/_dashboard/ask', body, headers)).status, status, JSON.stringify(headers))
+      if (status !== 200)
+        t.equal(
+          (await send('/_dashboard/session', { login: draw() }, headers)).status,
+          status,
+          'signing in is refused too',
+        )
+    }
+    t.match(await send('/_dashboard/ask'), { status: 405 })
+    t.match(await send('/_dashboard/other'), { status: 404 })
+    t.match(await send('/tokens'), { status: 401 }, 'no other path accepts the cookie')
+  },
+)
 
 t.test(
-  'a session never gets plaintext, and can perform only the operations that the page needs',
+  'a session of the dashboard never gets plaintext, and can perform only the operations that the page needs',
   async (t) => {
     const { ask, asks, signIn } = await open(t)
     await signIn()
@@ -266,67 +269,73 @@ t.test('the page shows the tokens and requests of a fork separately', async (t) 
   t.match(own, { json: { data: [{ id: 'card-1', tenant_id: tenant.id }] } })
 })
 
-t.test('reads by the page are neither logged nor counted, but its changes are', async (t) => {
-  const { ask, asks, own, signIn } = await open(t)
-  await signIn()
-  const before = (await own('log list')).pagination.total_items
-  for (const operation of ['token list', 'token search', 'app list', 'log list', 'invite outbox'])
-    t.equal((await ask(operation)).status, 200, operation)
-  const { json: first } = await asks({ after: 0 })
-  t.match(first, { facts: { counts: { tokens: 2, applications: 1 }, applications: [{ name: 'support' }] } })
-  await asks({ access: { permission: 'token:read', target: 'card-1' } })
-  t.equal((await own('log list')).pagination.total_items, before)
-  t.notOk(
-    'facts' in (await asks({ after: 0, version: first.version })).json,
-    'the page is told that nothing has changed',
-  )
-  t.equal((await ask('token create', { type: 'token', data: 'SECRET' })).status, 201)
-  const { data } = await own('log list')
-  t.match(data[0], { message: 'Token created', actor_type: 'user' })
-  const { json } = await asks({ after: 0, version: first.version })
-  t.match(json.facts, { counts: { tokens: 3 }, actors: { [data[0]!.actor_id!]: 'owner' } })
-})
+t.test(
+  'reads by the page are neither logged nor counted, but changes by the page are logged and counted',
+  async (t) => {
+    const { ask, asks, own, signIn } = await open(t)
+    await signIn()
+    const before = (await own('log list')).pagination.total_items
+    for (const operation of ['token list', 'token search', 'app list', 'log list', 'invite outbox'])
+      t.equal((await ask(operation)).status, 200, operation)
+    const { json: first } = await asks({ after: 0 })
+    t.match(first, { facts: { counts: { tokens: 2, applications: 1 }, applications: [{ name: 'support' }] } })
+    await asks({ access: { permission: 'token:read', target: 'card-1' } })
+    t.equal((await own('log list')).pagination.total_items, before)
+    t.notOk(
+      'facts' in (await asks({ after: 0, version: first.version })).json,
+      'the page is told that nothing has changed',
+    )
+    t.equal((await ask('token create', { type: 'token', data: 'SECRET' })).status, 201)
+    const { data } = await own('log list')
+    t.match(data[0], { message: 'Token created', actor_type: 'user' })
+    const { json } = await asks({ after: 0, version: first.version })
+    t.match(json.facts, { counts: { tokens: 3 }, actors: { [data[0]!.actor_id!]: 'owner' } })
+  },
+)
 
-t.test('neither problems of reactor code nor converted token intents show data', async (t) => {
-  const { ask, asks, own, signIn } = await open(t)
-  await signIn()
-  const code = `module.exports = async ({ args: { mark } }) => ({ res: { statusCode: 400, body: { detail: mark },
+t.test(
+  'the page shows no data in problems of reactor code or in requests that convert token intents',
+  async (t) => {
+    const { ask, asks, own, signIn } = await open(t)
+    await signIn()
+    const code = `module.exports = async ({ args: { mark } }) => ({ res: { statusCode: 400, body: { detail: mark },
     headers: { 'content-type': 'application/problem+json' } } })`
-  const { id } = await own('reactor create', { name: 'r', code })
-  const user = await own('app create', { name: 'user', type: 'private', permissions: ['token:use'] })
-  const post = (target: string, sent: object) =>
-    asks({ request: { method: 'POST', target, application: user.id, body: JSON.stringify(sent) } })
-  const react = (args: unknown) => post(`/reactors/${id}/react`, { args })
-  t.match(await react({ mark: '{{ name-1 }}' }), {
-    json: { status: 400, answer: { detail: /^\(/ } },
-  })
-  t.match(
-    (await react(1)).json,
-    { status: 400, answer: { errors: { args: [String] } } },
-    'problems of the server are shown',
-  )
-  t.match(
-    (await post('/proxy', {})).json.answer,
-    { detail: /^Send the key of a proxy/ },
-    'problems of a proxy are shown too',
-  )
-  const naming = `module.exports = async ({ args: { mark } }) => ({
+    const { id } = await own('reactor create', { name: 'r', code })
+    const user = await own('app create', { name: 'user', type: 'private', permissions: ['token:use'] })
+    const post = (target: string, sent: object) =>
+      asks({ request: { method: 'POST', target, application: user.id, body: JSON.stringify(sent) } })
+    const react = (args: unknown) => post(`/reactors/${id}/react`, { args })
+    t.match(await react({ mark: '{{ name-1 }}' }), {
+      json: { status: 400, answer: { detail: /^\(/ } },
+    })
+    t.match(
+      (await react(1)).json,
+      { status: 400, answer: { errors: { args: [String] } } },
+      'problems of the server are shown',
+    )
+    t.match(
+      (await post('/proxy', {})).json.answer,
+      { detail: /^Send the key of a proxy/ },
+      'problems of a proxy are shown too',
+    )
+    const naming = `module.exports = async ({ args: { mark } }) => ({
     tokenize: { [mark.name ?? mark]: { type: 'token', data: 1, mask: '{{ bad }}' } } })`
-  const namer = await own('reactor create', { name: 'namer', code: naming })
-  const refused = await post(`/reactors/${namer.id}/react`, { args: { mark: '{{ name-1 }}' } })
-  t.match(
-    refused.json,
-    { status: 400, answer: { errors: '(object)' } },
-    'an error with names that code chose is not shown',
-  )
-  t.notMatch(JSON.stringify(refused.json), /Ada/)
-  const thrown = '{"proxy_error":{"type":"urn:coffer:problem:reactor-failed"}}'
-  t.equal(redactBody(thrown, new Set(), undefined, true), '(object)')
-  const intent = await own('intent create', { type: 'token', data: 'MARKED' })
-  const made = await ask('token create', { token_intent_id: intent.id, mask: '{{ data }}' })
-  t.equal(made.status, 400)
-  t.notMatch(JSON.stringify([made.json, (await asks({ after: 0 })).json]), /MARKED|"Ada"/)
-})
+    const namer = await own('reactor create', { name: 'namer', code: naming })
+    const refused = await post(`/reactors/${namer.id}/react`, { args: { mark: '{{ name-1 }}' } })
+    t.match(
+      refused.json,
+      { status: 400, answer: { errors: '(object)' } },
+      'an error with names that code chose is not shown',
+    )
+    t.notMatch(JSON.stringify(refused.json), /Ada/)
+    const thrown = '{"proxy_error":{"type":"urn:coffer:problem:reactor-failed"}}'
+    t.equal(redactBody(thrown, new Set(), undefined, true), '(object)')
+    const intent = await own('intent create', { type: 'token', data: 'MARKED' })
+    const made = await ask('token create', { token_intent_id: intent.id, mask: '{{ data }}' })
+    t.equal(made.status, 400)
+    t.notMatch(JSON.stringify([made.json, (await asks({ after: 0 })).json]), /MARKED|"Ada"/)
+  },
+)
 
 t.test(
   'a request that the page sends has the rights of an application, and its response has no data',
@@ -484,7 +493,7 @@ t.test('output and errors of code are shown without the data that the code had',
   for (const each of runs.slice(1)) t.match(each.console, [{ level: 'warn', text: /^\[withheld/ }])
 })
 
-t.test('the setting no_reveal also applies to the page', async (t) => {
+t.test('the setting no_reveal also applies to requests of the page', async (t) => {
   const { ask, own, signIn } = await open(t)
   await signIn()
   const fingerprint = async () => (await ask('token list')).json.data[0].fingerprint

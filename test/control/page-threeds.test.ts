@@ -6,7 +6,9 @@ import { checkPage, launchChromium, needsChromium } from '../http/chromium.js'
 import { createBackend, creqOf, type Json, NUMBERS, openShop, post } from '../http/threeds-shop.js'
 import { AUTHENTICATE, BROWSER } from '../operations/documented.js'
 
-/** No answer to the page may contain these: numbers of cards, keys, and what browsers say about themselves. */
+/**
+ * Matches card numbers, keys, and data that browsers send about themselves. No response to the page may contain them.
+ */
 const SECRETS = new RegExp(
   `${Object.values(NUMBERS).join('|')}|key_[0-9A-Za-z]{10}|${BROWSER.browser_user_agent}`,
 )
@@ -48,7 +50,7 @@ async function open(t: Test) {
 
 const namesOf = ({ steps }: SessionDetail) => steps.map(({ name }) => name)
 
-t.test('the steps of a challenge in a browser, with their callers', async (t) => {
+t.test('the page shows each step of a challenge in a browser, and who caused it', async (t) => {
   const { server, backend, read, list, answer, show } = await open(t)
   const session = await backend.session('CN', { metadata: { order: '7' } })
   await post(session.method_notification_url, {})
@@ -93,7 +95,7 @@ t.test('the steps of a challenge in a browser, with their callers', async (t) =>
   t.match(await list(), { total: 1, data: [{ id: ids.id, state: 'failed', brands: ['Visa'] }] })
 })
 
-t.test('a challenge that the clock, a setting or the redirect page decides', async (t) => {
+t.test('the page shows if the clock, a setting or the redirect page has decided a challenge', async (t) => {
   const { server, backend, read, show } = await open(t)
   const late = await backend.challenged()
   const retrieved = await backend.challenged()
@@ -132,38 +134,41 @@ t.test('a challenge that the clock, a setting or the redirect page decides', asy
   t.match(await read(complete.id), { authentication: { challenge: { endedBy: 'setting' } } })
 })
 
-t.test('a person decides once, and only in the tenant or fork that is shown', async (t) => {
-  const { server, backend, read, list, decide } = await open(t)
-  for (const [outcome, state] of [
-    ['successful', 'successful'],
-    ['cancelled', 'failed'],
-    [undefined, 'rejected'],
-  ] as const) {
-    const { id } = await backend.challenged('CR')
-    t.equal((await decide(id, outcome)).status, 200)
-    t.equal((await decide(id, 'failed')).status, 409)
-    await backend.result(id)
-    t.match(await read(id), { state, authentication: { challenge: { endedBy: 'decision' } } })
-  }
-  const { id } = await backend.session('CY', { device: 'app', device_info: undefined })
-  t.match(await read(id), { lacksDevice: true, device: 'app' })
-  t.equal((await decide(id)).status, 409, 'it is not authenticated')
-  t.equal((await decide(id, 'informational')).status, 400)
-  const fork = await server.control.fork()
-  const inFork = createBackend(server.url, fork.keys as typeof backend.keys)
-  const own = await inFork.challenged()
-  await t.rejects(read(own.id), { status: 404 } as object as Error)
-  t.match(await read(own.id, { fork: fork.tenant.id }), { state: 'waiting' })
-  t.equal((await list({ fork: fork.tenant.id })).total, 1)
-  await server.ask('tenant create', { name: 'other' })
-  await t.rejects(read(id, { tenant: 'other' }), { status: 404 } as object as Error)
-  t.strictSame(await list({ tenant: 'other' }), { data: [], total: 0 })
-})
+t.test(
+  'a person can decide a challenge once, and only in the tenant or fork that the page shows',
+  async (t) => {
+    const { server, backend, read, list, decide } = await open(t)
+    for (const [outcome, state] of [
+      ['successful', 'successful'],
+      ['cancelled', 'failed'],
+      [undefined, 'rejected'],
+    ] as const) {
+      const { id } = await backend.challenged('CR')
+      t.equal((await decide(id, outcome)).status, 200)
+      t.equal((await decide(id, 'failed')).status, 409)
+      await backend.result(id)
+      t.match(await read(id), { state, authentication: { challenge: { endedBy: 'decision' } } })
+    }
+    const { id } = await backend.session('CY', { device: 'app', device_info: undefined })
+    t.match(await read(id), { lacksDevice: true, device: 'app' })
+    t.equal((await decide(id)).status, 409, 'it is not authenticated')
+    t.equal((await decide(id, 'informational')).status, 400)
+    const fork = await server.control.fork()
+    const inFork = createBackend(server.url, fork.keys as typeof backend.keys)
+    const own = await inFork.challenged()
+    await t.rejects(read(own.id), { status: 404 } as object as Error)
+    t.match(await read(own.id, { fork: fork.tenant.id }), { state: 'waiting' })
+    t.equal((await list({ fork: fork.tenant.id })).total, 1)
+    await server.ask('tenant create', { name: 'other' })
+    await t.rejects(read(id, { tenant: 'other' }), { status: 404 } as object as Error)
+    t.strictSame(await list({ tenant: 'other' }), { data: [], total: 0 })
+  },
+)
 
 const chosen = (page: Page) => page.locator('.detail')
 
 t.test(
-  'a person watches a session and decides it on the page',
+  'a person can watch a session and decide its challenge on the page',
   { ...needsChromium, timeout: 300_000 },
   async (t) => {
     const { server, backend } = await openShop(t)
@@ -223,7 +228,7 @@ t.test(
       [
         async () => {
           await chosen(page).getByLabel('Another outcome').selectOption('timed-out')
-          // The page renders again when it hears of a request.
+          // The page renders again after each new request to the server.
           await server.fetch('/healthz')
           await page
             .locator('nav')

@@ -322,7 +322,7 @@ t.test('every screen is usable and shows no plaintext', { ...needsChromium, time
 })
 
 t.test(
-  'the page leads from a failed request to its reason',
+  'a click on a failed request shows why the request failed',
   { ...needsChromium, timeout: 300_000 },
   async (t) => {
     const { server, page, complaints, told, call } = await open(t)

@@ -78,39 +78,42 @@ t.test(
   },
 )
 
-t.test('while a change is being built, the earlier version runs, and the last change wins', async (t) => {
-  await using vault = await openFrozen()
-  const { body } = await send(vault, 'POST', '/reactors', {
-    name: 'r',
-    code: codeOf(1),
-    configuration: { a: 'A' },
-  })
-  const path = `/reactors/${body.id}`
-  await vault.control.faults.set({
-    rules: [{ operation: 'reactor patch', kind: 'provision', delay_ms: 1000 }],
-  })
-  await send(vault, 'PATCH', path, { code: codeOf(2) })
-  t.match(await send(vault, 'GET', path), {
-    body: {
-      state: 'updating',
+t.test(
+  'while a change is being built, the earlier version runs, and the last of several changes takes effect',
+  async (t) => {
+    await using vault = await openFrozen()
+    const { body } = await send(vault, 'POST', '/reactors', {
+      name: 'r',
       code: codeOf(1),
-      requested: { reactor: { code: codeOf(2), configuration: { a: 'A' } } },
-    },
-  })
-  t.match(await react(vault, body.id), { body: { raw: 1 } })
-  await vault.control.clock.advance({ by: '500ms' })
-  await send(vault, 'PATCH', path, { code: codeOf(3) })
-  await vault.control.clock.advance({ by: '999ms' })
-  t.match(await react(vault, body.id), { body: { raw: 1 } }, 'the last change has its own time')
-  await vault.control.clock.advance({ by: '1ms' })
-  t.match(await send(vault, 'GET', path), { body: { state: 'active', code: codeOf(3) } })
-  t.match(await react(vault, body.id), { body: { raw: 3 } })
-  const { data } = await vault.ask('reactor list')
-  t.match(data, [{ state: 'active', code: codeOf(3) }])
-  await send(vault, 'PATCH', path, { code: codeOf(4) })
-  await vault.control.clock.advance({ by: '1000ms' })
-  t.match(((await vault.ask('seed export')) as { reactors: unknown }).reactors, [{ code: codeOf(4) }])
-})
+      configuration: { a: 'A' },
+    })
+    const path = `/reactors/${body.id}`
+    await vault.control.faults.set({
+      rules: [{ operation: 'reactor patch', kind: 'provision', delay_ms: 1000 }],
+    })
+    await send(vault, 'PATCH', path, { code: codeOf(2) })
+    t.match(await send(vault, 'GET', path), {
+      body: {
+        state: 'updating',
+        code: codeOf(1),
+        requested: { reactor: { code: codeOf(2), configuration: { a: 'A' } } },
+      },
+    })
+    t.match(await react(vault, body.id), { body: { raw: 1 } })
+    await vault.control.clock.advance({ by: '500ms' })
+    await send(vault, 'PATCH', path, { code: codeOf(3) })
+    await vault.control.clock.advance({ by: '999ms' })
+    t.match(await react(vault, body.id), { body: { raw: 1 } }, 'the last change has its own time')
+    await vault.control.clock.advance({ by: '1ms' })
+    t.match(await send(vault, 'GET', path), { body: { state: 'active', code: codeOf(3) } })
+    t.match(await react(vault, body.id), { body: { raw: 3 } })
+    const { data } = await vault.ask('reactor list')
+    t.match(data, [{ state: 'active', code: codeOf(3) }])
+    await send(vault, 'PATCH', path, { code: codeOf(4) })
+    await vault.control.clock.advance({ by: '1000ms' })
+    t.match(((await vault.ask('seed export')) as { reactors: unknown }).reactors, [{ code: codeOf(4) }])
+  },
+)
 
 t.test('a proxy with code also has the state creating until the time of the rule has passed', async (t) => {
   await using vault = await openFrozen()

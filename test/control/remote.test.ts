@@ -40,31 +40,34 @@ async function open(t: Test, options: Partial<VaultAnswererOptions> = {}) {
   return { control, send, own, lines, apiKey: applications.backend!.key }
 }
 
-t.test('another machine needs the chosen key, in its own header', async (t) => {
-  const { send, own, apiKey } = await open(t)
-  const refused: [string, Record<string, string>][] = [
-    ['no key', {}],
-    ['an empty key', { 'bt-control-key': '' }],
-    ['a wrong key', own(WRONG)],
-    ['a part of the key', own(KEY.slice(0, -1))],
-    ['a longer key', own(`${KEY}0`)],
-    ['an API key', own(apiKey)],
-    ['the control key in the header of API keys', { 'bt-api-key': KEY }],
-    ['the header of another prefix', { 'svc-control-key': KEY }],
-  ]
-  for (const [what, headers] of refused) {
-    const answer = await send('GET /_coffer/clock', { headers })
-    t.match(answer, { status: 401, headers: { 'www-authenticate': 'ApiKey name="BT-CONTROL-KEY"' } }, what)
-    t.notOk(answer.body.includes(KEY) || answer.body.includes(WRONG) || answer.body.includes(apiKey), what)
-  }
-  const answer = await send('GET /_coffer/clock', { headers: own() })
-  t.match(answer, { status: 200, json: { mode: 'real' } })
-  t.equal((await send('POST /_coffer/reset', { headers: own() })).status, 204)
-  t.equal((await send('GET /tokens', { headers: { 'bt-api-key': KEY } })).status, 401)
-  t.equal((await send('GET /tokens', { headers: own() })).status, 401)
-  const local = { client: '127.0.0.1', headers: { 'bt-api-key': KEY, host: 'localhost:4010' } }
-  t.equal((await send('GET /_coffer/clock', local)).status, 200, 'on its own machine both headers work')
-})
+t.test(
+  'another machine needs the chosen control key, and must send it in the header for control keys',
+  async (t) => {
+    const { send, own, apiKey } = await open(t)
+    const refused: [string, Record<string, string>][] = [
+      ['no key', {}],
+      ['an empty key', { 'bt-control-key': '' }],
+      ['a wrong key', own(WRONG)],
+      ['a part of the key', own(KEY.slice(0, -1))],
+      ['a longer key', own(`${KEY}0`)],
+      ['an API key', own(apiKey)],
+      ['the control key in the header of API keys', { 'bt-api-key': KEY }],
+      ['the header of another prefix', { 'svc-control-key': KEY }],
+    ]
+    for (const [what, headers] of refused) {
+      const answer = await send('GET /_coffer/clock', { headers })
+      t.match(answer, { status: 401, headers: { 'www-authenticate': 'ApiKey name="BT-CONTROL-KEY"' } }, what)
+      t.notOk(answer.body.includes(KEY) || answer.body.includes(WRONG) || answer.body.includes(apiKey), what)
+    }
+    const answer = await send('GET /_coffer/clock', { headers: own() })
+    t.match(answer, { status: 200, json: { mode: 'real' } })
+    t.equal((await send('POST /_coffer/reset', { headers: own() })).status, 204)
+    t.equal((await send('GET /tokens', { headers: { 'bt-api-key': KEY } })).status, 401)
+    t.equal((await send('GET /tokens', { headers: own() })).status, 401)
+    const local = { client: '127.0.0.1', headers: { 'bt-api-key': KEY, host: 'localhost:4010' } }
+    t.equal((await send('GET /_coffer/clock', local)).status, 200, 'on its own machine both headers work')
+  },
+)
 
 t.test('without a chosen key, the control plane stays closed to other machines', async (t) => {
   const { send, own } = await open(t, { isKeyForOthers: false })
@@ -141,7 +144,7 @@ t.test('an address that sends wrong keys has to wait, and other addresses do not
 })
 
 t.test(
-  'wrong keys that arrive at the same time have no more attempts than wrong keys that arrive one after another',
+  'an address has no more attempts if it sends its wrong keys at the same time instead of one after another',
   async (t) => {
     const { send, own } = await open(t)
     const together = Array.from({ length: 200 }, () => send('GET /_coffer/clock', { headers: own(WRONG) }))

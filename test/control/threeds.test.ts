@@ -112,30 +112,33 @@ t.test('snapshots, resets and forks include sessions in progress', async (t) => 
   t.same((await server.ask('3ds list')).data, [])
 })
 
-t.test('an injected fault of 3-D Secure has the form of an error of the service', async (t) => {
-  const { control, send, challenge } = await open(t)
-  const id = await challenge(send)
-  const rule = { kind: 'status', status: 424 } as const
-  await control.faults.set({
-    rules: [
-      { ...rule, operation: '3ds result' },
-      { ...rule, operation: 'token get' },
-    ],
-  })
-  t.strictSame(await send(`GET /3ds/sessions/${id}/challenge-result`), {
-    status: 424,
-    body: {
-      title: '3DS Service Error',
+t.test(
+  'an injected fault in a 3-D Secure request has the same form as an error of the service',
+  async (t) => {
+    const { control, send, challenge } = await open(t)
+    const id = await challenge(send)
+    const rule = { kind: 'status', status: 424 } as const
+    await control.faults.set({
+      rules: [
+        { ...rule, operation: '3ds result' },
+        { ...rule, operation: 'token get' },
+      ],
+    })
+    t.strictSame(await send(`GET /3ds/sessions/${id}/challenge-result`), {
       status: 424,
-      detail: "The 3DS service returned an error. See the 'error' field for more details.",
-      error: {
-        service_status: '502',
-        session_id: id,
-        error_source: 'Access Control Server',
-        message: 'The access control server failed.',
-        detail: 'This fault was asked for with the control plane.',
+      body: {
+        title: '3DS Service Error',
+        status: 424,
+        detail: "The 3DS service returned an error. See the 'error' field for more details.",
+        error: {
+          service_status: '502',
+          session_id: id,
+          error_source: 'Access Control Server',
+          message: 'The access control server failed.',
+          detail: 'This fault was asked for with the control plane.',
+        },
       },
-    },
-  })
-  t.match((await send('GET /tokens/x')).body, { title: 'Failed Dependency', error: undefined })
-})
+    })
+    t.match((await send('GET /tokens/x')).body, { title: 'Failed Dependency', error: undefined })
+  },
+)

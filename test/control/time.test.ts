@@ -1,5 +1,5 @@
 /**
- * The work that is done before an advance of the clock is answered: purging old log records and keys, and sending mail.
+ * An advance of the clock first purges old log records and keys and sends mail. Only then is the request answered.
  */
 import t from 'tap'
 import { openControlled } from '../../src/control/control-state.js'

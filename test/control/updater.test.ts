@@ -58,78 +58,84 @@ async function open(t: Test, { allowNet = [] as string[] } = {}) {
   return { server, control, url, send, asking, store, create, get, upload, settle, run, download }
 }
 
-t.test('a batch gives each published card its code, and leaves out cards without an update', async (t) => {
-  const { store, run, download } = await open(t)
-  const ids: string[] = []
-  for (const { number } of published) ids.push(await store(number))
-  const job = await run(`token\n${ids.join('\n')}\n`)
-  t.match(job, { status: 'completed', requests: 39 })
-  const expected: Record<string, number> = {}
-  for (const { result_code } of published) expected[result_code] = (expected[result_code] ?? 0) + 1
-  t.strictSame(job.results, expected)
-  const lines = (await download(job)).trimEnd().split('\n')
-  t.equal(lines.shift(), HEAD)
-  const shown = lines.map((line) => line.split(','))
-  const updated = published.filter(({ result_code }) => result_code !== 'NO_UPDATE')
-  t.equal(updated.length, 37)
-  t.strictSame(
-    shown.map(([token, , , , , , code]) => [token, code]),
-    updated.map(({ number, result_code }) => [
-      ids[published.findIndex((card) => card.number === number)],
-      result_code,
-    ]),
-    'in the order of the file',
-  )
-  for (const [at, { new_number, new_expiration_year }] of updated.entries()) {
-    const [, , , token, year, month] = shown[at]!
-    t.equal(token !== '', new_number !== undefined || new_expiration_year !== undefined)
-    t.strictSame([year, month], new_expiration_year === undefined ? ['', ''] : ['26', '12'])
-  }
-})
+t.test(
+  'the result of a batch has the documented code for each published card, and has no row for a card without an update',
+  async (t) => {
+    const { store, run, download } = await open(t)
+    const ids: string[] = []
+    for (const { number } of published) ids.push(await store(number))
+    const job = await run(`token\n${ids.join('\n')}\n`)
+    t.match(job, { status: 'completed', requests: 39 })
+    const expected: Record<string, number> = {}
+    for (const { result_code } of published) expected[result_code] = (expected[result_code] ?? 0) + 1
+    t.strictSame(job.results, expected)
+    const lines = (await download(job)).trimEnd().split('\n')
+    t.equal(lines.shift(), HEAD)
+    const shown = lines.map((line) => line.split(','))
+    const updated = published.filter(({ result_code }) => result_code !== 'NO_UPDATE')
+    t.equal(updated.length, 37)
+    t.strictSame(
+      shown.map(([token, , , , , , code]) => [token, code]),
+      updated.map(({ number, result_code }) => [
+        ids[published.findIndex((card) => card.number === number)],
+        result_code,
+      ]),
+      'in the order of the file',
+    )
+    for (const [at, { new_number, new_expiration_year }] of updated.entries()) {
+      const [, , , token, year, month] = shown[at]!
+      t.equal(token !== '', new_number !== undefined || new_expiration_year !== undefined)
+      t.strictSame([year, month], new_expiration_year === undefined ? ['', ''] : ['26', '12'])
+    }
+  },
+)
 
-t.test('a job has the documented attributes in each state, in both spellings', async (t) => {
-  const { url, send, store, upload, get, settle, server, download } = await open(t)
-  const created = await send('POST /account-updater/jobs')
-  t.equal(created.status, 201, 'without a body')
-  const job = created.body
-  const pending = {
-    ...{ id: job.id, tenant_id: server.tenant.id, tenantId: server.tenant.id, status: 'pending' },
-    ...{ created_by: String, createdBy: job.created_by, created_at: NOW, createdAt: NOW },
-    ...{ expires_at: LATER, expiresAt: LATER, upload_url: job.uploadUrl, uploadUrl: String },
-  }
-  t.match(job, pending)
-  t.ok(job.uploadUrl.startsWith(`${url}/account-updater/files/${job.id}?secret=`), job.uploadUrl)
-  t.strictSame(Object.keys(job).sort(), Object.keys(pending).sort())
-  t.strictSame(await get(job.id), job)
-  const old = await store('4111111111111111')
-  t.equal((await upload(job, `token,expiration_year,expiration_month\n${old},30,02\n`)).status, 200)
-  await settle()
-  const done = await get(job.id)
-  const names = [
-    'id',
-    'tenant_id',
-    'tenantId',
-    'status',
-    'created_by',
-    'createdBy',
-    'created_at',
-    'createdAt',
-  ]
-  const ended = [...names, 'uploadUrl', 'requests', 'results', 'download_url', 'downloadUrl']
-  t.strictSame(Object.keys(done).sort(), ended.sort())
-  t.match(done, { status: 'completed', uploadUrl: job.uploadUrl, requests: 1, results: { UPD_PAN: 1 } })
-  t.equal(done.downloadUrl, done.download_url)
-  const answer = await fetch(done.download_url!)
-  t.equal(answer.headers.get('content-type'), 'text/csv; charset=utf-8')
-  const [head, row] = (await answer.text()).trimEnd().split('\n')
-  const token = row!.split(',')[3]
-  t.equal(`${head}\n${row}`, `${HEAD}\n${old},30,02,${token},,,UPD_PAN`, 'byte for byte')
-  t.equal((await server.ask('token get', { id: token! })).created_by, job.created_by)
-  t.equal(await download(done), await download(done), 'as often as wanted')
-  t.equal((await fetch(done.download_url!, { method: 'HEAD' })).status, 200)
-})
+t.test(
+  'a job has the documented attributes in each state, both in snake case and in camel case',
+  async (t) => {
+    const { url, send, store, upload, get, settle, server, download } = await open(t)
+    const created = await send('POST /account-updater/jobs')
+    t.equal(created.status, 201, 'without a body')
+    const job = created.body
+    const pending = {
+      ...{ id: job.id, tenant_id: server.tenant.id, tenantId: server.tenant.id, status: 'pending' },
+      ...{ created_by: String, createdBy: job.created_by, created_at: NOW, createdAt: NOW },
+      ...{ expires_at: LATER, expiresAt: LATER, upload_url: job.uploadUrl, uploadUrl: String },
+    }
+    t.match(job, pending)
+    t.ok(job.uploadUrl.startsWith(`${url}/account-updater/files/${job.id}?secret=`), job.uploadUrl)
+    t.strictSame(Object.keys(job).sort(), Object.keys(pending).sort())
+    t.strictSame(await get(job.id), job)
+    const old = await store('4111111111111111')
+    t.equal((await upload(job, `token,expiration_year,expiration_month\n${old},30,02\n`)).status, 200)
+    await settle()
+    const done = await get(job.id)
+    const names = [
+      'id',
+      'tenant_id',
+      'tenantId',
+      'status',
+      'created_by',
+      'createdBy',
+      'created_at',
+      'createdAt',
+    ]
+    const ended = [...names, 'uploadUrl', 'requests', 'results', 'download_url', 'downloadUrl']
+    t.strictSame(Object.keys(done).sort(), ended.sort())
+    t.match(done, { status: 'completed', uploadUrl: job.uploadUrl, requests: 1, results: { UPD_PAN: 1 } })
+    t.equal(done.downloadUrl, done.download_url)
+    const answer = await fetch(done.download_url!)
+    t.equal(answer.headers.get('content-type'), 'text/csv; charset=utf-8')
+    const [head, row] = (await answer.text()).trimEnd().split('\n')
+    const token = row!.split(',')[3]
+    t.equal(`${head}\n${row}`, `${HEAD}\n${old},30,02,${token},,,UPD_PAN`, 'byte for byte')
+    t.equal((await server.ask('token get', { id: token! })).created_by, job.created_by)
+    t.equal(await download(done), await download(done), 'as often as wanted')
+    t.equal((await fetch(done.download_url!, { method: 'HEAD' })).status, 200)
+  },
+)
 
-t.test('the versions of the result add columns at the end', async (t) => {
+t.test('each version of the result format adds its new columns at the end', async (t) => {
   const { store, run, download, server, send } = await open(t)
   const old = await store('4012888888881881')
   for (const [result_version, names, most] of [
@@ -150,24 +156,32 @@ t.test('the versions of the result add columns at the end', async (t) => {
   t.ok((wrong.body.errors as unknown as object)['result_version' as never])
 })
 
-t.test('a file may be sent by curl or as a stream, with any content type and without a key', async (t) => {
-  const { create, get, settle, store } = await open(t)
-  const text = `token\n${await store('4539097887163333')}\n`
-  const [one, two] = [await create(), await create()]
-  const curl = execFile('curl', ['-sS', '-f', '-T', '-', one.uploadUrl])
-  curl.stdin?.end(text)
-  await new Promise((resolve, reject) => {
-    curl.once('exit', (code) => (code === 0 ? resolve(code) : reject(new Error(`curl: ${code}`))))
-  })
-  const body = Readable.toWeb(Readable.from([Buffer.from(text)])) as ReadableStream
-  const headers = { 'content-type': 'application/octet-stream' }
-  const streamed = await fetch(two.uploadUrl, { method: 'PUT', body, headers, duplex: 'half' } as RequestInit)
-  t.equal(streamed.status, 200)
-  t.equal(await streamed.text(), '')
-  await settle()
-  for (const { id } of [one, two])
-    t.match(await get(id), { status: 'completed', results: { UPD_EXP_DATE: 1 } })
-})
+t.test(
+  'a file can be uploaded with curl or as a stream, with any content type and without a key',
+  async (t) => {
+    const { create, get, settle, store } = await open(t)
+    const text = `token\n${await store('4539097887163333')}\n`
+    const [one, two] = [await create(), await create()]
+    const curl = execFile('curl', ['-sS', '-f', '-T', '-', one.uploadUrl])
+    curl.stdin?.end(text)
+    await new Promise((resolve, reject) => {
+      curl.once('exit', (code) => (code === 0 ? resolve(code) : reject(new Error(`curl: ${code}`))))
+    })
+    const body = Readable.toWeb(Readable.from([Buffer.from(text)])) as ReadableStream
+    const headers = { 'content-type': 'application/octet-stream' }
+    const streamed = await fetch(two.uploadUrl, {
+      method: 'PUT',
+      body,
+      headers,
+      duplex: 'half',
+    } as RequestInit)
+    t.equal(streamed.status, 200)
+    t.equal(await streamed.text(), '')
+    await settle()
+    for (const { id } of [one, two])
+      t.match(await get(id), { status: 'completed', results: { UPD_EXP_DATE: 1 } })
+  },
+)
 
 t.test('a file that cannot be processed makes the job fail', async (t) => {
   const { run, create, upload, get, settle, server } = await open(t)
@@ -196,7 +210,7 @@ t.test('a file that cannot be processed makes the job fail', async (t) => {
   ])
 })
 
-t.test('rows have the codes that real time lacks', async (t) => {
+t.test('the result of a job has codes that an update in real time never returns', async (t) => {
   const { run, store, server, download } = await open(t)
   const discover = await store('6011111111111117')
   const undated = await store('4111111111111111', {})
@@ -271,42 +285,45 @@ t.test('a job that is not uploaded in time is removed, and addresses are used as
   for (const secret of secrets) t.notOk(requests.includes(secret), 'recorded requests have no secret')
 })
 
-t.test('with a delay a job is processing until the clock moves, and its events arrive', async (t) => {
-  const receiver = await startReceiver()
-  t.teardown(() => receiver.close())
-  const { server, create, upload, get, control, settle, run } = await open(t, { allowNet: ['127.0.0.1'] })
-  const events = [
-    'account-updater.job.created',
-    'account-updater.job.completed',
-    'account-updater.job.failed',
-  ]
-  await server.ask('webhook create', { name: 'w', url: receiver.url, events })
-  await server.ask('config set', { name: 'account_updater.delay', value: '1h' })
-  const job = await create()
-  await upload(job, 'token\na\n')
-  await settle()
-  t.match(await get(job.id), { status: 'processing', upload_url: undefined, uploadUrl: job.uploadUrl })
-  t.equal((await get(job.id)).requests, undefined)
-  await control.clock.advance({ by: '1h' })
-  t.match(await get(job.id), { status: 'completed' })
-  await server.ask('config unset', { name: 'account_updater.delay' })
-  const failed = await run('')
-  await control.webhooks({ count: 4, timeout: LONG })
-  const seen = receiver.received.map(({ body: { event } }) => ({
-    type: event.type.replace('account-updater.job.', ''),
-    job: event.data.job,
-    actor: event.data.actor.type,
-  }))
-  t.strictSame(
-    seen.sort((a, b) => (a.type < b.type ? -1 : 1)),
-    [
-      { type: 'completed', job: { id: job.id, status: 'completed' }, actor: 'system' },
-      { type: 'created', job: { id: job.id, status: 'pending' }, actor: 'application' },
-      { type: 'created', job: { id: failed.id, status: 'pending' }, actor: 'application' },
-      { type: 'failed', job: { id: failed.id, status: 'failed' }, actor: 'system' },
-    ].sort((a, b) => (a.type < b.type ? -1 : 1)),
-  )
-})
+t.test(
+  'with a delay, a job has the state processing until the clock is advanced, and then its events arrive',
+  async (t) => {
+    const receiver = await startReceiver()
+    t.teardown(() => receiver.close())
+    const { server, create, upload, get, control, settle, run } = await open(t, { allowNet: ['127.0.0.1'] })
+    const events = [
+      'account-updater.job.created',
+      'account-updater.job.completed',
+      'account-updater.job.failed',
+    ]
+    await server.ask('webhook create', { name: 'w', url: receiver.url, events })
+    await server.ask('config set', { name: 'account_updater.delay', value: '1h' })
+    const job = await create()
+    await upload(job, 'token\na\n')
+    await settle()
+    t.match(await get(job.id), { status: 'processing', upload_url: undefined, uploadUrl: job.uploadUrl })
+    t.equal((await get(job.id)).requests, undefined)
+    await control.clock.advance({ by: '1h' })
+    t.match(await get(job.id), { status: 'completed' })
+    await server.ask('config unset', { name: 'account_updater.delay' })
+    const failed = await run('')
+    await control.webhooks({ count: 4, timeout: LONG })
+    const seen = receiver.received.map(({ body: { event } }) => ({
+      type: event.type.replace('account-updater.job.', ''),
+      job: event.data.job,
+      actor: event.data.actor.type,
+    }))
+    t.strictSame(
+      seen.sort((a, b) => (a.type < b.type ? -1 : 1)),
+      [
+        { type: 'completed', job: { id: job.id, status: 'completed' }, actor: 'system' },
+        { type: 'created', job: { id: job.id, status: 'pending' }, actor: 'application' },
+        { type: 'created', job: { id: failed.id, status: 'pending' }, actor: 'application' },
+        { type: 'failed', job: { id: failed.id, status: 'failed' }, actor: 'system' },
+      ].sort((a, b) => (a.type < b.type ? -1 : 1)),
+    )
+  },
+)
 
 t.test('jobs are listed newest first, by cursor', async (t) => {
   const { create, send, run } = await open(t)
@@ -331,16 +348,19 @@ t.test('jobs are listed newest first, by cursor', async (t) => {
   t.strictSame(seen, ids)
 })
 
-t.test('a reset ends a job that is processed, and nothing appears afterwards', async (t) => {
-  const { server, control, create, upload, store } = await open(t)
-  const old = await store('4111111111111111')
-  const job = await create()
-  await upload(job, `token\n${`${old}\n`.repeat(2000)}`)
-  await control.reset()
-  await control.clock.advance({ by: '2h' })
-  t.equal((await server.ask('token list', { type: ['card'] })).pagination.total_items, 0)
-  t.strictSame((await server.ask('updater job list')).data, [])
-})
+t.test(
+  'a reset ends a job in progress, and afterwards no result and no token of the job appears',
+  async (t) => {
+    const { server, control, create, upload, store } = await open(t)
+    const old = await store('4111111111111111')
+    const job = await create()
+    await upload(job, `token\n${`${old}\n`.repeat(2000)}`)
+    await control.reset()
+    await control.clock.advance({ by: '2h' })
+    t.equal((await server.ask('token list', { type: ['card'] })).pagination.total_items, 0)
+    t.strictSame((await server.ask('updater job list')).data, [])
+  },
+)
 
 t.test('the files of a fork belong to the fork', async (t) => {
   const { control, asking, url } = await open(t)
@@ -355,7 +375,7 @@ t.test('the files of a fork belong to the fork', async (t) => {
   t.match(await (await fetch(done.download_url!)).text(), /ERR_INVALID_TOKEN/)
 })
 
-t.test('a public application cannot have the permissions', async (t) => {
+t.test('a public application cannot have permissions for the account updater', async (t) => {
   const { server } = await open(t)
   for (const permission of ['account-updater:job:create', 'account-updater:real-time:invoke'] as const)
     await t.rejects(server.ask('app create', { name: 'p', type: 'public', permissions: [permission] }), {

@@ -44,7 +44,7 @@ function makeKey() {
   return { privateKey, key }
 }
 
-t.test('the key agreement has the values of RFC 8037', async (t) => {
+t.test('the key agreement computes the shared secret of the example in RFC 8037', async (t) => {
   const { public_key, private_key } = clientEncryption.pairOf(BOB)
   t.same([public_key, private_key], [BOBS_PUBLIC_KEY, BOB.toString('base64url')])
   t.equal(open(seal('{"a":1}', SHARED, HEADER), BOB), '{"a":1}')

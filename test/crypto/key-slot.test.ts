@@ -107,7 +107,7 @@ t.test('a change of any field of the header is reported as damage', async (t) =>
 })
 
 t.test(
-  'a header whose key derivation is cheap, excessive or invalid is refused before the derivation',
+  'a header is refused before any key is derived if its parameters of the key derivation are too cheap, excessive or invalid',
   async (t) => {
     const [slot] = (await makeHeader([passphrase])).slots as [Slot]
     const kdfs = [

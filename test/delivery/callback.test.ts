@@ -44,7 +44,7 @@ t.test('the answer of a run is sent once to callback_url, unsigned', async (t) =
   t.equal(receiver.received.length, 1, 'it is not sent again')
 })
 
-t.test('an error is sent as the problem that react answers', async (t) => {
+t.test('a failed run sends the same problem document to callback_url that react would answer', async (t) => {
   const { receiver, react } = await open(t)
   const answer = await react({ args: { fail: true } })
   await react({ args: { fail: true }, callback_url: receiver.url })
@@ -56,7 +56,7 @@ t.test('an error is sent as the problem that react answers', async (t) => {
   t.equal(headers['content-type'], 'application/problem+json')
 })
 
-t.test('an error is sent once', async (t) => {
+t.test('the error of a failed run is sent once', async (t) => {
   const { vault, receiver, react } = await open(t)
   await react({ args: { fail: true }, callback_url: receiver.url })
   await receiver.waitFor(1)
@@ -69,10 +69,10 @@ t.test('an error is sent once', async (t) => {
   )
 })
 
-t.test('a res is sent with its body and its content type', async (t) => {
+t.test('if code returns res, the callback has the body and the content type of res', async (t) => {
   const { receiver, react } = await open(t, undefined, { image: 'node22' })
   await react({ args: { text: true }, callback_url: receiver.url })
-  // The code of this test reads `args`, which a configurable image has too.
+  // The code of this test reads `args`. Code with a configurable image gets `args` too.
   await receiver.waitFor(1)
   t.match(receiver.received[0], {
     text: '{"is":"text"}',
@@ -145,7 +145,7 @@ t.test('the arguments of a callback are checked before its run is started', asyn
   t.equal(receiver.received.length, 0)
 })
 
-t.test('a repeated idempotency key sends no second callback', async (t) => {
+t.test('a request that repeats an idempotency key causes no second callback', async (t) => {
   const { vault, receiver, react } = await open(t)
   const call = () =>
     react({ args: { n: 1 }, callback_url: receiver.url }, 'react', { 'svc-idempotency-key': 'once' })

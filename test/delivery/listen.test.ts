@@ -1,4 +1,6 @@
-/** Listeners take the events of a webhook, and send them to addresses that the server cannot reach. */
+/**
+ * Listeners fetch the events of a webhook from the server, and send them to addresses that the server cannot reach.
+ */
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -97,30 +99,33 @@ t.test('events reach an address that the server may not call, with their real si
   t.same((await vault.ask('webhook list')).data, [], 'the end of the listener deletes the webhook')
 })
 
-t.test('an event without a 2xx answer is sent again at the usual times, with the same id', async (t) => {
-  const { vault, receiver, createToken } = await open(t)
-  receiver.state.answer = (response) => {
-    response.statusCode = receiver.received.length < 3 ? 503 : 204
-    response.end('later')
-  }
-  const { attempts, waitFor } = await listenIn(t, vault.control, {
-    to: receiver.url,
-    events: ['token.created'],
-  })
-  await createToken('card-1')
-  await waitFor(1)
-  t.match(attempts[0], { status: 503, isDelivered: false, retryMs: 1000, answer: 'later' })
-  await vault.control.clock.advance({ by: '1h' })
-  await waitFor(2)
-  t.match(attempts[1], { attempt: 2, status: 503, retryMs: 4000 })
-  await vault.control.clock.advance({ by: '1h' })
-  await waitFor(3)
-  t.match(attempts[2], { attempt: 3, status: 204, isDelivered: true })
-  t.equal(new Set(receiver.received.map(({ body }) => body.event.id)).size, 1)
-  t.equal((await vault.ask('webhook list')).data.length, 1, 'a jump of the clock does not end the listener')
-})
+t.test(
+  'an event without a 2xx response is sent again with the same id, at the times of the usual retries',
+  async (t) => {
+    const { vault, receiver, createToken } = await open(t)
+    receiver.state.answer = (response) => {
+      response.statusCode = receiver.received.length < 3 ? 503 : 204
+      response.end('later')
+    }
+    const { attempts, waitFor } = await listenIn(t, vault.control, {
+      to: receiver.url,
+      events: ['token.created'],
+    })
+    await createToken('card-1')
+    await waitFor(1)
+    t.match(attempts[0], { status: 503, isDelivered: false, retryMs: 1000, answer: 'later' })
+    await vault.control.clock.advance({ by: '1h' })
+    await waitFor(2)
+    t.match(attempts[1], { attempt: 2, status: 503, retryMs: 4000 })
+    await vault.control.clock.advance({ by: '1h' })
+    await waitFor(3)
+    t.match(attempts[2], { attempt: 3, status: 204, isDelivered: true })
+    t.equal(new Set(receiver.received.map(({ body }) => body.event.id)).size, 1)
+    t.equal((await vault.ask('webhook list')).data.length, 1, 'a jump of the clock does not end the listener')
+  },
+)
 
-t.test('an event that is due is sent again although many that are due later come before it', async (t) => {
+t.test('an event that is due is retried even if many older events wait for a later retry', async (t) => {
   const { vault, createToken } = await open(t)
   let isBroken = true
   const receiver = await startReceiver()
@@ -158,7 +163,7 @@ t.test('an event that is due is sent again although many that are due later come
   t.match(attempts.at(-1), { type: 'token.deleted', attempt: 2, status: 204 })
 })
 
-t.test('a dead address is no error of the listener', async (t) => {
+t.test('a listener does not fail if nothing listens at its address', async (t) => {
   const { vault, createToken } = await open(t)
   const { attempts, waitFor } = await listenIn(t, vault.control, { to: DEAD, events: ['token.created'] })
   await createToken('card-1')
@@ -176,7 +181,7 @@ t.test('a dead address is no error of the listener', async (t) => {
 })
 
 t.test(
-  'each of two listeners gets every event, and does not count towards the limit of 5 webhooks',
+  'if there are two listeners, each gets every event, and listeners do not count towards the limit of 5 webhooks',
   async (t) => {
     const { vault, createToken } = await open(t)
     const types: string[][] = [[], []]
@@ -245,7 +250,7 @@ t.test('after a reset, the listener creates its webhook again', async (t) => {
   t.same((await vault.ask('webhook list')).data, [])
 })
 
-t.test('large events are taken in parts, and none is lost', async (t) => {
+t.test('a listener fetches large events in several parts, and no event is lost', async (t) => {
   const { vault } = await open(t)
   const count = 60
   const { attempts, waitFor } = await listenIn(t, vault.control, { events: ['3ds.session.created'] })
@@ -294,7 +299,7 @@ t.test(
 )
 
 t.test(
-  'an event that is not reported is given again, and a late or repeated report changes nothing',
+  'the server gives an event to a listener again if the listener does not report its result, and a late or repeated report changes nothing',
   async (t) => {
     const { vault, createToken } = await open(t)
     const { open: begin, take, report } = vault.control.listeners

@@ -145,7 +145,7 @@ t.test('if the answer of the sink is lost, the records are sent again', async (t
   t.same([...new Set(ids())].toReversed(), await logged())
 })
 
-t.test('while a sink is slow, only one part of the log is in memory', async (t) => {
+t.test('while a sink is slow, the server holds only one part of the log in memory', async (t) => {
   const { app, add } = await open(t)
   await add(350)
   const sizes: number[] = []
@@ -202,7 +202,7 @@ t.test('records that were deleted while there was no sink are counted and report
 })
 
 t.test(
-  'an HTTP sink gets lines of JSON with a token, and only a 2xx answer confirms the records',
+  'an HTTP sink gets lines of JSON in a request with a bearer token, and only a 2xx response confirms the records',
   async (t) => {
     const requests: { headers: Record<string, unknown>; body: string; url: string | undefined }[] = []
     let status = 500
@@ -235,36 +235,39 @@ t.test(
   },
 )
 
-t.test('a syslog sink gets messages of RFC 5424 over UDP, or over TCP with counted octets', async (t) => {
-  const { signal } = new AbortController()
-  const texts: string[] = []
-  const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
-    const chunks: Buffer[] = []
-    socket.on('data', (chunk) => chunks.push(chunk))
-    socket.on('end', () => {
-      texts.push(Buffer.concat(chunks).toString())
-      socket.end()
+t.test(
+  'a syslog sink gets messages in the format of RFC 5424, over UDP or over TCP with octet counting',
+  async (t) => {
+    const { signal } = new AbortController()
+    const texts: string[] = []
+    const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
+      const chunks: Buffer[] = []
+      socket.on('data', (chunk) => chunks.push(chunk))
+      socket.on('end', () => {
+        texts.push(Buffer.concat(chunks).toString())
+        socket.end()
+      })
     })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
-  await createSinkSender(`syslog+tcp://127.0.0.1:${port}`).send([RECORD, RECORD], signal)
-  const line = `<110>1 2026-01-02T03:04:05.678Z - coffer - token.create - \ufeff${JSON.stringify(RECORD)}`
-  t.equal(texts[0], `${Buffer.byteLength(line)} ${line}`.repeat(2))
-  t.notMatch(texts[0], /[\n\u001b]/)
-  const dead = createSinkSender('syslog+tcp://127.0.0.1:9')
-  await t.rejects(dead.send([RECORD], signal), { code: 'unavailable', message: /ECONNREFUSED/ })
-  const socket = createSocket('udp4').bind(0, '127.0.0.1')
-  await once(socket, 'listening')
-  t.teardown(() => socket.close())
-  const message = once(socket, 'message')
-  await createSinkSender(`syslog+udp://127.0.0.1:${socket.address().port}`).send([RECORD], signal)
-  t.equal(String((await message)[0]), line)
-  for (const address of ['logs', 'ftp://x/', 'http://user:word@localhost/', 'https://x/#y', 'syslog://x'])
-    t.throws(() => createSinkSender(address), { code: 'usage' }, address)
-})
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const { port } = server.address() as AddressInfo
+    await createSinkSender(`syslog+tcp://127.0.0.1:${port}`).send([RECORD, RECORD], signal)
+    const line = `<110>1 2026-01-02T03:04:05.678Z - coffer - token.create - \ufeff${JSON.stringify(RECORD)}`
+    t.equal(texts[0], `${Buffer.byteLength(line)} ${line}`.repeat(2))
+    t.notMatch(texts[0], /[\n\u001b]/)
+    const dead = createSinkSender('syslog+tcp://127.0.0.1:9')
+    await t.rejects(dead.send([RECORD], signal), { code: 'unavailable', message: /ECONNREFUSED/ })
+    const socket = createSocket('udp4').bind(0, '127.0.0.1')
+    await once(socket, 'listening')
+    t.teardown(() => socket.close())
+    const message = once(socket, 'message')
+    await createSinkSender(`syslog+udp://127.0.0.1:${socket.address().port}`).send([RECORD], signal)
+    t.equal(String((await message)[0]), line)
+    for (const address of ['logs', 'ftp://x/', 'http://user:word@localhost/', 'https://x/#y', 'syslog://x'])
+      t.throws(() => createSinkSender(address), { code: 'usage' }, address)
+  },
+)
 
 t.test('a server that is killed repeatedly loses no record, and sends no secret', async (t) => {
   const received: string[] = []

@@ -134,7 +134,7 @@ t.test(
 )
 
 t.test(
-  'an unreachable mail server is tried again after 30 s, 60 s and 120 s, once for all waiting mail',
+  'if the mail server is unreachable, the queue tries again after 30 s, 60 s and 120 s, with one attempt for all waiting mail',
   async (t) => {
     const vault = await open(t, () => DOWN)
     await vault.resume()
@@ -154,15 +154,18 @@ t.test(
   },
 )
 
-t.test('an address that must wait does not delay other addresses', async (t) => {
-  const vault = await open(t, ({ to }) =>
-    to === 'slow@x.org' ? { outcome: 'postponed', reason: 'not now (450).' } : { outcome: 'sent' },
-  )
-  await vault.resume()
-  for (const email of ['slow@x.org', 'fast@x.org']) await vault.invite(email)
-  t.same(vault.sent, ['fast@x.org'])
-  t.equal((await vault.waits()).length, 1)
-})
+t.test(
+  'a mail to an address that is temporarily refused does not delay mail to other addresses',
+  async (t) => {
+    const vault = await open(t, ({ to }) =>
+      to === 'slow@x.org' ? { outcome: 'postponed', reason: 'not now (450).' } : { outcome: 'sent' },
+    )
+    await vault.resume()
+    for (const email of ['slow@x.org', 'fast@x.org']) await vault.invite(email)
+    t.same(vault.sent, ['fast@x.org'])
+    t.equal((await vault.waits()).length, 1)
+  },
+)
 
 t.test(
   'a refused mail is not tried again, and sending the invitation again creates a new mail',

@@ -73,7 +73,7 @@ t.test('a server without a trusted certificate gets no mail and no password', as
 
 t.test('without TLS no password leaves this machine', async (t) => {
   const server = await start(t, { isPlain: true, user: USER })
-  // The form of this address hides that it is the same machine.
+  // This spelling of the loopback address does not count as this machine.
   const url = `smtp://${USER.name}:${USER.password}@[::ffff:127.0.0.1]:${server.port}`
   const delivery = await open(t, url).send(MESSAGE)
   t.match(delivery, { outcome: 'unreachable' })
@@ -107,18 +107,21 @@ t.test(
   },
 )
 
-t.test('an address reaches only the mailbox that it names', async (t) => {
-  const { port, lines } = await startRecorder(t)
-  const mailer = open(t, `smtp://localhost:${port}`)
-  const addresses = ['"ada lovelace"@example.com', '"eve@evil.example"@example.com', "o'neil+x@x.org"]
-  for (const to of addresses) t.same(await mailer.send({ ...MESSAGE, to }), { outcome: 'sent' }, to)
-  t.match(await mailer.send({ ...MESSAGE, to: '"a> b"@example.com' }), { outcome: 'refused' })
-  const named = lines.filter((line) => line.startsWith('RCPT'))
-  t.same(
-    named,
-    addresses.map((address) => `RCPT TO:<${address}>`),
-  )
-})
+t.test(
+  'a mail is sent only to the mailbox that its address names, whatever the address contains',
+  async (t) => {
+    const { port, lines } = await startRecorder(t)
+    const mailer = open(t, `smtp://localhost:${port}`)
+    const addresses = ['"ada lovelace"@example.com', '"eve@evil.example"@example.com', "o'neil+x@x.org"]
+    for (const to of addresses) t.same(await mailer.send({ ...MESSAGE, to }), { outcome: 'sent' }, to)
+    t.match(await mailer.send({ ...MESSAGE, to: '"a> b"@example.com' }), { outcome: 'refused' })
+    const named = lines.filter((line) => line.startsWith('RCPT'))
+    t.same(
+      named,
+      addresses.map((address) => `RCPT TO:<${address}>`),
+    )
+  },
+)
 
 /** Starts a server that accepts every command and keeps the commands unchanged. */
 async function startRecorder(t: Test): Promise<{ port: number; lines: string[] }> {

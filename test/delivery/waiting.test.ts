@@ -56,7 +56,7 @@ async function open(t: Test, answer?: Answer) {
     list: () => ask('token list', { size: TOKENS }),
     totalOf: async (input = {}) =>
       (await ask('webhook deliveries', { size: 1, ...input })).pagination.total_items!,
-    /** Lets time pass, and does the work that a server does meanwhile. */
+    /** Advances the clock, and does the work that a server does in this time. */
     pass: async (ms: number) => {
       clock.now += ms
       await settle()
@@ -104,8 +104,8 @@ t.test(
     const looks = 20
     for (let count = 0; count < looks; count++) await pass(10 * MINUTE_MS)
     t.strictSame(opened.deliveries, [])
-    // Each look may read one batch for each webhook, and one more to find out which older batches are left. The factor of
-    // 3 allows for units of work that PostgreSQL runs again.
+    // Each search for due events may read one batch for each webhook, and one more batch to find out which older
+    // batches are left. The factor of 3 allows for units of work that run again over PostgreSQL.
     const most = looks * (names.length + 1) * 3
     t.ok(
       opened.batches.length <= most,
@@ -152,64 +152,70 @@ function watchOpened({ store }: Awaited<ReturnType<typeof openTestVault>>['app']
   return opened
 }
 
+t.test('as soon as the server may call the address, it sends all waiting events, oldest first', async (t) => {
+  const { app, ask, list, addTokens, clock, subscribe, receiver, totalOf } = await open(t)
+  await addTokens(1)
+  const hook = await subscribe(BLOCKED)
+  const lists = 40
+  for (let count = 0; count < lists; count++) {
+    clock.now++
+    await list()
+  }
+  await app.deliveries.settle()
+  t.equal(receiver.received.length, 0)
+  await ask('webhook update', { id: hook.id, name: 'hook', url: receiver.url, events: EVENTS })
+  await receiver.waitFor(lists)
+  await app.deliveries.settle()
+  const times = receiver.received.map(({ body }) => Date.parse(body.event.timestamp as string))
+  t.equal(new Set(times).size, lists)
+  const first = Math.min(...times)
+  // 16 deliveries are in progress at the same time, and they may arrive in any order.
+  for (const [at, time] of times.entries())
+    t.ok(time - first < at + AT_ONCE, `delivery ${at} is one of the oldest`)
+  t.equal(await totalOf({ state: 'sent' }), lists)
+  t.equal((await ask('webhook get', { id: hook.id })).destination, undefined)
+})
+
 t.test(
-  'as soon as the address may be called, everything that waited is sent, with the oldest events first',
+  'if more events wait than the limit allows, the oldest events are dropped, and a notice reports this',
   async (t) => {
-    const { app, ask, list, addTokens, clock, subscribe, receiver, totalOf } = await open(t)
-    await addTokens(1)
-    const hook = await subscribe(BLOCKED)
-    const lists = 40
-    for (let count = 0; count < lists; count++) {
-      clock.now++
-      await list()
-    }
+    const { app, ask, list, addTokens, subscribe, notices, totalOf, settle } = await open(t)
+    await addTokens()
+    const { id } = await subscribe(BLOCKED)
+    const lists = MAX_WAITING / TOKENS + 30
+    for (let count = 0; count < lists; count++) await list()
     await app.deliveries.settle()
-    t.equal(receiver.received.length, 0)
-    await ask('webhook update', { id: hook.id, name: 'hook', url: receiver.url, events: EVENTS })
-    await receiver.waitFor(lists)
-    await app.deliveries.settle()
-    const times = receiver.received.map(({ body }) => Date.parse(body.event.timestamp as string))
-    t.equal(new Set(times).size, lists)
-    const first = Math.min(...times)
-    // 16 deliveries are in progress at the same time, and they may arrive in any order.
-    for (const [at, time] of times.entries())
-      t.ok(time - first < at + AT_ONCE, `delivery ${at} is one of the oldest`)
-    t.equal(await totalOf({ state: 'sent' }), lists)
-    t.equal((await ask('webhook get', { id: hook.id })).destination, undefined)
+    const waiting = await totalOf({ id })
+    const { dropped } = await ask('webhook get', { id })
+    t.ok(waiting >= MAX_WAITING && waiting <= MAX_WAITING * 1.1, `${waiting} wait`)
+    t.equal(
+      waiting + (dropped?.count ?? 0),
+      lists * TOKENS,
+      'each event is either listed as waiting or counted as dropped',
+    )
+    t.match((await ask('webhook list')).data, [{ dropped }])
+    t.match(notices.at(-1), /Webhook "hook": .*dropped.*coffer webhook get/)
+    const { data } = await ask('log list', { entity_type: 'webhook', size: 100 })
+    const counts = data.map(({ message }) =>
+      Number(/^Webhook events dropped: (\d+)$/.exec(message)?.[1] ?? 0),
+    )
+    t.equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      dropped?.count,
+    )
+    const page = Math.ceil(waiting / 100)
+    const [oldest] = (await ask('webhook deliveries', { id, page, size: 100 })).data.slice(-1)
+    t.ok(oldest, 'the last page has the oldest event that is left')
+    const others = notices.length
+    await settle()
+    t.equal(
+      (await ask('webhook get', { id })).dropped?.count,
+      dropped?.count,
+      'no further events were dropped',
+    )
+    t.equal(notices.length, others)
   },
 )
-
-t.test('beyond the limit, the oldest events are dropped and reported', async (t) => {
-  const { app, ask, list, addTokens, subscribe, notices, totalOf, settle } = await open(t)
-  await addTokens()
-  const { id } = await subscribe(BLOCKED)
-  const lists = MAX_WAITING / TOKENS + 30
-  for (let count = 0; count < lists; count++) await list()
-  await app.deliveries.settle()
-  const waiting = await totalOf({ id })
-  const { dropped } = await ask('webhook get', { id })
-  t.ok(waiting >= MAX_WAITING && waiting <= MAX_WAITING * 1.1, `${waiting} wait`)
-  t.equal(
-    waiting + (dropped?.count ?? 0),
-    lists * TOKENS,
-    'each event is either listed as waiting or counted as dropped',
-  )
-  t.match((await ask('webhook list')).data, [{ dropped }])
-  t.match(notices.at(-1), /Webhook "hook": .*dropped.*coffer webhook get/)
-  const { data } = await ask('log list', { entity_type: 'webhook', size: 100 })
-  const counts = data.map(({ message }) => Number(/^Webhook events dropped: (\d+)$/.exec(message)?.[1] ?? 0))
-  t.equal(
-    counts.reduce((sum, count) => sum + count, 0),
-    dropped?.count,
-  )
-  const page = Math.ceil(waiting / 100)
-  const [oldest] = (await ask('webhook deliveries', { id, page, size: 100 })).data.slice(-1)
-  t.ok(oldest, 'the last page has the oldest event that is left')
-  const others = notices.length
-  await settle()
-  t.equal((await ask('webhook get', { id })).dropped?.count, dropped?.count, 'no further events were dropped')
-  t.equal(notices.length, others)
-})
 
 t.test(
   'after many failures in a row, events are tried one at a time until one of them is received',

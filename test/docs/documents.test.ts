@@ -35,9 +35,15 @@ const NAMES = [
 const CAST = 'docs/terminal.svg'
 /** Links to files that are in the repository and not in the package. */
 const REPOSITORY = /^https:\/\/github\.com\/coffer-vault\/coffer\/(tree|blob|raw)\/main\//
-/** The snippets of clients are left out, because `test/http/guide.test.ts` compares and runs them. */
+/**
+ * The snippets for the vendor's clients. This file leaves them out, because `test/http/guide.test.ts` compares and
+ * runs them.
+ */
 const CLIENTS = new Set(readClients().map(({ code }) => `${code.join('\n')}\n`))
-/** Needs the program `script` of util-linux. On other systems another program has this name. */
+/**
+ * Reason to skip tests. They need the program `script` of util-linux, and on other systems `script` is a different
+ * program.
+ */
 const skip =
   process.platform === 'linux' && isInstalled('script') ? false : 'script of util-linux is not installed'
 
@@ -107,7 +113,7 @@ t.test('the vitest files in the documents pass', async (t) => {
   t.match(stdout, new RegExp(`Test Files +${files.length} passed`))
 })
 
-t.test('operations in docs/testing.md have the routes that it shows', async (t) => {
+t.test('each operation in docs/testing.md has the route that the document shows', async (t) => {
   const [, table = ''] = readDocument('docs/testing.md').split('| Operation | Request |\n')
   const rows = table.split('\n\n', 1)[0]!.split('\n').slice(1)
   for (const row of rows) {

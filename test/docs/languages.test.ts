@@ -1,4 +1,4 @@
-/** Runs the suites of docs/languages.md whose language this machine has. The others are only shown. */
+/** Runs each suite of docs/languages.md if this machine has its language. The other suites are not run. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ function prepare(files: Record<string, string>): string {
   return folder
 }
 
-/** The path of the Python that has pytest. Another Python may come first in the PATH of the suite. */
+/** Prints the path of the Python that has pytest, because the suite may find another Python first in its PATH. */
 const ASK = 'import pytest, sys; print(sys.executable)'
 const python = spawnSync('python3', ['-c', ASK], { encoding: 'utf8' }).stdout?.trim() ?? ''
 
@@ -58,11 +58,14 @@ t.test(
   },
 )
 
-t.test('each language shows a reset, the clock and a wait', async (t) => {
-  for (const language of ['python', 'java', 'go', 'csharp', 'ruby', 'php']) {
-    const code = codeOf(language).join('\n')
-    for (const path of ['/reset', '/clock/advance', '/requests?operation=token+create&count=1&timeout=2s'])
-      t.ok(code.includes(path), `${language}: ${path}`)
-    t.match(code, /serve --ephemeral|"serve", "--ephemeral"|localhost:4010/, language)
-  }
-})
+t.test(
+  'the suite for each language shows how to reset the data, move the clock and wait for requests',
+  async (t) => {
+    for (const language of ['python', 'java', 'go', 'csharp', 'ruby', 'php']) {
+      const code = codeOf(language).join('\n')
+      for (const path of ['/reset', '/clock/advance', '/requests?operation=token+create&count=1&timeout=2s'])
+        t.ok(code.includes(path), `${language}: ${path}`)
+      t.match(code, /serve --ephemeral|"serve", "--ephemeral"|localhost:4010/, language)
+    }
+  },
+)

@@ -73,6 +73,6 @@ t.test('the time to check an address grows linearly with its length', async (t) 
   t.ok(performance.now() - started < 100)
 })
 
-t.test('addresses that differ only in upper and lower case name the same mailbox', async (t) => {
+t.test('two addresses that differ only in upper and lower case count as the same mailbox', async (t) => {
   t.equal(normalizeEmail('Ada@Example.COM'), 'ada@example.com')
 })

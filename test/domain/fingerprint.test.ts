@@ -4,7 +4,7 @@ import { base58 } from '../../src/domain/text/base58.js'
 
 const hex = (text: string) => Uint8Array.from(Buffer.from(text, 'hex'))
 
-t.test('base58 gives the results of published examples', async (t) => {
+t.test('base58 encodes the bytes of published examples to their published texts', async (t) => {
   // The examples are from draft-msporny-base58 and from Bitcoin Core's base58_encode_decode.json.
   const table: [bytes: Uint8Array, text: string][] = [
     [
@@ -32,7 +32,7 @@ t.test('with padding, 32 bytes become 43 or 44 characters, and 16 bytes become 2
   )
 })
 
-t.test('the value and the leading zeros of any bytes can be read back', async (t) => {
+t.test('a base58 text can be decoded to the original bytes, including leading zeros', async (t) => {
   const alphabet = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 70 }), (bytes) => {

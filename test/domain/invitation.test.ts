@@ -15,7 +15,7 @@ const at = (ms: number) => ({ expires_at: new Date(ms).toISOString() })
 const SECRET = Buffer.alloc(32, 7).toString('base64url')
 
 t.test(
-  'sending an invitation again adds 72 hours to the remaining time, or to the current time if none remains',
+  'sending an invitation again moves its expiry by 72 hours, or to 72 hours from now if it has expired',
   async (t) => {
     const expiry = START + 10 * HOUR
     t.equal(extendExpiry(START, at(expiry).expires_at), expiry + 72 * HOUR)
@@ -106,9 +106,12 @@ t.test('the letter loads no content and runs no code', async (t) => {
   t.same(new Set(targets), new Set([FACTS.link]))
 })
 
-t.test('if the link is no longer stored, the letter says this', async (t) => {
-  const { link: _, ...facts } = FACTS
-  const letter = composeLetter(facts)
-  t.match(letter.text, '(the link is not kept here)')
-  t.notMatch(letter.html, 'href')
-})
+t.test(
+  'if the link is no longer stored, the letter has a sentence about this in place of the link',
+  async (t) => {
+    const { link: _, ...facts } = FACTS
+    const letter = composeLetter(facts)
+    t.match(letter.text, '(the link is not kept here)')
+    t.notMatch(letter.html, 'href')
+  },
+)

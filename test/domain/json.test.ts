@@ -117,7 +117,7 @@ t.test('the parser never accepts a text that JSON.parse refuses', async (t) => {
   t.pass()
 })
 
-t.test('a number is accepted only if a double keeps its value', async (t) => {
+t.test('a number is accepted only if a double can represent its value', async (t) => {
   fc.assert(
     fc.property(
       fc.double({ noNaN: true, noDefaultInfinity: true }),
@@ -136,7 +136,9 @@ t.test('a number is accepted only if a double keeps its value', async (t) => {
   t.equal(exactNumber(''), undefined)
 })
 
-/** A double keeps an integer if the shortest decimal of the double is that integer. */
+/**
+ * Returns whether a double can represent the integer: the shortest decimal text of the double is the integer itself.
+ */
 function isKept(value: bigint): boolean {
   const [digits = '', power = '0'] = String(Number(value)).split('e+')
   const [whole = '', fraction = ''] = digits.split('.')

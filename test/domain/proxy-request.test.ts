@@ -66,7 +66,7 @@ t.test('an expression is found in JSON with 64 levels, and a body with more leve
 })
 
 t.test(
-  'the braces of an expression in JSON may be escaped, and names of properties do not change',
+  'an expression in JSON is also found if its braces are escaped, and names of properties are not changed',
   async (t) => {
     const escaped = '"\\u007b\\u007B x \\u007d\\u007D"'
     const text = `{"a":[${escaped},"{\\u007b x }}","\\\\u007b{ x }}","\\u007b"],${escaped}:1}`
@@ -222,7 +222,7 @@ t.test('if a request has too many expressions, it is refused before they are par
     )
 })
 
-t.test('values with up to 2 Mi characters are encoded', async (t) => {
+t.test('a value with up to 2 Mi characters can be inserted in each encoding', async (t) => {
   const form = () => body('a={{a}}&b={{b}}', 'application/x-www-form-urlencoded')
   t.equal(textOf(fill(form(), 'x'.repeat(1024 * 1024))).length, 2 * 1024 * 1024 + 5)
   t.throws(() => fill(form(), 'x'.repeat(1024 * 1024 + 1)), { code: 'validation' })

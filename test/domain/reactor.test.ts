@@ -148,7 +148,7 @@ t.test('without a contract, the configuration is text, and code can use each of 
 })
 
 t.test(
-  'names are found by a search term with or without stars, and no regular expression is used',
+  'a search term finds names, with or without stars, and is never used as a regular expression',
   async (t) => {
     const found = [
       'Card Alias ALIAS',

@@ -91,7 +91,7 @@ t.test('rules without a number are numbered in their order', (t) => {
 
 const literally = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-t.test('an error names the wrong part and says what to write instead', (t) => {
+t.test('the error for an invalid rule names the wrong part and says what to write instead', (t) => {
   for (const [text, message] of [
     ['', 'is empty. Write a rule such as: /pci/ mask token:read'],
     ['/pci mask token:read', '"/pci" is not a container; did you mean /pci/?'],

@@ -1,4 +1,4 @@
-/** Responses must not contain the data of their call, neither complete nor in parts, in pieces or encoded. */
+/** The response to a call must not contain the data of the call: neither whole nor in part, in pieces or encoded. */
 import { deflateSync, gzipSync } from 'node:zlib'
 import t from 'tap'
 import { Secrets, WITHHELD } from '../../src/domain/text/secrets.js'
@@ -108,7 +108,7 @@ t.test('a response that is nested deeper than JSON may be is withheld at once', 
   for (const depth of [65, 16_000]) t.equal(secretsOf(KEY).scrub(nested(depth)), WITHHELD)
 })
 
-t.test('text that a mask shows does not count as secret', async (t) => {
+t.test('a part of the data that the mask shows does not count as secret', async (t) => {
   const secrets = new Secrets()
   const data = { number: NUMBER, expiration_year: 2030, tags: ['a', 'b'] }
   secrets.add(data, { number: 'XXXXXXXXXXXX4242', expiration_year: 2030, tags: ['a', 'X'] })
@@ -145,7 +145,7 @@ t.test('a response that is too large or that is not text is withheld without a s
   t.equal(secrets.scrub(blob), WITHHELD)
 })
 
-t.test('a long value is found if any 48 characters of it occur', async (t) => {
+t.test('a response is withheld if it contains any 48 consecutive characters of a long value', async (t) => {
   const letters = Array.from({ length: 3000 }, (_, at) => String.fromCharCode(97 + ((at * at * 7) % 26)))
   const text = letters.map((letter, at) => letter + (at % 97)).join('')
   const secrets = secretsOf(text)

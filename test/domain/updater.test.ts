@@ -14,7 +14,7 @@ import { RESULT_CODES } from '../../src/domain/updater/result-codes.js'
 import { formatHeader, formatRow } from '../../src/domain/updater/result-file.js'
 import { UPDATER_CARDS as published } from '../support/published-cards.js'
 
-t.test('the published cards are valid, and none of the new numbers is updated again', async (t) => {
+t.test('the published cards have valid numbers, and no new number has an update itself', async (t) => {
   t.equal(published.length, 39)
   const numbers = published.map(({ number }) => number)
   t.equal(new Set(numbers).size, 39)
@@ -31,7 +31,7 @@ t.test('the published cards are valid, and none of the new numbers is updated ag
   t.strictSame(missing, ['ERR_INVALID_TOKEN'], 'each code that is about a card has a card')
 })
 
-t.test('a network that the updater does not ask gives a warning', async (t) => {
+t.test('a card of a network that the updater does not support causes a warning', async (t) => {
   const ask = (number: string, isBatch: boolean) => askNetwork(number, { isBatch }).code
   t.equal(ask('4242424242424242', false), 'NO_UPDATE')
   t.equal(ask('6011000000000012', true), 'NO_UPDATE')
@@ -64,7 +64,7 @@ t.test('a file may have any order of columns, more fields, quotes, CRLF and a by
   )
 })
 
-t.test('rows are read in parts, each of which begins where the last one ended', async (t) => {
+t.test('rows are read in parts, and each part begins where the part before it ended', async (t) => {
   const text = 'token\na\n"b"\n\nc'
   const header = readHeader(text) as FileHeader
   const first = readRows(text, header, header.end, 2)
@@ -80,7 +80,7 @@ t.test('rows are read in parts, each of which begins where the last one ended', 
   t.equal(rest.end, text.length)
 })
 
-t.test('a file that cannot be processed has a reason', async (t) => {
+t.test('for a file that cannot be processed, the error says why', async (t) => {
   for (const text of ['', ' \n', '\ufeff']) t.equal(read(text), 'File cannot be empty')
   t.match(read('id\na\n'), /name the column token/)
   t.equal(read('token\n\n'), 'File has no rows')
@@ -88,7 +88,7 @@ t.test('a file that cannot be processed has a reason', async (t) => {
   t.equal(read(`token\n${'a\n'.repeat(MAX_LINES - 2)}`, MAX_LINES).length, MAX_LINES - 2)
 })
 
-t.test('a date has two digits for the year', async (t) => {
+t.test('an expiration date in a file has a year of two digits', async (t) => {
   const date = (expiration_year: string, expiration_month: string) =>
     readDate({ token: 'a', expiration_year, expiration_month })
   t.strictSame(date('30', '02'), { expiration_month: 2, expiration_year: 2030 })

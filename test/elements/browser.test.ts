@@ -21,7 +21,7 @@ t.before(async () => {
 t.teardown(() => browser?.close())
 
 type Lab = Visit & {
-  /** Runs a program in the page. `bt`: what `basistheory(key)` has resolved to. */
+  /** Runs a program in the page. `bt` is the result of `await basistheory(key)`. */
   run<T>(program: (given: { bt: Json; scope: Json }) => T): Promise<T>
 }
 
@@ -43,7 +43,7 @@ async function openLab(t: Test, options: { frame?: boolean } = {}): Promise<Lab>
       await element.mount(place)
       return element
     }
-    /** Returns the error with which a call rejects. */
+    /** Returns the error of a call that must fail. */
     scope.refusal = (call: Promise<Json>) =>
       call.then(
         () => 'no error',
@@ -58,11 +58,11 @@ async function openLab(t: Test, options: { frame?: boolean } = {}): Promise<Lab>
   return { ...opened, run }
 }
 
-/** The events of a type that the page has got. */
+/** Returns the events of a type that the page has received. */
 const eventsOf = async ({ run }: Lab, type: string): Promise<Json[]> =>
   (await run(({ scope }) => scope.events)).filter((event: Json) => event.type === type)
 
-/** A token as the vault has it. */
+/** Returns a token as the vault stores it. */
 async function stored(id: string): Promise<Json> {
   return coffer.server.as(coffer.keys.private).tokens.get({ id, reveal: true } as never)
 }
@@ -74,7 +74,7 @@ async function fillCard(tab: Page, number: string, date = '12/30', code = '123')
 }
 
 t.test(
-  'a React checkout goes from the card to the token, the challenge and the charge',
+  'a React checkout can collect a card, create a token, complete the challenge and charge the card',
   needsChromium,
   async (t) => {
     const { tab, strangers, asked, printed } = await open(t, (tab) => installElements(tab, coffer.server))
@@ -97,7 +97,7 @@ t.test(
 )
 
 t.test(
-  'a page of another address needs a permission for the frames of the bank',
+  'a page on another origin than the server needs a permission policy for the frames of the bank',
   needsChromium,
   async (t) => {
     const { tab, strangers } = await open(t, async (tab) => {
@@ -132,7 +132,7 @@ t.test('requests of real fields reach Coffer, from frames of other origins too',
       .then((answers) => parent.postMessage(answers, '*'), (error) => parent.postMessage(String(error), '*'))
   </script>`
   const { tab, strangers } = await open(t, async (tab) => {
-    // It stands for the operator's page, or for a recording of it.
+    // This route takes the place of the page of the vendor, or of a recording of that page.
     await tab.route('https://js.basistheory.com/web-elements/**', (route) =>
       route.fulfill({ contentType: 'text/html', body: hosted }),
     )
@@ -154,31 +154,35 @@ t.test('requests of real fields reach Coffer, from frames of other origins too',
   t.strictSame(strangers, [])
 })
 
-t.test('three React fields make a token, once each is ready', needsChromium, async (t) => {
-  const lab = await openLab(t)
-  const { tab, strangers } = lab
-  await tab.evaluate((key) => (globalThis as Json).show(key), coffer.keys.public)
-  await tab.getByRole('button', { name: 'Pay' }).click()
-  await tab.locator('#result').filter({ hasText: 'BasisTheoryValidationError' }).waitFor()
-  t.notOk(
-    lab.asked.some((url) => url.includes('/tokens')),
-    'nothing is sent while a field is empty',
-  )
-  await fillCard(tab, '4264281511112228', '1/2031', '987')
-  const [answer] = await Promise.all([
-    // The page asks the same address as in production.
-    tab.waitForResponse('https://js.basistheory.com/api/tokens'),
-    tab.getByRole('button', { name: 'Pay' }).click(),
-  ])
-  t.match((await stored((await answer.json()).id)).data, {
-    number: '4264281511112228',
-    expiration_month: 1,
-    expiration_year: 2031,
-    cvc: '987',
-  })
-  await tab.locator('#result').filter({ hasText: 'failed' }).waitFor()
-  t.strictSame(strangers, [])
-})
+t.test(
+  'a page creates a token from three React fields, after all of them are ready',
+  needsChromium,
+  async (t) => {
+    const lab = await openLab(t)
+    const { tab, strangers } = lab
+    await tab.evaluate((key) => (globalThis as Json).show(key), coffer.keys.public)
+    await tab.getByRole('button', { name: 'Pay' }).click()
+    await tab.locator('#result').filter({ hasText: 'BasisTheoryValidationError' }).waitFor()
+    t.notOk(
+      lab.asked.some((url) => url.includes('/tokens')),
+      'nothing is sent while a field is empty',
+    )
+    await fillCard(tab, '4264281511112228', '1/2031', '987')
+    const [answer] = await Promise.all([
+      // The page sends its request to the same address as in production.
+      tab.waitForResponse('https://js.basistheory.com/api/tokens'),
+      tab.getByRole('button', { name: 'Pay' }).click(),
+    ])
+    t.match((await stored((await answer.json()).id)).data, {
+      number: '4264281511112228',
+      expiration_month: 1,
+      expiration_year: 2031,
+      cvc: '987',
+    })
+    await tab.locator('#result').filter({ hasText: 'failed' }).waitFor()
+    t.strictSame(strangers, [])
+  },
+)
 
 t.test('basis-theory-js loads the script from Coffer', needsChromium, async (t) => {
   const { tab, strangers } = await open(t)
@@ -205,7 +209,7 @@ t.test('basis-theory-js loads the script from Coffer', needsChromium, async (t) 
   t.strictSame(strangers, [])
 })
 
-t.test('a script tag gives the globals of both packages', needsChromium, async (t) => {
+t.test('a script tag sets the global variables of both packages', needsChromium, async (t) => {
   const { tab, strangers } = await open(t)
   await tab.addScriptTag({ url: `${coffer.server.url}/web-elements/2.17.0/client/index.js` })
   const names = await tab.evaluate(
@@ -245,66 +249,80 @@ t.test('a script tag gives the globals of both packages', needsChromium, async (
   t.strictSame(strangers, [])
 })
 
-t.test('a page with a policy and a digest of the hosted script works', needsChromium, async (t) => {
-  const address = 'https://js.basistheory.com/web-elements/latest/index.js'
-  const policy = `default-src 'none'; script-src https://js.basistheory.com; connect-src https://js.basistheory.com`
-  const { tab, strangers, printed } = await open(t, async (tab) => {
-    await installElements(tab, coffer.server)
-    await tab.route('https://shop.test/', (route) =>
-      route.fulfill({
-        contentType: 'text/html',
-        headers: { 'content-security-policy': policy },
-        body: `<div id="a"></div><script src="${address}" integrity="sha384-${'A'.repeat(64)}" crossorigin></script>`,
-      }),
+t.test(
+  'the fields work on a page that has a content security policy and loads the script with an integrity digest',
+  needsChromium,
+  async (t) => {
+    const address = 'https://js.basistheory.com/web-elements/latest/index.js'
+    const policy = `default-src 'none'; script-src https://js.basistheory.com; connect-src https://js.basistheory.com`
+    const { tab, strangers, printed } = await open(t, async (tab) => {
+      await installElements(tab, coffer.server)
+      await tab.route('https://shop.test/', (route) =>
+        route.fulfill({
+          contentType: 'text/html',
+          headers: { 'content-security-policy': policy },
+          body: `<div id="a"></div><script src="${address}" integrity="sha384-${'A'.repeat(64)}" crossorigin></script>`,
+        }),
+      )
+    })
+    await tab.goto('https://shop.test/')
+    await tab.evaluate(async (key) => {
+      const scope = globalThis as Json
+      scope.bt = await scope.basistheory(key)
+      scope.field = scope.bt.createElement('cardNumber', { targetId: 'a' })
+      await scope.field.mount('#a')
+    }, coffer.keys.public)
+    await tab.getByLabel('Card Number').fill(NUMBER)
+    const token: Json = await tab.evaluate(() => {
+      const { bt, field } = globalThis as Json
+      return bt.tokens.create({ type: 'card_number', data: field })
+    })
+    t.equal((await stored(token.id)).data, NUMBER)
+    t.match(printed.join('\n'), /valid digest in the 'integrity' attribute/)
+    t.notMatch(printed.join('\n'), /Content Security Policy/, 'the fields set no style that a policy forbids')
+    t.strictSame(strangers, [])
+  },
+)
+
+t.test(
+  'a page can pass a card field in place of a card to tokens, tokenize and token intents',
+  needsChromium,
+  async (t) => {
+    const lab = await openLab(t)
+    await lab.run(async ({ scope }) => {
+      scope.card = await scope.add('card', '#a')
+    })
+    await fillCard(lab.tab, NUMBER, '03/31', '321')
+    const made = await lab.run(async ({ bt, scope: { card } }) => ({
+      token: await bt.tokens.create({ type: 'card', data: card, metadata: { orderId: 'x' } }),
+      both: await bt.tokenize({ first: { type: 'card', data: card }, other: 'plain' }),
+      intent: await bt.tokenIntents.create({ type: 'card', data: card }),
+      session: await bt.sessions.create(),
+    }))
+    const card = { number: NUMBER, expiration_month: 3, expiration_year: 2031, cvc: '321' }
+    t.match((await stored(made.token.id)).data, card)
+    t.match((await stored(made.both.first.id)).data, card)
+    t.match(made, {
+      token: { metadata: { orderId: 'x' }, createdBy: String },
+      intent: { id: String, expiresAt: String, card: { last4: '4242', expirationMonth: 3 } },
+      session: { sessionKey: String, nonce: String, expiresAt: String },
+    })
+    const events = await eventsOf(lab, 'change')
+    t.match(events.at(-1), {
+      empty: false,
+      complete: true,
+      valid: true,
+      cardBrand: 'visa',
+      cardLast4: '4242',
+    })
+    t.notOk(
+      events.some(({ errors }) => errors),
+      'the code has the length of the brand',
     )
-  })
-  await tab.goto('https://shop.test/')
-  await tab.evaluate(async (key) => {
-    const scope = globalThis as Json
-    scope.bt = await scope.basistheory(key)
-    scope.field = scope.bt.createElement('cardNumber', { targetId: 'a' })
-    await scope.field.mount('#a')
-  }, coffer.keys.public)
-  await tab.getByLabel('Card Number').fill(NUMBER)
-  const token: Json = await tab.evaluate(() => {
-    const { bt, field } = globalThis as Json
-    return bt.tokens.create({ type: 'card_number', data: field })
-  })
-  t.equal((await stored(token.id)).data, NUMBER)
-  t.match(printed.join('\n'), /valid digest in the 'integrity' attribute/)
-  t.notMatch(printed.join('\n'), /Content Security Policy/, 'the fields set no style that a policy forbids')
-  t.strictSame(strangers, [])
-})
+  },
+)
 
-t.test('a card field stands for a card in tokens, tokenize and token intents', needsChromium, async (t) => {
-  const lab = await openLab(t)
-  await lab.run(async ({ scope }) => {
-    scope.card = await scope.add('card', '#a')
-  })
-  await fillCard(lab.tab, NUMBER, '03/31', '321')
-  const made = await lab.run(async ({ bt, scope: { card } }) => ({
-    token: await bt.tokens.create({ type: 'card', data: card, metadata: { orderId: 'x' } }),
-    both: await bt.tokenize({ first: { type: 'card', data: card }, other: 'plain' }),
-    intent: await bt.tokenIntents.create({ type: 'card', data: card }),
-    session: await bt.sessions.create(),
-  }))
-  const card = { number: NUMBER, expiration_month: 3, expiration_year: 2031, cvc: '321' }
-  t.match((await stored(made.token.id)).data, card)
-  t.match((await stored(made.both.first.id)).data, card)
-  t.match(made, {
-    token: { metadata: { orderId: 'x' }, createdBy: String },
-    intent: { id: String, expiresAt: String, card: { last4: '4242', expirationMonth: 3 } },
-    session: { sessionKey: String, nonce: String, expiresAt: String },
-  })
-  const events = await eventsOf(lab, 'change')
-  t.match(events.at(-1), { empty: false, complete: true, valid: true, cardBrand: 'visa', cardLast4: '4242' })
-  t.notOk(
-    events.some(({ errors }) => errors),
-    'the code has the length of the brand',
-  )
-})
-
-t.test('a field changes a token', needsChromium, async (t) => {
+t.test('the value of a field can be used to update a token', needsChromium, async (t) => {
   const { id } = await coffer.server
     .as(coffer.keys.private)
     .tokens.create({ type: 'token', data: { name: 'Ada' } })
@@ -329,143 +347,155 @@ t.test('a field changes a token', needsChromium, async (t) => {
   t.strictSame((await stored(id)).data, { name: 'Ada', code: '123' })
 })
 
-t.test('each field is ready once, also for a listener that comes late', needsChromium, async (t) => {
-  const lab = await openLab(t)
-  const late = await lab.run(async ({ scope }) => {
-    const calls: string[] = []
-    const field = await scope.add('cardNumber', '#a')
-    field.on('ready', () => calls.push('at once'))
-    await new Promise((resolve) => setTimeout(resolve))
-    field.on('ready', ({ type }: Json) => calls.push(type))
-    field.on('ready', () => calls.push('never')).unsubscribe()
-    await new Promise((resolve) => setTimeout(resolve))
-    return { calls, mounted: field.mounted, missing: await scope.refusal(field.mount('#none')) }
-  })
-  const initial = await lab.run(async ({ scope }) => {
-    const from = scope.events.length
-    await scope.add('text', '#b', { value: 'start' })
-    await new Promise((resolve) => setTimeout(resolve))
-    return scope.events.slice(from)
-  })
-  t.match(
-    initial,
-    [{ type: 'ready' }, { type: 'change', empty: false }],
-    'a value of the page comes after ready',
-  )
-  t.match(late, { calls: ['at once', 'ready'], mounted: true, missing: { message: /no element #none/ } })
-  t.equal((await eventsOf(lab, 'ready')).length, 2)
-})
+t.test(
+  'each field sends the event ready once, also to a listener that is added later',
+  needsChromium,
+  async (t) => {
+    const lab = await openLab(t)
+    const late = await lab.run(async ({ scope }) => {
+      const calls: string[] = []
+      const field = await scope.add('cardNumber', '#a')
+      field.on('ready', () => calls.push('at once'))
+      await new Promise((resolve) => setTimeout(resolve))
+      field.on('ready', ({ type }: Json) => calls.push(type))
+      field.on('ready', () => calls.push('never')).unsubscribe()
+      await new Promise((resolve) => setTimeout(resolve))
+      return { calls, mounted: field.mounted, missing: await scope.refusal(field.mount('#none')) }
+    })
+    const initial = await lab.run(async ({ scope }) => {
+      const from = scope.events.length
+      await scope.add('text', '#b', { value: 'start' })
+      await new Promise((resolve) => setTimeout(resolve))
+      return scope.events.slice(from)
+    })
+    t.match(
+      initial,
+      [{ type: 'ready' }, { type: 'change', empty: false }],
+      'a value of the page comes after ready',
+    )
+    t.match(late, { calls: ['at once', 'ready'], mounted: true, missing: { message: /no element #none/ } })
+    t.equal((await eventsOf(lab, 'ready')).length, 2)
+  },
+)
 
-t.test('change tells brand, last digits and faults, and only when they change', needsChromium, async (t) => {
-  const lab = await openLab(t)
-  const { tab } = lab
-  await lab.run(async ({ scope }) => {
-    scope.number = await scope.add('cardNumber', '#a')
-    scope.code = await scope.add('cardVerificationCode', '#b')
-    scope.eager = await scope.add('cardNumber', '#c', { 'aria-label': 'Eager', validateOnChange: true })
-  })
-  const number = tab.getByLabel('Card Number')
-  await number.pressSequentially(NUMBER)
-  t.equal(await number.inputValue(), '4242 4242 4242 4242')
-  const typed = await eventsOf(lab, 'change')
-  t.strictSame(
-    typed.map(({ complete, cardBrand }) => [complete, cardBrand]),
-    [
-      [false, 'visa'],
-      [true, 'visa'],
-    ],
-  )
-  t.match(typed[1], { type: 'change', empty: false, valid: true, cardLast4: '4242', cardBin: '42424242' })
-  await number.fill('378282246310005')
-  t.equal(await number.inputValue(), '3782 822463 10005')
-  await lab.run(({ scope }) => scope.code.update({ cardBrand: scope.number.cardMetadata.cardBrand }))
-  await tab.getByLabel('CVC').pressSequentially('12345')
-  t.equal(await tab.getByLabel('CVC').inputValue(), '1234')
+t.test(
+  'the event change reports brand, last digits and errors, and is sent only if one of them has changed',
+  needsChromium,
+  async (t) => {
+    const lab = await openLab(t)
+    const { tab } = lab
+    await lab.run(async ({ scope }) => {
+      scope.number = await scope.add('cardNumber', '#a')
+      scope.code = await scope.add('cardVerificationCode', '#b')
+      scope.eager = await scope.add('cardNumber', '#c', { 'aria-label': 'Eager', validateOnChange: true })
+    })
+    const number = tab.getByLabel('Card Number')
+    await number.pressSequentially(NUMBER)
+    t.equal(await number.inputValue(), '4242 4242 4242 4242')
+    const typed = await eventsOf(lab, 'change')
+    t.strictSame(
+      typed.map(({ complete, cardBrand }) => [complete, cardBrand]),
+      [
+        [false, 'visa'],
+        [true, 'visa'],
+      ],
+    )
+    t.match(typed[1], { type: 'change', empty: false, valid: true, cardLast4: '4242', cardBin: '42424242' })
+    await number.fill('378282246310005')
+    t.equal(await number.inputValue(), '3782 822463 10005')
+    await lab.run(({ scope }) => scope.code.update({ cardBrand: scope.number.cardMetadata.cardBrand }))
+    await tab.getByLabel('CVC').pressSequentially('12345')
+    t.equal(await tab.getByLabel('CVC').inputValue(), '1234')
 
-  await number.fill('4242424242424241')
-  t.match((await eventsOf(lab, 'change')).at(-1), {
-    complete: false,
-    errors: undefined,
-    cardLast4: undefined,
-  })
-  await number.blur()
-  const errors = [{ targetId: 'a', type: 'invalid' }]
-  t.match((await eventsOf(lab, 'change')).at(-1), { complete: false, errors })
-  t.match((await eventsOf(lab, 'blur')).at(-1), { targetId: 'a', empty: false, complete: false, errors })
-  t.equal(await number.getAttribute('aria-invalid'), 'true')
-  await number.fill(NUMBER)
-  t.match((await eventsOf(lab, 'change')).at(-1), { complete: true, errors: undefined })
-  await tab.getByLabel('Eager').fill('4242424242424241')
-  t.match((await eventsOf(lab, 'change')).at(-1), { errors: [{ targetId: 'c', type: 'invalid' }] })
-  await lab.run(({ scope }) => scope.eager.update({ skipLuhnValidation: true }))
-  t.match((await eventsOf(lab, 'change')).at(-1), { complete: true, errors: undefined })
-})
+    await number.fill('4242424242424241')
+    t.match((await eventsOf(lab, 'change')).at(-1), {
+      complete: false,
+      errors: undefined,
+      cardLast4: undefined,
+    })
+    await number.blur()
+    const errors = [{ targetId: 'a', type: 'invalid' }]
+    t.match((await eventsOf(lab, 'change')).at(-1), { complete: false, errors })
+    t.match((await eventsOf(lab, 'blur')).at(-1), { targetId: 'a', empty: false, complete: false, errors })
+    t.equal(await number.getAttribute('aria-invalid'), 'true')
+    await number.fill(NUMBER)
+    t.match((await eventsOf(lab, 'change')).at(-1), { complete: true, errors: undefined })
+    await tab.getByLabel('Eager').fill('4242424242424241')
+    t.match((await eventsOf(lab, 'change')).at(-1), { errors: [{ targetId: 'c', type: 'invalid' }] })
+    await lab.run(({ scope }) => scope.eager.update({ skipLuhnValidation: true }))
+    t.match((await eventsOf(lab, 'change')).at(-1), { complete: true, errors: undefined })
+  },
+)
 
-t.test('dates, masks and faults of a submit', needsChromium, async (t) => {
-  const lab = await openLab(t)
-  const { tab } = lab
-  const last = new Date()
-  last.setDate(0)
-  const lastMonth = `${String(last.getMonth() + 1).padStart(2, '0')}/${String(last.getFullYear()).slice(-2)}`
-  await lab.run(async ({ scope }) => {
-    scope.date = await scope.add('cardExpirationDate', '#a')
-    const mask = [/\d/, /\d/, /\d/, '-', /\d/, /\d/, '-', /\d/, /\d/, /\d/, /\d/]
-    scope.text = await scope.add('text', '#b', { title: 'SSN', mask, transform: /-/ })
-  })
-  const date = tab.getByLabel('Expiration Date')
-  for (const [text, wanted] of [
-    ['13/30', 'invalid'],
-    ['00/30', 'invalid'],
-    [lastMonth, 'invalid'],
-    ['12', 'incomplete'],
-  ] as const) {
-    await date.fill(text)
-    await date.blur()
-    const { errors } = await lab.run(({ scope }) => scope.date.metadata)
-    t.match(errors, [{ targetId: 'a', type: wanted }], text)
-  }
-  await date.fill(lastMonth)
-  await lab.run(({ scope }) => scope.date.update({ maxElapsedExpirationYear: 1 }))
-  t.match(await lab.run(({ scope }) => scope.date.metadata), { complete: true, valid: true })
+t.test(
+  'a submit sends dates and masked texts in the documented form, and reports invalid fields',
+  needsChromium,
+  async (t) => {
+    const lab = await openLab(t)
+    const { tab } = lab
+    const last = new Date()
+    last.setDate(0)
+    const lastMonth = `${String(last.getMonth() + 1).padStart(2, '0')}/${String(last.getFullYear()).slice(-2)}`
+    await lab.run(async ({ scope }) => {
+      scope.date = await scope.add('cardExpirationDate', '#a')
+      const mask = [/\d/, /\d/, /\d/, '-', /\d/, /\d/, '-', /\d/, /\d/, /\d/, /\d/]
+      scope.text = await scope.add('text', '#b', { title: 'SSN', mask, transform: /-/ })
+    })
+    const date = tab.getByLabel('Expiration Date')
+    for (const [text, wanted] of [
+      ['13/30', 'invalid'],
+      ['00/30', 'invalid'],
+      [lastMonth, 'invalid'],
+      ['12', 'incomplete'],
+    ] as const) {
+      await date.fill(text)
+      await date.blur()
+      const { errors } = await lab.run(({ scope }) => scope.date.metadata)
+      t.match(errors, [{ targetId: 'a', type: wanted }], text)
+    }
+    await date.fill(lastMonth)
+    await lab.run(({ scope }) => scope.date.update({ maxElapsedExpirationYear: 1 }))
+    t.match(await lab.run(({ scope }) => scope.date.metadata), { complete: true, valid: true })
 
-  const ssn = tab.getByLabel('SSN')
-  await ssn.pressSequentially('12345')
-  t.equal(await ssn.inputValue(), '123-45')
-  await tab.keyboard.press('Backspace')
-  await tab.keyboard.press('Backspace')
-  t.equal(await ssn.inputValue(), '123', 'a separator at the end goes with the character behind it')
-  const refused = await lab.run(({ bt, scope }) => {
-    const { date, text } = scope
-    const made = date.format('yyyy-MM')
-    return scope.refusal(bt.tokens.create({ type: 'token', data: { ssn: text, dates: [made] } }))
-  })
-  t.match(refused, {
-    name: 'BasisTheoryValidationError',
-    details: { data: { ssn: { type: 'incomplete' } } },
-    validation: [{ targetId: 'b', type: 'incomplete' }],
-  })
-  t.strictSame(Object.keys(refused.details.data), ['ssn'])
-  t.notOk(
-    lab.asked.some((url) => url.includes('/tokens')),
-    'nothing was sent',
-  )
-  await ssn.fill('123456789')
-  const token = await lab.run(({ bt, scope: { date, text } }) =>
-    bt.tokens.create({ type: 'token', data: { ssn: text, dates: [date.format('yyyy-MM'), date] } }),
-  )
-  const year = last.getFullYear()
-  t.match((await stored(token.id)).data, {
-    ssn: '123456789',
-    dates: [`${year}-${lastMonth.slice(0, 2)}`, lastMonth],
-  })
-  const unmounted = await lab.run(({ bt, scope }) => {
-    scope.text.unmount()
-    return scope.refusal(bt.tokens.create({ type: 'token', data: scope.text }))
-  })
-  t.match(unmounted, { name: 'BasisTheoryValidationError', details: { data: { type: 'incomplete' } } })
-})
+    const ssn = tab.getByLabel('SSN')
+    await ssn.pressSequentially('12345')
+    t.equal(await ssn.inputValue(), '123-45')
+    await tab.keyboard.press('Backspace')
+    await tab.keyboard.press('Backspace')
+    t.equal(await ssn.inputValue(), '123', 'a separator at the end goes with the character behind it')
+    const refused = await lab.run(({ bt, scope }) => {
+      const { date, text } = scope
+      const made = date.format('yyyy-MM')
+      return scope.refusal(bt.tokens.create({ type: 'token', data: { ssn: text, dates: [made] } }))
+    })
+    t.match(refused, {
+      name: 'BasisTheoryValidationError',
+      details: { data: { ssn: { type: 'incomplete' } } },
+      validation: [{ targetId: 'b', type: 'incomplete' }],
+    })
+    t.strictSame(Object.keys(refused.details.data), ['ssn'])
+    t.notOk(
+      lab.asked.some((url) => url.includes('/tokens')),
+      'nothing was sent',
+    )
+    await ssn.fill('123456789')
+    const token = await lab.run(({ bt, scope: { date, text } }) =>
+      bt.tokens.create({ type: 'token', data: { ssn: text, dates: [date.format('yyyy-MM'), date] } }),
+    )
+    const year = last.getFullYear()
+    t.match((await stored(token.id)).data, {
+      ssn: '123456789',
+      dates: [`${year}-${lastMonth.slice(0, 2)}`, lastMonth],
+    })
+    const unmounted = await lab.run(({ bt, scope }) => {
+      scope.text.unmount()
+      return scope.refusal(bt.tokens.create({ type: 'token', data: scope.text }))
+    })
+    t.match(unmounted, { name: 'BasisTheoryValidationError', details: { data: { type: 'incomplete' } } })
+  },
+)
 
-t.test('errors of the server and of the network', needsChromium, async (t) => {
+t.test('errors of the server and of the network are reported with their status', needsChromium, async (t) => {
   const lab = await openLab(t)
   const rules = [{ operation: 'token create', kind: 'status', status: 400, times: 1 } as const]
   await coffer.server.control.faults.set({ rules })
@@ -492,7 +522,7 @@ t.test('errors of the server and of the network', needsChromium, async (t) => {
   await t.rejects(install(shop), /is no server of Coffer/)
 })
 
-t.test('methods do what they say', needsChromium, async (t) => {
+t.test('the methods of fields have the documented effects', needsChromium, async (t) => {
   const lab = await openLab(t)
   const { tab, run } = lab
   await run(async ({ scope }) => {
@@ -638,7 +668,7 @@ t.test('a value is in no event, attribute, text, console line or address', needs
   t.equal(seen.form, null, 'the inputs belong to no form')
 })
 
-t.test('what is missing is an error that names it', needsChromium, async (t) => {
+t.test('an error names the option or method that Coffer lacks', needsChromium, async (t) => {
   const lab = await openLab(t)
   const said = await lab.run(async ({ bt, scope }) => {
     const thrown = (call: () => unknown) => {
@@ -667,28 +697,36 @@ t.test('what is missing is an error that names it', needsChromium, async (t) => 
   for (const [name, message] of Object.entries(errors)) t.match(message, name)
 })
 
-t.test('with frames, the same locators of real fields work', needsChromium, async (t) => {
-  const { tab, strangers } = await open(t, (tab) => installElements(tab, coffer.server, { frame: true }))
-  await tab.evaluate((key) => (globalThis as Json).kit.showCheckout(key), coffer.keys.public)
-  await tab.locator('iframe').nth(2).waitFor()
-  t.equal(await tab.locator('input').count(), 0)
-  await tab.frameLocator('#number iframe').getByLabel('Card Number').fill('4264281511112228')
-  await tab.frameLocator('#date iframe').getByLabel('Expiration Date').fill('12/30')
-  await tab.frameLocator('#code iframe').getByLabel('CVC').fill('123')
-  await tab.getByRole('button', { name: 'Pay' }).click()
-  await tab.locator('#result').filter({ hasText: 'failed' }).waitFor()
-  t.strictSame(strangers, [])
-})
+t.test(
+  'with the option for frames, tests find the fields with the same locators as the hosted fields',
+  needsChromium,
+  async (t) => {
+    const { tab, strangers } = await open(t, (tab) => installElements(tab, coffer.server, { frame: true }))
+    await tab.evaluate((key) => (globalThis as Json).kit.showCheckout(key), coffer.keys.public)
+    await tab.locator('iframe').nth(2).waitFor()
+    t.equal(await tab.locator('input').count(), 0)
+    await tab.frameLocator('#number iframe').getByLabel('Card Number').fill('4264281511112228')
+    await tab.frameLocator('#date iframe').getByLabel('Expiration Date').fill('12/30')
+    await tab.frameLocator('#code iframe').getByLabel('CVC').fill('123')
+    await tab.getByRole('button', { name: 'Pay' }).click()
+    await tab.locator('#result').filter({ hasText: 'failed' }).waitFor()
+    t.strictSame(strangers, [])
+  },
+)
 
-t.test('a form of the fields is accessible, in the order of the page', needsChromium, async (t) => {
-  const { tab } = await open(t, (tab) => installElements(tab, coffer.server))
-  await tab.evaluate((key) => (globalThis as Json).kit.showCheckout(key), coffer.keys.public)
-  await tab.getByLabel('Card Number').focus()
-  const order: Json[] = []
-  for (let step = 0; step < 4; step++) {
-    order.push(await tab.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent'))
-    await tab.keyboard.press('Tab')
-  }
-  t.strictSame(order, ['Card Number', 'Expiration Date', 'CVC', 'Pay'])
-  await checkPage(t, tab, 'a form of the fields')
-})
+t.test(
+  'a form with the fields has no accessibility problem, and the Tab key follows the order of the page',
+  needsChromium,
+  async (t) => {
+    const { tab } = await open(t, (tab) => installElements(tab, coffer.server))
+    await tab.evaluate((key) => (globalThis as Json).kit.showCheckout(key), coffer.keys.public)
+    await tab.getByLabel('Card Number').focus()
+    const order: Json[] = []
+    for (let step = 0; step < 4; step++) {
+      order.push(await tab.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent'))
+      await tab.keyboard.press('Tab')
+    }
+    t.strictSame(order, ['Card Number', 'Expiration Date', 'CVC', 'Pay'])
+    await checkPage(t, tab, 'a form of the fields')
+  },
+)

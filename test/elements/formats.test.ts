@@ -14,10 +14,13 @@ import { formatCode, readCode } from '../../src/elements/verification-code.js'
 /** The middle of a month, in the time zone of the machine. */
 const NOW = new Date(2030, 5, 15)
 
-t.test('the brands are equal to the brands of the package', async (t) => {
-  const { DEFAULT_CARD_TYPES } = createRequire(import.meta.url)('@basis-theory/web-elements')
-  t.strictSame(BRANDS, DEFAULT_CARD_TYPES)
-})
+t.test(
+  'the card brands are equal to the card brands of the package @basis-theory/web-elements',
+  async (t) => {
+    const { DEFAULT_CARD_TYPES } = createRequire(import.meta.url)('@basis-theory/web-elements')
+    t.strictSame(BRANDS, DEFAULT_CARD_TYPES)
+  },
+)
 
 t.test('the longest prefix decides the brand', async (t) => {
   const table = {
@@ -44,7 +47,7 @@ t.test('the longest prefix decides the brand', async (t) => {
   for (const [digits, type] of Object.entries(table)) t.equal(findBrand(digits)?.type, type, digits)
 })
 
-t.test('a card number has the groups and the longest length of its brand', async (t) => {
+t.test('a typed card number is grouped and limited as its brand requires', async (t) => {
   const table = [
     ['4242424242424242', '4242 4242 4242 4242'],
     ['4242-4242 4242x4242', '4242 4242 4242 4242'],
@@ -60,7 +63,7 @@ t.test('a card number has the groups and the longest length of its brand', async
   for (const [typed, shown] of table) t.equal(formatNumber(typed, {}), shown, typed)
 })
 
-t.test('a card number is complete at a length of its brand with a valid checksum', async (t) => {
+t.test('a card number is complete if it has a length of its brand and a valid checksum', async (t) => {
   const visa = BRANDS.filter(({ type }) => type === 'visa')
   const table: [string, NumberOptions, object][] = [
     [
@@ -184,7 +187,7 @@ t.test('a mask adds its characters, and drops characters that fit no slot', asyn
   }
 })
 
-t.test('a text has a validation, a longest length and a transform', async (t) => {
+t.test('a text field applies its validation, its maximum length and its transform', async (t) => {
   t.equal(formatText('abcdef', { maxLength: 3 }), 'abc')
   t.match(readText('', {}), {
     isEmpty: true,
@@ -208,7 +211,7 @@ t.test('a text has a validation, a longest length and a transform', async (t) =>
     t.equal(readText('123-45-6789', { transform }).value, value, String(transform))
 })
 
-t.test('the caret stays behind its character', async (t) => {
+t.test('after formatting, the caret is still behind the same character', async (t) => {
   const table = [
     ['4242 4', 6, '4242 4', 6],
     ['42425', 5, '4242 5', 6],
@@ -220,31 +223,34 @@ t.test('the caret stays behind its character', async (t) => {
     t.equal(placeCaret(typed, caret, formatted), place, `${typed} ${caret}`)
 })
 
-t.test('names are changed except in data and metadata', async (t) => {
-  const model = {
-    searchIndexes: ['aB'],
-    deduplicateToken: true,
-    data: { cardNumber: 1, expiration_month: 2 },
-    metadata: { orderId: 'x' },
-    privacy: { impactLevel: 'high', data: { innerName: 1 } },
-  }
-  const wire = {
-    search_indexes: ['aB'],
-    deduplicate_token: true,
-    data: { cardNumber: 1, expiration_month: 2 },
-    metadata: { orderId: 'x' },
-    privacy: { impact_level: 'high', data: { inner_name: 1 } },
-  }
-  t.strictSame(toServer(model), wire)
-  t.strictSame(toPage(wire), model)
-  t.strictSame(toPage({ _extras: { tsp_details: null }, expires_at: 1 }), {
-    _extras: { tspDetails: null },
-    expiresAt: 1,
-  })
-  t.equal(toPage(undefined), undefined)
-})
+t.test(
+  'property names are translated between camel case and snake case, except in data and metadata',
+  async (t) => {
+    const model = {
+      searchIndexes: ['aB'],
+      deduplicateToken: true,
+      data: { cardNumber: 1, expiration_month: 2 },
+      metadata: { orderId: 'x' },
+      privacy: { impactLevel: 'high', data: { innerName: 1 } },
+    }
+    const wire = {
+      search_indexes: ['aB'],
+      deduplicate_token: true,
+      data: { cardNumber: 1, expiration_month: 2 },
+      metadata: { orderId: 'x' },
+      privacy: { impact_level: 'high', data: { inner_name: 1 } },
+    }
+    t.strictSame(toServer(model), wire)
+    t.strictSame(toPage(wire), model)
+    t.strictSame(toPage({ _extras: { tsp_details: null }, expires_at: 1 }), {
+      _extras: { tspDetails: null },
+      expiresAt: 1,
+    })
+    t.equal(toPage(undefined), undefined)
+  },
+)
 
-t.test('answers contain references in place of values', async (t) => {
+t.test('responses to the page contain references in place of values', async (t) => {
   const hidden = hideValues({ number: '4242', list: [1, { on: false }], none: null }, 'data') as {
     number: { path: string }
     list: [{ path: string }, { on: object }]
@@ -261,19 +267,22 @@ t.test('answers contain references in place of values', async (t) => {
   t.throws(() => resolveReference(bare as never), /older than the last 100 answers/)
 })
 
-t.test('an option that is missing is named, unless it is switched off', async (t) => {
-  const missing = {
-    enableCopy: true,
-    binLookup: true,
-    coBadgedSupport: ['bancontact'],
-    preSelectedNetworks: ['visa'],
-  }
-  for (const [name, value] of Object.entries(missing))
-    t.throws(() => checkOptions({ [name]: value }), {
-      name: 'CofferElementsError',
-      message: new RegExp(name),
-    })
-  t.doesNotThrow(() =>
-    checkOptions({ enableCopy: false, binLookup: undefined, coBadgedSupport: [], unknown: 1 }),
-  )
-})
+t.test(
+  'an error names an option that Coffer does not support, unless the option is switched off',
+  async (t) => {
+    const missing = {
+      enableCopy: true,
+      binLookup: true,
+      coBadgedSupport: ['bancontact'],
+      preSelectedNetworks: ['visa'],
+    }
+    for (const [name, value] of Object.entries(missing))
+      t.throws(() => checkOptions({ [name]: value }), {
+        name: 'CofferElementsError',
+        message: new RegExp(name),
+      })
+    t.doesNotThrow(() =>
+      checkOptions({ enableCopy: false, binLookup: undefined, coBadgedSupport: [], unknown: 1 }),
+    )
+  },
+)

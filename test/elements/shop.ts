@@ -77,7 +77,7 @@ export function Checkout({ apiKey }) {
 }
 `
 
-/** The packages, for pages that a test drives. */
+/** The code of a page that offers the packages to the test. The test then calls them. */
 const KIT = `
 import { BasisTheory } from '@basis-theory/basis-theory-js'
 import { basistheory } from '@basis-theory/web-elements'
@@ -136,7 +136,10 @@ export async function startCoffer(t: Test) {
   return { server, processor, keys: server.keys, backend: createBackend(server.url, server.keys) }
 }
 
-/** Returns the address of the shop. Every path answers a page, unless the page of the checkout asks for something. */
+/**
+ * Starts the shop and returns its address. Requests of the checkout page to its backend are answered. Every other
+ * path answers with the page.
+ */
 export async function startShop(t: Test, { backend, processor }: Coffer, kit: string): Promise<string> {
   const answers: Record<string, (body: Json) => Promise<Json>> = {
     '/authenticate': ({ sessionId }) => backend.authenticate(sessionId),

@@ -94,7 +94,7 @@ t.test('the tests for Playwright pass without network', needsChromium, async (t)
   await t.resolves(import(writeModule('recorded.spec.mjs', recorded)))
 })
 
-/** The page of the document, at an address of this machine, with the key of the server. */
+/** Opens the page of the document on a server of this machine, with the API key of the Coffer server. */
 async function openPage(t: Test, prepare: (tab: Page, url: string) => Promise<string>): Promise<void> {
   const applications = [
     { name: 'page', type: 'public', key: KEY, permissions: ['token:create'] },
@@ -124,7 +124,7 @@ async function openPage(t: Test, prepare: (tab: Page, url: string) => Promise<st
   t.match(data, { number: 'XXXXXXXXXXXX4242' })
 }
 
-t.test('the redirect for Cypress works', needsChromium, async (t) => {
+t.test('the redirect for Cypress serves the script from Coffer', needsChromium, async (t) => {
   await openPage(t, async (tab, url) => {
     // A stand-in for the part of Cypress that the document uses.
     const routes: Promise<unknown>[] = []
@@ -142,7 +142,7 @@ t.test('the redirect for Cypress works', needsChromium, async (t) => {
   })
 })
 
-t.test('the script tag works', needsChromium, async (t) => {
+t.test('the script tag of the document loads the fields', needsChromium, async (t) => {
   await openPage(t, async (_, url) => {
     const hosted = /^<script src="https:\/\/js\..*$/m
     t.match(page, hosted)
@@ -150,7 +150,7 @@ t.test('the script tag works', needsChromium, async (t) => {
   })
 })
 
-t.test('the document names what the program says is missing', async (t) => {
+t.test('the document lists everything that the program reports as missing', async (t) => {
   const [, missing = ''] = readDocument('docs/browser.md').split('\n## What is missing\n')
   const options = readFileSync(join(ROOT, 'src/elements/options.ts'), 'utf8')
   const [, list = ''] = /const MISSING = \[(.*)\]/.exec(options) ?? []

@@ -37,7 +37,7 @@ async function open(t: Test, changes: Partial<AnswererOptions> = {}) {
   const all = await vault.createApplication('private', { permissions: permissionsOf('private') })
   const reader = await vault.createApplication('private', { permissions: ['token:read'] })
   const names = { key: `${changes.prefix?.toLowerCase() ?? 'svc'}-api-key` }
-  /** `line` has the method and the target. An empty key is not sent. */
+  /** Sends a request. `line` has the method and the target. If `key` is empty, the request has no key. */
   const ask = async (line: string, { headers = {}, body = '', key = all.key }: Asked = {}) => {
     const at = line.indexOf(' ')
     const answer = await answerer({
@@ -164,7 +164,7 @@ const QUERY: Endpoint['query'] = {
   page: { type: 'integer' },
 }
 
-t.test('the query is parsed as its schema says', async (t) => {
+t.test('query parameters are parsed to the types of their schema', async (t) => {
   const read = (search: string) => readQuery({ query: QUERY, path: '/things' } as Endpoint, search)
   const cases: [string, object][] = [
     ['', {}],
@@ -245,7 +245,7 @@ t.test('the prefix is part of the header names, and headers with another prefix 
   t.equal(bad.headers['www-authenticate'], 'ApiKey name="BT-API-KEY"')
 })
 
-t.test('a caller that accepts only plain JSON gets problems as plain JSON', async (t) => {
+t.test('if a caller accepts only application/json, problems are sent with this content type', async (t) => {
   const { ask } = await open(t)
   const plain = ['application/json', 'text/html, application/json;q=0.9']
   const others = ['*/*', 'application/*', 'application/problem+json'].map(

@@ -87,35 +87,38 @@ t.test(
   },
 )
 
-t.test('each page takes its method, and unknown sessions, ids and messages are refused', async (t) => {
-  const { server, backend } = await openShop(t)
-  const { url } = server
-  const { id, acs } = await backend.challenged()
-  t.equal((await call(url + CREQ)).status, 405)
-  t.equal((await post(`${url}/pages/method.html`, {})).status, 405)
-  t.equal((await call(`${url}/3ds/other`)).status, 404)
-  t.equal((await call(`${url}/3ds/redirect/x`)).status, 404)
-  t.equal((await call(url + CREQ, { method: 'POST', body: '{}' })).status, 415)
-  const long = await post(url + CREQ, { creq: 'a'.repeat(70_000) })
-  t.equal(long.status, 413)
-  const frictionless = (await backend.session('FY')).id
-  await backend.authenticate(frictionless)
-  const ids = (await backend.get(frictionless)).authentication
-  for (const [creq, status] of [
-    ['', 404],
-    ['!!', 404],
-    [encode([]), 404],
-    [creqOf({ id: UNKNOWN, acs }), 404],
-    [creqOf({ id, acs: UNKNOWN }), 404],
-    [creqOf({ id, acs }, { messageVersion: '3.0.0' }), 400],
-    [creqOf({ id, acs }, { messageType: 'AReq' }), 400],
-    [creqOf({ id: frictionless, acs: ids.acs_transaction_id }), 409],
-  ] as const) {
-    const answer = await post(url + CREQ, { creq })
-    t.equal(answer.status, status)
-    t.match(dataOf(answer.text), { type: 'error', isCompleted: false, id: String, details: String })
-  }
-})
+t.test(
+  'each page accepts only its own HTTP method, and unknown sessions, ids and messages are refused',
+  async (t) => {
+    const { server, backend } = await openShop(t)
+    const { url } = server
+    const { id, acs } = await backend.challenged()
+    t.equal((await call(url + CREQ)).status, 405)
+    t.equal((await post(`${url}/pages/method.html`, {})).status, 405)
+    t.equal((await call(`${url}/3ds/other`)).status, 404)
+    t.equal((await call(`${url}/3ds/redirect/x`)).status, 404)
+    t.equal((await call(url + CREQ, { method: 'POST', body: '{}' })).status, 415)
+    const long = await post(url + CREQ, { creq: 'a'.repeat(70_000) })
+    t.equal(long.status, 413)
+    const frictionless = (await backend.session('FY')).id
+    await backend.authenticate(frictionless)
+    const ids = (await backend.get(frictionless)).authentication
+    for (const [creq, status] of [
+      ['', 404],
+      ['!!', 404],
+      [encode([]), 404],
+      [creqOf({ id: UNKNOWN, acs }), 404],
+      [creqOf({ id, acs: UNKNOWN }), 404],
+      [creqOf({ id, acs }, { messageVersion: '3.0.0' }), 400],
+      [creqOf({ id, acs }, { messageType: 'AReq' }), 400],
+      [creqOf({ id: frictionless, acs: ids.acs_transaction_id }), 409],
+    ] as const) {
+      const answer = await post(url + CREQ, { creq })
+      t.equal(answer.status, status)
+      t.match(dataOf(answer.text), { type: 'error', isCompleted: false, id: String, details: String })
+    }
+  },
+)
 
 t.test(
   'the method step notifies only its own session, and a repeated notification changes nothing',
@@ -158,7 +161,7 @@ t.test(
 )
 
 t.test(
-  'only the answer on the page decides: a forged, early or repeated notification does not',
+  'the answer on the page decides a challenge, and a forged, early or repeated notification does not',
   async (t) => {
     const { server, backend } = await openShop(t)
     const { url } = server
@@ -365,7 +368,7 @@ t.test('the pages of a fork belong to the fork, and expired sessions have none',
   t.equal((await post(waiting.method_notification_url, {})).status, 404)
 })
 
-t.test('guesses at the same time are counted one after the other', async (t) => {
+t.test('wrong codes that arrive at the same time all count as attempts', async (t) => {
   const { server, backend } = await openShop(t)
   const events = ['3ds.session.challenge-completed'] as const
   await server.ask('webhook create', { name: 'all', url: 'https://example.com/events', events: [...events] })

@@ -26,7 +26,7 @@ const isRefused = (work: () => void): boolean => {
 }
 
 t.test(
-  'bytes are limited in total and for each application, and small requests have a reserve',
+  'the bytes of requests are limited in total and for each application, and a part of the total is reserved for small requests',
   async (t) => {
     const load = new ByteBudget()
     const [a, b] = [createLease(load, 'a'), createLease(load, 'b')]
@@ -51,7 +51,7 @@ t.test(
 )
 
 t.test(
-  'a single request may exceed the budget, and bytes that are in memory already are always accepted',
+  'a request that runs alone can exceed the limit, and bytes that a request already holds in memory are always accepted',
   async (t) => {
     const load = new ByteBudget()
     const alone = createLease(load, 'a')

@@ -22,7 +22,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'ut
 
 /** Checks in both themes that axe-core finds no accessibility problem and that the page fits narrow windows. */
 export async function checkPage(t: Test, page: Page, name: string): Promise<void> {
-  // The page's content security policy does not apply to code that a debugger evaluates.
+  // Loads axe-core. The content security policy of the page does not apply to code that a debugger evaluates.
   if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(axe)
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 900 })
@@ -30,7 +30,7 @@ export async function checkPage(t: Test, page: Page, name: string): Promise<void
     t.ok(Number(overflow) <= 0, `${name} fits ${width} pixels`)
     for (const colorScheme of ['dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme })
-      // Leaves hidden elements out. They need no check, and checking them takes a long time.
+      // Does not check hidden elements, because nobody sees them and a check of them takes a long time.
       const violations = await page.evaluate(
         `axe.run({ exclude: '[hidden]' }).then(({ violations }) => violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]))`,
       )

@@ -10,7 +10,10 @@ type Shown = Pick<HttpResponse, 'status' | 'headers' | 'body'>
 export interface Contract {
   /** Returns how `answer` differs from the document for `method` on `path`, or undefined if it does not differ. */
   findBreach(method: string, path: string, answer: Shown): string | undefined
-  /** For a request that matches no operation. Returns how `answer` differs from the document, or undefined. */
+  /**
+   * Returns how the answer to a request that matches no operation differs from the document, or undefined if it does
+   * not differ.
+   */
   findProblemBreach(answer: Shown): string | undefined
 }
 
@@ -42,7 +45,7 @@ export function createContract(document: OpenApiDocument): Contract {
       status: number
     }
     if (status !== answer.status) return `status ${answer.status} with a problem of ${status}`
-    // Errors of the service have only the attributes that its clients compare.
+    // Errors of the 3-D Secure service have only the attributes that clients of the service read.
     if (title.startsWith('3DS Service'))
       return check('openapi#/components/schemas/ServiceProblem', answer.body)
     if (!Object.values(answer.headers).includes(instance)) return 'an instance that is not the trace id'

@@ -36,7 +36,7 @@ t.test('every reference points to something that exists', async (t) => {
   }
 })
 
-/** Each call of the suite below, in this order. A call may use answers of earlier calls. */
+/** The calls that the test below makes, in this order. A call can use values from answers to earlier calls. */
 const CALLS: [line: string, body?: object][] = [
   ['GET /clock'],
   ['PUT /clock', { mode: 'frozen', at: '2030-01-01T00:00:00Z' }],
@@ -53,7 +53,7 @@ const CALLS: [line: string, body?: object][] = [
   ['GET /not-emulated'],
   ['GET /outbox'],
   ['GET /reveals?token=none'],
-  // No webhook takes this event, so the answer is a problem.
+  // No webhook subscribes to this event, so the answer is a problem document.
   ['POST /webhooks/trigger', { event: 'token.created' }],
   ['GET /webhooks?timeout=1ms'],
   ['POST /page'],
@@ -111,7 +111,8 @@ t.test(
   'both documents are valid OpenAPI 3.1',
   { skip: missing && 'python3 or its package openapi-spec-validator is missing' },
   async (t) => {
-    // The validator checks patterns as patterns of Python, which has no Unicode classes.
+    // The validator compiles patterns with Python, and Python supports no Unicode classes. Therefore they are
+    // replaced.
     const withoutClasses = (key: string, value: unknown) =>
       key === 'pattern' && typeof value === 'string' ? value.replaceAll(/\\p\{\w+\}/g, 'x') : value
     const input = JSON.stringify([document, createDocument(registry, OPTIONS)], withoutClasses)

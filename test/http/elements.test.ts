@@ -14,7 +14,7 @@ async function open(t: Test) {
   }
 }
 
-/** Runs the script with a `fetch` that only notes its call. */
+/** Runs the script with a `fetch` that records its arguments and sends nothing. */
 async function requestOf(script: string) {
   const calls: [string, { headers: Headers }][] = []
   const fetch = async (...call: [string, { headers: Headers }]) => {
@@ -49,7 +49,7 @@ t.test('the script asks the server that sent it, with the prefix of the server',
   t.strictSame(await requestOf(routed), ['https://js.basistheory.com/api/sessions', 'my-key'])
 })
 
-t.test('other paths and methods have no script', async (t) => {
+t.test('the script is not served at other paths or for other methods', async (t) => {
   const ask = await open(t)
   for (const path of [
     '/elements/index.js',

@@ -24,7 +24,9 @@ function readSection(heading: string, document = 'docs/emulation.md'): string {
 
 const areas = readAreas()
 
-/** Splits `GET PUT /path` into `GET /path` and `PUT /path`, and gives their parameters uniform names. */
+/**
+ * Splits `GET PUT /path` into `GET /path` and `PUT /path`, and replaces each parameter name by the same placeholder.
+ */
 function eachPart(part: string): string[] {
   const [, methods, path] = /^([A-Z ]+) (\/.*)$/.exec(part) ?? []
   if (methods === undefined || path === undefined) return [part]
@@ -118,7 +120,7 @@ t.test('the reference contains the table and the snippets', async (t) => {
   for (const { name } of CLIENTS) t.ok(page.includes(`<h3>${name}`), name)
 })
 
-t.test('docs/emulation.md has the snippets of this version', async (t) => {
+t.test('docs/emulation.md has the snippets that this version of the program generates', async (t) => {
   const section = readSection('Clients')
   for (const { name, package: source, language, code } of CLIENTS) {
     const from = source === undefined ? '' : ` (\`${source}\`)`

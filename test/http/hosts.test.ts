@@ -27,7 +27,7 @@ const askOf = (host: string | undefined, target = '/healthz'): HttpRequest => ({
 })
 
 t.test(
-  'only addresses and configured names are accepted as hosts, in any case and with any port',
+  'a request is accepted only if its host is an IP address or a configured name, in upper or lower case and with any port',
   async (t) => {
     const check = createHostCheck(app, ['vault.TEST'])
     for (const host of OURS.split('|')) t.equal(check(askOf(host)), undefined, host)
@@ -68,7 +68,7 @@ t.test('the name in public_url is accepted as long as the setting has it', async
 })
 
 t.test(
-  'a server checks the host before anything else, and a handler leaves this check to its caller',
+  'a server checks the host before anything else, and a handler without a server does not check the host',
   async (t) => {
     const server = await startServer(app, { port: 0, addresses: ['127.0.0.1'], allowHosts: ['vault.test'] })
     t.teardown(() => server.stop())

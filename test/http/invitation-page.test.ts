@@ -137,7 +137,7 @@ t.test('an invalid form is refused with an explanation', async (t) => {
   t.equal(await vault.count(), 1)
 })
 
-t.test('only a client that guesses links must wait', async (t) => {
+t.test('a client that tries invalid links must wait, and other clients need not wait', async (t) => {
   let now = 0
   const vault = await open(t)
   const { secret } = await vault.invite()

@@ -22,7 +22,7 @@ t.test('the server stops when its standard input ends, even if its parent was ki
   child.stdin.end()
   t.same(await once(child, 'exit'), [0, null])
 
-  // The parent process. It is killed, so it cannot end its child.
+  // The parent process of the server. The test kills this process with SIGKILL, so it cannot end the server itself.
   const script = `const { spawn } = require('node:child_process')
     const child = spawn(process.execPath, ${JSON.stringify(SERVE)}, { stdio: ['pipe', 'inherit', 'ignore'] })
     console.error(child.pid)`
@@ -83,7 +83,7 @@ t.test('--exit-with-parent watches the parent process if standard input is no pi
 })
 
 t.test(
-  'without --exit-with-parent, a shell is watched only if it runs nothing except the server',
+  'without --exit-with-parent, the server watches its parent shell only if this shell runs nothing except the server',
   async (t) => {
     for (const script of [
       'coffer',

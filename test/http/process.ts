@@ -41,7 +41,7 @@ export function runCommand(place: Workplace, words: readonly string[]): Promise<
   return startCommand(place, words).ended
 }
 
-/** Starts a command that the test may end before it ends on its own. */
+/** Starts a command that may run forever. The test can end it. */
 export function startCommand(
   { directory, env }: Workplace,
   words: readonly string[],

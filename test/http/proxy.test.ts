@@ -205,7 +205,7 @@ t.test('the server does not parse responses of more than 1 MiB', async (t) => {
   t.equal((await through(transform('append_text', '!'))).text.at(-1), '!')
 })
 
-t.test('other requests get turns while a large body is transformed', async (t) => {
+t.test('the server handles other requests while it transforms a large body', async (t) => {
   const { call, create, stub } = await open(t)
   const list = Array.from({ length: 16_000 }, (_, at) => ({ at, text: `value ${at}` }))
   stub.answer = (_, response) =>
@@ -270,60 +270,68 @@ t.test('in no-reveal mode neither the configuration nor an error of code reveals
   t.match((await hide(json({ a: 1 }), key)).json, { print: null })
 })
 
-t.test('rights that are lost during a call are missing for the rest of the call', async (t) => {
-  const { ask, call, create, createApplication, stub } = await open(t)
-  const during = `await fetch('${stub.url}/during')`
-  /** Returns the status of a call. `change` runs while the call is at this path of the stub. */
-  const lose = async (proxy: { key: string }, key: string, path: string, change: () => Promise<unknown>) => {
-    stub.received.length = 0
-    stub.answer = async ({ url }, response) => {
-      if (url === path) await change()
-      response.setHeader('content-type', 'application/json').end('{"ok":true}')
+t.test(
+  'if a caller or application loses rights during a call, the rest of the call runs without these rights',
+  async (t) => {
+    const { ask, call, create, createApplication, stub } = await open(t)
+    const during = `await fetch('${stub.url}/during')`
+    /** Returns the status of a call. `change` runs while the call is at this path of the stub. */
+    const lose = async (
+      proxy: { key: string },
+      key: string,
+      path: string,
+      change: () => Promise<unknown>,
+    ) => {
+      stub.received.length = 0
+      stub.answer = async ({ url }, response) => {
+        if (url === path) await change()
+        response.setHeader('content-type', 'application/json').end('{"ok":true}')
+      }
+      return (await call('', { ...json({ a: 1 }), headers: { 'svc-proxy-key': proxy.key } }, key)).status
     }
-    return (await call('', { ...json({ a: 1 }), headers: { 'svc-proxy-key': proxy.key } }, key)).status
-  }
-  const reach = () => stub.received.map(({ url }) => url)
-  const invoker = async () => createApplication('private', { permissions: ['proxy:invoke'] })
-  const remove = (application: { id: string }) => () => ask('app delete', { id: application.id })
+    const reach = () => stub.received.map(({ url }) => url)
+    const invoker = async () => createApplication('private', { permissions: ['proxy:invoke'] })
+    const remove = (application: { id: string }) => () => ask('app delete', { id: application.id })
 
-  const waiting = await create({
-    request_transforms: [{ code: `module.exports = async () => { ${during}; return {} }` }],
-  })
-  const first = await invoker()
-  t.equal(await lose(waiting, first.key, '/during', remove(first)), 401)
-  t.same(reach(), ['/during'], 'no request is sent to the destination after the transform')
+    const waiting = await create({
+      request_transforms: [{ code: `module.exports = async () => { ${during}; return {} }` }],
+    })
+    const first = await invoker()
+    t.equal(await lose(waiting, first.key, '/during', remove(first)), 401)
+    t.same(reach(), ['/during'], 'no request is sent to the destination after the transform')
 
-  const plain = await create({})
-  const second = await invoker()
-  t.equal(await lose(plain, second.key, '/base', remove(second)), 401, 'the response is not forwarded')
-  t.match(
-    await ask('log list', { entity_id: plain.id }),
-    { data: [{ operation: 'use' }, {}] },
-    'the use of the token is logged',
-  )
+    const plain = await create({})
+    const second = await invoker()
+    t.equal(await lose(plain, second.key, '/base', remove(second)), 401, 'the response is not forwarded')
+    t.match(
+      await ask('log list', { entity_id: plain.id }),
+      { data: [{ operation: 'use' }, {}] },
+      'the use of the token is logged',
+    )
 
-  const third = await invoker()
-  const bound = await createApplication('private', { permissions: ['token:read', 'token:create'] })
-  const code = `module.exports = async ({ args, svc }) => {
+    const third = await invoker()
+    const bound = await createApplication('private', { permissions: ['token:read', 'token:create'] })
+    const code = `module.exports = async ({ args, svc }) => {
     ${during}
     const status = await svc.tokens.retrieve('card-1').then(() => 200, (error) => error.status)
     return { headers: { ...args.headers, 'x-status': String(status) } }
   }`
-  const acting = await create({ request_transforms: [{ code }], application: { id: bound.id } })
-  t.equal(await lose(acting, third.key, '/during', remove(bound)), 200)
-  t.match(stub.received.at(-1), { url: '/base', headers: { 'x-status': '401' } })
+    const acting = await create({ request_transforms: [{ code }], application: { id: bound.id } })
+    t.equal(await lose(acting, third.key, '/during', remove(bound)), 200)
+    t.match(stub.received.at(-1), { url: '/base', headers: { 'x-status': '401' } })
 
-  const maker = await createApplication('private', { permissions: ['token:create'] })
-  const make = { type: 'tokenize', options: { token: { type: 'token', data: 'made' } } }
-  const steps = [{ code: `module.exports = async () => { ${during}; return {} }` }, make]
-  const making = await create({ request_transforms: steps, application: { id: maker.id } })
-  const before = (await ask('token list', {})).pagination.total_items
-  t.equal(await lose(making, third.key, '/during', remove(maker)), 401)
-  t.equal((await ask('token list', {})).pagination.total_items, before, 'no token is created')
-  t.same(reach(), ['/during'])
+    const maker = await createApplication('private', { permissions: ['token:create'] })
+    const make = { type: 'tokenize', options: { token: { type: 'token', data: 'made' } } }
+    const steps = [{ code: `module.exports = async () => { ${during}; return {} }` }, make]
+    const making = await create({ request_transforms: steps, application: { id: maker.id } })
+    const before = (await ask('token list', {})).pagination.total_items
+    t.equal(await lose(making, third.key, '/during', remove(maker)), 401)
+    t.equal((await ask('token list', {})).pagination.total_items, before, 'no token is created')
+    t.same(reach(), ['/during'])
 
-  const keyless = await create({ require_auth: false, request_transforms: steps.slice(0, 1) })
-  const close = () => ask('proxy patch', { id: keyless.id, require_auth: true })
-  t.equal(await lose(keyless, '', '/during', close), 401, 'the proxy now requires a key')
-  t.same(reach(), ['/during'])
-})
+    const keyless = await create({ require_auth: false, request_transforms: steps.slice(0, 1) })
+    const close = () => ask('proxy patch', { id: keyless.id, require_auth: true })
+    t.equal(await lose(keyless, '', '/during', close), 401, 'the proxy now requires a key')
+    t.same(reach(), ['/during'])
+  },
+)

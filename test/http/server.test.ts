@@ -164,7 +164,7 @@ t.test('a request that was already sent when the stop began is answered', async 
   t.same(kept, ['200 keep-alive', '200 close'])
 })
 
-t.test('the stop has a time limit', async (t) => {
+t.test('a server that stops waits only a limited time for open requests', async (t) => {
   const slow = createSlow()
   const server = await serve(slow.answerer, { limits: { ...SERVER_LIMITS, stopMs: 150 } })
   const cut = sendRaw(server.port, requestText('GET /a'))
@@ -193,7 +193,7 @@ t.test(
   async (t) => {
     const slow = createSlow()
     const server = await serve(async (ask) => {
-      // Node continues reading after a body, and after the client has read an answer.
+      // Node resumes reading from the socket after each body, and after the client has read an answer.
       await ask.readBody(10)
       return slow.answerer(ask)
     })
@@ -236,7 +236,7 @@ t.test(
   },
 )
 
-t.test('thousands of pipelined requests leave turns of the event loop to other work', async (t) => {
+t.test('other work runs while a server handles thousands of pipelined requests', async (t) => {
   const turns = new Set<number>()
   let turn = 0
   let isOver = false

@@ -73,7 +73,7 @@ t.test('a person can answer a challenge in a frame by keyboard and by mouse', ne
 })
 
 t.test(
-  'startChallenge rejects for a wrong id or after its timeout, and a decided challenge asks nothing',
+  'startChallenge rejects for a wrong id or after its timeout, and shows no question if the challenge is already decided',
   needsChromium,
   async (t) => {
     const { createSession, startChallenge, ended, backend, bank } = await openShopPage(t)

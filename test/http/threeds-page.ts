@@ -17,7 +17,7 @@ const SDK = readFileSync(join(PACKAGE, 'bundle/index.js'))
 export interface ShopPage {
   tab: Page
   backend: Backend
-  /** The hosts to which the page sent requests, without the hosts that the test started. */
+  /** The hosts to which the page sent requests. Hosts that the test itself started are left out. */
   strangers: string[]
   /** Runs the package's `createSession`, with a new token. */
   createSession(scenario: Scenario, more?: object): Promise<Json>
@@ -64,7 +64,7 @@ export async function serveShop(
 }
 
 interface Around {
-  /** The test moves the clock of the page with `tab.clock`. */
+  /** If true, the test controls the clock of the page with `tab.clock`. */
   isTimed?: boolean
   backend?: Backend
   shop?: string

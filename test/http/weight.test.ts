@@ -71,7 +71,7 @@ t.test('clients that do not read use no more memory than the limit', async (t) =
     await wait(2_000)
     return {}
   })
-  // There may be room for one of these responses, but not for all of them.
+  // The memory limit can have room for one of these responses, but not for all of them.
   const lines = repeat('GET /tokens?size=16', 3)
   const late = await Promise.all(lines.map((line) => request(announcement, key, line)))
   const postponed = late.find(({ status }) => status === 503)

@@ -48,7 +48,7 @@ export async function weigh(
   let isOver = false
   const watch = async (path: string): Promise<number> => {
     let worst = 0
-    // A connection of its own, because fetch would put this request behind the measured requests.
+    // Uses a separate connection. With fetch, this request would wait behind the requests whose effect is measured.
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     for (let looks = 0; !isOver || looks < 3; looks++) {
       const began = performance.now()

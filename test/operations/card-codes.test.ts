@@ -66,7 +66,7 @@ t.test('a read hides an expired code, and the sweep erases only the code', async
 })
 
 t.test(
-  'a timer does not erase a newer code, and a code that is removed or kept forever has no timer',
+  'the timer of an old code does not erase a newer code, and a code that is removed or kept forever has no timer',
   async (t) => {
     const vault = await openTestVault()
     const { app, ask, clock } = vault

@@ -5,7 +5,7 @@ import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault, START, type TestVault } from '../support/test-vault.js'
 
 const HOUR_MS = 60 * 60 * 1000
-/** In a shared store, a set is removed this long after it was found unused. */
+/** In a shared store, a set is removed only after it has been unused for this time, in ms. */
 const LEASE_MS = 2 * 60_000
 
 const GRANTED = '/granted/'

@@ -1,4 +1,7 @@
-/** Deduplication, and the cases in which its answer reveals a token that the caller may not read. */
+/**
+ * Deduplication: when a request gets an existing token, and how its answer reveals no token that the caller may not
+ * read.
+ */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -65,34 +68,37 @@ const WAYS: Record<string, (vault: Opened, key: string) => Promise<Shown>> = {
   },
 }
 
-t.test('deduplication answers with tokens of other callers unless a setting forbids this', async (t) => {
-  for (const [way, ask] of Object.entries(WAYS))
-    for (const who of ['page', 'backend', 'session'] as const) {
-      const vault = await open()
-      const key = vault.keys[who]
-      const told = await ask(vault, key)
-      t.strictSame(
-        [told.id, isDuplicate(told)],
-        ['original', true],
-        `${way} by ${who}: by default the answer reveals the token`,
-      )
-      const hidden = ['data', 'mask', 'metadata', 'search_indexes', 'fingerprint_expression']
-      t.notOk(
-        hidden.some((name) => name in told),
-        'only readers may see these properties',
-      )
-      await setSetting(vault.app, 'deduplicate.reveals_existing', 'false')
-      const made = await ask(vault, key)
-      t.not(made.id, 'original', `${way} by ${who}: with the setting the answer does not reveal the token`)
-      t.notOk(isDuplicate(made))
-      // If the caller may read the first token, the second token must be a duplicate of that token. If not, the answer
-      // would reveal the original.
-      const again = await ask(vault, key)
-      t.equal(isDuplicate(again), who !== 'page', `${way} by ${who}: a token of the caller is a duplicate`)
-      if (who !== 'page') t.equal(again.id, made.id)
-      await vault.app.close()
-    }
-})
+t.test(
+  'a request with deduplication can get a token of another caller, unless a setting forbids this',
+  async (t) => {
+    for (const [way, ask] of Object.entries(WAYS))
+      for (const who of ['page', 'backend', 'session'] as const) {
+        const vault = await open()
+        const key = vault.keys[who]
+        const told = await ask(vault, key)
+        t.strictSame(
+          [told.id, isDuplicate(told)],
+          ['original', true],
+          `${way} by ${who}: by default the answer reveals the token`,
+        )
+        const hidden = ['data', 'mask', 'metadata', 'search_indexes', 'fingerprint_expression']
+        t.notOk(
+          hidden.some((name) => name in told),
+          'only readers may see these properties',
+        )
+        await setSetting(vault.app, 'deduplicate.reveals_existing', 'false')
+        const made = await ask(vault, key)
+        t.not(made.id, 'original', `${way} by ${who}: with the setting the answer does not reveal the token`)
+        t.notOk(isDuplicate(made))
+        // If the caller may read the first token, the second token must be a duplicate of that token. If not, the answer
+        // would reveal the original.
+        const again = await ask(vault, key)
+        t.equal(isDuplicate(again), who !== 'page', `${way} by ${who}: a token of the caller is a duplicate`)
+        if (who !== 'page') t.equal(again.id, made.id)
+        await vault.app.close()
+      }
+  },
+)
 
 t.test(
   'if the caller may not delete two tokens, unlink refuses linked and unlinked tokens in the same way',

@@ -12,7 +12,7 @@ import { registry } from '../../src/operations/all.js'
 import { handlerOf } from '../support/service.js'
 import type { TestVault } from '../support/test-vault.js'
 
-/** The calls of a noun whose records can be created, listed, read, replaced and deleted. */
+/** Lists the five calls of a noun: create, list, read, replace and delete. */
 const crudCalls = (path: string, noun: string) => ({
   [`${noun}:create`]: [`POST ${path}`],
   [`${noun}:read`]: [`GET ${path}`, `GET ${path}/{id}`],
@@ -128,11 +128,14 @@ export type Input = Record<string, unknown>
  * stands for the id of a record that `populate` in `matrix.test.ts` has made.
  */
 export interface FaultyInputs {
-  /** Default: each parameter of the path is the id of a record of the noun that `populate` has made. */
+  /**
+   * A valid input. By default, each parameter of the path is the id of a record that `populate` has made for the
+   * noun.
+   */
   good?: Input
   /** Each of these inputs is invalid, whatever the vault contains. */
   input?: Input[]
-  /** Default for a path with parameters: an unknown id as its last parameter. */
+  /** An input with an id that does not exist. By default, the last parameter of the path is an unknown id. */
   missing?: Input
   /**
    * Valid inputs that are forbidden because of the containers of the caller's rules or because of the caller's type.

@@ -20,7 +20,8 @@ async function open() {
   const vault = await openTestVault()
   const { ask } = vault
   const about = { data: VICTIM, containers: [CONTAINER], metadata: { owner: 'Ada' } }
-  // Both tokens have the fingerprint of the attacker's intent, each through its own expression.
+  // Both tokens have the same fingerprint as the attacker's intent, although each computes its fingerprint with its
+  // own expression.
   await ask('token create', {
     id: 'other-1',
     type: 'token',

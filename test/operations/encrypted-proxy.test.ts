@@ -229,7 +229,7 @@ t.test('transforms of both directions use the decrypted data', async (t) => {
 })
 
 t.test(
-  'the transform tokenize accepts a JWE, a JWE from the request, and the data of the header',
+  'the transform tokenize accepts a JWE in its own definition, a JWE from the request, and the decrypted data of the header',
   async (t) => {
     const { sent, encode, card, call, createProxy, ask, askAs, reader } = await open(t)
     const append = {

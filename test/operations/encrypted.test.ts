@@ -195,7 +195,7 @@ t.test('every reason why data cannot be decrypted gives the same status and the 
   const nobody = '00000000-0000-4000-8000-000000000000'
   const members = { alg: 'ECDH-ES', kid: key.key_id, enc: 'A256GCM' }
   const zero = { kty: 'OKP', crv: 'X25519', x: Buffer.alloc(32).toString('base64url') }
-  // The public half of the key that stands for a missing key.
+  // The public half of the decoy key. The server decrypts with this key if the key of a JWE does not exist.
   const decoy = { key_id: nobody, public_key_pem: 'pOCSkrZRwni5dyxWn1+puxPZBrRqtoyd+dwrRAn4ogk=' }
   const causes: Record<string, unknown> = {
     'a changed tag': `${good.slice(0, -22)}${good.at(-22) === 'A' ? 'B' : 'A'}${good.slice(-21)}`,
@@ -257,7 +257,7 @@ t.test('a JWE for an unknown key takes the same steps as a JWE for a known key',
   }
 })
 
-t.test('without kid, the keys are tried from the newest', async (t) => {
+t.test('if a JWE has no kid, the server tries the keys of the tenant, newest first', async (t) => {
   const { ask, clock, create, dataOf, key } = await open(t)
   for (let count = 0; count < 3; count++) {
     clock.now++
@@ -303,7 +303,7 @@ t.test('tokenize accepts encrypted data in an object, an array, and nested', asy
   t.ok(a.b[1].data, 'data in plaintext is shown masked, as before')
   t.equal(await dataOf(a.b[2]), 'text')
   t.equal((await ask('token list', {})).pagination.total_items, 5)
-  // If one is refused, none is created.
+  // If one of the tokens is refused, no token is created.
   const payload = [card, { type: 'card', encrypted: 'x' }]
   await refuses(t, ask('token tokenize', { payload }), { errors: { '[1].encrypted': [NOT_DECRYPTED] } })
   t.equal((await ask('token list', {})).pagination.total_items, 5)
@@ -355,7 +355,7 @@ t.test('code creates tokens of encrypted data, and never sees the data', async (
   for (const each of [raw.made, tokens]) t.same(await dataOf(each.id), CARD)
 })
 
-t.test('the response about a duplicate has no data either', async (t) => {
+t.test('the response to a creation that finds a duplicate contains no data', async (t) => {
   const { create, key, reader, askAs } = await open(t)
   const original = await create({ data: CARD })
   const wanted = { encrypted: encryptLikePhones(CARD, key), deduplicate_token: true }

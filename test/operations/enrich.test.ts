@@ -76,7 +76,7 @@ t.test('with the setting enrichments.fake, cards of the published ranges have de
   t.match(plain.card, { funding: 'credit' })
 })
 
-t.test('every published range gives its details to a card in it', async (t) => {
+t.test('a card in a published range has the details of this range', async (t) => {
   const { ask } = await open(t, true)
   for (const { from, to, funding, country } of published.card_ranges) {
     const number = findCard(from, to)
@@ -97,7 +97,7 @@ function findCard(from: string, to: string): string | undefined {
   return undefined
 }
 
-t.test('details are found when a number is written', async (t) => {
+t.test('the details of a card are looked up when its number is stored', async (t) => {
   const { ask, app } = await open(t)
   const { id } = await ask('token create', card('4242424242424242'))
   t.equal((await ask('token get', { id })).card?.funding, undefined, 'the setting is false by default')
@@ -113,24 +113,27 @@ t.test('details are found when a number is written', async (t) => {
   t.equal((await ask('token get', { id })).card?.funding, undefined)
 })
 
-t.test('the digits of a card give what all published cards with these digits have in common', async (t) => {
-  const { ask } = await open(t, true)
-  t.strictSame(await ask('enrich card', { bin: '424242' }), {
-    brand: 'Visa',
-    funding: 'Credit',
-    issuer: { country: 'Bermuda' },
-  })
-  t.strictSame(await ask('enrich card', { bin: '378282' }), { brand: 'American Express' })
-  t.strictSame(await ask('enrich card', { bin: '555555' }), {
-    brand: 'Mastercard',
-    funding: 'Credit',
-    issuer: { country: 'Türkiye' },
-  })
-  t.strictSame(await ask('enrich card', { bin: '400000' }), { brand: 'Visa' })
-})
+t.test(
+  'for the first digits of a number, the details are those that all published cards with these digits share',
+  async (t) => {
+    const { ask } = await open(t, true)
+    t.strictSame(await ask('enrich card', { bin: '424242' }), {
+      brand: 'Visa',
+      funding: 'Credit',
+      issuer: { country: 'Bermuda' },
+    })
+    t.strictSame(await ask('enrich card', { bin: '378282' }), { brand: 'American Express' })
+    t.strictSame(await ask('enrich card', { bin: '555555' }), {
+      brand: 'Mastercard',
+      funding: 'Credit',
+      issuer: { country: 'Türkiye' },
+    })
+    t.strictSame(await ask('enrich card', { bin: '400000' }), { brand: 'Visa' })
+  },
+)
 
 t.test(
-  'a server for tests begins with fake details, and keeps a setting that somebody changed',
+  'a test server turns enrichments.fake on by default, and does not change the setting if somebody has set it',
   async (t) => {
     const { app, ask } = await open(t)
     await beginAsService(app)

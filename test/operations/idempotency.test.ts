@@ -62,7 +62,7 @@ t.test(
 )
 
 t.test(
-  "if two servers do not see each other's claims, the stored record refuses the second request",
+  "if two servers do not see each other's claims of an idempotency key, the stored record makes the second request fail",
   async (t) => {
     const { app, repeat, countTokens } = await open(t)
     const token = { type: 'token', data: 'x' }
@@ -153,7 +153,7 @@ t.test('if an answer is too large to store, the request is refused and changes n
 })
 
 t.test(
-  'a stored answer of reactor code is deleted with any token that the code created and kept',
+  'a stored answer of reactor code is deleted if any token is deleted that the code created',
   async (t) => {
     const { ask, repeat, kept, createApplication } = await open(t)
     const application = await createApplication('private', { permissions: permissionsOf('private') })

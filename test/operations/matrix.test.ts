@@ -75,7 +75,8 @@ async function createHolders(vault: TestVault): Promise<Holder[]> {
     for (const permission of all) {
       const permissions = [permission]
       await create(permissions)
-      // A rule grants what a plain permission grants. Applications of the type `management` cannot have rules.
+      // An access rule grants the same operations as a permission without a rule. Applications of the type
+      // `management` cannot have rules.
       const rules = [{ priority: 1, container: '/', transform: 'mask', permissions }]
       if (type !== 'management') await create(permissions, { rules })
     }
@@ -295,7 +296,7 @@ function sampleFor({ input, endpoint }: RegisteredOperation, id = 'unknown'): In
 
 function* rowsOfHolders(definition: RegisteredOperation, { holders }: World): Generator<Row> {
   const input = sampleFor(definition)
-  // If this request succeeded, it would delete the tenant with the keys of the next holders.
+  // `tenant delete` must not succeed, because it would also delete the keys that the next rows use.
   const suffix = definition.name === 'tenant delete' ? '?%zz' : ''
   for (const holder of holders) {
     const { key, permissions, name: about } = holder

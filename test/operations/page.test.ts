@@ -9,7 +9,7 @@ import { openTestVault, permissionsOf, requireOperation } from '../support/test-
 const MIB = 1024 * 1024
 const TOKENS = 18
 const isOverPostgres = process.env.COFFER_TEST_ENGINE === 'postgres'
-/** The usual limits, but smaller, so that the tests need less data. */
+/** The limits of local responses with a smaller maximum size, so that the tests need less data. */
 const SMALL: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MIB }
 
 const vault = await openTestVault()
@@ -80,7 +80,7 @@ t.test('the limit applies to the returned data and not to the stored data', asyn
   t.equal(search.data.length, TOKENS + 1)
 })
 
-t.test('a page with a single record is returned, whatever its size', async (t) => {
+t.test('a page that contains a single record is returned, even if it exceeds the limit', async (t) => {
   await ask('token create', { id: 'huge', type: 'token', data: 'x'.repeat(2 * MIB) })
   for (const input of [{ size: 1 }, { id: ['huge'], size: 100 }]) {
     const list = (await ask('token list', input)) as List

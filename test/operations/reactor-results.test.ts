@@ -185,7 +185,8 @@ t.test(
             await world.stop()
             interrupt()
           } else if (each.do === 'wait') {
-            // A run never takes two days.
+            // The start of the oldest waiting run. The clock stays less than two days after it, because no run takes
+            // so long.
             const oldest = Math.min(...waiting.map((id) => known.get(id)!.at))
             if (!(world.now + each.hours * HOUR - oldest > 47 * HOUR)) world.now += each.hours * HOUR
           }
@@ -251,7 +252,7 @@ t.test(
   },
 )
 
-t.test('a refused run leaves no claim', async (t) => {
+t.test('after a run was refused, no server holds a claim on the id of the run', async (t) => {
   const world = new World()
   await world.open()
   const { createUuid, claims } = world.app

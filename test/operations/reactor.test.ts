@@ -266,33 +266,36 @@ t.test('the limit of arguments includes the data of the tokens in them', async (
   await t.rejects(asking, { code: 'forbidden' }, 'a caller who may not read tokens does not learn their size')
 })
 
-t.test('the code of configurable images gets a body of any JSON, without expressions', async (t) => {
-  const handle = createHandler(app)
-  await ask('token create', { id: 'of-body', type: 'token', data: { n: 1 } })
-  const create = async (image: string) => {
-    const runtime = { image }
-    const code = 'module.exports = async ({ req, args }) => ({ raw: { req: req ?? "null", args } })'
-    return ((await ask('reactor create', { name: image, code, runtime })) as { id: string }).id
-  }
-  const post = async (id: string, body: string) => {
-    const headers = { 'svc-api-key': worker.key, 'content-type': 'application/json' }
-    const request = new Request(`http://localhost/reactors/${id}/react`, { method: 'POST', headers, body })
-    const answer = await handle(request)
-    return [answer.status, (await answer.json()) as Json] as const
-  }
-  const [modern, old] = [await create('node24'), await create('node-bt')]
-  for (const [body, req] of [
-    ['["{{ of-body }}", "{{ of-body | json: \'$.n\' }}"]', [{ n: 1 }, 1]],
-    ['"{{ of-body }}"', { n: 1 }],
-    ['5', 5],
-    ['null', 'null'],
-    ['{"m":"{{ of-body }}"}', { m: { n: 1 } }],
-  ] as const) {
-    t.same(await post(modern, body), [200, { raw: { req, args: {} } }], body)
-    const isObject = body.startsWith('{')
-    const [status, answer] = await post(old, body)
-    t.equal(status, isObject ? 200 : 400, `${body} with node-bt`)
-    if (!isObject) t.match(answer, { detail: 'The request body must be a JSON object.' })
-  }
-  t.match(await post(modern, '["{{ none }}"]'), [400, {}], 'an expression of an unknown token')
-})
+t.test(
+  'code with a configurable image gets any JSON as its body, and expressions in the body are not replaced',
+  async (t) => {
+    const handle = createHandler(app)
+    await ask('token create', { id: 'of-body', type: 'token', data: { n: 1 } })
+    const create = async (image: string) => {
+      const runtime = { image }
+      const code = 'module.exports = async ({ req, args }) => ({ raw: { req: req ?? "null", args } })'
+      return ((await ask('reactor create', { name: image, code, runtime })) as { id: string }).id
+    }
+    const post = async (id: string, body: string) => {
+      const headers = { 'svc-api-key': worker.key, 'content-type': 'application/json' }
+      const request = new Request(`http://localhost/reactors/${id}/react`, { method: 'POST', headers, body })
+      const answer = await handle(request)
+      return [answer.status, (await answer.json()) as Json] as const
+    }
+    const [modern, old] = [await create('node24'), await create('node-bt')]
+    for (const [body, req] of [
+      ['["{{ of-body }}", "{{ of-body | json: \'$.n\' }}"]', [{ n: 1 }, 1]],
+      ['"{{ of-body }}"', { n: 1 }],
+      ['5', 5],
+      ['null', 'null'],
+      ['{"m":"{{ of-body }}"}', { m: { n: 1 } }],
+    ] as const) {
+      t.same(await post(modern, body), [200, { raw: { req, args: {} } }], body)
+      const isObject = body.startsWith('{')
+      const [status, answer] = await post(old, body)
+      t.equal(status, isObject ? 200 : 400, `${body} with node-bt`)
+      if (!isObject) t.match(answer, { detail: 'The request body must be a JSON object.' })
+    }
+    t.match(await post(modern, '["{{ none }}"]'), [400, {}], 'an expression of an unknown token')
+  },
+)

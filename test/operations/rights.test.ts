@@ -164,7 +164,7 @@ t.test('code of a configurable image depends on its permissions, and not on the 
 })
 
 t.test(
-  'a run has either the rights of its runtime or the rights of the application, and never changes between them',
+  'a run has either the rights of its runtime or the rights of the application, and does not switch from one to the other',
   async (t) => {
     for (const [before, after] of [
       ['node22', 'node-bt'],

@@ -108,7 +108,10 @@ const MAKE: Record<string, Make[]> = {
   ],
 }
 
-/** Attributes that have another name in responses, and attributes that a PUT of a response therefore removes. */
+/**
+ * `given`: attributes of requests that have another name in responses. `lost`: attributes that a PUT of a response
+ * therefore removes.
+ */
 const RENAMED: Record<string, { given: string[]; lost: string[] }> = {
   proxy: { given: ['application'], lost: ['application_id'] },
 }
@@ -166,7 +169,10 @@ function without(thing: Json, names: readonly string[] = []): Json {
 
 const withMethod = (method: string) => registry.routed.filter(({ endpoint }) => endpoint.method === method)
 
-/** A PUT of this path takes only a part of the record, and answers in the form of the creation. */
+/**
+ * A PUT of this operation takes only a part of the record, and its response has the form of the response to a
+ * creation.
+ */
 const PARTIAL = ['3ds update']
 
 t.test('a PUT of the body of GET changes nothing', async (t) => {

@@ -1,4 +1,7 @@
-/** Seeds that hold every kind of record: answers of the API as items, chosen ids, webhooks, and the round trip. */
+/**
+ * Seeds that contain every kind of record. Their items can be responses of the API and can choose ids. An export can
+ * be applied and exported again.
+ */
 import t, { type Test } from 'tap'
 import { openTestVault, type Seed } from '../../src/index.js'
 
@@ -113,7 +116,7 @@ t.test('an official formula that a reactor runs is part of the export', async (t
   t.match(await vault.ask('formula list', { name: 'shared' }), { data: { length: 1 } }, 'it exists once')
 })
 
-t.test('a response of the API can be an item of a seed', async (t) => {
+t.test('a response of the API can be used unchanged as an item of a seed', async (t) => {
   const vault = await openWith(t, { ...FULL, tokens: [], associations: [] })
   const dataOf = async (operation: string, input = {}) =>
     ((await vault.ask(operation as 'app list', input)) as { data: unknown[] }).data.toReversed()

@@ -88,7 +88,7 @@ t.test('keys, nonces and links are compared in constant time', async (t) => {
   const counting = async <T>(what: string, count: number, work: () => Promise<T>) => {
     compared = 0
     const result = await work()
-    // There may be more comparisons, because a unit of work over PostgreSQL may run again.
+    // There can be more comparisons than expected, because a unit of work over PostgreSQL can run again.
     t.ok(compared >= count, `${what}: ${compared} comparisons`)
     return result
   }
@@ -133,7 +133,7 @@ t.test(
 )
 
 t.test(
-  'trial servers allow sessions more rights than their authorizer has, unless the setting is already set',
+  'a trial server turns on the setting that allows sessions more rights than their authorizer has, unless somebody has set it',
   async (t) => {
     const { app, ask } = await openTestVault()
     const read = async () => (await ask('config get', { name: 'sessions.beyond_authorizer' })).value
@@ -146,26 +146,29 @@ t.test(
   },
 )
 
-t.test('a key that was checked is not looked up again, and a similar key is refused', async (t) => {
-  const { app, page, createApplication, createTenant } = await open()
-  const refused = { code: 'unauthenticated' }
-  const first = await authenticate(app, page.key)
-  const isCounted = app.store.changeCounter(['api_key']) !== undefined
-  t.equal((await authenticate(app, page.key)) === first, isCounted)
-  await t.rejects(
-    authenticate(
-      app,
-      page.key.replace(/.$/, (last) => (last === '2' ? '3' : '2')),
-    ),
-    refused,
-  )
-  await createTenant('second')
-  const tenant = await app.tenant('second')
-  const theirs = await createApplication('public', { permissions: ['token:create'] }, 'second')
-  await authenticate(app, theirs.key)
-  await app.store.write((writer) => writer.removeTenant(tenant.number))
-  await t.rejects(authenticate(app, theirs.key), refused, 'a key of a deleted tenant is refused')
-})
+t.test(
+  'a key that the server has accepted is cached, and a key that differs from it slightly is refused',
+  async (t) => {
+    const { app, page, createApplication, createTenant } = await open()
+    const refused = { code: 'unauthenticated' }
+    const first = await authenticate(app, page.key)
+    const isCounted = app.store.changeCounter(['api_key']) !== undefined
+    t.equal((await authenticate(app, page.key)) === first, isCounted)
+    await t.rejects(
+      authenticate(
+        app,
+        page.key.replace(/.$/, (last) => (last === '2' ? '3' : '2')),
+      ),
+      refused,
+    )
+    await createTenant('second')
+    const tenant = await app.tenant('second')
+    const theirs = await createApplication('public', { permissions: ['token:create'] }, 'second')
+    await authenticate(app, theirs.key)
+    await app.store.write((writer) => writer.removeTenant(tenant.number))
+    await t.rejects(authenticate(app, theirs.key), refused, 'a key of a deleted tenant is refused')
+  },
+)
 
 /**
  * Authenticates twice, as two HTTP requests would. The second time, the cached key is used if no record that it depends

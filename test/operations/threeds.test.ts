@@ -518,43 +518,46 @@ t.test('the result of a challenge exists once the challenge has ended', async (t
   await t.rejects(ask('3ds decide', { id, outcome: 'failed' }), { code: 'conflict' }, 'a replayed decision')
 })
 
-t.test('a session has dates, and expires by the clock of the vault', async (t) => {
-  const world = await open(t)
-  const { create, get, clock, send, ask, authenticate, app } = world
-  const id = await create('CY', { metadata: { order: '1' } })
-  const kept = await create('CY')
-  await authenticate(kept, { ...AUTHENTICATE, metadata: { order: '2' } })
-  const session = await get(id)
-  t.match(session, {
-    created_date: '2030-01-15T12:00:00.000+00:00',
-    expiration_date: '2030-01-15T13:00:00.000+00:00',
-    metadata: { order: '1' },
-    modified_date: undefined,
-    authentication: undefined,
-    method: { method_completion_indicator: 'N' },
-    version: { available_versions: ['2.1.0', '2.2.0'] },
-  })
-  t.equal(session.token_id, session.pan_token_id)
-  t.match(await get(kept), { metadata: { order: '2' }, modified_date: '2030-01-15T12:00:00.000+00:00' })
-  const expires_at = new Date(START + 20 * MINUTE_MS).toISOString()
-  const data = { number: CARDS.CY }
-  const short = await ask('token create', { type: 'card', data, expires_at, deduplicate_token: false })
-  const body = { token_id: short.id, device: 'browser', device_info: BROWSER }
-  const brief = (await send('POST /3ds/sessions', body)).body.id as string
-  t.equal((await get(brief)).expiration_date, short.expires_at)
-  clock.now = START + HOUR_MS - 1
-  t.equal((await send(`GET /3ds/sessions/${brief}`)).status, 404)
-  t.equal((await send(`GET /3ds/sessions/${id}`)).status, 200)
-  clock.now = START + HOUR_MS
-  for (const line of [`GET /3ds/sessions/${id}`, `GET /3ds/sessions/${id}/challenge-result`])
-    t.equal((await send(line)).status, 404, line)
-  t.equal((await authenticate(id)).status, 404)
-  await t.rejects(completeMethodStep(app, id, 'trace'), { code: 'not_found' })
-  clock.now = START + 365 * 24 * HOUR_MS
-  await app.sweep()
-  t.match(await get(kept), { authentication: { authentication_status: 'challenge' } })
-  t.equal((await ask('3ds list')).pagination.total_items, 1)
-})
+t.test(
+  'a session has the dates of its creation and expiry, and expires by the clock of the vault',
+  async (t) => {
+    const world = await open(t)
+    const { create, get, clock, send, ask, authenticate, app } = world
+    const id = await create('CY', { metadata: { order: '1' } })
+    const kept = await create('CY')
+    await authenticate(kept, { ...AUTHENTICATE, metadata: { order: '2' } })
+    const session = await get(id)
+    t.match(session, {
+      created_date: '2030-01-15T12:00:00.000+00:00',
+      expiration_date: '2030-01-15T13:00:00.000+00:00',
+      metadata: { order: '1' },
+      modified_date: undefined,
+      authentication: undefined,
+      method: { method_completion_indicator: 'N' },
+      version: { available_versions: ['2.1.0', '2.2.0'] },
+    })
+    t.equal(session.token_id, session.pan_token_id)
+    t.match(await get(kept), { metadata: { order: '2' }, modified_date: '2030-01-15T12:00:00.000+00:00' })
+    const expires_at = new Date(START + 20 * MINUTE_MS).toISOString()
+    const data = { number: CARDS.CY }
+    const short = await ask('token create', { type: 'card', data, expires_at, deduplicate_token: false })
+    const body = { token_id: short.id, device: 'browser', device_info: BROWSER }
+    const brief = (await send('POST /3ds/sessions', body)).body.id as string
+    t.equal((await get(brief)).expiration_date, short.expires_at)
+    clock.now = START + HOUR_MS - 1
+    t.equal((await send(`GET /3ds/sessions/${brief}`)).status, 404)
+    t.equal((await send(`GET /3ds/sessions/${id}`)).status, 200)
+    clock.now = START + HOUR_MS
+    for (const line of [`GET /3ds/sessions/${id}`, `GET /3ds/sessions/${id}/challenge-result`])
+      t.equal((await send(line)).status, 404, line)
+    t.equal((await authenticate(id)).status, 404)
+    await t.rejects(completeMethodStep(app, id, 'trace'), { code: 'not_found' })
+    clock.now = START + 365 * 24 * HOUR_MS
+    await app.sweep()
+    t.match(await get(kept), { authentication: { authentication_status: 'challenge' } })
+    t.equal((await ask('3ds list')).pagination.total_items, 1)
+  },
+)
 
 t.test('a decoupled challenge ends by the clock', async (t) => {
   const world = await open(t)
@@ -797,7 +800,7 @@ t.test(
   },
 )
 
-t.test('without a control plane, a decision is refused', async (t) => {
+t.test('a request to decide a challenge is refused if the server has no control plane', async (t) => {
   const { ask } = await open(t)
   await t.rejects(ask('control 3ds decide', { id: 'x' }), { code: 'not_found' })
 })

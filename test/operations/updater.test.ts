@@ -1,4 +1,4 @@
-/** The account updater in real time, and what both forms of it do with tokens. */
+/** The account updater in real time, and how updates in real time and in batches change tokens. */
 import t, { type Test } from 'tap'
 import { MAX_FILE_BYTES } from '../../src/domain/updater/request-file.js'
 import { processJob } from '../../src/operations/updater/process-job.js'
@@ -22,7 +22,7 @@ async function open(t: Test) {
   return { ...vault, store, update, dataOf }
 }
 
-t.test('a replaced card has a new token, and the old token stays', async (t) => {
+t.test('if a card was replaced, a new token is created, and the old token is not changed', async (t) => {
   const { store, update, dataOf, ask } = await open(t)
   const cases = [
     { number: '4111111111111111', code: 'UPD_PAN', data: ['4166676667666746', 12, 2023] },
@@ -56,27 +56,33 @@ t.test('each published card has its code in real time', async (t) => {
   }
 })
 
-t.test('the request may give the date, and without a date nothing is asked', async (t) => {
-  const { store, update, dataOf } = await open(t)
-  const id = await store('4111111111111111', {}, {})
-  t.strictSame(await update(id), { result_code: 'ERR_INVALID_EXP_DATE' })
-  t.strictSame(await update(id, { expiration_month: 3 }), { result_code: 'ERR_INVALID_EXP_DATE' })
-  const { new_token, result_code } = await update(id, { expiration_month: 3, expiration_year: 2031 })
-  t.equal(result_code, 'UPD_PAN')
-  t.match(await dataOf(new_token!.id), {
-    number: '4166676667666746',
-    expiration_month: 3,
-    expiration_year: 2031,
-  })
-  const dated = await update(await store('4012888888881881'), { expiration_month: 1, expiration_year: 2020 })
-  t.match(
-    await dataOf(dated.new_token!.id),
-    { expiration_month: 12, expiration_year: 2026 },
-    'the new date wins',
-  )
-})
+t.test(
+  'the request can contain the expiration date, and without a complete date the result is ERR_INVALID_EXP_DATE',
+  async (t) => {
+    const { store, update, dataOf } = await open(t)
+    const id = await store('4111111111111111', {}, {})
+    t.strictSame(await update(id), { result_code: 'ERR_INVALID_EXP_DATE' })
+    t.strictSame(await update(id, { expiration_month: 3 }), { result_code: 'ERR_INVALID_EXP_DATE' })
+    const { new_token, result_code } = await update(id, { expiration_month: 3, expiration_year: 2031 })
+    t.equal(result_code, 'UPD_PAN')
+    t.match(await dataOf(new_token!.id), {
+      number: '4166676667666746',
+      expiration_month: 3,
+      expiration_year: 2031,
+    })
+    const dated = await update(await store('4012888888881881'), {
+      expiration_month: 1,
+      expiration_year: 2020,
+    })
+    t.match(
+      await dataOf(dated.new_token!.id),
+      { expiration_month: 12, expiration_year: 2026 },
+      'the new date wins',
+    )
+  },
+)
 
-t.test('an unknown token, and a token of another type, are invalid', async (t) => {
+t.test('a request is refused if its token does not exist or has another type', async (t) => {
   const { update, ask } = await open(t)
   t.strictSame(await update('unknown-token'), { result_code: 'ERR_INVALID_TOKEN' })
   const { id } = await ask('token create', { type: 'token', data: '4111111111111111' })
@@ -119,7 +125,7 @@ t.test('the new token has the attributes of the old one, without its code', asyn
   t.match(await update(coded.id), { new_token: { mask: '{{ data.cvc }}', data: null } })
 })
 
-t.test('deduplication updates and gives the existing token of the new card', async (t) => {
+t.test('with deduplication, an existing token of the new card is updated and returned', async (t) => {
   const { ask, store, update, dataOf } = await open(t)
   const existing = await store(
     '4166676667666746',
@@ -170,22 +176,25 @@ t.test('the permission of the updater is enough, and the log names the caller', 
     t.equal(await post(wrong), 400)
 })
 
-t.test('in no-reveal mode no duplicate is told, because it would confirm a guess', async (t) => {
-  const { store, app } = await open(t)
-  const existing = await store('4166676667666746')
-  const id = await store('4111111111111111')
-  const input = { token_id: id, deduplicate_token: true }
-  const { result } = await app.ask({
-    operation: 'updater real-time',
-    input,
-    as: { reveal: false },
-    noReveal: true,
-  })
-  t.not(result.new_token?.id, existing)
-  t.equal(result.new_token?.fingerprint, undefined)
-})
+t.test(
+  'in no-reveal mode the response does not report a duplicate, because a duplicate would confirm a guess of the number',
+  async (t) => {
+    const { store, app } = await open(t)
+    const existing = await store('4166676667666746')
+    const id = await store('4111111111111111')
+    const input = { token_id: id, deduplicate_token: true }
+    const { result } = await app.ask({
+      operation: 'updater real-time',
+      input,
+      as: { reveal: false },
+      noReveal: true,
+    })
+    t.not(result.new_token?.id, existing)
+    t.equal(result.new_token?.fingerprint, undefined)
+  },
+)
 
-t.test('a job that was stopped continues where it was, and each row is processed once', async (t) => {
+t.test('a job that was interrupted continues at its next row, and each row is processed once', async (t) => {
   const { ask, store, app } = await open(t)
   const old = await store('4111111111111111')
   const { id } = await ask('updater job create')

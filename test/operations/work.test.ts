@@ -97,7 +97,7 @@ t.test('a usual request stays below the limit', async (t) => {
   await t.resolves(ask('token create', { type: 'token', data: text, mask: '{{ data | reveal_last: 4 }}' }))
 })
 
-t.test('other requests get turns between two tokens and between two expressions', async (t) => {
+t.test('other requests can run between two tokens, and between two expressions', async (t) => {
   const turnsDuring = async (work: Promise<unknown>) => {
     let turns = 0
     await eachTurn(work, () => turns++)

@@ -1,22 +1,25 @@
 import t from 'tap'
 import { markHidden, refill } from '../../src/page/recorded.js'
 
-t.test('hidden values of a recorded body become texts to fill in', async (t) => {
-  const table: [recorded: unknown, shown: unknown][] = [
-    ['(16 characters)', '<16 characters>'],
-    [
-      { type: 'card', data: { number: '(16 characters)' } },
-      { type: 'card', data: { number: '<16 characters>' } },
-    ],
-    [{ data: { number: '(number)', '…': '(2 more)' } }, { data: { number: '<number>' } }],
-    [
-      { id: 'one', containers: ['/pci/high/'] },
-      { id: 'one', containers: ['/pci/high/'] },
-    ],
-    [null, null],
-  ]
-  for (const [recorded, shown] of table) t.strictSame(markHidden(recorded), shown, JSON.stringify(recorded))
-})
+t.test(
+  'hidden values of a recorded body are replaced by placeholders that the person must fill in',
+  async (t) => {
+    const table: [recorded: unknown, shown: unknown][] = [
+      ['(16 characters)', '<16 characters>'],
+      [
+        { type: 'card', data: { number: '(16 characters)' } },
+        { type: 'card', data: { number: '<16 characters>' } },
+      ],
+      [{ data: { number: '(number)', '…': '(2 more)' } }, { data: { number: '<number>' } }],
+      [
+        { id: 'one', containers: ['/pci/high/'] },
+        { id: 'one', containers: ['/pci/high/'] },
+      ],
+      [null, null],
+    ]
+    for (const [recorded, shown] of table) t.strictSame(markHidden(recorded), shown, JSON.stringify(recorded))
+  },
+)
 
 t.test('a recorded body is completed with sample data of its type', async (t) => {
   const example = { mask: '{{ data | reveal_last: 4 }}' }

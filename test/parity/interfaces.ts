@@ -110,8 +110,8 @@ function formatCommand(
   const parameters = inPath ?? definition.positionals
   const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
   const { command, flag } = definition.cli?.form ?? { command: definition.name, flag: undefined }
-  // The flag of a form may take the value of its property. If that value is given here, it is sent in the body, so the
-  // flag has no value.
+  // The flag that selects a form of a command can have a value, which sets a property. Here the body already contains
+  // this property, so the flag is written without a value.
   const isBare = flag !== undefined && (definition.endpoint?.takesBody || input.start === undefined)
   const name = [...command.split(' '), ...(isBare ? [`--${flag}`] : [])]
   const words = [...name, ...more, ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word]))]

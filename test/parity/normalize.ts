@@ -2,9 +2,9 @@
 import type { Answer } from '../../src/client/conform/cases.js'
 
 /**
- * Replaces everything that is random or measured, so that equivalent answers become equal. A value that the case saved
- * is replaced by its name. Other ids, keys and fingerprints are replaced by numbers in the order of their appearance.
- * All kinds of success become equal, because `checkAnswer` checks them.
+ * Replaces all random and measured values, so that equivalent answers become equal. A value that the case saved is
+ * replaced by its name. Other ids, keys and fingerprints are replaced by numbers in the order of their appearance.
+ * All success statuses become equal, because `checkAnswer` has already checked them.
  */
 export function normalize(answers: readonly Answer[], saved: ReadonlyMap<string, unknown>): unknown {
   const names = new Map<string, string>()

@@ -139,7 +139,7 @@ t.test('a body follows its message if a message of this kind may have a body', a
   t.equal(read(JSON.stringify({ kind: 'log', level: 'log', text: 'x'.repeat(1000) }), transform), undefined)
 })
 
-t.test('a message of an unknown shape is refused', async (t) => {
+t.test('a message that does not have the shape of its kind is refused', async (t) => {
   const good = [
     { kind: 'ready' },
     { kind: 'idle' },
@@ -203,39 +203,42 @@ type Found = Record<
   string[]
 >
 
-t.test('code that escapes from its realm is in a process without powers', (t) => {
-  const program = readFileSync(findGuestFile(), 'utf8')
-  const starts = program.match(/[\w$]+\(process\);/g) ?? []
-  t.equal(starts.length, 1, 'the source has one place where the guest starts')
-  const probe = JSON.stringify(PROBE.replace('START', () => starts[0]!)).slice(1, -1)
-  const file = join(t.testdir({ 'guest.mjs': program.replace(starts[0]!, () => probe) }), 'guest.mjs')
-  // A tool that watches child processes may set options for Node in their environment. `env` removes these options.
-  const words = ['-i', process.execPath, '--no-warnings', file]
-  const { stderr, stdout, status } = spawnSync('/usr/bin/env', words, { input: '', encoding: 'utf8' })
-  t.match(stdout, /"kind":"ready"/, stderr.slice(0, 500))
-  t.equal(status, 0)
-  const found = JSON.parse(stderr) as Found
-  // The globals of ECMA-262, edition 16, without the globals that the second wall removes.
-  const language =
-    `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
+t.test(
+  'code that has escaped from its realm runs in a process that can read no other file, start no process and open no connection',
+  (t) => {
+    const program = readFileSync(findGuestFile(), 'utf8')
+    const starts = program.match(/[\w$]+\(process\);/g) ?? []
+    t.equal(starts.length, 1, 'the source has one place where the guest starts')
+    const probe = JSON.stringify(PROBE.replace('START', () => starts[0]!)).slice(1, -1)
+    const file = join(t.testdir({ 'guest.mjs': program.replace(starts[0]!, () => probe) }), 'guest.mjs')
+    // A tool that watches child processes may set options for Node in their environment. `env` removes these options.
+    const words = ['-i', process.execPath, '--no-warnings', file]
+    const { stderr, stdout, status } = spawnSync('/usr/bin/env', words, { input: '', encoding: 'utf8' })
+    t.match(stdout, /"kind":"ready"/, stderr.slice(0, 500))
+    t.equal(status, 0)
+    const found = JSON.parse(stderr) as Found
+    // The globals of ECMA-262, edition 16, without the globals that the second wall removes.
+    const language =
+      `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
     Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number
     Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol SyntaxError TypeError URIError Uint16Array
     Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI encodeURIComponent escape
     globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
-  const more = found.global.filter((name) => !language.includes(name))
-  t.same(more, [], 'the global object has only the globals of the language')
-  t.notOk(found.intl.includes('v8BreakIterator'))
-  t.same(found.evaluators, ['undefined', 'undefined', 'undefined'])
-  t.same(found.imports, Array(5).fill('refused'), 'no evaluator can import a module')
-  t.same(found.environment, [])
-  t.same(found.handles, [])
-  const emitter = Object.getOwnPropertyNames(process.constructor.prototype).concat(
-    Reflect.ownKeys(Object.getPrototypeOf(Object.getPrototypeOf(process)) as object).map(String),
-  )
-  t.same(
-    found.process.filter((name) => !emitter.includes(name)).sort(),
-    ['_fatalException', '_tickCallback', 'emitWarning', 'hasUncaughtExceptionCaptureCallback', 'nextTick'],
-    'the process object has only the properties that Node itself needs',
-  )
-  t.end()
-})
+    const more = found.global.filter((name) => !language.includes(name))
+    t.same(more, [], 'the global object has only the globals of the language')
+    t.notOk(found.intl.includes('v8BreakIterator'))
+    t.same(found.evaluators, ['undefined', 'undefined', 'undefined'])
+    t.same(found.imports, Array(5).fill('refused'), 'no evaluator can import a module')
+    t.same(found.environment, [])
+    t.same(found.handles, [])
+    const emitter = Object.getOwnPropertyNames(process.constructor.prototype).concat(
+      Reflect.ownKeys(Object.getPrototypeOf(Object.getPrototypeOf(process)) as object).map(String),
+    )
+    t.same(
+      found.process.filter((name) => !emitter.includes(name)).sort(),
+      ['_fatalException', '_tickCallback', 'emitWarning', 'hasUncaughtExceptionCaptureCallback', 'nextTick'],
+      'the process object has only the properties that Node itself needs',
+    )
+    t.end()
+  },
+)

@@ -161,7 +161,7 @@ t.test('if an address refuses connections, the next address is called', async (t
   t.same(sent, ['once'])
 })
 
-t.test('a destination that is late or missing is reported', async (t) => {
+t.test('the error for a destination that answers too late or cannot be reached says so', async (t) => {
   const open = (port: number) => outbound(t, { allowNet: [`127.0.0.1:${port}`], waitMs: 300 })
   for (const text of ['', 'HTTP/1.1 200 OK\r\nx: ']) {
     const sent: string[] = []

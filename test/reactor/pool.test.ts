@@ -221,8 +221,8 @@ t.test(
 )
 
 t.test('a child whose memory has grown since it loaded its code serves no further run', async (t) => {
-  // A child may grow by 16 MiB, and by three times the memory that loading the code took, but by at most 64
-  // MiB for this part.
+  // The memory of a child can grow by 16 MiB, plus three times the memory that loading the code took. This second
+  // part is at most 64 MiB.
   for (const [loadingMiB, mostMiB] of [
     [0, 16],
     [10, 46],
@@ -367,7 +367,7 @@ t.test(
 )
 
 t.test(
-  'if room is needed, an idle child of the same caller is replaced first, and then a child of another caller',
+  'if room is needed, an idle child of the same caller is ended first, and then an idle child of another caller',
   async (t) => {
     const line = setUpLine({ maxChildren: 1, reservedChildren: 1 })
     for (const name of ['B', 'A']) {
@@ -484,26 +484,29 @@ t.test('at most four calls are performed at once, and a refused call gets a prob
   await running
 })
 
-t.test('an asynchronous run has a time limit of its own, and waits as long for a child', async (t) => {
-  const limits = { ...DEFAULT_SETTINGS.limits, timeMs: 500, asyncTimeMs: 2_000 }
-  const { clock, guests, run } = setUp({ limits, maxChildren: 1, reservedChildren: 0, waitMs: 500 })
-  const timeout = { outcome: { kind: 'failure', error: { code: 'reactor_timeout' } } }
-  const running = run('a', { isAsync: true })
-  await settle()
-  const waiting = run('b', { isAsync: true, timeMs: 900 })
-  const refused = t.rejects(run('c'), { code: 'rate_limited', retryAfterSeconds: 1 })
-  await clock.turn(500)
-  await refused
-  await clock.turn(1_499)
-  t.notOk(guests[0]!.isKilled)
-  await clock.turn(1)
-  t.match(await running, timeout)
-  await settle()
-  await clock.turn(899)
-  t.notOk(guests[1]!.isKilled, 'the run that waited has started')
-  await clock.turn(1)
-  t.match(await waiting, timeout, 'its own limit is lower than that of the vault')
-})
+t.test(
+  'an asynchronous run has its own time limit, which is also the limit for its wait for a child',
+  async (t) => {
+    const limits = { ...DEFAULT_SETTINGS.limits, timeMs: 500, asyncTimeMs: 2_000 }
+    const { clock, guests, run } = setUp({ limits, maxChildren: 1, reservedChildren: 0, waitMs: 500 })
+    const timeout = { outcome: { kind: 'failure', error: { code: 'reactor_timeout' } } }
+    const running = run('a', { isAsync: true })
+    await settle()
+    const waiting = run('b', { isAsync: true, timeMs: 900 })
+    const refused = t.rejects(run('c'), { code: 'rate_limited', retryAfterSeconds: 1 })
+    await clock.turn(500)
+    await refused
+    await clock.turn(1_499)
+    t.notOk(guests[0]!.isKilled)
+    await clock.turn(1)
+    t.match(await running, timeout)
+    await settle()
+    await clock.turn(899)
+    t.notOk(guests[1]!.isKilled, 'the run that waited has started')
+    await clock.turn(1)
+    t.match(await waiting, timeout, 'its own limit is lower than that of the vault')
+  },
+)
 
 t.test('a child that does not read gets at most four answers', async (t) => {
   const { clock, guests, run } = setUp({ limits: { ...DEFAULT_SETTINGS.limits, timeMs: 500 } })
@@ -586,7 +589,7 @@ t.test('code is compiled by one child, which then runs no code', async (t) => {
   await pool.close()
 })
 
-t.test('compiling ends without a result if its child dies or is too slow', async (t) => {
+t.test('a compilation ends without a result if its child dies or is too slow', async (t) => {
   const { clock, guests, pool } = setUp()
   const dying = pool.compile('code')
   await settle()
@@ -600,7 +603,7 @@ t.test('compiling ends without a result if its child dies or is too slow', async
   await pool.close()
 })
 
-t.test('compiling fails if no child starts', async (t) => {
+t.test('a compilation fails if no child starts', async (t) => {
   const { clock, guests, pool } = setUp({}, { isReady: false })
   const compiling = pool.compile('code')
   await settle()

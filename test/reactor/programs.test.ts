@@ -244,7 +244,7 @@ t.test('code can verify JSON Web Tokens', async (t) => {
   t.ok(crypto.verify('sha256', Buffer.from(signed), key, Buffer.from(sign, 'base64url')))
 })
 
-t.test('recipients can decrypt encrypted payloads', async (t) => {
+t.test('payloads that a program encrypts can be decrypted by their recipients', async (t) => {
   const { payload } = (await rawOf(program('encrypt-payload'), {
     args: { ssn: '1' },
     configuration: { PASSPHRASE: 'p' },

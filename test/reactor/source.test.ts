@@ -52,7 +52,7 @@ t.test(
   },
 )
 
-t.test('any text in a literal keeps its value', async (_t) => {
+t.test('a literal with any text keeps its value when the code is rewritten', async (_t) => {
   const part = fc.constantFrom(
     ...'import( import ( eval( <!-- --> -- > \\ x " ` ${ /* //'.split(' '),
     ' ',
@@ -139,7 +139,7 @@ t.test('an ES module is refused with the lines to write instead', async (t) => {
     { line: 3, column: 1, message: /write `const n = 1` instead/ },
     { line: 4, column: 3, message: /module\.exports = async/ },
   ])
-  // If the code is no ES module either, the error of the script is the right one.
+  // If the code is not a valid ES module either, the error from compiling it as a script is reported.
   t.match(faultsOf("import a from 'a'\nlet x = ;"), [{ line: 1, message: /import/ }])
   t.match(faultsOf('const f = () => { await g() }'), [{ line: 1, column: 25, message: 'Unexpected token' }])
   t.equal(faultsOf("import 'a'\n".repeat(1000)).length, 20)

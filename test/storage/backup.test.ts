@@ -1,6 +1,6 @@
 /**
  * A backup is a complete, consistent copy of the vault, even if units of work run while it is made. A restore refuses
- * every other file.
+ * any file that is not a complete backup.
  */
 import t from 'tap'
 import { readBackup, readBackupHeader, writeBackup } from '../../src/storage/backup-file.js'

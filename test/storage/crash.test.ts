@@ -230,7 +230,7 @@ t.test('a server that flushes while units of work run loses no acknowledged chan
 })
 
 t.test(
-  'units of work that share a frame and a sync are all stored, or none of them was acknowledged',
+  'units of work that share a frame and a sync are either all stored or none of them is acknowledged',
   async (t) => {
     const works = ['a', 'b', 'c', 'd', 'e']
     const runAll = async (files: FakeFiles) => {
@@ -315,8 +315,8 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
     }
   }
   await engine.close().catch(() => refused++)
-  // The next owner removes a file that could not be removed now. A server may take fewer steps than in the counting
-  // run.
+  // If a file could not be removed, the next owner of the vault removes it. A server can take fewer steps than in the
+  // run that counted the steps.
   const derivesNoEvent =
     refused > 0 || options.notices.length > 0 || [undefined, 'remove'].includes(files.failed)
   t.ok(derivesNoEvent, `${title}: the failed ${files.failed} is reported`)

@@ -1,8 +1,8 @@
 /**
  * Damages any byte of any file. A damaged vault must either open with its true content or refuse to open. If only the
  * last, unconfirmed frame is damaged, the vault may also open with the content before that frame, and then it sends a
- * notice. It never shows other content and never an empty vault. Verification must find the damage. A copy of a damaged
- * vault has each row either unchanged or not at all.
+ * notice. It never shows other content and never an empty vault. `vault verify` must find the damage of every file. A
+ * copy of a damaged vault has each row either unchanged or not at all.
  */
 import t from 'tap'
 import { CofferError } from '../../src/errors.js'
@@ -83,7 +83,7 @@ async function makeVault() {
   return { files, older, truth, before, wal, head, firstHead }
 }
 
-/** Reads the whole vault through every kind of read. */
+/** Reads the whole vault with every kind of read, and returns the results as one text. */
 function tell(engine: Engine): Promise<string> {
   return engine.read(async (reader) => {
     const lines: string[] = []
@@ -176,7 +176,7 @@ t.test('a flipped byte in any file, or a missing end, is detected', async (t) =>
         if (findings.length === 0) counts.harmless++
         if (findings.length === 0 && 'code' in outcome) t.fail(`${path} at ${at}: refused, but not found`)
         const { texts, missing, findings: told } = await readAll(copy)
-        // The lost frame had replaced the row `first`, so its older text may appear again.
+        // The frame that is lost had replaced the row `first`. Therefore the copy can have the older text of `first`.
         const strange = texts.filter((text) => !ROWS.includes(text) && text !== 'first')
         if (strange.length > 0) t.fail(`${path} at ${at}: ${strange}`)
         const lost = ROWS.filter((text) => !texts.includes(text)).length
@@ -191,41 +191,44 @@ t.test('a flipped byte in any file, or a missing end, is detected', async (t) =>
   t.ok(counts.lost / counts.copies < 2, 'damage costs at most two of five rows on average')
 })
 
-t.test('damage of one copy of a footer, or of the end of a table, is found and loses no row', async (t) => {
-  const { files, truth } = await makeVault()
-  const [table] = pathsOf(files, '/segments/') as [string]
-  const { length } = files.contents().get(table)!
-  const footer =
-    files
-      .contents()
-      .get(table)!
-      .readUInt32LE(length - 4) + 8
-  const damages: [string, (bytes: Buffer) => Buffer][] = []
-  for (let back = 1; back <= 2 * footer; back++)
-    damages.push([`flipped ${back} bytes before the end`, flipped(length - back, 1 << (back % 8))])
-  for (let count = 1; count <= footer; count++) {
-    damages.push([`${count} bytes cut`, (bytes) => bytes.subarray(0, -count)])
-    damages.push([`${count} bytes appended`, (bytes) => Buffer.concat([bytes, Buffer.alloc(count, count)])])
-  }
-  for (const [title, change] of damages) {
-    const copy = damaged(files, table, change)
-    const outcome = await look(copy.afterCrash(false))
-    if (!('told' in outcome) || outcome.told !== truth) t.fail(`${title}: ${JSON.stringify(outcome)}`)
-    const { findings, readable } = await verify(copy)
-    const [found, ...others] = findings
-    if (
-      others.length > 0 ||
-      !/footer is damaged|bytes of the file are missing|more bytes/.test(found?.problem ?? '')
-    )
-      t.fail(`${title}: ${JSON.stringify(findings)}`)
-    if (readable.records !== 3 || readable.logs !== 2) t.fail(`${title}: ${JSON.stringify(readable)}`)
-    copy.plant('/vault/state', undefined)
-    const { texts } = await readAll(copy)
-    if (!['first', 'second', 'log 1'].every((text) => texts.includes(text)))
-      t.fail(`${title}, without state: ${texts}`)
-  }
-  t.ok(damages.length > 1_000, `${damages.length} damages`)
-})
+t.test(
+  'if one copy of the footer of a table or the end of the table is damaged, verification finds the damage and no row is lost',
+  async (t) => {
+    const { files, truth } = await makeVault()
+    const [table] = pathsOf(files, '/segments/') as [string]
+    const { length } = files.contents().get(table)!
+    const footer =
+      files
+        .contents()
+        .get(table)!
+        .readUInt32LE(length - 4) + 8
+    const damages: [string, (bytes: Buffer) => Buffer][] = []
+    for (let back = 1; back <= 2 * footer; back++)
+      damages.push([`flipped ${back} bytes before the end`, flipped(length - back, 1 << (back % 8))])
+    for (let count = 1; count <= footer; count++) {
+      damages.push([`${count} bytes cut`, (bytes) => bytes.subarray(0, -count)])
+      damages.push([`${count} bytes appended`, (bytes) => Buffer.concat([bytes, Buffer.alloc(count, count)])])
+    }
+    for (const [title, change] of damages) {
+      const copy = damaged(files, table, change)
+      const outcome = await look(copy.afterCrash(false))
+      if (!('told' in outcome) || outcome.told !== truth) t.fail(`${title}: ${JSON.stringify(outcome)}`)
+      const { findings, readable } = await verify(copy)
+      const [found, ...others] = findings
+      if (
+        others.length > 0 ||
+        !/footer is damaged|bytes of the file are missing|more bytes/.test(found?.problem ?? '')
+      )
+        t.fail(`${title}: ${JSON.stringify(findings)}`)
+      if (readable.records !== 3 || readable.logs !== 2) t.fail(`${title}: ${JSON.stringify(readable)}`)
+      copy.plant('/vault/state', undefined)
+      const { texts } = await readAll(copy)
+      if (!['first', 'second', 'log 1'].every((text) => texts.includes(text)))
+        t.fail(`${title}, without state: ${texts}`)
+    }
+    t.ok(damages.length > 1_000, `${damages.length} damages`)
+  },
+)
 
 t.test('a compaction writes a table with a damaged end again', async (t) => {
   const { files, truth } = await makeVault()
@@ -401,7 +404,7 @@ t.test(
   },
 )
 
-t.test('nothing is lost if the disk has no room for the damaged log that is set aside', async (t) => {
+t.test('if the disk has no room to set a damaged log aside, the log is not changed', async (t) => {
   const { files, wal, head, firstHead, truth } = await makeVault()
   const torn = files.contents().get(wal)!.subarray(0, -5)
   files.plant(wal, torn)

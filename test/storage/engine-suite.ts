@@ -217,7 +217,7 @@ const key = fc.nat({ max: 4 })
 const keys = fc.array(key, { maxLength: 4 })
 /** Rows and the clock use the same few moments, so that they often coincide. */
 const moment = fc.constantFrom(0, 1_000, 1_099, 1_100, 1_101, 1_200, 1_300)
-/** More alternatives than an engine looks up one by one. Most of the keys belong to no row. */
+/** Conditions with more alternative keys than an engine looks up one by one. Most of the keys belong to no row. */
 const manyKeys = fc.array(key, { maxLength: 3 }).map((some) => {
   const others = Array.from({ length: 40 }, (_, at) => 100 + at)
   return { or: [...some, ...others].map((each) => ({ key: each })) }

@@ -39,7 +39,10 @@ export class FakeFiles implements Files {
   failed: string | undefined
   #directories = new Map<string, Directory>([['/', emptyDirectory()]])
   readonly #open = new Map<number, { path: string; file: File }>()
-  /** Errors of concurrent syncs. The system reports each error to every descriptor of the file. */
+  /**
+   * Errors of concurrent syncs that are not reported yet. The system reports each error to every open descriptor of
+   * the file.
+   */
   readonly #owed = new Map<File, unknown>()
   #next = 3
 

@@ -132,7 +132,7 @@ t.test('error codes of the system are explained in words', (t) => {
   t.end()
 })
 
-t.test('a file can be truncated, can be linked only once and can be removed only once', (t) => {
+t.test('a file can be truncated, a second link with the same name fails, and a second removal fails', (t) => {
   const directory = makeDirectory(t)
   const files = nodeFiles()
   const [path, second] = [join(directory, 'file'), join(directory, 'second')]

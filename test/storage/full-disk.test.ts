@@ -1,6 +1,6 @@
 /**
- * Tests of a disk that is full for some time: which requests are refused, which are answered, and what the server makes
- * up for when the disk has space again.
+ * Tests of a disk that is full for some time: which requests are refused, which are answered, and which writes the
+ * server repeats when the disk has space again.
  */
 import t from 'tap'
 import { storageError } from '../../src/storage/files.js'

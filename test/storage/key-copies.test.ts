@@ -1,6 +1,6 @@
 /**
- * The second copy of the rows that hold keys: it survives the loss of any table, follows each change at every crash, and never
- * keeps a removed row.
+ * The second copy of the rows that hold keys: it survives the loss of any table, is up to date after a crash at any
+ * step, and never contains a removed row.
  */
 import t from 'tap'
 import { KINDS } from '../../src/domain/records/records.js'
@@ -234,7 +234,7 @@ t.test(
   },
 )
 
-t.test('a rekey writes the copy with the new keys', async (t) => {
+t.test('after a rekey, both copies of the tenant keys are encrypted with the new vault keys', async (t) => {
   const { files, engine } = await makeVault()
   await engine.close()
   const present = await optionsFor(files)

@@ -100,7 +100,7 @@ function startHerd(directory: string) {
   }
 }
 
-/** Kills `kills` times, or until `limitMs` milliseconds have passed. Checks the vault after each kill. */
+/** Kills children `kills` times, or until `limitMs` milliseconds have passed. Checks the vault after each kill. */
 export async function killRepeatedly(kills: number, limitMs: number): Promise<KillResult> {
   const deadline = Date.now() + limitMs
   const base = mkdtempSync(join(tmpdir(), 'coffer-kill-'))

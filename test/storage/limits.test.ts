@@ -1,6 +1,6 @@
 /**
  * Limits of an engine over files: the number of tables and descriptors, and how long a log record may stay unsynced.
- * Also the errors that it reports when the disk refuses a write.
+ * Also tests the errors that the engine reports if the disk refuses a write.
  */
 import t from 'tap'
 import { toProblem } from '../../src/errors.js'

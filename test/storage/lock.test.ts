@@ -188,12 +188,15 @@ t.test('an owner in another container keeps the lock until that owner is known t
   }
 })
 
-t.test('an owner on another machine keeps the lock, and nobody checks whether it has ended', async (t) => {
-  const files = makeDisk()
-  await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there', 'their boot')))
-  const options = optionsFor(files, machine(processes('11b'), 11), { hasEnded: async () => true })
-  await t.rejects(acquireLock(options), { code: 'unavailable', message: /on there/ })
-})
+t.test(
+  'a lock whose owner runs on another machine is kept, and no process checks whether the owner still runs',
+  async (t) => {
+    const files = makeDisk()
+    await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there', 'their boot')))
+    const options = optionsFor(files, machine(processes('11b'), 11), { hasEnded: async () => true })
+    await t.rejects(acquireLock(options), { code: 'unavailable', message: /on there/ })
+  },
+)
 
 t.test('a machine is recognized after its name has changed', async (t) => {
   const files = makeDisk()
@@ -265,7 +268,7 @@ t.test('if two processes find that the owner is dead, they never both acquire th
   t.match(readLockHolder(files, '/vault', identity), { holder: { pid: 12 }, state: 'alive' })
 })
 
-t.test('a running process has a start time, and an ended process has none', (t) => {
+t.test('the start time of a running process is known, and an ended process has no start time', (t) => {
   const pid = Number(execFileSync('sh', ['-c', 'echo $$'], { encoding: 'utf8' }))
   const identity = readProcessIdentity(process.pid)
   t.type(identity.startOf(process.pid), 'string')

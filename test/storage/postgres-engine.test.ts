@@ -14,7 +14,8 @@ const isLong = process.env.COFFER_TEST_LONG === '1'
 const address = await sharedDatabase()
 
 /**
- * The suite looks for log entries in rows, but this engine moves entries to rows later. Therefore each read moves them first.
+ * The suite expects log entries as rows, but this engine turns entries into rows later. Therefore each read of the
+ * wrapped engine first moves the entries to rows.
  */
 function folding(engine: PostgresEngine): PostgresEngine {
   attached(engine)

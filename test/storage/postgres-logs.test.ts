@@ -54,7 +54,7 @@ async function openVaults(t: Test, count: number) {
     try {
       return (await pool.query({ text, values })).rows
     } catch (error) {
-      // The background work of the server collided with this change.
+      // The background work of the server changed the same rows at the same time, so the change is tried again.
       if (!(error instanceof Collision) || left === 0) throw error
       return run(text, values, left - 1)
     }
@@ -260,7 +260,7 @@ t.test('records that may already be in the log are not appended again, and are r
   }
   await engine.logs.chainPending()
   const { count } = await verify()
-  // The even numbers belong to commits that failed or that are late.
+  // Leaves the odd numbers only. The even numbers belong to commits that failed or that have not arrived yet.
   for (let number = 1; number <= 131; number += 2) await leave(number)
   await engine.logs.chainPending()
   t.strictSame(await verify(), { count: count + 66 })

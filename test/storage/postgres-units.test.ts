@@ -450,7 +450,7 @@ t.test('every statement uses an index and stops at its limit, before and after `
       for (const where of [...wheres, { and: [half, fifth] }, { and: [{ or: [half, rare] }, fifth] }])
         t.equal(
           await totalOf(where),
-          // With a range, the statement looks at each match.
+          // If the condition has a range, the statement examines each row that matches.
           await totalOf({ and: [where ?? { and: [] }, { range: 'created', from: 0 }] }),
           `the index of keys counts ${JSON.stringify(where)} of ${last} rows`,
         )
@@ -460,14 +460,17 @@ t.test('every statement uses an index and stops at its limit, before and after `
   t.ok(seen.size > 20, `${seen.size} statements`)
 })
 
-t.test('as long as the store answers, statements wait for a connection without a time limit', async (t) => {
-  const pool = new ConnectionPool({ connectionString: await sharedDatabase() })
-  t.teardown(() => pool.close())
-  const since = performance.now()
-  const statements = Array.from({ length: 400 }, () => pool.query({ text: 'select pg_sleep(0.12)' }))
-  t.equal((await Promise.all(statements)).length, 400)
-  t.ok(
-    performance.now() - since > TIMEOUT_MS,
-    'the statement waited longer than the limit for a store that does not answer',
-  )
-})
+t.test(
+  'a statement waits for a free connection without a time limit while the store still answers other statements',
+  async (t) => {
+    const pool = new ConnectionPool({ connectionString: await sharedDatabase() })
+    t.teardown(() => pool.close())
+    const since = performance.now()
+    const statements = Array.from({ length: 400 }, () => pool.query({ text: 'select pg_sleep(0.12)' }))
+    t.equal((await Promise.all(statements)).length, 400)
+    t.ok(
+      performance.now() - since > TIMEOUT_MS,
+      'the statement waited longer than the limit for a store that does not answer',
+    )
+  },
+)

@@ -342,22 +342,25 @@ t.test(
   },
 )
 
-t.test('a server does not treat an asynchronous run on another server as ended', async (t) => {
-  const clock = { now: Date.now() }
-  const { one, two } = await openVaults(t, 2, () => clock.now)
-  const { number, owner_id } = await one.tenant()
-  const code = 'module.exports = async () => ({ raw: 1 })'
-  const { id } = await ask(one, 'reactor create', { name: 'r', code })
-  const request_id = one.createUuid()
-  const record = { id: request_id, reactor_id: id, started_by: `user/${owner_id}` }
-  await one.store.write(async (store) =>
-    store.insert('reactor_result', number, { ...record, created_at: new Date(clock.now).toISOString() }),
-  )
-  const claim = await one.claims.take(number, request_id, { isLong: true })
-  t.equal(await ask(two, 'reactor result', { id, request_id }), 'not_found')
-  await claim!.end()
-  t.equal(await ask(two, 'reactor result', { id, request_id }), 'reactor_failed', 'cut short')
-})
+t.test(
+  'a server does not report an asynchronous run as interrupted while it runs on another server',
+  async (t) => {
+    const clock = { now: Date.now() }
+    const { one, two } = await openVaults(t, 2, () => clock.now)
+    const { number, owner_id } = await one.tenant()
+    const code = 'module.exports = async () => ({ raw: 1 })'
+    const { id } = await ask(one, 'reactor create', { name: 'r', code })
+    const request_id = one.createUuid()
+    const record = { id: request_id, reactor_id: id, started_by: `user/${owner_id}` }
+    await one.store.write(async (store) =>
+      store.insert('reactor_result', number, { ...record, created_at: new Date(clock.now).toISOString() }),
+    )
+    const claim = await one.claims.take(number, request_id, { isLong: true })
+    t.equal(await ask(two, 'reactor result', { id, request_id }), 'not_found')
+    await claim!.end()
+    t.equal(await ask(two, 'reactor result', { id, request_id }), 'reactor_failed', 'cut short')
+  },
+)
 
 t.test(
   'without a leader, servers log each expiry exactly once and send the mail of a server that died',
@@ -470,7 +473,7 @@ t.test('another server appends the log records of a killed server to its own cha
 })
 
 t.test(
-  'servers whose key slot still exists keep working, and servers whose slot was removed stop',
+  'a server keeps working while the key slot that it used exists, and stops if the slot is removed',
   async (t) => {
     const notices: string[] = []
     const { apps, one, two, address, key, sql, open } = await openVaults(t, 2, undefined, notices)

@@ -32,7 +32,7 @@ const act = fc.record({
   /** Units that run at the same time share a frame. */
   units: fc.array(unit, { maxLength: 3 }),
   after: fc.constantFrom('nothing', 'nothing', 'compact', 'reopen'),
-  /** The disk fails after this number of steps. If the act takes fewer steps, the disk does not fail. */
+  /** The disk fails after this number of steps. If the units take fewer steps, the disk does not fail. */
   faultIn: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
 })
 

@@ -1,6 +1,6 @@
 /**
- * The audit log as blocks. A search finds the same records as a search of a plain list. Verification finds the changes
- * of an attacker who has all keys except the key of the chain.
+ * The audit log, whose records are stored in sealed blocks. A search finds the same records as a search of a plain
+ * list. Verification finds the changes of an attacker who has all keys except the key of the chain.
  */
 import fc from 'fast-check'
 import t from 'tap'
@@ -164,7 +164,7 @@ for (const isMerged of [false, true])
     },
   )
 
-t.test('verification reports a chain if one of its rows or all of them are missing', async (t) => {
+t.test('verification reports a chain if one row of the chain or the whole chain is missing', async (t) => {
   const lose = async (names: readonly string[]) => {
     const vault = await openWithChains()
     for (const chain of [2, 3]) {

@@ -134,41 +134,44 @@ t.test('closing the socket answers the messages that have arrived and refuses la
   await t.rejects(peer?.ask('late') ?? Promise.resolve(), { code: 'unavailable' })
 })
 
-t.test('a client does not wait for a server that never answers, but waits for a slow server', async (t) => {
-  const found = place(t)
-  let probes = 0
-  const options = Object.defineProperty({ ...found, probeMs: 5 }, 'limitMs', {
-    get: () => {
-      probes++
-      return 500
-    },
-  })
-  let finish = () => {}
-  const slow = () =>
-    new Promise((resolve) => {
-      finish = () => resolve('done')
+t.test(
+  'a client stops waiting for a server that never answers, but waits for a server that answers slowly',
+  async (t) => {
+    const found = place(t)
+    let probes = 0
+    const options = Object.defineProperty({ ...found, probeMs: 5 }, 'limitMs', {
+      get: () => {
+        probes++
+        return 500
+      },
     })
-  const listener = await serveVaultSocket(options, slow)
-  const peer = await connectToVault(options)
-  const asked = peer!.ask('slow')
-  while (probes < 5) await new Promise(setImmediate)
-  finish()
-  t.equal(await asked, 'done', 'the slow answer arrives')
+    let finish = () => {}
+    const slow = () =>
+      new Promise((resolve) => {
+        finish = () => resolve('done')
+      })
+    const listener = await serveVaultSocket(options, slow)
+    const peer = await connectToVault(options)
+    const asked = peer!.ask('slow')
+    while (probes < 5) await new Promise(setImmediate)
+    finish()
+    t.equal(await asked, 'done', 'the slow answer arrives')
 
-  // This server behaves like a stopped process: the system accepts its connections, but the process sends nothing.
-  const [socket, silent] = ['socket', 'silent'].map((name) => join(options.directory, name)) as [
-    string,
-    string,
-  ]
-  const stopped = createServer(() => {}).listen(silent)
-  t.teardown(() => stopped.close())
-  await new Promise((resolve) => stopped.once('listening', resolve))
-  const waiting = peer!.ask('slow')
-  renameSync(socket, join(options.directory, 'moved'))
-  renameSync(silent, socket)
-  await t.rejects(waiting, { code: 'unavailable', message: 'It is silent.' })
-  await t.rejects(connectToVault(options), { code: 'unavailable', message: 'It is silent.' })
-  peer!.close()
-  finish()
-  await listener.close()
-})
+    // This server behaves like a stopped process: the system accepts its connections, but the process sends nothing.
+    const [socket, silent] = ['socket', 'silent'].map((name) => join(options.directory, name)) as [
+      string,
+      string,
+    ]
+    const stopped = createServer(() => {}).listen(silent)
+    t.teardown(() => stopped.close())
+    await new Promise((resolve) => stopped.once('listening', resolve))
+    const waiting = peer!.ask('slow')
+    renameSync(socket, join(options.directory, 'moved'))
+    renameSync(silent, socket)
+    await t.rejects(waiting, { code: 'unavailable', message: 'It is silent.' })
+    await t.rejects(connectToVault(options), { code: 'unavailable', message: 'It is silent.' })
+    peer!.close()
+    finish()
+    await listener.close()
+  },
+)

@@ -73,8 +73,8 @@ function encodeAll(secret: string): Spelling[] {
 }
 
 function inBothCases(encoding: string, text: string): [string, string][] {
-  // Only the digits of an escape have capitals and small letters. The `\u` and the text between escapes must not
-  // change.
+  // Only the hexadecimal digits of an escape can be upper or lower case. The `\u` and the text between escapes must
+  // not change.
   const capitals = text.includes('\\u')
     ? text.replace(/(?<=\\u)[0-9a-f]{4}/g, (digits) => digits.toUpperCase())
     : text.toUpperCase()

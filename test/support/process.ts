@@ -36,7 +36,7 @@ export async function createMachine(t?: Test) {
   const place = mkdtempSync(join(tmpdir(), 'coffer-machine-'))
   const env = { PATH: process.env.PATH ?? '', HOME: place, TMPDIR: place, NO_COLOR: '1' }
   const options = { cwd: place, env }
-  /** Starts `coffer`, and leaves its end to the caller. */
+  /** Starts `coffer`. The caller must end it or wait until it ends. */
   const start = (words: readonly string[], nodeFlags: readonly string[] = []): ChildProcess =>
     startProgram(process.execPath, [...nodeFlags, PROGRAM, ...words], options)
   /** Runs `coffer` with these words, and closes its standard input after `stdin`. */

@@ -34,7 +34,10 @@ export function steerRuns(app: App) {
       while (started.length === 0) await new Promise<void>((resolve) => waiting.push(resolve))
       return started.shift()!
     },
-    /** Returns how many runs were requested, and how many started runs still wait for {@link next}. */
+    /**
+     * Returns the number of requested runs, and the number of started runs that no call of {@link next} has returned
+     * yet.
+     */
     counts: () => ({ asked, started: started.length }),
   }
 }

@@ -79,7 +79,8 @@ t.test(
           () => false,
         )
         const left = files.afterCrash(code === 'stop')
-        // The lock names the process of this test, which still runs. Removes the lock, as if that process were dead.
+        // The lock names the process of this test, which still runs. The line below removes the lock, so that the
+        // vault can be opened as if that process had ended.
         if (left.stat('/vault/lock') !== undefined) left.plant('/vault/lock', undefined)
         const isThere = hasHeader(left, '/vault')
         if (isMade) t.ok(isThere, title)

@@ -18,7 +18,7 @@ export type Send = (rows: readonly Row[], first: number) => Promise<readonly Row
  */
 export function sendToVault({ ask }: Task, { run, stops, isDryRun }: SendOptions): Send {
   return async (rows, first) => {
-    // A row that cannot be read is sent as null. The vault refuses it like any other value that is not an object.
+    // A row that cannot be read is sent as null. The vault refuses a null, because each row must be an object.
     const values = rows.map(({ value, fault }) => (fault === undefined ? value : null))
     const named = isDryRun ? { rehearses: true } : { run, first }
     const { results } = (await ask({ rows: values, stops, ...named })) as { results: RowResult[] }

@@ -48,7 +48,10 @@ function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
   return copy
 }
 
-/** Copies Node's result into objects of the language itself. @throws TypeError for a function */
+/**
+ * Copies the result of a function of Node into plain objects, so that the code gets no object of Node. @throws
+ * TypeError for a function
+ */
 export function fromNode(value: unknown): Any {
   if (typeof value === 'function') throw new TypeError('The call gave a function')
   if (typeof value !== 'object' || value === null) return value

@@ -180,7 +180,8 @@ function cleanStack(stack: string): string | undefined {
     .map((line) => line.trim())
     .filter(isOurs)
     .map((line) => line.replace(/\b(reactor\.js:1:)(\d+)/, unwrap))
-    // SES evaluates a module as a method of the global object. Node gives this frame the same name.
+    // SES evaluates a module as a method of the global object, so the frame is named `Object.eval`. Node itself names
+    // the frame of a module `Object.<anonymous>`.
     .map((line) => line.replace(/^at Object\.eval \(/, 'at Object.<anonymous> ('))
   return frames.length === 0 ? undefined : frames.slice(0, MAX_FRAMES).join('\n')
 }

@@ -2,8 +2,8 @@
 
 export const NAME = ['tenant', 'kind', 'id']
 /**
- * The id alone identifies a row, because its digest includes tenant and kind. With this single comparison, the planner can use
- * only one index.
+ * The id alone identifies a row, because the id is a digest over the tenant, the kind and the id of the record. With
+ * this single comparison, the planner can use only one index.
  */
 export const IS_ROW = 'r.id = x.id'
 export const IS_KEY = 'k.tenant = x.tenant and k.kind = x.kind and k.key = x.id'

@@ -37,7 +37,7 @@ function run(pool: ReactorRuntime, reactor: string, code: string, more = {}): Pr
   })
 }
 
-/** Returns how a run ended, with a word of `End` in `attacks.ts`. */
+/** Returns how a run ended, as one of the values of the type `End` in `attacks.ts`. */
 function describeEnd({ outcome }: ReactorRun): string {
   if (outcome.kind === 'result')
     return outcome.raw === 'undefined' || outcome.raw === 'refused'
@@ -121,7 +121,7 @@ t.test('a run finds nothing that an earlier run in the same child process left b
         return module.exports(req)
       }`
     let isSame = false
-    // On a busy machine, the child may become idle too late for the second run to use it.
+    // On a busy machine, the child can become idle too late for the second run to use it. Then the test tries again.
     for (let turn = 0; turn < 5 && !isSame; turn++) {
       const left = await run(pool, 'leaking', both, { turn: 'first' })
       t.match(left.outcome, { kind: 'result', raw: true }, `${name}: left`)

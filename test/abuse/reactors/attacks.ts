@@ -10,7 +10,7 @@ export type End = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'thrown' |
 export interface Attack {
   name: string
   code: string
-  /** Has several ends if the speed of the machine decides which limit is reached first. */
+  /** The accepted ends. An attack has several if the speed of the machine decides which limit is reached first. */
   ends: readonly End[]
 }
 
@@ -36,7 +36,7 @@ function rows(ends: End[], bodies: readonly string[], wrap = handler): Attack[] 
   return bodies.map((body) => ({ name: body.replaceAll(/[^ -~]/g, '?'), code: wrap(body), ends }))
 }
 
-/** One attack for each of several words. */
+/** Makes one attack for each word of `words`. */
 const of = (words: string, write: (word: string) => string) => words.split(/\s+/).map(write)
 
 const burning = rows(
@@ -129,7 +129,7 @@ const devouring = [
 
 const flooding = [
   ...rows(
-    // Short lines may exceed the time limit on a busy machine.
+    // This attack prints many short lines. On a busy machine it can reach the time limit before the limit of the log.
     ['log', 'time'],
     [
       'for (;;) console.log("x".repeat(1000))',
@@ -150,7 +150,7 @@ const flooding = [
       'for (let i = 0; i < 100; i++) req.svc.tokenize("x".repeat(1e6)).catch(() => {}); await new Promise(() => {})',
     ],
   ),
-  // These calls may exceed the time limit on a busy machine.
+  // On a busy machine, these calls can reach the time limit before another limit.
   ...rows(
     ['thrown', 'time'],
     [

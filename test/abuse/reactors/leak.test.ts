@@ -1,4 +1,7 @@
-/** However a run ends, the plaintext that its reactor received is afterwards only in the vault, encrypted. */
+/**
+ * After a run has ended in any way, the plaintext that its reactor received exists only in the vault, in encrypted
+ * form.
+ */
 import { mkdirSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -102,7 +102,8 @@ t.test(
     ] as const) {
       let seenMiB = 0
       let isLeft = true
-      // The code calls its client when it starts. From then on this function blocks the event loop.
+      // The code calls this function of its client when the code starts. The function then blocks the event loop of
+      // the host.
       const client = async () => {
         setImmediate(() => {
           const guests = below(process.pid).filter(({ pid }) => readMiB(pid) > 30)
@@ -142,8 +143,8 @@ async function startHost(t: Test, uid?: number): Promise<ChildProcess> {
 }
 
 /**
- * If the system cannot end a child together with its parent, the limit of CPU time ends the child. For this host the
- * limit is 14 s.
+ * Some systems cannot end a child together with its parent. There the limit of CPU time ends the child. For this host
+ * the limit is 14 s.
  */
 const killMs = describeSandbox(found, node).ends_with_host ? SOON_MS : 30_000
 

@@ -1,6 +1,6 @@
 /**
- * Attacks on the key of a run, which works in the requests of its own run, to its own server, and nowhere else. Attacks
- * with another key on the server that runs the code.
+ * Attacks on the key of a run, and attacks with another key on the server that runs the code. The key of a run is
+ * accepted only in requests that the same run sends to its own server.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,7 +10,10 @@ import { openTestVault, startServer } from '../../../src/index.js'
 const KEY = /key_run_[1-9A-HJ-NP-Za-km-z]{22}/
 const WITHHELD = 'key_run_[withheld]'
 
-/** Functions of the code: `call` sends a request with the key of the run, and gives the status and the answer. */
+/**
+ * Functions that the code uses: `call` sends a request with the key of the run, and returns the status and the
+ * answer.
+ */
 const TOOLS = `
   const send = (url, key, method, body, more) => fetch(url, { method, headers: { 'svc-api-key': key, 'content-type': 'application/json', ...more }, body: body === undefined ? undefined : JSON.stringify(body), redirect: 'follow' })
   const read = async (response) => [response.status, await response.text()]
@@ -261,7 +264,7 @@ t.test('the key acts in the tenant of its caller, with the trace id of its run',
   t.same(answer.json(), { raw: 'the-run' })
 })
 
-t.test('a caller in no-reveal mode gets no data by way of the key', async (t) => {
+t.test('a caller in no-reveal mode gets no data through requests with the key of the run', async (t) => {
   const { server, create, react } = await open(t)
   const data = 'PLAINTEXT-OF-A-TOKEN'
   const { id: token } = await server.ask('token create', { type: 'token', data })
@@ -307,7 +310,7 @@ t.test('the dashboard does not show what the code got from the destination of a 
 })
 
 t.test(
-  'code never gets a stored answer of its caller, and a stored answer is deleted with its token',
+  'code never gets the stored answer for an idempotency key of its caller, and the deletion of a token also deletes the stored answers about it',
   async (t) => {
     const { server, create, react, request } = await open(t)
     const key = { 'svc-idempotency-key': 'shared' }
@@ -488,7 +491,7 @@ t.test('another key acts in its own tenant', async (t) => {
   t.equal(await get(own.id), 404)
   t.equal(await get(foreign.id), 200)
 
-  // The stored answer of the caller has no record of the other tenant.
+  // The answer that is stored for the caller must not refer to records of the other tenant.
   const call = () =>
     react(
       id,
@@ -513,7 +516,7 @@ t.test('a request with another key is refused after the run', async (t) => {
   t.equal((await server.ask('token list')).data.length, 0)
 })
 
-t.test('a caller in no-reveal mode gets no data by way of another key', async (t) => {
+t.test('a caller in no-reveal mode gets no data through requests with another key', async (t) => {
   const { server, create, react } = await open(t, OTHERS)
   const data = 'PLAINTEXT-OF-A-TOKEN'
   const token = await server.ask('token create', { type: 'token', data })
@@ -530,11 +533,14 @@ t.test('a caller in no-reveal mode gets no data by way of another key', async (t
   t.notMatch(hidden.text, reversed)
 })
 
-t.test('another key needs no socket, so a vault without a server answers too', async (t) => {
-  await using vault = await openTestVault({ allowNet: ['localhost'] })
-  const code = `module.exports = async ({ args, applicationOptions: { baseUrl } }) => {
+t.test(
+  'code can also send requests with another key to a vault without a server, because these requests need no socket',
+  async (t) => {
+    await using vault = await openTestVault({ allowNet: ['localhost'] })
+    const code = `module.exports = async ({ args, applicationOptions: { baseUrl } }) => {
     const answer = await fetch(baseUrl + '/tokens', { method: 'POST', headers: { 'svc-api-key': args.key, 'content-type': 'application/json' }, body: '{"type":"token","data":1}' })
     return { raw: answer.status } }`
-  const { id } = await vault.ask('reactor create', { name: 'r', code })
-  t.same(await vault.ask('reactor react', { id, args: { key: vault.keys.private } }), { raw: 201 })
-})
+    const { id } = await vault.ask('reactor create', { name: 'r', code })
+    t.same(await vault.ask('reactor react', { id, args: { key: vault.keys.private } }), { raw: 201 })
+  },
+)

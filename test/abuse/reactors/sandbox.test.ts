@@ -1,4 +1,6 @@
-/** The walls around code that has escaped from its realm, and the walls that remain if one of them fails. */
+/**
+ * The walls around code that has escaped from its realm. If one of the walls fails, the other walls must still hold.
+ */
 import { createSocket } from 'node:dgram'
 import { chmodSync, copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'

@@ -1,4 +1,4 @@
-/** Reactor code finds no object of Node, and cannot change an object that two runs share. */
+/** Tests that reactor code finds no object of Node, and cannot change an object that two runs share. */
 import { readFileSync } from 'node:fs'
 import { createContext, runInContext } from 'node:vm'
 import t from 'tap'
@@ -16,7 +16,10 @@ const SHARED =
 const BUILTINS = [...SHARED.split(' '), ...Object.keys(facadeTexts)]
 const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'gbk', 'shift_jis', 'euc-kr', 'latin1', 'windows-1252']
 
-/** Expressions for objects that calls with random arguments do not reach. Each expression is evaluated alone. */
+/**
+ * Expressions that produce objects which the walk does not reach by calls with random arguments. Each expression is
+ * evaluated in its own walk.
+ */
 const SEEDS = [
   'globalThis, this, require, module, exports, req, arguments, async () => {}, function* () {}, async function* () {}',
   ...BUILTINS.map((name) => `require(${JSON.stringify(name)})`),
@@ -152,7 +155,7 @@ const SEEDS = [
   'setTimeout(() => {}, 1), setInterval(() => {}, 1e6), setImmediate(() => {}), require("querystring").parse("a=b&a=c"), require("util").promisify((done) => done(null, 1))()',
   'new (require("coffer/errors").BadRequestError)("x"), require("node-fetch"), Function("return this")(), (0, eval)("this"), new Function("return arguments")(1)',
   'Error.prepareStackTrace, Error.captureStackTrace, Error.stackTraceLimit, (() => { const o = {}; Error.captureStackTrace?.(o); return o })(), new Error("a", { cause: {} }), new AggregateError([{}])',
-  // The walk starts with the last expressions.
+  // The last expressions are visited first.
   ...ENCODINGS.flatMap((label) =>
     [{}, { fatal: true }, { ignoreBOM: true }].map(
       (options) =>
@@ -190,7 +193,10 @@ const FAILURES =
     .split(/;\s+|\n/)
     .map((text) => text.trim())
 
-/** The walk would end at an error event that nobody handles, or at an error in a callback of a stream. */
+/**
+ * Handles errors of streams. Without these handlers, an error event or an error in a callback of a stream would end
+ * the walk.
+ */
 const KEEP_ERRORS = `const { nextTick } = process
   process.nextTick = (work, ...args) => nextTick((...given) => { try { work(...given) } catch {} }, ...args)
   const { prototype } = require('events')
@@ -216,7 +222,7 @@ function readProgram(): string {
   return script === undefined ? file : JSON.parse(script)
 }
 
-/** Native functions that the lockdown adds or replaces. */
+/** Names of native functions that the lockdown of SES adds or replaces. */
 const SHIMS = `transfer transferToFixedLength transferToImmutable sliceToImmutable harden value`
   .split(' ')
   .concat('get immutable', 'get detached')

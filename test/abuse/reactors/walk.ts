@@ -107,9 +107,15 @@ export async function walk(
   const known = new Map<string, boolean>()
   const open: [object, string, object | undefined][] = []
   let pending = 0
-  /** Set after an escape. Then a call may end the process, so the walk stops and reports. */
+  /**
+   * True after the code has escaped from the realm. A further call could end the process, so the walk stops and
+   * reports.
+   */
   let isOut = false
-  /** Set while the walk looks for marks. During this time the traps of a proxy may receive the mark itself. */
+  /**
+   * True while the walk looks for marks. During this time the traps of its proxies can receive the mark as an
+   * argument.
+   */
   let isSearching = false
   const ownGlobal = globalThis as Any
   const textOf = (work: unknown) => Function.prototype.toString.call(work)
@@ -226,7 +232,7 @@ export async function walk(
     if (symbols.length > 0) complain(`properties that no standard names (${symbols.map(String)})`, path)
     if (prototype === null || language.has(prototype) || language.has(value)) return
     const isOurs = typeof made === 'function' && sources[0]!.includes(textOf(made))
-    // An object that was not visited, because others were like it, may have got its mark before.
+    // The walk skips an object if it has visited similar objects. Such an object can have its mark already.
     const names = Object.getOwnPropertyNames(value).filter(
       (name) => !/^\d+$/.test(name) && !(leaves && name === mark),
     )
@@ -400,7 +406,7 @@ export async function walk(
     if (isMarked === true) report.marked += 1
   }
 
-  /** Also changes objects to which no property can be added. */
+  /** Sets every writable property of the object to the mark, even if no property can be added to the object. */
   function changeAll(value: Any): void {
     for (const key of attempt(() => Reflect.ownKeys(value)) ?? [])
       if (Object.getOwnPropertyDescriptor(value, key)?.writable) attempt(() => Reflect.set(value, key, mark))

@@ -160,7 +160,7 @@ t.test(
   },
 )
 
-t.test('an export can be written to pipes, devices and descriptors', async (t) => {
+t.test('an export can be written to a pipe, a device or a file descriptor', async (t) => {
   const machine = await createMachine(t)
   const rows = Array.from({ length: 120 }, (_, at) => `${JSON.stringify({ type: 'token', data: at })}\n`)
   t.equal((await machine.coffer(['token', 'import', '-'], rows.join(''))).code, 0)

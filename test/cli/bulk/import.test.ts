@@ -93,7 +93,8 @@ testVault(
     await home.json(RESUME)
     const before = results(home, 'state')
     t.notMatch(stateOf(home), 'row 1')
-    // A kill after the commit of the first batch leaves this state, and only a part of the results.
+    // If the process is killed just after it has committed the first batch, the state file looks like this, and the
+    // results file has only a part of the results.
     writeFileSync(join(home.place, 'state'), `${stateOf(home).split('\n')[0]}\n{"line":1,"sta`)
     home.write('rows.ndjson', lines(4500))
     t.match(await home.json(RESUME), { created: 4500 })
@@ -122,43 +123,40 @@ testVault(
   },
 )
 
-testVault(
-  'a run can be resumed only with the vault, tenant, options and files of its first start',
-  async (t, home) => {
-    const far = await connect(t)
-    const { private: key, management } = far.vault.keys
-    for (const { write } of [home, far.home]) write('rows.ndjson', lines(3))
-    await home.json('init --vault other')
-    await home.json('tenant create second')
-    const own = (words: readonly string[]) => home.run([...RESUME, ...words])
-    const remote = (env: object) => far.run(RESUME.slice(2), env)
-    t.equal((await own([])).code, 0)
-    t.equal((await remote({})).code, 0)
-    t.notMatch(stateOf(far.home), key)
-    for (const refused of [
-      await own(['--vault', 'other']),
-      await own(['--tenant', 'second']),
-      await own(['--type', 'token']),
-      await home.run(['token', 'import', 'other.ndjson', '--resume', 'state']),
-      await remote({ COFFER_API_KEY: management }),
-      await remote({ COFFER_URL: 'http://127.0.0.1' }),
-    ])
-      t.match(refused, { code: 2, stderr: /of another import/ })
-    const precious = home.write('precious', 'kept')
-    symlinkSync(precious, join(home.place, 'link'))
-    t.equal(
-      (await home.run('token import rows.ndjson --resume link')).code,
-      1,
-      'a symbolic link is not followed',
-    )
-    for (const text of ['kept', '{"run":"../x"}\n', `${JSON.stringify({ run: randomUUID() })}\n`]) {
-      home.write('precious', text)
-      t.equal((await home.run('token import rows.ndjson --resume precious')).code, 2)
-      t.equal(readFileSync(precious, 'utf8'), text, 'a file that no import wrote is not changed')
-    }
-    t.equal((await own(['--results', 'done'])).code, 2)
-  },
-)
+testVault('a run can be resumed only with the same vault, tenant, options and files', async (t, home) => {
+  const far = await connect(t)
+  const { private: key, management } = far.vault.keys
+  for (const { write } of [home, far.home]) write('rows.ndjson', lines(3))
+  await home.json('init --vault other')
+  await home.json('tenant create second')
+  const own = (words: readonly string[]) => home.run([...RESUME, ...words])
+  const remote = (env: object) => far.run(RESUME.slice(2), env)
+  t.equal((await own([])).code, 0)
+  t.equal((await remote({})).code, 0)
+  t.notMatch(stateOf(far.home), key)
+  for (const refused of [
+    await own(['--vault', 'other']),
+    await own(['--tenant', 'second']),
+    await own(['--type', 'token']),
+    await home.run(['token', 'import', 'other.ndjson', '--resume', 'state']),
+    await remote({ COFFER_API_KEY: management }),
+    await remote({ COFFER_URL: 'http://127.0.0.1' }),
+  ])
+    t.match(refused, { code: 2, stderr: /of another import/ })
+  const precious = home.write('precious', 'kept')
+  symlinkSync(precious, join(home.place, 'link'))
+  t.equal(
+    (await home.run('token import rows.ndjson --resume link')).code,
+    1,
+    'a symbolic link is not followed',
+  )
+  for (const text of ['kept', '{"run":"../x"}\n', `${JSON.stringify({ run: randomUUID() })}\n`]) {
+    home.write('precious', text)
+    t.equal((await home.run('token import rows.ndjson --resume precious')).code, 2)
+    t.equal(readFileSync(precious, 'utf8'), text, 'a file that no import wrote is not changed')
+  }
+  t.equal((await own(['--results', 'done'])).code, 2)
+})
 
 testVault('if a file has grown since its import, only the new rows are imported', async (t, home) => {
   const far = await connect(t)
@@ -178,7 +176,7 @@ testVault('if a file has grown since its import, only the new rows are imported'
 })
 
 testVault(
-  'a lost or added line of the --resume file is named, and the advice repairs the run',
+  'if a line of the --resume file is missing or was added, the error names the line, and its advice repairs the run',
   async (t, home) => {
     const far = await connect(t)
     for (const [place, run] of [
@@ -187,7 +185,8 @@ testVault(
     ] as const) {
       place.write('rows.ndjson', `\n${lines(5)}`)
       t.match(await run(), { code: 0 })
-      // A lost result of the last batch is written again, so the lines below are of an earlier batch.
+      // If a result of the last batch is lost, the command writes it again. Therefore the lines below are results of
+      // an earlier batch.
       place.write('rows.ndjson', `\n${lines(6)}`)
       t.match(await run(), { code: 0 })
       const sound = stateOf(place).split('\n')
@@ -226,7 +225,7 @@ testVault(
   },
 )
 
-testVault('a --resume file that has lost its end imports no row again', async (t, home) => {
+testVault('no row is imported twice if the end of the --resume file is lost', async (t, home) => {
   const far = await connect(t)
   for (const [place, run, code, stderr] of [
     [
@@ -287,21 +286,25 @@ testVault(
   },
 )
 
-testVault('a lock that cannot be removed is a warning after a change that was done', async (t, home) => {
-  home.write('rows.ndjson', lines(1000))
-  const lock = join(home.place, '.coffer', 'lock')
-  // The lock becomes a directory, because not even root can remove a directory like a file.
-  const watch = (text: string) => {
-    if (!/250/.test(text) || statSync(lock).isDirectory()) return
-    rmSync(lock)
-    mkdirSync(lock)
-  }
-  const { code, stderr } = await home.run(RESUME, { columns: 80, watch, env: { COFFER_OUTPUT: 'json' } })
-  t.equal(code, 0)
-  t.match(stderr.replace(/\s+/g, ' '), /warning: The lock .*lock was not removed\. .* remove it: rm -r /)
-  rmSync(lock, { recursive: true })
-  t.equal(await total(home), 1000)
-})
+testVault(
+  'if a command has done its change but cannot remove its lock, it prints a warning',
+  async (t, home) => {
+    home.write('rows.ndjson', lines(1000))
+    const lock = join(home.place, '.coffer', 'lock')
+    // Replaces the lock file by a directory, because a program that removes files cannot remove a directory, even as
+    // root.
+    const watch = (text: string) => {
+      if (!/250/.test(text) || statSync(lock).isDirectory()) return
+      rmSync(lock)
+      mkdirSync(lock)
+    }
+    const { code, stderr } = await home.run(RESUME, { columns: 80, watch, env: { COFFER_OUTPUT: 'json' } })
+    t.equal(code, 0)
+    t.match(stderr.replace(/\s+/g, ' '), /warning: The lock .*lock was not removed\. .* remove it: rm -r /)
+    rmSync(lock, { recursive: true })
+    t.equal(await total(home), 1000)
+  },
+)
 
 testVault('an interrupt ends a run between two batches and says how to continue', async (t, home) => {
   home.write('rows.ndjson', lines(8000))
@@ -315,7 +318,7 @@ testVault('an interrupt ends a run between two batches and says how to continue'
 })
 
 t.test(
-  'if an import is interrupted while a server handles a batch, the message says that the batch may be done',
+  'if an import is interrupted while a server handles a batch, the message says that the server may have imported the batch',
   async (t) => {
     const { home, run } = await connect(t)
     home.write('rows.ndjson', lines(3))
@@ -380,7 +383,7 @@ t.test('a batch whose answer was lost is sent again unchanged, and no row is cre
     t.match(await run(RESUME.slice(2)), { code: 9, stderr: /may have performed/ }, title)
     home.write('rows.ndjson', after)
     t.match(await run(RESUME.slice(2)), { code: 0 }, title)
-    // A disk that becomes full during the last batch leaves the results in this state.
+    // If the disk becomes full during the last batch, the end of the state file is missing.
     home.write('state', stateOf(home).slice(0, -20))
     t.match(await run(RESUME.slice(2)), { code: 0, stdout: /"resumed_after":\d/ }, title)
     t.equal(await all(), after.split('\n').length - 1, title)
@@ -388,7 +391,7 @@ t.test('a batch whose answer was lost is sent again unchanged, and no row is cre
 })
 
 t.test(
-  'columns without a path are refused, and the error has a command that imports them as secret data',
+  'a column whose name is not a path is refused, and the error has a command that imports the column as secret data',
   async (t) => {
     const home = await createVaultHome(t)
     home.write('my rows.csv', 'ssn,id,full name\n078-05-1120,ada,Ada\n')

@@ -1,4 +1,4 @@
-/** Which cases may run on a server that somebody uses. */
+/** Decides which cases may run on a server that contains data of somebody. */
 import t from 'tap'
 import { readCases } from '../../../src/cli/commands/conform/read-cases.js'
 import type { Case, Step } from '../../../src/client/conform/cases.js'

@@ -4,25 +4,28 @@ import { sampleEvent, setValues } from '../../../src/domain/webhook/sample-event
 
 const tools = { createUuid: () => '00000000-0000-4000-8000-000000000000', now: Date.UTC(2030, 0, 15) }
 
-t.test('a sample event has the object that its type names, with an id', async (t) => {
-  const objects: Record<string, string> = {
-    'token.property.expired': 'token',
-    'tenant.invitation.created': 'invitation',
-    'tenant.member.deleted': 'member',
-    'application.key.created': 'application_key',
-    'token-intent.converted': 'token_intent',
-    '3ds.session.method-completed': 'session',
-    'account-updater.job.failed': 'job',
-    'google-pay.created': 'google_pay',
-  }
-  for (const type of EVENT_TYPES) {
-    const data = sampleEvent(type, tools)
-    const expected = objects[type]
-    if (expected !== undefined) t.equal(Object.keys(data)[0], expected, type)
-    if (type !== 'http.request') t.match(Object.values(data)[0], { id: tools.createUuid() }, type)
-    for (const value of Object.values(data)) t.equal(typeof value, 'object', type)
-  }
-})
+t.test(
+  'a sample event contains an object of the kind that its type names, and this object has an id',
+  async (t) => {
+    const objects: Record<string, string> = {
+      'token.property.expired': 'token',
+      'tenant.invitation.created': 'invitation',
+      'tenant.member.deleted': 'member',
+      'application.key.created': 'application_key',
+      'token-intent.converted': 'token_intent',
+      '3ds.session.method-completed': 'session',
+      'account-updater.job.failed': 'job',
+      'google-pay.created': 'google_pay',
+    }
+    for (const type of EVENT_TYPES) {
+      const data = sampleEvent(type, tools)
+      const expected = objects[type]
+      if (expected !== undefined) t.equal(Object.keys(data)[0], expected, type)
+      if (type !== 'http.request') t.match(Object.values(data)[0], { id: tools.createUuid() }, type)
+      for (const value of Object.values(data)) t.equal(typeof value, 'object', type)
+    }
+  },
+)
 
 t.test('a sample of an event that the server sends has all documented attributes', async (t) => {
   for (const type of SENT_EVENT_TYPES) {

@@ -124,7 +124,7 @@ t.test(
     await ask([...plain, requestText('GET /healthz', close)])
     t.equal(turns.get('/plain')?.length, 200)
     t.ok(maxInATurn('/plain') <= 50, `at most ${maxInATurn('/plain')} requests were answered in one turn`)
-    // If each request had a turn of its own, each would need a sync of the disk of its own.
+    // If each request ran in its own turn of the event loop, each would need its own sync of the disk.
     const taken = new Set(turns.get('/plain')).size
     t.ok(taken <= 60, `200 requests took ${taken} turns`)
     t.ok(

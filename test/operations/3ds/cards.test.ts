@@ -75,7 +75,7 @@ t.test(
 )
 
 t.test(
-  'a session is in the vault that created it, and ids of one vault mean nothing in another',
+  'a session exists only in the vault that created it, and another vault does not know its id',
   async (t) => {
     const { server, backend } = await openShop(t)
     const before = await backend.challenged()

@@ -1,4 +1,7 @@
-/** The tenant of a session is found without a search, and is forgotten with the session. */
+/**
+ * The tenant of a session is found without a search. If the session is removed, the entry that names its tenant is
+ * removed too.
+ */
 import t, { type Test } from 'tap'
 import { findSession } from '../../../src/operations/3ds/pages.js'
 import type { StoreReader } from '../../../src/storage/store.js'

@@ -33,8 +33,11 @@ t.test('only a session with a redirect page is opened, authenticated or ended by
   t.same((await ask('3ds get', { id: merchant.id })).authentication, undefined)
 })
 
-t.test('a session that is not authenticated has neither succeeded nor a decoupled challenge', async (t) => {
-  const session = {} as ThreeDsSessionRecord
-  t.equal(hasSucceeded(session), false)
-  t.equal(isDecoupled(session), false)
-})
+t.test(
+  'a session that is not authenticated counts neither as successful nor as waiting for a decoupled challenge',
+  async (t) => {
+    const session = {} as ThreeDsSessionRecord
+    t.equal(hasSucceeded(session), false)
+    t.equal(isDecoupled(session), false)
+  },
+)

@@ -15,7 +15,7 @@ async function open(t: Test) {
   return { vault, receiver, create }
 }
 
-t.test('every documented type of event can be triggered, and arrives signed', async (t) => {
+t.test('every documented type of event can be triggered, and is delivered with a signature', async (t) => {
   const { vault, receiver, create } = await open(t)
   const key = await (await vault.fetch('/keys/webhooks.v1.key')).text()
   const types = await vault.ask('webhook event-types')

@@ -220,7 +220,7 @@ t.test('names that are paths are refused, in reactors and in transforms', async 
 })
 
 t.test(
-  'a link out of node_modules is not followed, and a link inside node_modules is followed',
+  'a symbolic link to a target inside node_modules is followed, and a link to any other target is not',
   async (t) => {
     const elsewhere = createDirectory(t)
     write(join(elsewhere, 'package.json'), '{"name":"linked","version":"1.0.0"}')
@@ -402,7 +402,7 @@ t.test('a reactor that never ran is failed until a change can be built', async (
   t.same((await react(vault, body.id)).body, { is: 2 })
 })
 
-t.test('a proxy has the state of the worst of its transforms', async (t) => {
+t.test('the state of a proxy is the worst state of its transforms', async (t) => {
   const project = createProject(t, { plain: 'exports.a = 1' })
   await using vault = await openTestVault({ dependencies: [project], allowNet: ['a.example'] })
   const answer = "({ res: { statusCode: 200, body: { is: require('plain').a } } })"
@@ -480,7 +480,7 @@ t.test('a project without esbuild uses the esbuild that is installed with Coffer
   t.same(await run(vault, "require('plain').a", { plain: '1.0.0' }), { is: 1 })
 })
 
-t.test('an esbuild that is too old or that misbehaves is reported as a finding', async (t) => {
+t.test('if the esbuild of the project is too old or misbehaves, this is reported as a finding', async (t) => {
   const bundle = (result: string) => `exports.version = '0.28.0'; exports.build = async () => (${result})`
   const output = (text: string, inputs = '{}') =>
     bundle(`{ outputFiles: [{ text: ${text} }], metafile: { inputs: ${inputs} } }`)

@@ -41,7 +41,7 @@ export function createProject(
   return directory
 }
 
-/** A text is the package's `index.js`. */
+/** Adds a package to `node_modules`. If `given` is a text, the text becomes the `index.js` of the package. */
 export function addPackage(directory: string, name: string, given: PackageFiles | string): void {
   const { manifest = {}, files = {} } = typeof given === 'string' ? { files: { 'index.js': given } } : given
   const place = join(directory, 'node_modules', name)

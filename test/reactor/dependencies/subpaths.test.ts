@@ -50,7 +50,7 @@ async function run(
   return answer.text()
 }
 
-t.test('a path below a declared package is linked, as its exports say', async (t) => {
+t.test('a path below a declared package is resolved by the exports of the package and linked', async (t) => {
   const project = createProject(t, PACKAGES)
   await using vault = await openTestVault({ dependencies: [project] })
   const all =
@@ -58,33 +58,36 @@ t.test('a path below a declared package is linked, as its exports say', async (t
   t.same(JSON.parse(await run(vault, all)), { is: [0, 2, 1, 'required', 'a'] })
 })
 
-t.test('no path leaves its package, and exports hide the others', async (t) => {
-  const project = createProject(t, PACKAGES)
-  const elsewhere = createDirectory(t)
-  write(join(elsewhere, 'file.js'), "module.exports = 's3cret'")
-  symlinkSync(join(elsewhere, 'file.js'), join(project, 'node_modules/free/link.js'))
-  write(join(project, 'node_modules/free/node_modules/inner/index.js'), "module.exports = 's3cret'")
-  await using vault = await openTestVault({ dependencies: [project] })
-  for (const path of [
-    '@acme/kit/secret.js',
-    '@acme/kit/secret',
-    'free/link',
-    'free/link.js',
-    'free/../other',
-    'free/lib/../../other',
-    'free/node_modules/inner',
-    'free/./merge',
-    'free//merge',
-    'free/%2e%2e/other',
-    'free/nothing',
-    'other/index.js',
-    'other',
-  ]) {
-    const text = await run(vault, `require('${path}')`)
-    t.notMatch(text, 's3cret', path)
-    t.match(text, /Cannot find module/, path)
-  }
-})
+t.test(
+  'a path cannot lead out of its package, and a path that the exports of the package do not list is refused',
+  async (t) => {
+    const project = createProject(t, PACKAGES)
+    const elsewhere = createDirectory(t)
+    write(join(elsewhere, 'file.js'), "module.exports = 's3cret'")
+    symlinkSync(join(elsewhere, 'file.js'), join(project, 'node_modules/free/link.js'))
+    write(join(project, 'node_modules/free/node_modules/inner/index.js'), "module.exports = 's3cret'")
+    await using vault = await openTestVault({ dependencies: [project] })
+    for (const path of [
+      '@acme/kit/secret.js',
+      '@acme/kit/secret',
+      'free/link',
+      'free/link.js',
+      'free/../other',
+      'free/lib/../../other',
+      'free/node_modules/inner',
+      'free/./merge',
+      'free//merge',
+      'free/%2e%2e/other',
+      'free/nothing',
+      'other/index.js',
+      'other',
+    ]) {
+      const text = await run(vault, `require('${path}')`)
+      t.notMatch(text, 's3cret', path)
+      t.match(text, /Cannot find module/, path)
+    }
+  },
+)
 
 t.test('a bundle of a subpath is found in a directory of --modules', async (t) => {
   const directory = createDirectory(t)
@@ -105,7 +108,7 @@ t.test('a bundle of a subpath is found in a directory of --modules', async (t) =
   )
 })
 
-t.test('a request is divided into its package and its path', async (t) => {
+t.test('the argument of require is divided into the name of the package and the path below it', async (t) => {
   for (const [request, name, subpath] of [
     ['a', 'a', ''],
     ['a/b', 'a', '/b'],

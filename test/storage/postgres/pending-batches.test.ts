@@ -6,25 +6,31 @@ const entry = (tenant = 1) => ({ tenant, bytes: 1, time: 0 })
 const sizes = (batches: readonly { tenant: number; entries: readonly object[] }[]) =>
   batches.map(({ tenant, entries }) => `${tenant}: ${entries.length}`)
 
-t.test('entries of reads form one batch for each tenant until these batches are closed', async (t) => {
-  const batches = open()
-  for (const tenant of [1, 2, 1]) batches.addRead(entry(tenant))
-  const closed = batches.closeReads()
-  t.strictSame(sizes(closed), ['1: 2', '2: 1'])
-  t.equal(closed[0]!.entries[0]!.time, 5, 'the batch has the time of the clock')
-  batches.addRead(entry())
-  t.strictSame(sizes(batches.closeReads()), ['1: 2', '2: 1', '1: 1'])
-  batches.removeReads(2)
-  t.strictSame(sizes(batches.closeReads()), ['1: 1'])
-})
+t.test(
+  'log entries of reads are collected in one batch for each tenant until the batches are closed',
+  async (t) => {
+    const batches = open()
+    for (const tenant of [1, 2, 1]) batches.addRead(entry(tenant))
+    const closed = batches.closeReads()
+    t.strictSame(sizes(closed), ['1: 2', '2: 1'])
+    t.equal(closed[0]!.entries[0]!.time, 5, 'the batch has the time of the clock')
+    batches.addRead(entry())
+    t.strictSame(sizes(batches.closeReads()), ['1: 2', '2: 1', '1: 1'])
+    batches.removeReads(2)
+    t.strictSame(sizes(batches.closeReads()), ['1: 1'])
+  },
+)
 
-t.test('an entry of a read is never added to a batch that is older than a commit', async (t) => {
-  const batches = open()
-  batches.addRead(entry())
-  t.strictSame(sizes(batches.addCommit([entry(1), entry(2), entry(1)])), ['1: 2', '2: 1'])
-  batches.addRead(entry())
-  t.strictSame(sizes(batches.closeReads()), ['1: 1', '1: 1'])
-})
+t.test(
+  'an entry of a read is not added to a batch if a commit has happened since the batch began',
+  async (t) => {
+    const batches = open()
+    batches.addRead(entry())
+    t.strictSame(sizes(batches.addCommit([entry(1), entry(2), entry(1)])), ['1: 2', '2: 1'])
+    batches.addRead(entry())
+    t.strictSame(sizes(batches.closeReads()), ['1: 1', '1: 1'])
+  },
+)
 
 t.test('each batch has a unique name and a later time than all batches before it', async (t) => {
   const batches = open()

@@ -64,7 +64,7 @@ t.test('the first revision and the first count that were read become the precond
   t.strictSame([reads.countOf(key(7)), reads.countOf(key(8))], [2, undefined])
 })
 
-t.test('cached rows and rows of a log become no preconditions, and are read only once', async (t) => {
+t.test('cached rows and log rows do not become preconditions, and each is read only once', async (t) => {
   const reads = open()
   for (const kind of [CACHED, LOG_ROWS]) {
     reads.addRow(name(1, kind), found(1, 10, kind))
@@ -86,7 +86,7 @@ t.test('a missing row is remembered, and a row that has changed is read again', 
   t.strictSame(list(reads), ['row 1 5'])
 })
 
-t.test('row numbers are returned for each kind, and only once', async (t) => {
+t.test('the numbers of the rows that were read are returned for each kind, each number once', async (t) => {
   const reads = open()
   reads.addRow(name(1), found(1, 10))
   for (const kind of [KIND, 3]) reads.addCount(key(kind, kind), 0)

@@ -30,16 +30,19 @@ t.test('changes can be found by a prefix of their names until they are sent', as
   t.notOk(writes.hasUnsentWith(''))
 })
 
-t.test('changes of one kind or of each kind are taken in order, and only once', async (t) => {
-  const writes = filled()
-  writes.add(createChange(INSERT, name(3)))
-  const taken = (kind?: number) => [...writes.take(kind).values()].map(({ id }) => id[0])
-  t.strictSame(taken(1), [1, 3])
-  t.strictSame(taken(1), [])
-  // The pending log entries of chain 2 do not count as a row of kind 2.
-  t.strictSame(taken(2), [2])
-  t.strictSame(taken(), [0])
-})
+t.test(
+  'the changes of one kind, or of all kinds, are taken in their order, and each change is taken once',
+  async (t) => {
+    const writes = filled()
+    writes.add(createChange(INSERT, name(3)))
+    const taken = (kind?: number) => [...writes.take(kind).values()].map(({ id }) => id[0])
+    t.strictSame(taken(1), [1, 3])
+    t.strictSame(taken(1), [])
+    // The pending log entries of chain 2 do not count as a row of kind 2.
+    t.strictSame(taken(2), [2])
+    t.strictSame(taken(), [0])
+  },
+)
 
 t.test('pending log entries do not count as changed rows', async (t) => {
   const writes = new WriteSet()
