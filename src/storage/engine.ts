@@ -94,7 +94,7 @@ export interface Draft
   seal(rev: number): Uint8Array
 }
 
-/** An entry of a tenant's log. Engines cannot read it. They store it in rows with {@link LogSealer.seal}. */
+/** An entry of a tenant's log. Engines cannot read an entry. Engines store entries in rows with {@link LogSealer.seal}. */
 export interface LogEntry {
   readonly tenant: number
   readonly bytes: number
@@ -123,7 +123,7 @@ export function logUnavailable(reason: string): CofferError {
   return new CofferError('unavailable', message.trimEnd(), { retryAfterSeconds: 1 })
 }
 
-/** Puts log entries into sealed rows. The barrier implements it. */
+/** Puts log entries into sealed rows. The barrier implements this interface. */
 export interface LogSealer {
   /**
    * Writes these entries, in their order, into log rows. Leaves out the entries of deleted tenants. A shared engine passes the
@@ -155,20 +155,20 @@ export interface LogSealer {
 export const LOG_ROWS = 254
 
 /**
- * Kind of the rows that hold the keys of tenants. They all belong to tenant 0. The engine on disk keeps a second copy of these
- * rows, because no row of a tenant can be read without the tenant's keys.
+ * Kind of the rows that hold the keys of tenants. All rows of this kind belong to tenant 0. The engine on disk keeps a second
+ * copy of these rows, because no row of a tenant can be read without the tenant's keys.
  */
 export const KEY_ROWS = 1
 
 /**
- * Kinds of the rows of queues. The engine on disk overwrites a removed row of any other kind before it answers. It overwrites
- * removed rows of queues later, together with replaced rows, because a queue removes many rows, and these rows do not contain the
- * data that is sent.
+ * Kinds of the rows of queues. The engine on disk overwrites a removed row of any other kind before it answers. The engine
+ * overwrites removed rows of queues later, together with replaced rows, because a queue removes many rows, and these rows do not
+ * contain the data that is sent.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 
 export interface EngineReader {
-  /** The wall clock when the unit began, ms since the epoch. It dates rows and decides which rows have expired. */
+  /** The wall clock when the unit began, ms since the epoch. This time dates rows and decides which rows have expired. */
   readonly now: number
   readonly clock: ClockState
   /** `expired: true` also finds an expired row that is not purged yet. */

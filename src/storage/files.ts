@@ -42,7 +42,7 @@ export interface Files {
   remove(path: string): boolean
   stat(path: string): FileStat | undefined
   list(path: string): string[]
-  /** Creates the directory with mode 0700. Returns false if it exists. */
+  /** Creates the directory with mode 0700. Returns false if the directory exists. */
   makeDirectory(path: string): boolean
 }
 
@@ -93,8 +93,8 @@ export function describeOtherKind(files: Files, path: string): string | undefine
 }
 
 /**
- * Opens a file of a vault. Undefined if it does not exist. @throws CofferError `vault_damaged` if the path names a directory, a
- * link or the like, `storage_failed`
+ * Opens a file of a vault. Returns undefined if the file does not exist. @throws CofferError `vault_damaged` if the path names a
+ * directory, a link or the like, `storage_failed`
  */
 export function openPart(files: Files, path: string, opening: Opening): number | undefined {
   try {
@@ -107,8 +107,8 @@ export function openPart(files: Files, path: string, opening: Opening): number |
 }
 
 /**
- * Reads a file of at most `limit` bytes. Undefined if it does not exist. @throws CofferError `vault_damaged`, before the read, if
- * the file is larger than `limit`, or if the path does not name a file
+ * Reads a file of at most `limit` bytes. Returns undefined if the file does not exist. @throws CofferError `vault_damaged`,
+ * before the read, if the file is larger than `limit`, or if the path does not name a file
  */
 export function readWhole(files: Files, path: string, limit: number): Uint8Array | undefined {
   const file = openPart(files, path, 'read')

@@ -217,7 +217,8 @@ function stateOf(holder: LockHolder, identity: ProcessIdentity): 'alive' | 'dead
   const isHere = isOfSameBoot(holder, identity)
   if (!isHere && holder.host !== identity.host) return 'unknown'
   if (!isHere && holder.boot !== identity.boot) return 'dead'
-  // The holder is in another container of this machine, perhaps with our host name. Its process number means nothing here.
+  // The holder is in another container of this machine, perhaps with our host name. The process number of such a holder means
+  // nothing here.
   if (holder.boot !== identity.boot) return 'unknown'
   return identity.startOf(holder.pid) === holder.started ? 'alive' : 'dead'
 }

@@ -58,8 +58,8 @@ export interface LogCheck {
 export type LogPosition = Readonly<Record<string, number>>
 
 /**
- * Records of a tenant's log in the order of their chains. `position`: after them. `lost`: how many records were dropped before they
- * were read. `left`: how many records follow.
+ * Records of a tenant's log in the order of their chains. `position`: the position after these records. `lost`: how many records
+ * were dropped before they were read. `left`: how many records follow.
  */
 export interface LogPart {
   records: LogRecord[]
@@ -69,11 +69,11 @@ export interface LogPart {
 }
 
 export interface StoreReader {
-  /** The wall clock when this unit of work began, ms since the epoch. It may be earlier than in a previous unit. */
+  /** The wall clock when this unit of work began, ms since the epoch. This time may be earlier than in a previous unit of work. */
   readonly now: number
   /**
-   * The time by which the codes of cards expire, ms since the epoch. It is the wall clock. In an ephemeral vault, a restore sets
-   * this time back to the time when the restored state was saved.
+   * The time by which the codes of cards expire, ms since the epoch. This time is the wall clock. In an ephemeral vault, a
+   * restore sets this time back to the time when the restored state was saved.
    */
   readonly codeTime: number
   /** After a jump of the clock, expired records are not purged. */
@@ -106,7 +106,7 @@ export interface StoreReader {
   changeCounter(kinds: readonly Kind[]): number | undefined
 }
 
-/** The location of a record. It also contains the sealed record, if the record is not large. */
+/** The location of a record. The location also contains the sealed record, if the record is not large. */
 export interface RecordLocation<K extends Kind = Kind> {
   readonly kind: K
   readonly tenant: number
@@ -119,7 +119,7 @@ export interface RecordLocation<K extends Kind = Kind> {
 export type Expired = { [K in Kind]: { kind: K; tenant: number; record: RecordOf[K] } }[Kind]
 
 export interface PutOptions {
-  /** The rendered values of search indexes. Only their keyed digests are stored. */
+  /** The rendered values of search indexes. Only keyed digests of these values are stored. */
   search?: readonly string[]
   /** ms since the epoch. */
   expires?: number

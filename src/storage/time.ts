@@ -9,7 +9,7 @@ import type { ClockState } from './store.js'
 export interface Times {
   /** The latest time of any change. */
   time: number
-  /** The time of the last change. It is earlier than `time` if the clock has gone back. */
+  /** The time of the last change. `last` is earlier than `time` if the clock has gone back. */
   last: number
   /** When the current jump of the clock was first seen. 0: the clock has not jumped, or the jump is settled. */
   since: number

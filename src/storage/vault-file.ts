@@ -123,8 +123,8 @@ export function prepareDirectory(files: Files, directory: string): void {
 }
 
 /**
- * Begins the creation of a vault. {@link completeVault} ends it. Removes the files of an interrupted creation. Contract: the
- * caller has the lock. @throws CofferError like {@link prepareDirectory}
+ * Begins the creation of a vault. {@link completeVault} ends the creation. Removes the files of an interrupted creation.
+ * Contract: the caller has the lock. @throws CofferError like {@link prepareDirectory}
  */
 export function beginVault(files: Files, directory: string): void {
   prepareDirectory(files, directory)

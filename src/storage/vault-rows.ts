@@ -11,7 +11,7 @@ export interface RowTarget {
   read(): AsyncIterable<Row>
 }
 
-/** A checksum of rows in any order. It omits the rows' `keys`, because rows read from files do not have them. */
+/** A checksum of rows in any order. The checksum omits the rows' `keys`, because rows that were read from files have no keys. */
 export class RowChecksum {
   readonly #mac: Mac
   count = 0

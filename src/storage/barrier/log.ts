@@ -137,7 +137,10 @@ async function hasLine(stream: Stream): Promise<boolean> {
   return true
 }
 
-/** The time by which the next line is merged. It never rises, so a clock that went back does not change the order of a source. */
+/**
+ * The time by which {@link mergePage} sorts the next line of a source. This time never rises, so a clock that went back does not
+ * change the order of a source.
+ */
 function nextTime({ lines, low }: Stream): number {
   return Math.min(low, lines.at(-1)!.time)
 }

@@ -1,4 +1,6 @@
-/** Caches opened records of the small kinds that every request reads. They are valid until a record of their kind changes. */
+/**
+ * Caches opened records of the small kinds that every request reads. A cached record is valid until a record of its kind changes.
+ */
 import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
 

@@ -1,4 +1,4 @@
-/** The barrier between records and sealed rows. It does not know where the engine stores rows. */
+/** The barrier between records and sealed rows. The barrier does not know where the engine stores rows. */
 import { BoundedMap } from '../../bounded-map.js'
 import type { VaultKeys } from '../../crypto/ports.js'
 import type { TakenBatches } from '../../domain/records/log-record.js'

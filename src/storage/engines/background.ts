@@ -1,6 +1,6 @@
 /**
- * Flushes and compactions. A server runs them in small slices between units of work. The result of a flush or compaction takes
- * effect at a moment when no unit of work runs.
+ * Flushes and compactions. A server runs flushes and compactions in small slices between units of work. The result of a flush or
+ * compaction takes effect at a moment when no unit of work runs.
  */
 import type { Awaitable, VaultRows } from '../engine.js'
 import { type Attempt, attempt } from '../lsm/attempt.js'
@@ -10,11 +10,11 @@ import { liveRowsOf } from '../lsm/sstable/cursors.js'
 import { finish } from '../lsm/sstable/write-tables.js'
 import type { LsmTree } from '../lsm/tree.js'
 
-/** The length of a slice. After it, units of work may run. */
+/** The length of a slice. After each slice, units of work may run. */
 const SLICE_MS = 5
 /**
- * With more than `MANY_TABLES` tables, a slice of compaction may exceed `SLICE_MS`. Its limit is then this share of the time that
- * the units of work before the slice took.
+ * With more than `MANY_TABLES` tables, a slice of compaction may exceed `SLICE_MS`. The limit of such a slice is this share of
+ * the time that the units of work before the slice took.
  */
 const SHARE = 1 / 8
 const MANY_TABLES = 32

@@ -1,4 +1,7 @@
-/** The engine on disk: runs units of work one by one over an LSM tree. It also implements the operations on a whole vault. */
+/**
+ * The engine on disk: runs units of work one by one over an LSM tree. This engine also implements the operations on a whole
+ * vault.
+ */
 import type { Awaitable } from '../../domain/awaitable.js'
 import * as port from '../engine.js'
 import { attempt } from '../lsm/attempt.js'
@@ -31,7 +34,7 @@ const MEBIBYTE = 1024 * 1024
 const FLUSH_AT: Size = { bytes: 16 * MEBIBYTE, rows: 32_768, keys: 393_216 }
 /** The largest log that a command may leave unflushed. The next command must read the whole log, which takes 20 ms for each MiB. */
 const LEFT_AT_MOST: Size = { bytes: MEBIBYTE / 16, rows: 48 }
-/** When a command ends, it does at most one compaction, of at most this many bytes. */
+/** When a command ends, the engine does at most one compaction, of at most this many bytes. */
 const CLOSING_COMPACTION = 64 * MEBIBYTE
 /** A change with durability `soon` is synced within this time. */
 const SYNC_AFTER_MS = { server: 25, command: port.MAX_PENDING_MS / 2 }

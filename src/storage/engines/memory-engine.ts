@@ -13,8 +13,8 @@ import { TaskQueue } from './task-queue.js'
 const MAX_LAYERS = 8
 
 /**
- * The number of log entries that are sealed together. Sealing them one by one would be slow, because each addition to a chain
- * seals the head of the chain again.
+ * The number of log entries that are sealed together. Sealing log entries one by one would be slow, because each addition to a
+ * chain seals the head of the chain again.
  */
 const SEALED_AT_ONCE = 32
 

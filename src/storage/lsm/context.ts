@@ -28,7 +28,10 @@ const MAX_RECORDS = 32_768
 export interface LsmContext extends LsmOptions {
   readonly open: OpenFiles
   readonly blocks: BoundedMap<number, Buffer>
-  /** A cache of small sealed records. It is separate, so that reads of many records do not evict blocks of indexes. */
+  /**
+   * A cache of small sealed records. This cache is separate from the cache of blocks, so that reads of many records do not evict
+   * blocks of indexes.
+   */
   readonly records: BoundedMap<number, Buffer>
   /** The number of the next opened table. Keys in the caches contain the numbers of tables. */
   tables: number
@@ -42,7 +45,10 @@ export function createContext(options: LsmOptions): LsmContext {
   return { ...options, ...caches, open: new OpenFiles(options.files), tables: 0 }
 }
 
-/** The limit of open files. It is small, so that a vault with many tables works with a low limit of descriptors (`ulimit -n`). */
+/**
+ * The limit of open files. The limit is small, so that a vault with many tables works with a low limit of descriptors (`ulimit
+ * -n`).
+ */
 const MAX_OPEN = 40
 
 /** The open descriptors of tables, by path. If too many are open, the least recently used descriptor is closed. */

@@ -44,7 +44,7 @@ interface Waiter {
 class Group {
   readonly changes: Change[] = []
   readonly entries: LogEntry[] = []
-  /** The entries of transactions that were acknowledged before the commit. `entries` contains them too. */
+  /** The entries of transactions that were acknowledged before the commit. `entries` contains these entries too. */
   readonly pending: LogEntry[] = []
   readonly waiting: Waiter[] = []
   /** Whether the group needs a frame to store the time, even without changes. */
@@ -55,7 +55,7 @@ class Group {
 export class GroupCommit {
   counters: Counters
   sealer: LogSealer | undefined
-  /** Why the last group could not be stored. The next group includes its entries. */
+  /** Why the last group could not be stored. The next group includes the entries of the failed group. */
   failure: unknown
   readonly #tree: LsmTree
   readonly #now: () => number

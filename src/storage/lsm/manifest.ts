@@ -182,7 +182,8 @@ export class Manifest {
     if (present !== undefined && !flushed.changes(KEY_ROWS)) return present
     const rows = unlessDamaged(() => nextKeyRows(present, flushed, older))
     if (present && rows === undefined) eraseHidden(present, flushed)
-    // If the present copy is unreadable, its old versions cannot be overwritten. The new copy replaces it anyway.
+    // If the present copy is unreadable, its old versions cannot be overwritten. The new copy replaces the unreadable copy
+    // anyway.
     else if (present) unlessDamaged(() => eraseHidden(present, flushed))
     return rows === undefined ? present : writeKeyCopies(this.context, rows)
   }
@@ -310,7 +311,8 @@ export class Manifest {
 
   /**
    * Writes a new `state`. @throws CofferError `storage_failed`. If the old `state` is certainly still there, for example because
-   * the disk is full, nothing has changed, and the caller may retry. Otherwise the manifest is broken.
+   * the disk is full, nothing has changed, and the caller may retry. If it is not certain that the old `state` is still there,
+   * the manifest is broken.
    */
   commit(changed: Partial<Contents>): void {
     const contents = { ...this.contents, ...changed }

@@ -4,7 +4,7 @@ import { LOG_ROWS, type Row, type RowId, type SeekQuery, type Where } from '../e
 import { type Change, DROP, INSERT, isRemoval, REMOVE } from '../rows/frame.js'
 import { isWithin } from '../time.js'
 
-/** A version of a row. It is live until a later change replaces or removes it. */
+/** A version of a row. A version is live until a later change replaces or removes it. */
 interface Item {
   row: Row
   isLive: boolean
@@ -73,7 +73,7 @@ export class Memtable {
    * of this list.
    */
   readonly shadowed: RowId[] = []
-  /** Dropped tenants. All their rows in older memtables and tables are dead. */
+  /** Dropped tenants. All rows of these tenants in older memtables and tables are dead. */
   dropped: ReadonlySet<number> = NOBODY
   /** Whether rows in older memtables or tables must be overwritten soon. */
   isErasing = false

@@ -54,7 +54,7 @@ function isExpired(row: Row, now: number): boolean {
 
 export class Reader implements EngineReader {
   readonly now: number
-  /** The state before the unit of work. It does not change while the unit runs. */
+  /** The state before the unit of work. This state does not change while the unit runs. */
   protected readonly below: View
   readonly #times: Times
 

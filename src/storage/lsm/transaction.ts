@@ -15,7 +15,10 @@ export class Transaction extends Reader implements EngineWriter {
   readonly changes: frame.Change[] = []
   readonly entries: LogEntry[] = []
   readonly #counters: Counters
-  /** The changes as a memtable. It is created only if the unit reads after a change, because most units write at their end. */
+  /**
+   * The changes as a memtable. This memtable is created only if the unit of work reads after a change, because most units write
+   * only at their end.
+   */
   own: Memtable | undefined
   #view: View | undefined
   #seq: number

@@ -13,7 +13,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Compacted, writeRows } from './sstable/write-tables.js'
 import { createWal, FRAME_LIMIT, removeWal, SEAL_BYTES, type Wal, type WalRef } from './wal.js'
 
-/** A memtable that is flushed in steps, between units of work. It does not change any more. */
+/** A memtable that is flushed in steps, between units of work. Such a memtable does not change any more. */
 interface FrozenMemtable {
   memtable: Memtable
   counters: Counters
@@ -100,7 +100,7 @@ export class LsmTree {
     this.#publish()
   }
 
-  /** Shows the pending changes to readers. Contract: they are synced. */
+  /** Shows the pending changes to readers. Contract: these changes are synced. */
   #publish(): void {
     for (const change of this.pending) {
       this.changeCounters.note(change)
@@ -254,8 +254,9 @@ export class LsmTree {
   }
 
   /**
-   * From now on, `state` accepts only the header with this digest. Begins a new log and removes the current log. Otherwise an
-   * attacker could restore an older `state` and its older header, and open the current log with a removed key slot.
+   * From now on, `state` accepts only the header with this digest. Begins a new log and removes the current log. If the current
+   * log stayed, an attacker could restore an older `state` and its older header, and open the current log with a removed key
+   * slot.
    */
   adoptHeader(digest: string): void {
     this.flush()

@@ -1,6 +1,6 @@
 /**
  * The write-ahead log. The file `journal-*` contains the frames. The file `head-*` says up to which frame the changes were
- * acknowledged. Both files exist before `state` names the log.
+ * acknowledged. The files `journal-*` and `head-*` of a log exist before `state` names the log.
  */
 import type { Cipher } from '../../crypto/ports.js'
 import { type CofferError, damaged } from '../../errors.js'
@@ -51,7 +51,7 @@ function positionAfter(sealed: Uint8Array, frames: number, end: number): WalPosi
   return { frames: frames + 1, end: end + LENGTH_WORDS + sealed.length, tag }
 }
 
-/** Returns the sealed frame at an offset. Undefined if its length words disagree or reach beyond the end. */
+/** Returns the sealed frame at an offset. Returns undefined if the length words of the frame disagree or reach beyond the end. */
 function frameAt(bytes: Buffer, at: number): Buffer | undefined {
   if (at + LENGTH_WORDS > bytes.length) return undefined
   const length = bytes.readUInt32LE(at)

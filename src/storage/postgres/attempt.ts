@@ -49,7 +49,10 @@ export function nextPlan(plan: Plan, reason: Reason): Plan {
 
 /** The engine retries a unit for this time, ms. */
 const MAX_MS = 5_000
-/** The limit for the deletion of a tenant, ms. It is longer, because the deletion collides with every unit of the tenant. */
+/**
+ * The limit for the deletion of a tenant, ms. This limit is longer than `MAX_MS`, because the deletion collides with every unit
+ * of the tenant.
+ */
 const MAX_DROP_MS = 60_000
 /**
  * How often in a row a unit is retried because its new id is taken. A retry is normal, because another unit can take an id first.
@@ -70,7 +73,7 @@ const MAX_PAUSE_MS = 200
 
 /**
  * Returns the pause in ms after an attempt (`attempt`: 1 for the first). Only units that collide with others wait. The pause
- * doubles with each attempt. Half of it is random (`random`: 0 to 1), so that the units do not collide again.
+ * doubles with each attempt. Half of the pause is random (`random`: 0 to 1), so that the units do not collide again.
  */
 export function pauseMs(reason: Reason, attempt: number, random: number): number {
   if (reason !== 'conflict' && reason !== 'taken') return 0

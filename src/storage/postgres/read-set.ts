@@ -32,12 +32,15 @@ export class ReadSet {
     return this.#mode !== 'read' || this.#moments <= 1
   }
 
-  /** The attempt has read rows that are not cached. It may not have seen later commits. */
+  /** The attempt has read rows that are not cached. The attempt may not have seen later commits. */
   get hasMoment(): boolean {
     return this.#moments > 0
   }
 
-  /** The attempt has read rows at different moments. They may never have existed together, so the commit must compare them. */
+  /**
+   * The attempt has read rows at different moments. Rows from different moments may never have existed together, so the commit
+   * must compare these rows.
+   */
   get spansMoments(): boolean {
     return this.#moments > 1
   }

@@ -7,11 +7,11 @@ import type { Statement } from './pool.js'
 import { eachKey, keyAt } from './row-keys.js'
 import type { RowName } from './row-name.js'
 
-/** The state of the store. Each answer includes it. */
+/** The state of the store. Each answer of the database includes this state. */
 export interface StoreState {
-  /** The counter of cached records. Each commit that changes a cached record increases it. */
+  /** The counter of cached records. Each commit that changes a cached record increases this counter. */
   changes: number
-  /** Each change of the key slots and each rekey increases it. */
+  /** Each change of the key slots and each rekey increases this number. */
   generation: number
   times: Times
 }
@@ -169,10 +169,10 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number, o
 }
 
 /**
- * Counts the live matches. If each part of the condition names keys, the rows of frequent keys are counted in
- * the index of keys, without reading the rows. The expired rows are then subtracted. They are few, because
- * they are purged. For any other condition, each match is read. `keyed`: the parameters of the keys of each
- * part, or undefined if a part names no keys.
+ * Counts the live matches. If each part of the condition names keys, the rows of frequent keys are counted in the index of keys,
+ * without reading the rows. The expired rows are then subtracted. There are few expired rows, because expired rows are purged.
+ * For any other condition, each match is read. `keyed`: the parameters of the keys of each part, or undefined if a part names no
+ * keys.
  */
 function countMatches(
   { where }: Query,
@@ -277,8 +277,8 @@ export function readPendingStatement(tenant: number): Statement {
 }
 
 /**
- * Reads a page of the pending log entries of a chain, oldest first. The page begins after the row `after`. It ends before the
- * time `below`, after `limit` rows, or when its rows have `bytes`.
+ * Reads a page of the pending log entries of a chain, oldest first. The page begins after the row `after`. The page ends before
+ * the time `below`, after `limit` rows, or when its rows have `bytes`.
  */
 export function readChainStatement(
   chain: number,

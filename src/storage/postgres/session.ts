@@ -28,7 +28,7 @@ export interface Shared {
   readonly logs: PendingLogs
   readonly clock: Clock
   readonly random: RandomSource
-  /** Kinds of rows that callers cache from one unit to the next. The store counts their changes. */
+  /** Kinds of rows that callers cache from one unit to the next. The store counts the changes of these rows. */
   readonly cachedKinds: ReadonlySet<number>
   /** The newest state of the store that this process has seen. */
   state: StoreState
@@ -58,7 +58,7 @@ export class Session {
     return (await sending).rows
   }
 
-  /** From now on, the attempt is one transaction. Its next statement also sends `commit` and `then`. */
+  /** From now on, the attempt is one transaction. The next statement of the attempt also sends `commit` and `then`. */
   enqueue(commit: Commit, pending: readonly PendingEntries[] = [], then: readonly Statement[] = []): void {
     this.#transaction ??= new Transaction(this.#shared.pool, 'read committed')
     const state = this.#check.expected

@@ -6,7 +6,7 @@ import type { StoreState } from './read-sql.js'
 import { ANY, type ExpectedState } from './write-sql.js'
 
 export class StateCheck {
-  /** The state in the last answer. Before the first answer, it is the newest state that this process had seen. */
+  /** The state in the last answer. Before the first answer, this field is the newest state that this process had seen. */
   #state: StoreState
   #usesCache = false
   #isConfirmed = false

@@ -40,8 +40,8 @@ export const EXCLUDE_OTHERS = ['rows', 'waiting'].map((table) => ({
 }))
 
 /**
- * The highest random `rev`. It uses half of the range of a `rev` (u48). If the vault is copied to files, the engine on disk
- * assigns higher numbers, one by one, from the other half.
+ * The highest random `rev`. Random numbers use half of the range of a `rev` (u48). If the vault is copied to files, the engine on
+ * disk assigns higher numbers, one by one, from the other half.
  */
 export const HIGHEST_REV = 2 ** 47
 /**

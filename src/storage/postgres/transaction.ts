@@ -1,4 +1,4 @@
-/** One transaction of a unit of work, on a connection of its own. It begins with the first statement that is sent. */
+/** One transaction of a unit of work, on a connection of its own. The transaction begins with the first statement that is sent. */
 import type { QueryResult } from 'pg'
 import { Collision } from './attempt.js'
 import { COMMIT, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
@@ -7,7 +7,7 @@ export class Transaction {
   readonly #pool: ConnectionPool
   readonly #isolation: 'read committed' | 'repeatable read'
   #connection: Promise<Connection> | undefined
-  /** Statements whose results are not needed. The next statement sends them too. */
+  /** Statements whose results are not needed. These statements are sent together with the next statement. */
   readonly #queued: Statement[] = []
 
   constructor(pool: ConnectionPool, isolation: 'read committed' | 'repeatable read') {

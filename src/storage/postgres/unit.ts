@@ -24,7 +24,7 @@ import { HIGHEST_REV, MAX_STEP, randomNumber } from './tables.js'
 import { WriteSet } from './write-set.js'
 import * as writes from './write-sql.js'
 
-/** The rows that an answer depends on. Their names begin with `prefix`. `kind`: undefined for rows of several kinds. */
+/** The rows that an answer depends on. The names of these rows begin with `prefix`. `kind`: undefined for rows of several kinds. */
 interface Scope {
   prefix: string
   kind?: number
@@ -35,7 +35,7 @@ const EVERYTHING: Scope = { prefix: '' }
 export class Unit implements port.EngineWriter {
   readonly now: number
   clock: ClockState
-  /** The plan of this attempt. It also records work that the next attempt need not repeat. */
+  /** The plan of this attempt. The plan also records work that the next attempt need not repeat. */
   plan: Plan
   /** Log entries of the unit. The commit of a change stores them. The engine stores the entries of a read after the commit. */
   readonly entries: port.LogEntry[] = []
@@ -50,7 +50,7 @@ export class Unit implements port.EngineWriter {
   /** The commit stores the time, even if it stores nothing else. */
   #storesTime = false
   #confirmedTimes: Times | undefined
-  /** The collision that ended the attempt. It is kept, because a handler may catch and drop the error. */
+  /** The collision that ended the attempt. The collision is kept, because a handler may catch and drop its error. */
   #collision: Collision | undefined
   #isOver = false
 
@@ -291,9 +291,9 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Undoes what the attempt wrote before `error`. Returns a collision if the unit must run again. That is the case if `error`
-   * is a collision. It is also the case if the unit saw outdated cached records, or rows that never existed at the same time,
-   * because `error` may then be wrong. @throws CofferError `unavailable` if the store does not answer
+   * Undoes what the attempt wrote before `error`. Returns a collision if the unit must run again. The unit must run again if
+   * `error` is a collision. It must also run again if it saw outdated cached records, or rows that never existed at the same
+   * time, because `error` may then be wrong. @throws CofferError `unavailable` if the store does not answer
    */
   async fail(error: unknown): Promise<Collision | undefined> {
     this.#isOver = true

@@ -15,7 +15,7 @@ export class WriteSet {
     this.#kinds.add(change.kind)
   }
 
-  /** Pending log entries have a table of their own. `isChained`: removes them, because they are in a chain now. */
+  /** Pending log entries have a table of their own. `isChained`: removes the entries, because they are in a chain now. */
   addPending(pending: PendingEntries, isChained: boolean): void {
     const { tenant, id } = pending
     this.#unsent.set(nameOf({ kind: PENDING, tenant, id }), changePending(pending, isChained))

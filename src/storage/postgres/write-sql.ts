@@ -27,7 +27,7 @@ export interface Change extends Row {
   action: number
   /** The revision of the row when the unit read it, 0 if it did not exist. For {@link COUNT}: the number of rows with the key. */
   was: number
-  /** The position of its commit in the statement, from 1. */
+  /** The position, in the statement, of the commit that contains this change. The first position is 1. */
   unit: number
 }
 
@@ -101,9 +101,9 @@ const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 f
 
 /**
  * Returns the statements of commits. The first statements lock the rows that the last statement compares. The last statement
- * writes everything or nothing. It returns the state, whether the commits were `accepted`, and the positions of the commits that
- * were `refused` because of their rows. `isAborting`: a refusal divides by zero, which ends the transaction. Contract: a commit
- * that changes the state of the store is the only commit.
+ * writes everything or nothing. The last statement returns the state, whether the commits were `accepted`, and the positions of
+ * the commits that were `refused` because of their rows. `isAborting`: a refusal divides by zero, which ends the transaction.
+ * Contract: a commit that changes the state of the store is the only commit.
  */
 export function writeStatements(
   commits: readonly Commit[],
@@ -133,9 +133,9 @@ export function writeStatements(
 }
 
 /**
- * A commit locks the state of the store if it changes the state. It also locks the state if its unit of work has searched rows of
- * a kind and adds or changes a row of this kind. Otherwise two units could both search for one value, find nothing, and both add
- * a row with this value.
+ * A commit locks the state of the store if it changes the state. A commit also locks the state if its unit of work has searched
+ * rows of a kind and adds or changes a row of this kind. Without this lock, two units could both search for one value, find
+ * nothing, and both add a row with this value.
  */
 export function locksState({ step, times, changes }: Commit): boolean {
   if (step !== undefined || times !== undefined) return true

@@ -79,6 +79,6 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
     for (const { sstable } of written) sstable.close()
     tree.close()
   }
-  // Removes the files that `state` does not name. These are all files that the old keys open.
+  // Removes the files that `state` does not name. All files that the old keys open are among the removed files.
   openLsmTree(next).close()
 }

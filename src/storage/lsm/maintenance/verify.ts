@@ -30,7 +30,7 @@ export class DamagedVault {
   readonly sstables: readonly LiveSSTable[]
   /** The number of changes in unreadable frames before the last readable change. */
   readonly lostChanges: number
-  /** Undefined if `state` does not open. Then it is unknown which rows were replaced or removed. */
+  /** Undefined if `state` does not open. Without the contents of `state`, it is unknown which rows were replaced or removed. */
   readonly #contents: Contents | undefined
   readonly #memtable: Memtable
 
@@ -130,8 +130,8 @@ export class DamagedVault {
 }
 
 /**
- * Returns the newest revision of each row, by id. This is used without `state`, because several tables may then contain the same
- * row.
+ * Returns the newest revision of each row, by id. This function is used without `state`, because several tables may then contain
+ * the same row.
  */
 function findNewest(sstables: readonly LiveSSTable[]): Map<string, number> {
   const newest = new Map<string, number>()
@@ -178,7 +178,7 @@ function readChanges(context: LsmOptions, wals: readonly WalRef[], findings: Fin
   return changes
 }
 
-/** Finds all logs, if there is no `state`. Their `previous` is correct only for the first log of a vault. */
+/** Finds all logs, if there is no `state`. The `previous` of a found log is correct only for the first log of a vault. */
 function findWals({ files, directory }: LsmOptions): WalRef[] {
   const ids = files.list(directory).flatMap((name) => /^journal-([0-9a-f]{32})$/.exec(name)?.[1] ?? [])
   return ids.map((id) => ({ id, previous: toBase64(NO_TAG) }))
@@ -242,7 +242,10 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
   return aside.length === 0 ? result : { ...result, set_aside: aside }
 }
 
-/** Checks the second copy of the rows that hold keys. Its rows are not counted, because they are in other tables too. */
+/**
+ * Checks the second copy of the rows that hold keys. The rows of the copy are not counted, because other tables contain these
+ * rows too.
+ */
 async function verifyKeyCopies(vault: DamagedVault, check: CheckRow, findings: Finding[]): Promise<void> {
   const { keyCopies } = vault
   if (keyCopies === null) return

@@ -87,8 +87,8 @@ export class SSTable {
   }
 
   /**
-   * Reads the last copy of the footer. Its place is known, because `state` lists the length of the file. Undefined if no footer
-   * is there.
+   * Reads the last copy of the footer. The place of this copy is known, because `state` lists the length of the file. Undefined
+   * if no footer is there.
    */
   #readListed(): Buffer | undefined {
     const { bytes } = this.meta
@@ -99,7 +99,7 @@ export class SSTable {
     return this.readExactly(end - length, length)
   }
 
-  /** Opens a footer. Undefined if its tag differs from the tag that `state` lists. */
+  /** Opens a footer. Returns undefined if the tag of the footer differs from the tag that `state` lists. */
   #unseal(sealed: Buffer): Uint8Array | undefined {
     const { tag } = this.meta
     if (tag !== undefined && toBase64(sealed.subarray(sealed.length - format.TAG_BYTES)) !== tag)

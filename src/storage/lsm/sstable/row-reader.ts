@@ -6,7 +6,7 @@ import type { SSTable } from './reader.js'
 /** The bytes of the first read of several rows. Each further read is four times as large, up to the maximum. */
 const FIRST_PIECE = 4 * 1024
 const MAX_PIECE = 64 * 1024
-/** Two rows count as neighbors if their numbers differ by at most this. Dead rows between them are not read. */
+/** Two rows count as neighbors if their numbers differ by at most this. Dead rows between two neighbors are not read. */
 const MAX_STEP = 4
 
 /**

@@ -18,7 +18,7 @@ const WINDOW = 128
 /** If at most this many rows can match by their keys, only these rows are examined. */
 const RARE = 1024
 
-/** A set of marked rows. It covers the rows from the first to the last of `rows`, which ascend, and ignores other rows. */
+/** A set of marked rows. The set covers the rows from the first to the last of `rows`, which ascend, and ignores all other rows. */
 class Marks {
   readonly first: number
   readonly #flags: Uint8Array
@@ -47,7 +47,10 @@ class Marks {
   }
 }
 
-/** Finds the live matches at time `now`. Returns their number, and a function from an index to a row. Rows ascend by index. */
+/**
+ * Finds the live matches at time `now`. Returns the number of matches, and a function from an index to a row. Rows ascend by
+ * index.
+ */
 export function search(live: LiveSSTable, memtables: readonly Memtable[], query: Wanted, now: number) {
   const { sstable } = live
   if (!mayMatch(live, memtables, query.tenant)) return { count: 0, row: () => -1 }

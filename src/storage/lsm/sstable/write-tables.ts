@@ -163,7 +163,7 @@ function takeFitting(tables: readonly LiveSSTable[], width: number, limit: numbe
 
 /**
  * Opens a compacted table. Rows that died during the compaction are dead in the new table, and due to be overwritten there.
- * `current`: the inputs as they are now.
+ * `current`: the tables that the compaction has read, as they are now.
  */
 export function adoptCompacted(
   sstable: SSTable,

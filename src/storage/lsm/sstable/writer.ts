@@ -26,7 +26,7 @@ export class SSTableWriter {
     fences: [],
     copies: 2,
   }
-  /** Sealed blocks of `ROWS`. They are written after all records. */
+  /** Sealed blocks of `ROWS`. These blocks are written after all records. */
   #rowBlocks: Uint8Array[] = []
   #section: format.Section = format.ROWS
   #entries = 0
@@ -65,7 +65,7 @@ export class SSTableWriter {
     this.#footer.sections[index]!.start = this.#position
   }
 
-  /** Contract: entries ascend by the two words and then by row. */
+  /** Contract: entries ascend by the words `high` and `low`, and then by row. */
   addEntry(high: number, low: number, row: number): void {
     const at = this.#slot()
     this.#block.writeUInt32BE(high, at)
