@@ -92,7 +92,7 @@ function messageOf(mail: MailRecord, { from, publicUrl }: Pick<MailSettings, 'fr
   const letter = letterOf(mail, publicUrl)
   const { subject, text } = letter
   const date = Date.parse(mail.created_at)
-  // The Message-ID (RFC 5322, 3.6.4). It is equal in all attempts at a mail.
+  // The Message-ID (RFC 5322, 3.6.4). All attempts to send a mail have the same Message-ID.
   const id = `<${mail.id}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`
   return { id, from, to: mail.to, subject, text, html: wrapLetter(letter), date }
 }

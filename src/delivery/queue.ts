@@ -22,7 +22,7 @@ const MINUTE_MS = 60_000
 /** If two calls of `resume` are further apart than this, the second call reads all waiting records. */
 const LONGEST_SPAN_MS = 10 * MINUTE_MS
 const AT_ONCE = 100
-/** A lane remembers the ids of at most this many batches. It finds further batches in the store. */
+/** A lane remembers the ids of at most this many batches. The lane finds further batches in the store. */
 const MAX_BATCHES = 1000
 const WAITING: Condition = { field: 'state', value: 'waiting' }
 
@@ -59,7 +59,7 @@ export interface Taken<K extends Kind> {
 export interface Channel<K extends Kind> {
   readonly kind: K
   readonly atOnce: number
-  /** The lease of a record, ms. It is longer than any attempt. */
+  /** The lease of a record, ms. The lease is longer than any attempt. */
   readonly leaseMs: number
   laneOf(record: RecordOf[K]): string
   putOptions?(record: RecordOf[K]): PutOptions
@@ -151,12 +151,12 @@ export class DeliveryQueue implements DeliveryPort {
   #listener: Listener | undefined
   #faults: unknown[] = []
   #isClosed = false
-  /** The last search for due records. It found the records that were due by `until`, in this generation of the data. */
+  /** The last search for due records. This search found the records that were due by `until`, in this generation of the data. */
   #seen: { until: number; generation: number } | undefined
 
   /**
-   * `channels` creates the channels. Its argument is this queue, because a channel may need the public URL.
-   * The number that `generation` returns changes when all data is replaced.
+   * `channels` creates the channels. The argument of `channels` is this queue, because a channel may need the public URL. The
+   * number that `generation` returns changes when all data is replaced.
    */
   constructor(store: Store, channels: (queue: DeliveryQueue) => AnyChannel[], generation = () => 0) {
     this.#store = store
@@ -170,7 +170,8 @@ export class DeliveryQueue implements DeliveryPort {
     for (const each of waiting) this.#listeners.note(nameOf(each))
     if (this.#listener !== undefined) this.#add(waiting)
     else {
-      // The event of a read may not be synced yet, and a search does not find unsynced records. Therefore its batch is added by id.
+      // The event of a read may not be synced yet, and a search does not find unsynced records. Therefore the batch of such an
+      // event is added by id.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }

@@ -60,8 +60,8 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
           date: new Date(date),
           from,
           to: { name: '', address: to },
-          // Because the envelope is given, nodemailer does not parse the addresses again. Its parser could misread quoted
-          // addresses.
+          // Because the envelope is given, nodemailer does not parse the addresses again. The parser of nodemailer could misread
+          // quoted addresses.
           envelope: { from: from.address, to: [to] },
           // RFC 3834: suppresses automatic replies.
           headers: { 'Auto-Submitted': 'auto-generated' },

@@ -1,4 +1,4 @@
-/** Processes the uploaded files of the account updater. The queue calls it when a job is due, also after a restart. */
+/** Processes the uploaded files of the account updater. The queue calls this channel when a job is due, also after a restart. */
 import type { RecordOf } from '../domain/records/records.js'
 import type { Host } from '../framework/host.js'
 import type { Channel, Outcome } from './queue.js'

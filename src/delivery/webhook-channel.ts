@@ -1,6 +1,6 @@
 /**
- * Sends signed events to webhooks. It uses the sender that proxies use, so it sends only to hosts of --allow-net, and never to
- * this server.
+ * Sends signed events to webhooks. This channel uses the sender that proxies use, so it sends events only to hosts of
+ * --allow-net, and never to this server.
  */
 import type { Signer } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
