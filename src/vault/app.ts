@@ -196,8 +196,8 @@ export function createApp(parts: AppParts): App {
       const began = Date.now()
       const isOver = () => Math.abs(Date.now() - began) > ms
       const swept = await sweepExpired(app, SWEPT_AT_ONCE, isOver)
-      // A sweep that reached its limit may leave expired tokens. No search finds them, so their container sets would look unused
-      // and be removed. But if the clock was wrong, the tokens become valid again and need their container sets.
+      // A sweep that reached its limit may leave expired tokens. No search finds expired tokens, so their container sets would
+      // look unused and be removed. But if the clock was wrong, the tokens become valid again and need their container sets.
       if (swept < SWEPT_AT_ONCE) await containerSets.reclaim(isOver)
       return swept
     },

@@ -42,8 +42,8 @@ export class MemoryVault {
     // Begins the new generation before the restore. The engine runs requests that come now after the restore, so these requests
     // belong to the new generation.
     this.app.beginGeneration()
-    // The clock changes together with the data. If it changed earlier, expired codes of the current data would be visible again.
-    // If it changed later, a unit of work could see codes of the restored state as expired.
+    // The clock changes together with the data. If the clock changed earlier, expired codes of the current data would be visible
+    // again. If the clock changed later, a unit of work could see codes of the restored state as expired.
     await this.#parts.engine.restore(state, () => this.#resumeCodes(state))
   }
 

@@ -63,7 +63,7 @@ export interface EphemeralOptions {
   role?: Effects['role']
 }
 
-/** Creates a vault in memory with one tenant. With the default role, it starts fastest. */
+/** Creates a vault in memory with one tenant. A vault with the default role starts fastest. */
 export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVault> {
   const { tenantName, clock = Date.now, role = 'command' } = options
   const random = createRandom()

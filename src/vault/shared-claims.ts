@@ -39,7 +39,7 @@ export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'cr
       })
     if (!(await claim({ isRenewal: false }))) return undefined
     let renewal: Promise<unknown> = Promise.resolve()
-    // If a renewal fails, the next renewal may succeed. Otherwise the lease expires.
+    // If a renewal fails, the next renewal may succeed. If no renewal succeeds, the lease expires.
     const timer = setInterval(() => {
       renewal = claim({ isRenewal: true }).catch(() => false)
     }, LEASE_MS / RENEWALS_IN_A_LEASE).unref()

@@ -24,8 +24,8 @@ export interface Vault {
   /** Undefined if a server has the vault open, because the server has its own options. */
   configureReactors?(options: ReactorOptions): void
   /**
-   * Attaches the server that answers the code of runs. The returned function detaches it. Absent if a server has the vault
-   * open.
+   * Attaches the server that answers the code of runs. The returned function detaches the server. Absent if a server has the
+   * vault open.
    */
   attachServer?(server: AttachedServer): () => void
   /** Purges some thousands of expired tokens at most, for about `ms` if given. Resolves to the number of purged tokens. */
