@@ -34,8 +34,8 @@ export interface HttpClientOptions {
   /** Returns the advice on how to set the prefix, for the error about a server with another prefix. */
   prefixAdvice?(prefix: string): string
   /**
-   * Creates idempotency keys for POSTs that change data, so that a repeated POST is performed once. If it is
-   * absent, POSTs have no key.
+   * Creates idempotency keys for POSTs that change data, so that a repeated POST is performed once. Without this function, POSTs
+   * have no key.
    */
   createKey?(): string
   /** Resolves after `ms`, or when the signal is aborted. */
@@ -171,7 +171,7 @@ async function send(
   }
 }
 
-/** The name of a failure. Its message is left out, because it may quote the request. */
+/** The name of a failure. The message of the failure is left out, because it may quote the request. */
 function describeFailure(error: unknown): string {
   const { code, cause, name } = error as { code?: unknown; cause?: { code?: unknown }; name?: unknown }
   const known = [code, cause?.code, name].find((each) => typeof each === 'string' && /^\w{1,60}$/.test(each))

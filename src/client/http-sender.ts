@@ -23,7 +23,7 @@ export class HttpSender {
   readonly #opened = new Map<boolean, ReturnType<typeof open>>()
   readonly #trust: Trust
 
-  /** `trust` returns the trusted certificates. It is called for the first connection over TLS. */
+  /** `trust` returns the trusted certificates. `trust` is called for the first connection over TLS. */
   constructor(trust: Trust) {
     this.#trust = trust
   }
@@ -38,7 +38,7 @@ export class HttpSender {
     const opening = this.#opened.get(isTls) ?? open(isTls, this.#trust)
     this.#opened.set(isTls, opening)
     const { request: openRequest, agent } = await opening
-    // In this list, names and values of headers alternate. Node checks them and sends them unchanged.
+    // In this list, names and values of headers alternate. Node checks these headers and sends them unchanged.
     const headerLines = ['host', url.host, ...Object.entries(headers).flat()]
     const length = Buffer.byteLength(body)
     if (length > 0 || ['POST', 'PUT', 'PATCH'].includes(method))

@@ -20,7 +20,7 @@ const LONGEST_PAUSE_MS = 5000
 
 /** An event as it is sent: `headers` contain its signature. `body` is JSON, and must be sent unchanged. */
 export interface ListenedEvent {
-  /** The id of the delivery. It is equal in all attempts. */
+  /** The id of the delivery. All attempts have the same id. */
   readonly id: string
   /** The number of the attempt, from 1. */
   readonly attempt: number

@@ -1,6 +1,6 @@
 /**
- * Runs cases against a server. Creates the applications that it needs, changes only records that it has created, and
- * deletes them after each case, also if the run is interrupted.
+ * Runs cases against a server. A run creates the applications that it needs, and changes only records that it has created. The
+ * run deletes these records after each case, also if it is interrupted.
  */
 import { CofferError, interrupted } from '../../errors.js'
 import type { RoutedOperation } from '../../framework/registry.js'
@@ -125,7 +125,7 @@ class CaseRun {
   readonly result: Run = { compared: new Map(), differences: [], leftOut: [], remaining: [] }
   readonly #effects: RunEffects
   readonly #keys = new Map<Role, string>()
-  /** Keys that the answers contained. A difference never shows them. */
+  /** Keys that the answers contained. A difference never shows these keys. */
   readonly #secrets = new Set<string>()
   readonly #mark: string
   readonly #startedMs: number

@@ -24,7 +24,7 @@ const LONG_NUMBER = /\d(?:[ -]?\d){8,}/g
 const KEY = /\b(?:key|sk|pk|sess)_\w+/g
 const MAX_NUMBER = 1_000_000
 
-/** `known`: the texts that the case itself contains. They are published with Coffer, so they are no secrets. */
+/** `known`: the texts that the case itself contains. These texts are published with Coffer, so they are no secrets. */
 export function showReceived(known: ReadonlySet<string>): Show {
   const value = (received: unknown): string => {
     if (typeof received === 'string')
