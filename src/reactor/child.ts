@@ -25,7 +25,7 @@ export interface GuestListener {
 
 export type Guest = Pick<GuestProcess, keyof GuestProcess>
 
-/** The process of a guest. It starts in an empty directory, which is removed when the guest is ready. */
+/** The process of a guest. The process starts in an empty directory, which is removed when the guest is ready. */
 export class GuestProcess {
   /** The process that runs the code, not a wrapper that waits for it. Undefined until the guest is ready. */
   pid: number | undefined

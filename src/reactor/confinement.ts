@@ -16,8 +16,8 @@ const ALONE = '--net --ipc --pid --fork --kill-child'
 const BARE = '--inh-caps=-all --bounding-set=-all'
 
 /**
- * Wrappers for root, the strongest first. They run the guest as the user `nobody`, who must be able to read the file of the
- * guest.
+ * Wrappers for root, the strongest first. These wrappers run the guest as the user `nobody`, who must be able to read the file of
+ * the guest.
  */
 const OF_ROOT = [
   `${GUARD} ${NOBODY} ${BARE} unshare --user --mount-proc ${ALONE}`,
@@ -39,10 +39,10 @@ export interface CoreOwner {
 }
 
 /**
- * A shell script. It limits the core dumps of the process $3, and prints `limited` if this succeeded. Without
- * `prlimit`, the inherited limit applies. The script also sets the core dump filter, which keeps memory out of dumps
- * that a handler takes, because no limit affects a handler. Then it prints the first wrapper under which Node and the
- * guest file are accessible, and the paths of the tools.
+ * A shell script. The script limits the core dumps of the process $3, and prints `limited` if this succeeded. Without `prlimit`,
+ * the inherited limit applies. The script also sets the core dump filter, which keeps memory out of dumps that a handler takes,
+ * because no limit affects a handler. Then the script prints the first wrapper under which Node and the guest file are
+ * accessible, and the paths of the tools.
  */
 const PROBE = [
   'node=$1 guest=$2 pid=$3 path=$4; shift 4',
@@ -64,7 +64,7 @@ export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolea
   // The user `nobody` cannot read the owner's bundles.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
-  // If the kernel does not list children, the guest behind a wrapper cannot be found. Its memory could not be
+  // If the kernel does not list children, the guest behind a wrapper cannot be found. The memory of such a guest could not be
   // measured.
   const listsChildren = existsSync('/proc/thread-self/children')
   return all.filter(
@@ -165,7 +165,7 @@ export function findGuestFile(): string {
   return found
 }
 
-/** The only variable in a guest's environment. Without it the code would see the time zone of this machine. */
+/** The only variable in a guest's environment. Without this variable, the code would see the time zone of this machine. */
 export const TIME_ZONE = 'UTC'
 
 /**

@@ -1,6 +1,6 @@
 /**
- * A run of a guest. The host limits the time, memory, console output and calls of the run. It kills the guest if the
- * run exceeds a limit, and validates the answer of the guest.
+ * A run of a guest. The host limits the time, memory, console output and calls of the run. The host kills the guest if the run
+ * exceeds a limit, and validates the answer of the guest.
  */
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'

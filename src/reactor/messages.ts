@@ -14,7 +14,7 @@ export type HostMessage =
       /** The code to run. It is absent if the guest's last run had the same code. */
       code?: string
       args: unknown
-      /** The rest of the request. It is an object if there are `args`. */
+      /** The part of the request apart from `args`. If there are `args`, this part is an object. */
       rest?: unknown
       message?: TransformedMessage | undefined
       configuration: unknown
@@ -26,9 +26,9 @@ export type HostMessage =
       resultBytes: number
       time?: GuestTime | undefined
     }
-  /** `isCompiledOnly`: the code is compiled, and nothing of it runs. Otherwise its module is loaded. */
+  /** `isCompiledOnly`: the code is compiled, and nothing of it runs. Without `isCompiledOnly`, the module of the code is loaded. */
   | { kind: 'check'; code: string; isCompiledOnly?: boolean }
-  /** A package for the next run and all later ones. Its text is the body of the message. */
+  /** A package for the next run and all later ones. The text of the package is the body of the message. */
   | { kind: 'package'; name: string }
   | {
       kind: 'reply'
@@ -37,7 +37,7 @@ export type HostMessage =
       error?: { message: string; status?: number; data?: unknown }
     }
 
-/** A position in the code as the user wrote it. Both numbers start at 1. */
+/** A position in the code as the user wrote it. The numbers `line` and `column` start at 1. */
 export type Position = Record<'line' | 'column', number>
 
 /** Why code does not compile. */
@@ -56,7 +56,9 @@ export type Invalid = { kind: 'invalid'; others?: readonly Fault[] } & Fault
 
 export type GuestFailure = Invalid | Thrown
 
-/** The message that ends a run or a check. `isThrown`: the code threw `res`. `body`: what a transform returned. */
+/**
+ * The message that ends a run or a check. `isThrown`: `res` is a response that the code threw. `body`: what a transform returned.
+ */
 export interface Done {
   kind: 'done'
   raw?: string
@@ -103,7 +105,9 @@ export const CLIENT_CALLS: readonly string[] =
 
 export type MessageLimits = Record<'maxBytes' | 'maxBodyBytes', number>
 
-/** Reads and validates a message from a guest. Returns undefined if it is invalid; the guest must then be killed. */
+/**
+ * Reads and validates a message from a guest. Returns undefined if the message is invalid. In this case the guest must be killed.
+ */
 export function readGuestMessage(frame: Buffer, { maxBytes, maxBodyBytes }: MessageLimits) {
   const [text, body] = splitFrame(frame)
   if (text.length > maxBytes || (body?.length ?? 0) > maxBodyBytes) return undefined

@@ -18,7 +18,7 @@ export const DEFAULT_LIMITS = {
   callBytes: 16 * 1024 * 1024,
 }
 
-/** The limits with which a child is started. They apply to all its runs. */
+/** The limits with which a child is started. These limits apply to all runs of the child. */
 export interface GuestSize {
   /** The limit of the JavaScript heap. */
   memoryMiB: number
@@ -38,7 +38,7 @@ const MIN_WAIT_MS = 10_000
 export type PoolSettings = typeof DEFAULT_SETTINGS & Pick<ReactorOptions, 'time'>
 
 export const DEFAULT_SETTINGS = {
-  /** The name of the client in the request. It is also the prefix of the API's headers. */
+  /** The name of the client in the request. This name is also the prefix of the API's headers. */
   prefix: 'svc',
   limits: DEFAULT_LIMITS,
   isolation: 'pooled' as 'pooled' | 'process',

@@ -13,7 +13,7 @@ import { createMemoryMeter, Watchdog } from './watchdog.js'
 interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | 'allowNet' | 'ca'> {
   settings?: Partial<PoolSettings>
   confinement: Confinement
-  /** The ports that this process listens on. Code cannot call them. */
+  /** The ports that this process listens on. Reactor code cannot send requests to these ports. */
   ownPorts?: ReadonlySet<number>
 }
 
@@ -53,6 +53,7 @@ export function createReactorPool(options: PoolOptions): ReactorPool {
 }
 
 /**
- * The time limit of a request, in ms. It is longer than any run (at most 900 s), so that a run ends before its requests time out.
+ * The time limit of a request, in ms. This limit is longer than any run (at most 900 s), so that a run ends before its requests
+ * time out.
  */
 const LONGEST_RUN_MS = 901_000

@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Guest } from './child.js'
 
-/** Begins a watch. The returned function ends it. `killed`: the limit that the child exceeded, if it was killed. */
+/** Begins a watch. The returned function ends the watch. `killed`: the limit that the child exceeded, if it was killed. */
 export type StartWatch = (
   guest: Pick<Guest, 'pid' | 'wrapperPid'>,
   limits: { timeMs: number; maxMiB: number },
@@ -91,7 +91,7 @@ export class Watchdog {
   }
 }
 
-/** The program of the thread. It cannot use anything that is defined outside of this function. */
+/** The program of the thread. The program cannot use anything that is defined outside of this function. */
 function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMeter): void {
   const { readFileSync } = load('node:fs') as typeof import('node:fs')
   const { execFileSync } = load('node:child_process') as typeof import('node:child_process')

@@ -123,11 +123,14 @@ export function findProjectOf(file: string): string | undefined {
   }
 }
 
-/** Runs the program that uses esbuild. Resolves to its output, or to undefined if it failed or took too long. */
+/**
+ * Runs the program that uses esbuild. Resolves to the output of the program, or to undefined if the program failed or took too
+ * long.
+ */
 function runProgram(job: object, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
-    // The process gets no variable of the server's environment. Its standard output is not read, because a plugin may
-    // print there.
+    // The process gets no variable of the server's environment. The standard output of the process is not read, because a plugin
+    // may print there.
     const child = spawn(describeThisNode().path, ['--no-warnings', findProgram()], {
       env: {},
       stdio: ['pipe', 'ignore', 'ignore', 'pipe'],

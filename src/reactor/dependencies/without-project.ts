@@ -35,7 +35,7 @@ export const NO_PACKAGES: Linker = {
 
 /**
  * The bundles of a directory as packages. Children read the bundles themselves. A bundle that was made by hand has no version.
- * Coffer then assumes that it has the required version.
+ * Coffer then assumes that the bundle has the required version.
  */
 export class ModulesLinker implements Linker {
   readonly #directory: string

@@ -109,7 +109,8 @@ function urlToOptions(url: URL, usualProtocol: string): RequestOptions {
 }
 
 /**
- * An agent does nothing, because there are no connections. It exists because packages set its options and extend it.
+ * An agent does nothing, because there are no connections. The class `Agent` exists because packages set options of agents and
+ * extend the class.
  */
 export class Agent extends EventEmitter {
   readonly options: object

@@ -24,7 +24,7 @@ declare module 'coffer:internals' {
   }
 }
 
-/** The packages whose code is a part of a facade. Their files have no types. */
+/** The packages whose code is a part of a facade. The files of these packages have no types. */
 declare module 'events/events.js' {
   const EventEmitter: typeof import('node:events').EventEmitter
   export default EventEmitter

@@ -4,7 +4,7 @@ import { Transform, type TransformCallback } from 'node:stream'
 
 type Callback = (error: unknown, bytes?: Buffer) => void
 
-/** The size limit of the guest for the output. It applies to the input too. */
+/** The size limit of the guest for the output. This limit applies to the input too. */
 const MAX_BYTES = 8 * 1024 * 1024
 
 const CLASSES: Readonly<Record<string, string>> = {

@@ -39,8 +39,8 @@ const ERROR_CLASSES: Readonly<Record<string, readonly [status: number, message: 
 }
 
 /**
- * The source of the module of reactor errors. The source is a function that takes {@link toErrorMap}. In a
- * compartment, its classes extend the `Error` of this compartment.
+ * The source of the module of reactor errors. The source is a function that takes {@link toErrorMap}. In a compartment, the
+ * classes of this module extend the `Error` of this compartment.
  */
 export const ERROR_CLASSES_SOURCE = `module.exports = (toErrorMap) => {
   const nameError = (error, name) =>
@@ -149,7 +149,7 @@ function createUtil(describeError: DescribeError): Record<string, unknown> {
   }
 }
 
-/** No part of the name begins with a dot. Therefore it cannot lead out of the directory. */
+/** No part of the name begins with a dot. Therefore the name cannot lead out of the directory. */
 const BUNDLE = /^((?:@[\w-][\w.-]*\/)?[\w-][\w.-]*(?:\/[\w@~+-][\w.@~+-]*)*?)\.c?js$/
 const MAX_DEPTH = 8
 
@@ -177,7 +177,7 @@ function listBundles(directory: string): string[] {
   const below = (path: string, depth: number): string[] =>
     namesIn(`${directory}/${path}`).flatMap((name) => {
       const inner = `${path}${name}`
-      // A bundle of a subpath, such as `chart.js/auto.js`, is in a directory.
+      // A bundle of a subpath, such as `chart.js/auto.js`, is in a directory that has the name of its package.
       const more = depth < MAX_DEPTH && /^[\w@~+-]/.test(name) ? below(`${inner}/`, depth + 1) : []
       return BUNDLE.test(inner) ? [inner, ...more] : more
     })
@@ -194,7 +194,7 @@ function tryRead<T>(work: () => T): T | undefined {
 
 export type Require = (name: unknown) => unknown
 
-/** Evaluates the text of a module in the compartment of the run. Returns its exports. */
+/** Evaluates the text of a module in the compartment of the run. Returns the exports of the module. */
 export type Evaluate = (text: string, fileName: string, ownRequire?: Require) => unknown
 
 interface Modules {

@@ -31,7 +31,7 @@ const PACKAGE_WRAPPER =
   '(function (Object) { return function (exports, require, module, __filename, __dirname) {'
 const MAIN_FILE = 'reactor.js'
 const MAX_FRAMES = 20
-/** SES adds these globals to a compartment. They are not part of the language. */
+/** SES adds these globals to a compartment. These globals are not part of the language. */
 const SES_NAMES = ['Compartment', 'harden', 'lockdown', 'assert', 'ModuleSource']
 
 export type RunGlobals = Record<string, unknown> & { fetch: ReturnType<typeof createFetch> }

@@ -14,7 +14,7 @@ const runNow: Restore = (work) => work()
 
 export type Scope = ReturnType<typeof createScope>
 
-/** Makes the scope of one run. It costs nothing until the code stores a value. */
+/** Makes the scope of one run. A scope costs nothing until the code stores a value. */
 export function createScope() {
   let current = NOTHING
   let inherited = new WeakMap<object, Values>()

@@ -340,7 +340,7 @@ define(
   false,
 )
 
-/** The classes to which no global leads. Code reaches them only through calls. */
+/** The classes to which no global leads. Reactor code reaches these classes only through calls. */
 export const HIDDEN_CLASSES: readonly object[] = [
   ReadableStreamDefaultReader,
   ReadableStreamDefaultController,

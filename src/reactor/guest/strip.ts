@@ -1,7 +1,7 @@
 /**
- * Removes everything that reactor code does not need from the start realm and from the process object. This is a
- * second layer, because code in an SES compartment can reach neither of them. The lists name what is kept. Therefore
- * globals that a later version of Node adds are removed too.
+ * Removes everything that reactor code does not need from the start realm and from the process object. This removal is a second
+ * layer of defense, because code in an SES compartment can reach neither the start realm nor the process object. The lists name
+ * what is kept. Therefore globals that a later version of Node adds are removed too.
  */
 import * as module from 'node:module'
 
@@ -17,7 +17,7 @@ const EVALUATORS = ['Function', 'eval']
 /** The members of `Intl` that ECMA-402 defines. V8 adds another class, which is removed. */
 const INTL = `Collator DateTimeFormat DisplayNames DurationFormat ListFormat Locale NumberFormat PluralRules
   RelativeTimeFormat Segmenter getCanonicalLocales supportedValuesOf`.split(/\s+/)
-/** Members of `process` that Node itself uses at run time. They have no effect outside of this process. */
+/** Members of `process` that Node itself uses at run time. These members have no effect outside of this process. */
 const PROCESS =
   `_events _eventsCount _exiting _fatalException _maxListeners _tickCallback arch domain emitWarning exitCode
   features argv0 hasUncaughtExceptionCaptureCallback nextTick permission platform version versions`.split(

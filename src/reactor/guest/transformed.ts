@@ -10,7 +10,9 @@ type Direction = TransformedMessage['direction']
 
 const EMPTY = Buffer.alloc(0)
 
-/** The members that a transform may return. It may return other members too, because code may return its argument. */
+/**
+ * The members that a transform may return. A transform may return more members than these, because code may return its argument.
+ */
 const MEMBERS: Readonly<Record<Direction, readonly string[]>> = {
   request: ['req', 'res', 'body', 'headers'],
   response: ['res', 'body', 'headers'],

@@ -334,7 +334,7 @@ export class TransformStream {
   }
 }
 
-/** Closes the readable side of a transform stream if it is still open. After `terminate`, it is already closed. */
+/** Closes the readable side of a transform stream if it is still open. After `terminate`, the readable side is already closed. */
 function closeIfOpen(output: ReadableStreamDefaultController): void {
   try {
     output.close()
@@ -379,7 +379,7 @@ async function pipe(source: ReadableStream, target: Any, options: PipeOptions = 
   }
 }
 
-/** The classes to which no global leads. Code reaches them only through calls. */
+/** The classes to which no global leads. Reactor code reaches these classes only through calls. */
 export const HIDDEN_WRITABLE_CLASSES: readonly object[] = [
   WritableStreamDefaultWriter,
   WritableStreamDefaultController,

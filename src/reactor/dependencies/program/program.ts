@@ -1,7 +1,7 @@
 /**
- * The program that bundles one package with esbuild, or compiles TypeScript, in a process of its own. It reads a job
- * from standard input, and writes the result to descriptor 3. It uses the esbuild of the project if there is one, and otherwise the esbuild
- * that is installed with Coffer.
+ * The program that bundles one package with esbuild, or compiles TypeScript, in a process of its own. The program reads a job
+ * from standard input, and writes the result to descriptor 3. The program uses the esbuild of the project if there is one, and
+ * otherwise the esbuild that is installed with Coffer.
  */
 import { readFileSync, writeSync } from 'node:fs'
 import { builtinModules, createRequire } from 'node:module'
