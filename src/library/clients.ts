@@ -41,7 +41,7 @@ export interface RemoteFork<Names extends string = string> extends AsyncDisposab
   readonly tenant: ResultOf<'control fork create'>['tenant']
   readonly keys: Readonly<Record<Names, string>>
   readonly control: Controls
-  /** Returns a client for the application with this key. By default it does not retry. `retries`: the number of retries. */
+  /** Returns a client for the application with this key. By default the client does not retry. `retries`: the number of retries. */
   as(key: string, options?: Pick<ClientOptions, 'retries'>): Client
   /** Deletes the fork. */
   stop(): Promise<void>

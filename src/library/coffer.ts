@@ -41,7 +41,7 @@ export interface AskOptions {
   key?: string
 }
 
-/** A vault in memory. HTTP requests reach its control plane after `startServer`. */
+/** A vault in memory. HTTP requests reach the control plane of the vault after `startServer`. */
 export interface TestVault<Names extends string = string> extends Coffer<Names> {
   readonly control: Control<Coffer<Names>, string>
 }
@@ -126,8 +126,8 @@ export class Coffer<Names extends string = string> {
   }
 
   /**
-   * Returns a client for the application with this key: `vault.as(key).tokens.create({ … })`. It uses no socket. By default it
-   * does not retry, so that a test sees each refusal. `retries`: the number of retries.
+   * Returns a client for the application with this key: `vault.as(key).tokens.create({ … })`. The client uses no socket. By
+   * default the client does not retry, so that a test sees each refusal. `retries`: the number of retries.
    * @throws CofferError `usage` for a key that no header can contain
    */
   as(key: string, { retries = 0 }: Pick<ClientOptions, 'retries'> = {}): Client {
@@ -147,7 +147,7 @@ export class Coffer<Names extends string = string> {
   }
 }
 
-/** Returns the HTTP API of `vault` as a function. It checks no host names and does not limit the requests in progress. */
+/** Returns the HTTP API of `vault` as a function. The function checks no host names and does not limit the requests in progress. */
 export function createHandler(vault: Coffer, given: HandlerOptions = {}): Handler {
   const { control, controlKey: key, options } = Coffer.partsOf(vault)
   const chosen = { ...options, ...given }
