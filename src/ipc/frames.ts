@@ -26,7 +26,10 @@ export class FrameReader {
     this.#bytes += chunk.length
   }
 
-  /** Returns the next frame. Undefined while it is incomplete. Empty (which is never JSON) if the frame is too long. */
+  /**
+   * Returns the next frame. Returns undefined while the frame is incomplete. If the frame is too long, returns an empty buffer,
+   * which is never JSON.
+   */
   next(maxBytes: number): Buffer | undefined {
     if (this.#bytes < PREFIX_BYTES) return undefined
     if (this.#chunks[0]!.length < PREFIX_BYTES) this.#join()

@@ -180,7 +180,10 @@ async function openSocket(
   })
 }
 
-/** Rejects if the server does not accept a connection in time. Otherwise never settles, because an answer may take any time. */
+/**
+ * Rejects if the server does not accept a connection in time. If the server accepts connections, the promise never settles,
+ * because an answer may take any time.
+ */
 async function awaitSilence(
   open: () => Promise<TLSSocket | undefined>,
   probeMs: number,
