@@ -1,4 +1,4 @@
-/** The card brands that the hosted fields know. Their packages export the list as `DEFAULT_CARD_TYPES`. */
+/** The card brands that the hosted fields know. The packages of the hosted fields export this list as `DEFAULT_CARD_TYPES`. */
 
 type Prefix = number | readonly [number, number]
 
@@ -174,7 +174,7 @@ export function findBrand(digits: string, brands: readonly CardBrand[] = BRANDS)
   return found?.brand
 }
 
-/** Returns how many digits of `digits` match the prefix. Returns 0 if they do not match, or if there are too few digits. */
+/** Returns how many digits of `digits` match the prefix. Returns 0 if the digits do not match, or if there are too few digits. */
 function matchLength(digits: string, prefix: Prefix): number {
   const [first, last] = typeof prefix === 'number' ? [prefix, prefix] : prefix
   const { length } = String(first)

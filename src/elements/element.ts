@@ -1,4 +1,4 @@
-/** The fields as the page gets them. They have no property that contains a value. */
+/** The fields as the page gets them. A field has no property that contains a value. */
 
 import type { Listener } from './events.js'
 import { parseDate, printDate } from './expiration-date.js'

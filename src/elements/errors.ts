@@ -1,4 +1,4 @@
-/** The errors of the hosted script. Programs recognize them by their names. */
+/** The errors of the hosted script. Programs recognize these errors by their names. */
 import type { FieldFault } from './reading.js'
 
 export interface FieldError {
@@ -20,8 +20,8 @@ export class ValidationError extends Error {
 }
 
 /**
- * The server has refused a request, or could not be reached. If it could not be reached, the status is -1. `data`: the body of
- * the answer.
+ * The server has refused a request, or could not be reached. If the server could not be reached, the status is -1. `data`: the
+ * body of the answer.
  */
 export class ApiError extends Error {
   override readonly name = 'BasisTheoryApiError'

@@ -1,6 +1,7 @@
 /**
- * Card fields for tests, with the interface of version 2 of the hosted fields. Their inputs are in the page, so they do
- * not protect values from the page. The server puts its address behind this program, and calls it.
+ * Card fields for tests, with the interface of version 2 of the hosted fields. The inputs of these fields are in the page, so the
+ * fields do not protect values from the page. The server appends a call of this program, with the server's address, to the
+ * program.
  */
 import { createElement } from './element.js'
 import { missing } from './errors.js'
@@ -45,7 +46,7 @@ function createFields({ url, prefix, frame }: Given) {
   }
 }
 
-/** In version 3, the global `BasisTheory` is a function. In older versions it is an object. */
+/** In version 3, the global `BasisTheory` is a function. In older versions `BasisTheory` is an object. */
 function refuseVersion3(): never {
   throw missing('version 3 of Elements')
 }

@@ -1,4 +1,4 @@
-/** The options of fields, for all types of fields. Each type uses some of them. */
+/** The options of fields, for all types of fields. Each type of field uses some of these options. */
 import type { CardBrand } from './brands.js'
 import { missing } from './errors.js'
 import type { Mask, TextOptions } from './text.js'

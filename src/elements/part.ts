@@ -1,4 +1,4 @@
-/** One input of a field. Its text is in the input, and nowhere else that the page can read. */
+/** One input of a field. The text of a part is in its input, and nowhere else that the page can read. */
 import { placeCaret } from './caret.js'
 import type { FieldError } from './errors.js'
 import type { Kind } from './kinds.js'
@@ -46,7 +46,7 @@ export class Part {
     return this.kind.read(this.#text, this.#options(), new Date())
   }
 
-  /** The fault that events report. Validation decides when it appears. */
+  /** The fault that events report. Validation decides when the fault appears. */
   get shownError(): FieldError | undefined {
     const { fault } = this.read()
     return this.#isFaultShown && fault !== undefined ? { targetId: this.targetId, type: fault } : undefined
@@ -124,8 +124,8 @@ export class Part {
   }
 
   /**
-   * If the user deletes a separator at the end, the character before it goes too. Otherwise the field would insert the
-   * separator again.
+   * If the user deletes a separator at the end, the character before it goes too. If only the separator were deleted, the field
+   * would insert it again.
    */
   #formatTyped(typed: string): string {
     const before = this.#text

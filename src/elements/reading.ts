@@ -9,14 +9,14 @@ export interface CardDetails {
 }
 
 export interface Reading {
-  /** The value that a request contains. The page never gets it. */
+  /** The value that a request contains. The page never gets this value. */
   value: string
   isEmpty: boolean
   isComplete: boolean
   isValid: boolean
   /** Present only if the field has a mask. */
   isMaskSatisfied?: boolean
-  /** What a check of the field reports. Undefined if it has no fault. */
+  /** What a check of the field reports. Undefined if the field has no fault. */
   fault: FieldFault | undefined
   card?: CardDetails
 }
