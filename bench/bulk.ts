@@ -44,8 +44,8 @@ export function isInstalled(name: string): boolean {
 }
 
 /**
- * Measures the seconds for `count` tokens from objects in memory to synced rows, with one audit row for each token. For
- * Coffer it measures `token import`, the storage alone, and the whole command with a file.
+ * Measures the seconds for `count` tokens from objects in memory to synced rows, with one audit row for each token. For Coffer,
+ * this function measures `token import`, the storage alone, and the whole command with a file.
  */
 export async function measureBulk(count: number): Promise<Bulk> {
   const contenders: Contender[] = [
@@ -113,7 +113,7 @@ async function timeImport(count: number): Promise<number> {
   return seconds
 }
 
-/** Runs the command with NDJSON in a process of its own. The time includes its start and its final flush. */
+/** Runs the command with NDJSON in a process of its own. The time includes the start of the process and its final flush. */
 async function timeCommand(count: number): Promise<number> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
   const { directory, keyFile } = await createFilledVault(place, 0)

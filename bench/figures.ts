@@ -6,7 +6,7 @@ import type { ChildProcess } from 'node:child_process'
 
 export interface Contender {
   name: string
-  /** Does the work once. Returns its cost in any unit. A lower cost is better. */
+  /** Does the work once. Returns the cost of the work in any unit. A lower cost is better. */
   measure(): Promise<number> | number
 }
 

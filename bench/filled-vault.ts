@@ -1,4 +1,4 @@
-/** Vaults of any size for the benchmarks. They are written without performing operations, to save time. */
+/** Vaults of any size for the benchmarks. To save time, these vaults are written without performing operations. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { containerSet, containerSetId } from '../src/domain/access/container.js'
@@ -13,7 +13,7 @@ import { makeToken } from './token-body.js'
 /** With this number of customers, each customer has a full page, even in a vault with a thousand tokens. */
 export const CUSTOMERS = 50
 /**
- * The number of tokens in one unit of work. With their log records, they are about as large as a unit of work of an
+ * The number of tokens in one unit of work. With their log records, these tokens are about as large as a unit of work of an
  * import.
  */
 export const UNIT_TOKENS = 8192

@@ -1,6 +1,6 @@
 /**
- * One server of the HTTP benchmark in a process of its own: either a floor, or Coffer on a vault with `tokens` tokens,
- * in files or in a store. It sends its port and keys when it is ready. Later it answers the message `cpu` with the CPU
+ * One server of the HTTP benchmark in a process of its own: either a floor, or Coffer on a vault with `tokens` tokens, in files
+ * or in a store. The server sends its port and keys when it is ready. Later the server answers the message `cpu` with the CPU
  * time in ms that it has used.
  */
 import { randomUUID } from 'node:crypto'
@@ -37,7 +37,7 @@ import { makeToken } from './token-body.js'
 export interface Ready {
   port: number
   key: string
-  /** A key that sees masked data. It exists if tokens are read with both keys. */
+  /** A key that sees masked data. This key exists if tokens are read with both keys. */
   maskingKey?: string | undefined
   ids: string[]
   /** The folder in which a peer keeps its files. */

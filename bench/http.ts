@@ -192,8 +192,8 @@ async function askUsage(child: ChildProcess): Promise<{ cpuMs: number; storeMs?:
 }
 
 /**
- * Returns the goals, each with one figure for each size. They compare Coffer with the peer, with the floor, and with
- * itself at the smallest size.
+ * Returns the goals, each with one figure for each size. The goals compare Coffer with the peer, with the floor, and with itself
+ * at the smallest size.
  */
 function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
   const find = (wanted: Kind, size?: number) =>

@@ -1,6 +1,6 @@
 /**
- * A load generator. It uses keep-alive connections with one request in progress on each. It checks only the status of
- * each response.
+ * A load generator. The generator uses keep-alive connections with one request in progress on each connection. It checks only the
+ * status of each response.
  */
 import { connect, type Socket } from 'node:net'
 import { countOvertaken, type Exchange } from '../test/support/overtaken.js'

@@ -42,7 +42,9 @@ for (const major of MAJORS) {
 rmSync(folder, { recursive: true, force: true })
 process.exitCode = failures === 0 ? 0 : 1
 
-/** Installs the newest binary of this major version. Returns its path, or undefined if it is not installed. */
+/**
+ * Installs the newest binary of this major version. Returns the path of the binary, or undefined if the binary is not installed.
+ */
 function fetchNode(major: string): string | undefined {
   const name = `node-${platform}-${arch}`
   const prefix = join(folder, major)

@@ -1,6 +1,6 @@
 /**
- * The time of a command from its start until its process has ended, and of a server until it is ready. Both are
- * compared with a Node process that does nothing. Arguments: rounds, sizes of the vaults.
+ * The time of a command from its start until its process has ended, and of a server until it is ready. Both times are compared
+ * with a Node process that does nothing. Arguments: rounds, sizes of the vaults.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ const [rounds = '15', sizes = '1,1000,100000'] = process.argv.slice(2)
 const COMMANDS = [0, 64, 1000, 2000]
 const program = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
-// Node reads these certificates at every start. This would more than double the floor.
+// Node reads these certificates at every start. Reading the certificates would more than double the floor.
 const { NODE_EXTRA_CA_CERTS: _, ...inherited } = process.env
 const env: NodeJS.ProcessEnv = { ...inherited, XDG_CONFIG_HOME: join(place, 'config') }
 const SERVE = ['serve', '--ephemeral', '--port', '0']

@@ -83,7 +83,7 @@ async function startServer(place) {
     user: 'bench',
     password: PASSWORD,
     initdbFlags: ['--encoding=UTF8', '--no-locale'],
-    // PostgreSQL listens on no port, so its port cannot be in use. Its cache is as large as that of SQLCipher.
+    // PostgreSQL listens on no port, so its port cannot be in use. The cache of PostgreSQL is as large as that of SQLCipher.
     postgresFlags: ['-k', place, '-c', 'listen_addresses=', '-c', 'shared_buffers=256MB'],
     onLog: () => {},
     onError: () => {},

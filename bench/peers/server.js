@@ -1,7 +1,7 @@
 /**
- * Fastify over SQLCipher or PostgreSQL, as the first argument says. It does the same work as a vault's server to create and read
- * a token. The fourth argument is the `place` of a peer whose store is shared. It answers the message `cpu` with two CPU times in
- * ms: its own, and that of its store's processes.
+ * Fastify over SQLCipher or PostgreSQL, as the first argument says. The server does the same work as a vault's server to create
+ * and read a token. The fourth argument is the `place` of a peer whose store is shared. The server answers the message `cpu` with
+ * two CPU times in ms: its own, and that of its store's processes.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -16,7 +16,7 @@ const PERMISSIONS = ['token:create', 'token:read', 'token:update', 'token:delete
 /** All peers use this key, so that several peers can share a store. */
 export const key = `key_${'bench'.repeat(6)}`
 export const maskingKey = `key_${'masks'.repeat(6)}`
-/** Applications by the SHA-256 of their key. They are cached, so no request looks them up in the store. */
+/** Applications by the SHA-256 of their key. These applications are cached, so no request looks up an application in the store. */
 const known = new Map([createApplication(key, 'reveal'), createApplication(maskingKey, 'mask')])
 const masks = new Map()
 
@@ -98,7 +98,7 @@ function applyMask(mask, data) {
   return Object.fromEntries(Object.entries(mask).map(([name, each]) => [name, applyMask(each, data)]))
 }
 
-/** Supports only the one expression that the benchmark uses. It is compiled once. */
+/** Supports only the one expression that the benchmark uses. The expression is compiled once. */
 function compileMask(text) {
   const remembered = masks.get(text)
   if (remembered !== undefined) return remembered

@@ -24,7 +24,7 @@ function check(isRight: boolean, what: string): void {
   failed ||= !isRight
 }
 
-/** Runs a command. For each half of its time, returns the peak of its memory in MB. */
+/** Runs a command. For each half of its time, returns the peak of the memory of the command in MB. */
 async function measure(
   words: readonly string[],
 ): Promise<{ code: number | null; peaks: number[]; seconds: number }> {

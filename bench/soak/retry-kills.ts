@@ -53,8 +53,7 @@ class Run {
   }
 
   /**
-   * Runs until the deadline. On a slow machine it runs up to a minute longer, until there are enough events for a
-   * verdict.
+   * Runs until the deadline. On a slow machine, the test runs up to a minute longer, until there are enough events for a verdict.
    */
   async killUntil(deadline: number): Promise<void> {
     const { result } = this
