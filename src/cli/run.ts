@@ -148,7 +148,7 @@ function createNounList(task: Task): ListNoun {
   }
 }
 
-/** Finds tokens whose id is `id` or begins with it. Searches, so that it need not list all tokens. */
+/** Finds tokens whose id is `id` or begins with it. Uses a search, so that the command need not list all tokens. */
 async function findTokens({ ask, context }: Task, id: string): Promise<readonly unknown[]> {
   if (!isShortId(id)) return []
   const query = `id:${id} OR id:${id.slice(0, SHORT_LENGTH)}*`

@@ -34,7 +34,7 @@ export class Listeners {
     for (const { listener } of [...(this.#all.get(type) ?? [])]) listener(event)
   }
 
-  /** The caller calls this when the field is no longer in the page. */
+  /** A field calls this method when it is no longer in the page. */
   reset(): void {
     this.#isReady = false
   }

@@ -77,7 +77,8 @@ export class HttpOutbound implements Outbound {
     left?.(() => ending.abort(leftError()))
     try {
       this.#judge(url)
-      // The agent may still have a connection to this name that was opened before this process listened on the port.
+      // Looks up the name again, because the agent may still have a connection to this name from the time before this process
+      // listened on the port.
       if (this.#ownPorts.has(portOf(url)) && isIP(hostOf(url)) === 0) await this.#find(url)
       signal.throwIfAborted()
       // Connects only to addresses that are checked here, which prevents DNS rebinding.

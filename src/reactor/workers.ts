@@ -19,7 +19,7 @@ export interface Assignment {
 export class Worker {
   readonly guest: Guest
   readonly size: GuestSize
-  /** The assignment of the current or last run. Undefined for a spare. */
+  /** The assignment of the current or last run. Undefined for a spare child, which has had no run. */
   assignment: Assignment | undefined
   runs = 0
   busyMs = 0

@@ -90,7 +90,10 @@ export interface RowPage {
 export interface Draft
   extends Pick<Row, 'kind' | 'tenant' | 'id' | 'modified' | 'expires' | 'keys'>,
     Partial<Pick<Row, 'seq' | 'created'>> {
-  /** Returns `sealed`, bound to `rev`. Called when `rev` is assigned, and again if the engine assigns another `rev`. */
+  /**
+   * Returns the sealed record (`sealed` of the row), whose seal is bound to `rev`. Called when `rev` is assigned, and again if
+   * the engine assigns another `rev`.
+   */
   seal(rev: number): Uint8Array
 }
 
@@ -195,7 +198,7 @@ export interface EngineWriter extends EngineReader {
   remove(kind: number, tenant: number, id: RowId): Awaitable<void>
   /**
    * Appends a log entry, which is sealed when this unit commits. If the unit writes nothing else and nobody waits for the sync,
-   * the entry may be sealed up to 50 ms later. A shared engine may first commit it as a {@link PendingBatch}.
+   * the entry may be sealed up to 50 ms later. A shared engine may first commit the entry as a {@link PendingBatch}.
    */
   append(entry: LogEntry): void
   /** Removes all rows and logs of the tenant. */

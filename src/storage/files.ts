@@ -86,7 +86,7 @@ const KINDS: Record<Exclude<FileStat['kind'], 'file'>, string> = {
   other: 'a pipe, a socket or a device',
 }
 
-/** Describes what `path` names, for example a directory. Returns undefined if `path` names a file, or nothing. */
+/** Describes what `path` names, for example a directory. Returns undefined if `path` names a file, or if nothing has this name. */
 export function describeOtherKind(files: Files, path: string): string | undefined {
   const kind = files.stat(path)?.kind ?? 'file'
   return kind === 'file' ? undefined : KINDS[kind]

@@ -74,7 +74,7 @@ export function joinLines(text: string): string {
   return text.replaceAll(/(?<!\n)\n(?=\S)/g, ' ')
 }
 
-/** For example `1 token`, `2 tokens`, `10,004 tokens`. The locale has no effect. */
+/** For example `1 token`, `2 tokens`, `10,004 tokens`. The locale of the user has no effect on the format. */
 export function countOf(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
 }

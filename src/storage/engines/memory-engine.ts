@@ -22,7 +22,7 @@ const SEALED_AT_ONCE = 32
 export interface MemoryState {
   readonly layers: readonly Memtable[]
   readonly counters: Counters
-  /** The rows with which forks begin. Set by the first fork. */
+  /** The rows with which forks begin. The first fork sets these rows. */
   forked?: Memtable
 }
 

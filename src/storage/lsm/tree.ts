@@ -87,7 +87,10 @@ export class LsmTree {
     }
   }
 
-  /** A failed sync is never retried, because the contents of the disk are unknown then. @throws CofferError `storage_failed` */
+  /**
+   * A failed sync is never retried, because after a failed sync the contents of the disk are unknown. @throws CofferError
+   * `storage_failed`
+   */
   sync(): void {
     this.manifest.refuseIfBroken()
     if (!this.isUnsynced) return

@@ -61,7 +61,7 @@ export class PendingLogs {
   readonly #chaining = new TaskQueue()
   /** The operator has seen the notice that entries cannot be stored. */
   #isReported = false
-  /** Why entries could not be stored the last time. */
+  /** The reason why log entries could not be stored at the last attempt. */
   #reason = ''
 
   constructor(options: PendingLogsOptions) {

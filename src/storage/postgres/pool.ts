@@ -44,8 +44,8 @@ const SETTINGS = [
 /** SQLSTATE: serialization failure, deadlock, division by zero (a refusal by `write-sql.ts`), a table exists or is being made. */
 const CONFLICT = /^(40001|40P01|22012|42P07|42710)/
 /**
- * The messages for errors of PostgreSQL. Each key is an SQLSTATE, or the first two characters of several,
- * which name their class.
+ * The messages for errors of PostgreSQL. Each key is an SQLSTATE, or the first two characters that all SQLSTATEs of a class
+ * share.
  */
 const MESSAGES: Readonly<Record<string, string>> = {
   '25006': 'The database of the store is read-only',

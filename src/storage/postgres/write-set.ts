@@ -1,4 +1,4 @@
-/** The changes of an attempt. This class only records. The session sends the statements. */
+/** The changes of an attempt. This class only records changes. The session sends the statements. */
 import type { PendingEntries } from '../engine.js'
 import { nameOf, PENDING, type RowName } from './row-name.js'
 import { type Change, changePending, REMOVE } from './write-sql.js'
