@@ -167,20 +167,23 @@ t.test('a chosen API key is refused without --test-keys, or if its form is not a
   t.match(stored.stderr, /API keys can be chosen only in a vault in memory/)
 })
 
-t.test('a fork has keys of its own, and test keys reach the vault that was forked', async (t) => {
-  const place = workplaceFor(t, { COFFER_CONTROL_KEY: KEY })
-  writeSeed(place, 'seed.json', { applications: [applicationWith(API_KEY)] })
-  const { announcement } = await serveFor(t, ['--ephemeral', '--seed', 'seed.json', '--test-keys'], place)
-  const control = createControl({ url: announcement.url, key: KEY })
-  const fork = await control.fork()
-  t.match(fork.keys.backend, /^key_[1-9A-HJ-NP-Za-km-z]{22}$/)
-  const made = await request(announcement, API_KEY, 'POST /tokens', { type: 'token', data: 'x' })
-  t.equal(made.json.tenant_id, announcement.tenant_id)
-  t.equal((await request(announcement, fork.keys.backend, `GET /tokens/${made.json.id}`)).status, 404)
-  await control.reset()
-  t.equal((await request(announcement, API_KEY, 'GET /tokens')).status, 200, 'a reset keeps the key')
-  await fork.stop()
-})
+t.test(
+  'a fork has its own keys, and test keys are accepted only for the vault that was forked',
+  async (t) => {
+    const place = workplaceFor(t, { COFFER_CONTROL_KEY: KEY })
+    writeSeed(place, 'seed.json', { applications: [applicationWith(API_KEY)] })
+    const { announcement } = await serveFor(t, ['--ephemeral', '--seed', 'seed.json', '--test-keys'], place)
+    const control = createControl({ url: announcement.url, key: KEY })
+    const fork = await control.fork()
+    t.match(fork.keys.backend, /^key_[1-9A-HJ-NP-Za-km-z]{22}$/)
+    const made = await request(announcement, API_KEY, 'POST /tokens', { type: 'token', data: 'x' })
+    t.equal(made.json.tenant_id, announcement.tenant_id)
+    t.equal((await request(announcement, fork.keys.backend, `GET /tokens/${made.json.id}`)).status, 404)
+    await control.reset()
+    t.equal((await request(announcement, API_KEY, 'GET /tokens')).status, 200, 'a reset keeps the key')
+    await fork.stop()
+  },
+)
 
 t.test('the library accepts no test keys', async (t) => {
   const seed = { applications: [applicationWith(API_KEY)] } as never

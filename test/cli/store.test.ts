@@ -1,4 +1,4 @@
-/** Vaults in a PostgreSQL store, used from the command line. */
+/** Tests that the command line can use vaults in a PostgreSQL store. */
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'

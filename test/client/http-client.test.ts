@@ -71,7 +71,7 @@ t.test('if the server has another prefix, the error does not say that the key is
 })
 
 t.test(
-  'a request to a busy server is repeated after at least Retry-After, with the same idempotency key',
+  'if a server is busy, the client repeats the request with the same idempotency key, and waits at least as long as Retry-After says',
   async (t) => {
     const { client, sent, waits } = clientOf([
       busy(429, 'rate-limited', { 'retry-after': '7' }),
@@ -101,35 +101,38 @@ t.test(
   },
 )
 
-t.test('a problem becomes the same error as in a local vault, even if its type is unknown', async (t) => {
-  for (const [code, { status, exit }] of Object.entries(ERRORS)) {
-    if (code === 'usage' || code === 'interrupted') continue
-    const { client } = clientOf([busy(status, code.replaceAll('_', '-'), { 'retry-after': '3600' })])
-    await t.rejects(client.call(find('token get'), { id: 'x' }), { code, exit, status }, code)
-  }
-  const by = async (name: string, status: number, body: unknown) => {
-    const { client } = clientOf([json(status, body, { 'retry-after': '3600' })])
-    return client.call(find(name), { id: 'x', parent_id: 'x' }).catch((error: unknown) => error)
-  }
-  for (const [name, status, body, expected] of [
-    ['token get', 404, { title: 'Not Found' }, { code: 'not_found', message: 'Not Found' }],
-    ['token get', 418, {}, { code: 'validation', exit: 2 }],
-    ['token get', 502, 'bad gateway', { code: 'bad_gateway', exit: 9 }],
-    ['reactor react', 500, {}, { code: 'reactor_failed', exit: 8 }],
-    ['reactor react', 408, {}, { code: 'reactor_timeout', exit: 8 }],
-    ['token get', 400, { type: 'urn:coffer:problem:interrupted' }, { code: 'validation' }],
-    ['token get', 400, { type: 'urn:coffer:problem:constructor' }, { code: 'validation' }],
-  ] as const)
-    t.match(await by(name, status, body), expected)
-  const errors = { 'query.size': ['too large'], 'data.x': ['bad', 7], 'query.data': 'odd' }
-  t.match(await by('token list', 400, { detail: 'no', errors, instance: 'trace-1' }), {
-    errors: { size: ['too large'], 'data.x': ['bad'], 'query.data': ['odd'] },
-    traceId: 'trace-1',
-  })
-  const long = (await by('token get', 400, { detail: 'x'.repeat(1e6), instance: 'a\nb' })) as Error
-  t.equal(long.message.length, 4000)
-  t.match(long, { traceId: undefined })
-})
+t.test(
+  'a problem document of a server becomes the error that a local vault would throw, even if the type of the problem is unknown',
+  async (t) => {
+    for (const [code, { status, exit }] of Object.entries(ERRORS)) {
+      if (code === 'usage' || code === 'interrupted') continue
+      const { client } = clientOf([busy(status, code.replaceAll('_', '-'), { 'retry-after': '3600' })])
+      await t.rejects(client.call(find('token get'), { id: 'x' }), { code, exit, status }, code)
+    }
+    const by = async (name: string, status: number, body: unknown) => {
+      const { client } = clientOf([json(status, body, { 'retry-after': '3600' })])
+      return client.call(find(name), { id: 'x', parent_id: 'x' }).catch((error: unknown) => error)
+    }
+    for (const [name, status, body, expected] of [
+      ['token get', 404, { title: 'Not Found' }, { code: 'not_found', message: 'Not Found' }],
+      ['token get', 418, {}, { code: 'validation', exit: 2 }],
+      ['token get', 502, 'bad gateway', { code: 'bad_gateway', exit: 9 }],
+      ['reactor react', 500, {}, { code: 'reactor_failed', exit: 8 }],
+      ['reactor react', 408, {}, { code: 'reactor_timeout', exit: 8 }],
+      ['token get', 400, { type: 'urn:coffer:problem:interrupted' }, { code: 'validation' }],
+      ['token get', 400, { type: 'urn:coffer:problem:constructor' }, { code: 'validation' }],
+    ] as const)
+      t.match(await by(name, status, body), expected)
+    const errors = { 'query.size': ['too large'], 'data.x': ['bad', 7], 'query.data': 'odd' }
+    t.match(await by('token list', 400, { detail: 'no', errors, instance: 'trace-1' }), {
+      errors: { size: ['too large'], 'data.x': ['bad'], 'query.data': ['odd'] },
+      traceId: 'trace-1',
+    })
+    const long = (await by('token get', 400, { detail: 'x'.repeat(1e6), instance: 'a\nb' })) as Error
+    t.equal(long.message.length, 4000)
+    t.match(long, { traceId: undefined })
+  },
+)
 
 t.test('a response that does not match the API is refused, and the error says what to check', async (t) => {
   const refuse = async (answer: () => Response | Promise<Response>, message: RegExp, options = {}) => {

@@ -1,4 +1,4 @@
-/** The unmodified newest client for Node, inside of reactor code, with the key of the run. */
+/** Reactor code uses the unmodified newest client for Node with the key of its run. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** The newest client for Node as a linked package of a project, inside of reactor code. */
+/** Reactor code uses the newest client for Node as a linked package of a project. */
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -154,7 +154,7 @@ t.test(
   },
 )
 
-t.test('a key is refused if its header is sent twice', async (t) => {
+t.test('a control key is refused if the request has its header twice', async (t) => {
   const { control } = await openControlled({ tenantName: 'test' }, undefined)
   t.teardown(() => control.close())
   const { serveVault } = await import('../../src/control/serve.js')

@@ -113,7 +113,7 @@ t.test('snapshots, resets and forks include sessions in progress', async (t) => 
 })
 
 t.test(
-  'an injected fault in a 3-D Secure request has the same form as an error of the service',
+  'an injected fault in a 3-D Secure request has the form that errors of the service have',
   async (t) => {
     const { control, send, challenge } = await open(t)
     const id = await challenge(send)

@@ -30,7 +30,7 @@ async function open(t: Test, answer?: Answer, runtime: object = {}) {
   return { vault, receiver, react, id }
 }
 
-t.test('the answer of a run is sent once to callback_url, unsigned', async (t) => {
+t.test('the answer of a run is sent to callback_url once and without a signature', async (t) => {
   const { vault, receiver, react } = await open(t)
   const callback_url = `${receiver.url}?order=1`
   t.match(await react({ args: { a: 1, tokenize: 'x' }, callback_url }), { status: 202, text: '' })

@@ -1,4 +1,4 @@
-/** Mail and events when the program is killed, between their commit and their delivery or later. */
+/** Kills the program between the commit of mail and events and their delivery, or later. Nothing may be lost. */
 import t, { type Test } from 'tap'
 import { createWorkplace, request, runCommand, startCommand, startProcess } from '../http/process.js'
 import { startReceiver } from './receiver.js'

@@ -100,7 +100,8 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
       return waitedMs
     },
     /**
-     * In a shared store, lets the lease of a mail run out. The lease outlives the process that was sending the mail.
+     * Lets the lease of a mail expire in a shared store. The lease still exists after the process that was sending
+     * the mail has ended.
      */
     outlast() {
       return vault.app.store.isShared ? this.tick() : undefined

@@ -1,5 +1,6 @@
 /**
- * Events that wait for a webhook. They are stored together, are not read while they wait, and their number is limited.
+ * Tests events that wait for a webhook: they are stored in batches, are not read while they wait, and their number is
+ * limited.
  */
 import t, { type Test } from 'tap'
 import type { DeliveryRecord } from '../../src/domain/records/records.js'

@@ -155,14 +155,18 @@ t.test('links lead to files and headings that exist', async (t) => {
     }
 })
 
-t.test(`${CAST} shows those commands of README whose output is the same each time`, { skip }, async (t) => {
-  const [shown = ''] = readDocument('README.md').split('\n## Three uses\n')
-  const blocks = parseBlocks(shown).filter(({ directive }) => directive === undefined)
-  const commands = blocks.flatMap(splitCommands)
-  const port = await findPort()
-  const term = 'xterm-256color'
-  const printed = await runShell(commands, { place: mkdtempSync(join(place, 'cast-')), port, term })
-  const cast = drawCast(printed.filter(({ text }) => !/[0-9a-f]{32}/.test(text)))
-  if (isUpdating) writeFileSync(`${ROOT}${CAST}`, cast)
-  else t.equal(readDocument(CAST), cast, 'the picture is up to date. Draw it again with TAP_SNAPSHOT=1')
-})
+t.test(
+  `${CAST} shows the commands of README whose output does not change between runs`,
+  { skip },
+  async (t) => {
+    const [shown = ''] = readDocument('README.md').split('\n## Three uses\n')
+    const blocks = parseBlocks(shown).filter(({ directive }) => directive === undefined)
+    const commands = blocks.flatMap(splitCommands)
+    const port = await findPort()
+    const term = 'xterm-256color'
+    const printed = await runShell(commands, { place: mkdtempSync(join(place, 'cast-')), port, term })
+    const cast = drawCast(printed.filter(({ text }) => !/[0-9a-f]{32}/.test(text)))
+    if (isUpdating) writeFileSync(`${ROOT}${CAST}`, cast)
+    else t.equal(readDocument(CAST), cast, 'the picture is up to date. Draw it again with TAP_SNAPSHOT=1')
+  },
+)

@@ -88,7 +88,8 @@ t.test(
     t.teardown(() => app.close())
     await create(vault, 'used', [`${GRANTED}used/`])
     await app.store.write(async (writer) => {
-      // These sets lack the application that added them. Their tokens were deleted long ago.
+      // Simulates sets of an earlier version: they do not name the application that added them, and their tokens are
+      // deleted.
       for (const containers of [['/old/1/'], ['/old/2/', '/old/3/']])
         await writer.insert('containers', 1, { id: containerSetId(containers), containers })
     })
@@ -105,7 +106,7 @@ t.test(
   },
 )
 
-t.test('no set is removed while the clock is in doubt', async (t) => {
+t.test('no set is removed shortly after a jump of the clock', async (t) => {
   const vault = await openTestVault()
   const { app, ask, clock } = vault
   t.teardown(() => app.close())

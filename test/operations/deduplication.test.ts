@@ -101,7 +101,7 @@ t.test(
 )
 
 t.test(
-  'if the caller may not delete two tokens, unlink refuses linked and unlinked tokens in the same way',
+  'if a caller may not delete two tokens, unlink returns the same error whether the tokens are linked or not',
   async (t) => {
     const { app, ask, statusOf, createApplication } = await openTestVault()
     t.teardown(() => app.close())

@@ -6,7 +6,7 @@ import { openTestVault } from '../support/test-vault.js'
 const CONTAINER = '/victims/'
 const VICTIM = { name: 'Ada', ssn: '078-05-1120' }
 const FINGERPRINT = 'customer 42'
-/** The data is merged into a token. Null removes the property from that token. */
+/** The data of the intent. If it is merged into a token, the null removes the property `ssn` of that token. */
 const ATTACK = { name: 'Mallory', ssn: null }
 
 interface Answer {
@@ -192,7 +192,7 @@ t.test(
     t.not(made.id, 'card-1', 'the request creates a new token')
     t.equal(made._extras?.deduplicated, false)
     t.strictSame((await ask('token get', { id: 'card-1' })).data, card.data)
-    // The expression of this token has no result for the data of the intent.
+    // The fingerprint expression of this token has no result for the data of the intent.
     const of = { type: 'token', containers: [CONTAINER] }
     await ask('token create', {
       id: 'named',

@@ -335,7 +335,7 @@ t.test('encrypted data is accepted in children, imports and token intents', asyn
   await refuses(t, ask('intent create', { type: 'card' }), { errors: { data: ['is required'] } })
 })
 
-t.test('code creates tokens of encrypted data, and never sees the data', async (t) => {
+t.test('reactor code can create tokens from encrypted data, but never gets the decrypted data', async (t) => {
   const { ask, key, dataOf } = await open(t)
   const application = await ask('app create', { name: 'a', type: 'private', permissions: ['token:create'] })
   const code = `module.exports = async ({ args, svc }) => {

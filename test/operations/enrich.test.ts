@@ -44,7 +44,7 @@ t.test('a caller needs token:use on the containers of the bank account', async (
   t.equal((await settle(() => app.owner({ reveal: false }), 'enrich bank', { token_id: id })).status, 200)
 })
 
-t.test('with the setting enrichments.fake, cards of the published ranges have details', async (t) => {
+t.test('if the setting enrichments.fake is true, cards of the published ranges have details', async (t) => {
   const { ask } = await open(t, true)
   const show = async (number: string) => (await ask('token create', card(number))).card
   t.strictSame(await show('4242424242424242'), {

@@ -1,4 +1,7 @@
-/** A response names all faults of an input. A patch is checked for faults only after its containers were checked. */
+/**
+ * A response names all faults of an input. The faults of a patch are checked only after the caller's access to the
+ * containers.
+ */
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { openTestVault } from '../support/test-vault.js'

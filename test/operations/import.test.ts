@@ -54,7 +54,7 @@ t.test('in stop mode the first refused row ends a batch, and a dry run changes n
   t.equal(await count(), 2)
 })
 
-t.test('a batch of a run is performed once, even if it is sent several times', async (t) => {
+t.test('a batch of an import run is imported once, even if it is sent several times', async (t) => {
   const { vault, send, count } = await open()
   t.teardown(() => vault.app.close())
   const run = randomUUID()

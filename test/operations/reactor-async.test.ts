@@ -49,7 +49,7 @@ for (const runtime of [
   { image: 'node22', async: false },
   { image: 'node22' },
 ])
-  t.test(`a call waits for its run with ${JSON.stringify(runtime)}`, async (t) => {
+  t.test(`with the runtime ${JSON.stringify(runtime)} a call waits until its run has ended`, async (t) => {
     const { vault, send } = await openWith(runtime)
     await using _ = vault
     t.same(await send('POST', '/react', { n: 1 }), { status: 201, body: { is: 2 } })

@@ -100,7 +100,7 @@ t.test('keys, nonces and links are compared in constant time', async (t) => {
   await counting('a link', 1, () => inspectLink(host, new URL(link).searchParams.get('token')!))
 })
 
-t.test('deleting a tenant ends its sessions at once', async (t) => {
+t.test('the deletion of a tenant immediately ends the sessions of the tenant', async (t) => {
   const { app, ask, create } = await open()
   const { session_key } = await create()
   await authenticate(app, session_key)

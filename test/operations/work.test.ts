@@ -73,7 +73,7 @@ t.test('concurrent requests share the work limit of one turn of the event loop',
   }
   const all = Promise.all(Array.from({ length: 50 }, request))
   await eachTurn(all, () => stepsByTurn.push(0))
-  // The counter may count two turns of the event loop as one.
+  // The counter can count the steps of two turns of the event loop as those of one turn, so the limit is doubled.
   t.ok(Math.max(...stepsByTurn) <= 2 * 1_300_000, `${Math.max(...stepsByTurn)} steps`)
 })
 

@@ -55,7 +55,7 @@ t.test(
 )
 
 t.test(
-  'a child of asynchronous runs has more processor time, and one of large runs more memory',
+  'a child process for asynchronous runs has more CPU time, and a child process for runs with large resources has more memory',
   async (t) => {
     const argsOf = (factor: number, isAsync: boolean) =>
       describeLaunch({
@@ -70,7 +70,7 @@ t.test(
   },
 )
 
-t.test('if a message cannot be written, only its guest is ended', async (t) => {
+t.test('if a message to a guest cannot be written, only this guest is ended', async (t) => {
   const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
   const guest = new GuestProcess({
     node,

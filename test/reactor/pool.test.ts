@@ -172,7 +172,7 @@ t.test('runs with different limits of memory or time do not share a child', asyn
   t.same(sizes, [
     { memoryMiB: 128, busyMs: 30_000, longestMs: 30_000 },
     { memoryMiB: 512, busyMs: 30_000, longestMs: 30_000 },
-    // The spare child.
+    // The limits of the spare child, which is started before a run needs it.
     { memoryMiB: 128, busyMs: 30_000, longestMs: 30_000 },
     { memoryMiB: 128, busyMs: 30_000, longestMs: 900_000 },
   ])
@@ -256,7 +256,7 @@ t.test('a child that has not loaded its code may grow by 16 MiB', async (t) => {
   }
 })
 
-t.test('a busy child with an old version of a reactor is ended after its run', async (t) => {
+t.test('a child that runs an old version of a reactor is ended after its run', async (t) => {
   const { guests, killed, run } = setUp()
   const old = run('a')
   await settle()
@@ -268,20 +268,23 @@ t.test('a busy child with an old version of a reactor is ended after its run', a
   t.same(killed(), [true, false])
 })
 
-t.test('an idle child is ended after its time, after its number of runs, or after each run', async (t) => {
-  const { clock, guests, complete } = setUp({ warmMs: 60_000, maxRuns: 2 })
-  await complete(0, 'a')
-  await clock.turn(59_999)
-  t.notOk(guests[0]!.isKilled)
-  await clock.turn(1)
-  t.ok(guests[0]!.isKilled)
-  for (const _ of [1, 2]) await complete(1, 'a')
-  t.equal(guests.length, 2)
-  t.ok(guests[1]!.isKilled)
-  const single = setUp({ isolation: 'process' })
-  for (const at of [0, 1]) await single.complete(at, 'a')
-  t.same(single.killed(), [true, true])
-})
+t.test(
+  'depending on the settings, a child is ended after an idle time, after a number of runs, or after each run',
+  async (t) => {
+    const { clock, guests, complete } = setUp({ warmMs: 60_000, maxRuns: 2 })
+    await complete(0, 'a')
+    await clock.turn(59_999)
+    t.notOk(guests[0]!.isKilled)
+    await clock.turn(1)
+    t.ok(guests[0]!.isKilled)
+    for (const _ of [1, 2]) await complete(1, 'a')
+    t.equal(guests.length, 2)
+    t.ok(guests[1]!.isKilled)
+    const single = setUp({ isolation: 'process' })
+    for (const at of [0, 1]) await single.complete(at, 'a')
+    t.same(single.killed(), [true, true])
+  },
+)
 
 /** Sets up a queue of runs that hang. Reports which runs were started. */
 function setUpLine(settings: Partial<PoolSettings>) {
@@ -309,15 +312,18 @@ function setUpLine(settings: Partial<PoolSettings>) {
   return { ...set, ask, answer, ended, errors, running }
 }
 
-t.test('callers are served in turn, and the runs of one caller in their order', async (t) => {
-  const line = setUpLine({ maxChildren: 1, reservedChildren: 0, isolation: 'process' })
-  for (const [caller, name] of ['A1', 'A2', 'A3', 'A4', 'B1', 'B2', 'C1'].map((name) => [name[0]!, name]))
-    await line.ask(caller!, name)
-  while (line.running().length > 0) await line.answer(line.running()[0]!)
-  t.same(line.ended, ['A1', 'A2', 'B1', 'C1', 'A3', 'B2', 'A4'])
-})
+t.test(
+  'the pool starts runs of different callers in turn, and the runs of one caller in the order of their requests',
+  async (t) => {
+    const line = setUpLine({ maxChildren: 1, reservedChildren: 0, isolation: 'process' })
+    for (const [caller, name] of ['A1', 'A2', 'A3', 'A4', 'B1', 'B2', 'C1'].map((name) => [name[0]!, name]))
+      await line.ask(caller!, name)
+    while (line.running().length > 0) await line.answer(line.running()[0]!)
+    t.same(line.ended, ['A1', 'A2', 'B1', 'C1', 'A3', 'B2', 'A4'])
+  },
+)
 
-t.test('one caller never gets the last child, whatever the number of children', async (t) => {
+t.test('a single caller never gets the last free child, whatever the number of children', async (t) => {
   for (const maxChildren of [1, 2, 3, 8]) {
     const line = setUpLine({ maxChildren, reservedChildren: 2 })
     for (let at = 0; at < 20; at++) await line.ask('A', `A${at}`)

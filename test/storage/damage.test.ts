@@ -26,7 +26,10 @@ import {
 import { FakeFiles } from './fake-files.js'
 import { digest } from './powers.js'
 
-/** Replaces encryption in this test. A changed text, or a text moved to another row, is detected. */
+/**
+ * Stands in for encryption in this test: it makes a changed text, or a text that was moved to another row,
+ * detectable.
+ */
 const seal = (text: string, id: Uint8Array, rev: number) => {
   const mac = digest(`${text}/${Buffer.from(id).toString('hex')}/${rev}`, 8)
   return Buffer.from(`${text}|${Buffer.from(mac).toString('hex')}`)

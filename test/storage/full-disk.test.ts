@@ -104,7 +104,7 @@ t.test(
       const { files, options, engine } = await create('server', { eraseAfterMs: 5 })
       await put(engine, 'a', secretOf('a'))
       if (isFlushed) await engine.flush()
-      // After this change the row is in the log, and only a flush can remove it.
+      // After this change the older row is still in the log, and only a flush can remove its bytes.
       if (isFlushed) await replace(engine, 'a', secretOf('a'))
       files.full = ALL_BUT_LOG
       await remove(engine, 'a')

@@ -1,6 +1,6 @@
 /**
- * The lock of a vault. The lock has one owner. It is taken over from a dead process without a race. Acquiring it has a
- * time limit.
+ * The lock of a vault. The lock has one owner. If the owner has ended, another process takes the lock over without a
+ * race. A process waits for the lock only a limited time.
  */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'

@@ -52,7 +52,7 @@ async function openVaults(t: Test, count: number, clock?: Clock, notices: string
   return { address, apps, one, two, key, sql, open }
 }
 
-/** Like {@link tryAsk}, but if the answer is an error, returns its code. */
+/** Like {@link tryAsk}, but returns the code of the error if the request fails. */
 const ask: typeof tryAsk = (...asked) =>
   tryAsk(...asked).catch((error) => {
     if (error instanceof CofferError) return error.code
@@ -515,7 +515,7 @@ t.test(
     t.equal(await tokens(one), 'unavailable', 'another history of the vault')
     await set(header, 2)
     t.equal((await tokens(one)).pagination.total_items, 1, 'the server works again without a restart')
-    // The background work of a server may find the change before a request does.
+    // The notice is cleared, because background work of a server can notice the change before a request does.
     notices.length = 0
     await changeKeySlots(locate(address), key.choose, { added: next.create, choose: () => [] })
     for (const app of [two, two]) t.equal(await tokens(app), 'unavailable')

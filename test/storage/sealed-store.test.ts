@@ -97,7 +97,7 @@ t.test('a stored record is found by each of its look-up keys', async (t) => {
   t.equal(await find({ and: [{ field: 'type', value: 'token' }, { not: { ids: ['one'] } }] }), 0)
 })
 
-t.test('rows and keys that reach an engine reveal nothing', async (t) => {
+t.test('the rows and keys that an engine receives contain no plaintext', async (t) => {
   const { store, drafts } = await open(t)
   await store.write(async (writer) => {
     await writer.insert('token', 1, token('same'))

@@ -58,7 +58,7 @@ t.test(
   },
 )
 
-t.test('both the log and the state store a jump', async (t) => {
+t.test('a jump of the clock is stored both in the log and in the state', async (t) => {
   const clock = createClock(START)
   const notices: string[] = []
   const notice = (text: string) => void notices.push(text)
@@ -67,7 +67,7 @@ t.test('both the log and the state store a jump', async (t) => {
   let engine = await createFileEngine(optionsFor(files))
   const reopen = async (isFlushed: boolean): Promise<FileEngine> => {
     if (isFlushed) await engine.flush()
-    // Nothing is closed before the copy is made, as if the process was killed.
+    // Copies the disk without closing the engine, as if the process had been killed.
     files = files.afterCrash(false)
     return openFileEngine(optionsFor(files))
   }

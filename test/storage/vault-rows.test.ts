@@ -1,4 +1,4 @@
-/** A copy of rows is accepted only after it was read back and equals the original. */
+/** Tests that a copy of rows is accepted only if the rows that are read back from it equal the original rows. */
 import t from 'tap'
 import type { Row } from '../../src/storage/engine.js'
 import { copyAndVerify } from '../../src/storage/vault-rows.js'

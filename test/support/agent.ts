@@ -14,7 +14,10 @@ export interface AgentOptions {
   cwd: string
   env: Record<string, string>
   words?: readonly string[]
-  /** Answers the questions of the server. If it is missing, the client cannot ask a person. */
+  /**
+   * Plays the person who answers the questions of the server. If this function is missing, the client tells the
+   * server that it cannot ask a person.
+   */
   person?: (message: string) => boolean
 }
 

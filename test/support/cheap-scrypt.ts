@@ -1,4 +1,7 @@
-/** Lowers the cost of passphrases in this process. Tests that are about something else import this file first. */
+/**
+ * Makes scrypt cheap in this process, so that passphrases cost little time. Tests that do not test scrypt import this
+ * file first.
+ */
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 
