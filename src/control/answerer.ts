@@ -34,7 +34,10 @@ export interface VaultAnswererOptions {
   control: ControlState
   /** Absent if no request can reach the control plane. */
   key?: string | undefined
-  /** Whether other machines may use the control plane. Only for a key that was chosen for this. Default: false. */
+  /**
+   * Whether other machines may use the control plane. This is allowed only if the control key was chosen for
+   * this purpose. Default: false.
+   */
   isKeyForOthers?: boolean | undefined
   dashboard?: Dashboard | undefined
   prefix: string
@@ -86,8 +89,8 @@ export function createVaultService(
     [...controlPlane, ...page, chooseFork(prefix), watch(dashboard), ...recorded],
     answerVault,
   )
-  // The call that started the run holds the data already. If this request waited for a reset, and the reset for that
-  // call, none of them would end.
+  // This service does not wait for a reset, because the call that started the run already blocks resets. If
+  // this request waited for a reset, and the reset waited for that call, none of them would end.
   const answerOwn = inOrder(
     [watch(dashboard), recordRequest(prefix, registry), applyFaults(refusal)],
     answerVault,
@@ -152,7 +155,8 @@ function createServices(service: ServiceOptions, requests: RequestCounts) {
           [CONTROL_DOCUMENT_PATH, async () => answerText(200, JSON_TYPE, describe())],
         ]),
         registry: { ...registry, routed: registry.controls },
-        // The step before has checked the control key. No other key reaches the control plane.
+        // The previous step has checked the control key, so a request with another key never reaches this
+        // code.
         authenticate: async () => {
           throw new CofferError('unauthenticated', 'The control plane takes its own key only.')
         },

@@ -8,14 +8,20 @@ import { createRateLimit, type Rate } from '../http/rate-limit.js'
 import type { App } from '../vault/app.js'
 import { isLocal } from './dashboard.js'
 
-/** An address may send this number of wrong keys. Then it has to wait, and its requests are not compared with the key. */
+/**
+ * The number of wrong keys that one address may send in the period. After that, the address has to wait, and
+ * its requests are refused without comparing their keys.
+ */
 export const WRONG_KEYS: Rate = { count: 10, periodMs: 60_000 }
 
 export interface ControlKeyOptions {
   app: Pick<App, 'isEqualSecret'>
   prefix: string
   key: string
-  /** Whether other machines may use the key. They send it in a header of its own. */
+  /**
+   * Whether other machines may use the key. Other machines send the control key in a header that only this
+   * key uses.
+   */
   isForOthers: boolean
   /** ms of a monotonic clock. */
   clock?(): number
@@ -53,7 +59,9 @@ export function createKeyCheck({ app, prefix, key, isForOthers, clock }: Control
   }
 }
 
-/** One machine may have all addresses of an IPv6 network (64 bits), so they count as one sender. */
+/**
+ * All addresses of an IPv6 network (64 bits) count as one sender, because one machine can have all of them.
+ */
 function readSender(client: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(client)
   if (mapped !== null) return mapped[1]!

@@ -50,7 +50,8 @@ export async function openControlled(
   try {
     if (dependencies !== undefined) {
       memory.app.configureReactors({ dependencies })
-      // Reports a wrong directory now, and not with the first reactor.
+      // The linker is loaded now, so that a wrong directory is reported at the start and not when the first
+      // reactor is created.
       await memory.app.linker()
     }
     if (options.acceptsTestKeys === true) memory.app.acceptTestKeys()
@@ -131,9 +132,10 @@ export class ControlState implements ControlPlane {
   }
 
   /**
-   * Resets the vault to the contents of another seed. Applications whose names stay keep their keys. Requests see the
-   * state before or after the change. Forks and snapshots stay as they are. If the seed is refused, nothing changes.
-   * Resolves to the new applications.
+   * Resets the vault to the contents of another seed. If an application of the new seed has the name of an
+   * existing application, it gets the key of that application. Each request sees the state before or after
+   * the change. Forks and snapshots do not change. If the seed is refused, nothing changes. Resolves to the
+   * new applications.
    * @throws CofferError like `seed apply`
    */
   async reseed(seed: unknown): Promise<SeededApplications> {

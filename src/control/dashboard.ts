@@ -1,7 +1,8 @@
 /**
- * Serves the page at `/`. A session allows the operations of `page-work.ts`. Each session has two secrets. The first is
- * in a cookie. A browser sends a cookie to servers on all ports of the host, so the cookie alone is not enough. The
- * page keeps the second secret in its storage, which only pages from this port can read, and sends it in a header.
+ * Serves the page at `/`. A signed-in browser has a session, which allows the operations of `page-work.ts`.
+ * Each session has two secrets. The first is in a cookie. A browser sends a cookie to servers on all ports of
+ * the host, so the cookie alone is not enough. The page keeps the second secret in its storage, which only
+ * pages from this port can read, and sends it in a header.
  */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
@@ -69,8 +70,8 @@ export class Dashboard {
   }
 
   /**
-   * Returns a sign-in link to the page at `url`. Its secret can sign in once. Browsers do not send this part of the URL
-   * to the server.
+   * Returns a sign-in link to the page at `url`. Its secret can sign in once. The secret is in the fragment
+   * of the URL, which browsers do not send to the server.
    */
   listenAt(url: string): string {
     const create = () => {
@@ -208,7 +209,7 @@ function requireLocal(request: HttpRequest): void {
 /** @throws CofferError `unsupported_media_type`, `too_large`, `validation`, and as {@link requireLocal} */
 async function readLocalJson(request: HttpRequest): Promise<Record<string, unknown>> {
   requireLocal(request)
-  // A form of another site cannot send this content type without a preflight.
+  // Only JSON is accepted, because a form on another site cannot send this content type without a preflight.
   if (readHeader(request.headers, 'content-type') !== 'application/json')
     throw new CofferError('unsupported_media_type', 'The content type must be application/json.')
   const body = parseJson(Buffer.from(await readWhole(request, BODY_LIMIT_BYTES)).toString('utf8'))

@@ -123,7 +123,10 @@ async function fail(
   return fault.kind === 'status' ? port.answerWhole(fault.status, {}, new Uint8Array()) : send()
 }
 
-/** These codes say more than their status, so a fault with the same status never gets one of these codes. */
+/**
+ * Each of these error codes has a more specific meaning than its HTTP status, so a fault with the same status
+ * never gets one of these codes.
+ */
 const SPECIFIC: readonly ErrorCode[] = [
   'usage',
   'check_failed',
@@ -144,7 +147,10 @@ export function problemOf({ status = 500, detail }: Pick<FaultRule, 'status' | '
   return new CofferError(code, detail ?? 'This fault was asked for with the control plane.', { status })
 }
 
-/** If no error of ours has this status, sets the title of the problem to the name of the status (RFC 7807, 4.2). */
+/**
+ * If Coffer has no error with this status, sets the title of the problem to the name of the status (RFC 7807,
+ * 4.2).
+ */
 export function titleByStatus(answer: HttpResponse): void {
   if (codeOfStatus(answer.status) !== undefined) return
   const title = STATUS_CODES[answer.status] ?? 'Unknown Status'

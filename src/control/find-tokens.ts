@@ -1,4 +1,4 @@
-/** Finds tokens for the page by what it shows of them. */
+/** Finds tokens for the dashboard by the texts that the dashboard shows of each token. */
 import { invalid } from '../errors.js'
 import type { ResultOf } from '../operations/all.js'
 import { type Place, performForPage } from './page-work.js'
@@ -9,8 +9,9 @@ const FIND_PAGES = 10
 export type FoundTokens = Awaited<ReturnType<typeof findTokens>>
 
 /**
- * Finds `text` in what the page shows of the newest {@link FIND_PAGE} × {@link FIND_PAGES} tokens, and in the search indexes of all
- * tokens. `query` restricts both. `searched` of `total` tokens were looked through.
+ * Finds `text` in what the page shows of the newest {@link FIND_PAGE} × {@link FIND_PAGES} tokens, and in the
+ * search indexes of all tokens. `query` restricts both searches. In the result, `searched` is how many of the
+ * `total` tokens were compared with the text.
  * @throws CofferError `validation`
  */
 export async function findTokens(place: Place, { text, query }: Record<string, unknown>) {

@@ -7,11 +7,14 @@ import { VERSION } from '../version.js'
 import { BUCKETS_S, type RequestCounts } from './request-counts.js'
 
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
-/** These records are counted, because the indexes of the vault have their numbers. */
+/**
+ * The kinds of records whose numbers are metrics. The indexes of the vault give these numbers without reading
+ * the records.
+ */
 const COUNTED = ['token', 'token_intent', 'application', 'reactor', 'proxy', 'session', 'webhook'] as const
 /** The vault is read at most this often, ms, so that frequent requests do not slow the server down. */
 const MEASURED_EVERY_MS = 1000
-/** Further tenants are not counted. */
+/** The maximum number of tenants for which metrics are measured. */
 const MAX_TENANTS = 100
 
 type Labels = Readonly<Record<string, string>>

@@ -39,7 +39,7 @@ export function createOwnServer(
     addressFor: createAddresses(url, names),
     async send(vault, { method, target, headers, body }, { identify, asRun, outer, left }) {
       const control = [base, ...base.forks.values()].find(({ app }) => app === vault)
-      // The vault of the run is a fork, and this fork was deleted.
+      // Without a control state, the run belongs to a fork that was deleted.
       if (control === undefined) throw staleWorkError()
       const { VaultExchange } = await import('./steps/exchange.js')
       const readBody = async (limitBytes: number) => (body.length > limitBytes ? undefined : body)
@@ -70,7 +70,10 @@ export function readOwnHosts(names: readonly string[]): string[] {
   })
 }
 
-/** For a vault that no server has open. Its own HTTP service is loaded when code first sends a request to it. */
+/**
+ * Serves code of runs in a vault that is not open in a server. The HTTP service is loaded when code sends its
+ * first request.
+ */
 export function withoutServer(
   app: App,
   { control, ...service }: VaultServiceOptions & { control?: ControlState } = {},

@@ -36,9 +36,9 @@ type Performed = {
 const UNDONE = { isUndone: true } as const
 
 /**
- * The operations that the page may perform. Their answers contain no key, no setting, and no data of a token or intent.
- * From the output of code, the answers contain only the part without data. This list prevents accidents, not intent: a
- * signed-in person may act as any application, and can let it change a mask.
+ * The operations that the page may perform. Their answers contain no key, no setting, and no data of a token
+ * or intent. If an answer contains output of code, the data in the output is redacted. This list prevents
+ * accidents, not intent: a signed-in person may act as any application, and can let it change a mask.
  */
 const PERFORMED: Performed = {
   'token list': UNDONE,
@@ -104,7 +104,10 @@ export async function describeSession(control: ControlState, header: string, pla
   }
 }
 
-/** The vault of a request of the page, and the tenant by name or id. Undefined is the first tenant. */
+/**
+ * The vault of a request of the page, and the tenant by name or id. If `tenant` is undefined, the first
+ * tenant is used.
+ */
 export interface Place {
   control: ControlState
   tenant: string | undefined
@@ -130,7 +133,8 @@ export async function performForPage({ control, tenant }: Place, name: unknown, 
     const caller = settingOf(values, 'no_reveal') ? noRevealCaller(owner) : owner
     return perform(host, caller, definition, input, app.createUuid())
   }
-  // Operations of the control plane take the lock themselves. With a shared lock held, they would wait for themselves.
+  // Operations of the control plane acquire the lock themselves, so no lock is acquired for them here.
+  // Otherwise they would wait forever for the lock that their own request holds.
   const { status, result } = await (name.startsWith('control ') ? run() : lock.shared(run))
   return { status, result: give === undefined ? result : give(result as never, given) }
 }

@@ -3,7 +3,10 @@ import type { AccessEntry } from '../http/access-log.js'
 
 /** Upper bounds of the buckets of the latency, s. */
 export const BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10] as const
-/** Code of reactors may choose any status. The further statuses of an operation are counted together, as `other`. */
+/**
+ * Code of reactors may choose any status. If an operation has answered with more statuses than this, the
+ * additional statuses are counted together as `other`.
+ */
 const MAX_STATUSES = 20
 /** Requests that match no operation: pages, unknown paths, bytes that are not HTTP. */
 const NO_OPERATION = 'none'

@@ -10,7 +10,7 @@ import type { LeftOut } from '../http/router.js'
 import { describeShape } from './shape.js'
 
 const MAX_REQUESTS = 1000
-/** The limit of distinct paths of areas that are not emulated. At the limit, the oldest is dropped. */
+/** The limit of distinct paths of areas that are not emulated. At the limit, the oldest path is dropped. */
 const MAX_NOT_EMULATED = 1000
 const MAX_SEGMENTS = 8
 const MAX_BODY_LENGTH = 16_384
@@ -89,7 +89,8 @@ export class Requests {
 }
 
 /**
- * Replaces segments below `known` with `{}` unless they are plain lower-case words, because other segments may be ids.
+ * Replaces segments below `known` with `{}` unless they are plain lower-case words, because every other
+ * segment could be an id.
  */
 function templateOf(path: string, known: string): string {
   const fixed = known.split('/')

@@ -49,7 +49,10 @@ async function findBySession(
   return base
 }
 
-/** A job that is older than the fork is in both vaults. Its files then belong to the vault that was forked. */
+/**
+ * A job that was created before the fork is in both vaults. Requests for its files then go to the vault that
+ * was forked.
+ */
 async function findByJob(base: ControlState, id: string): Promise<ControlState> {
   const { findJobOfAny } = await import('../../operations/updater/files.js')
   for (const control of [base, ...base.forks.values()]) {

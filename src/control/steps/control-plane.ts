@@ -14,7 +14,10 @@ import type { Refusal } from './refuse.js'
 
 export interface ControlPlaneOptions extends Pick<Refusal, 'refuse'>, Omit<ControlKeyOptions, 'app'> {
   control: ControlState
-  /** Host names that requests of other machines may have, besides `localhost` and addresses. */
+  /**
+   * More host names that are accepted in requests from other machines. Always accepted: `localhost` and IP
+   * addresses.
+   */
   allowHosts: readonly string[]
   serviceOf(control: ControlState): Answer
   record: ((entry: AccessEntry) => void) | undefined
@@ -40,7 +43,8 @@ export function answerControlPlane(options: ControlPlaneOptions): VaultStep {
       const rule = isForOthers ? NOT_FORWARDED : LOCAL_ONLY
       throw new CofferError('forbidden', `${rule} This request is refused: ${why}.`)
     }
-    // A browser sends no Origin with some requests of other sites, but says that the site is another one.
+    // A browser sends no Origin with some requests of other sites, but sends the header Sec-Fetch-Site, which
+    // says that the request comes from another site.
     const site = readHeader(request.headers, 'sec-fetch-site')
     if (!isOwnOrigin(request) || (site !== undefined && site !== 'same-origin' && site !== 'none'))
       throw new CofferError('forbidden', 'Pages of other origins may not use the control plane.')

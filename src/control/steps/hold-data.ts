@@ -14,8 +14,8 @@ export function holdData({ refuseStale }: Pick<Refusal, 'refuseStale'>): VaultSt
       const { generation } = app
       const response = await next(exchange)
       if (app.generation === generation) return response
-      // The data can change during the request only if a fork was deleted, because a deletion does not wait for
-      // requests.
+      // A request prevents a reset, but not the deletion of a fork. Therefore this code runs only if the fork
+      // was deleted during the request.
       await closeStream(response)
       return refuseStale(exchange)
     })

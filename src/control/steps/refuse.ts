@@ -19,7 +19,7 @@ export function createRefusal(prefix: string, createUuid: () => string) {
   }
   return {
     refuse,
-    /** Refuses a request whose data was replaced by a reset. It is not recorded. */
+    /** Refuses a request whose data was replaced by a reset. The refused request is not recorded. */
     refuseStale(exchange: VaultExchange): HttpResponse {
       exchange.isStale = true
       return refuse(staleWorkError(), exchange.request)
