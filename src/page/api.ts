@@ -55,7 +55,10 @@ function createServer(place: Place) {
     readSession: (id: string) => ask({ threeds: { id } }) as Promise<SessionDetail>,
     findTokens: (find: { text: string; query: string }) => ask({ find }) as Promise<FoundTokens>,
     dryRun: (access: object) => ask({ access }) as Promise<Access[]>,
-    /** The request has the grants of `application`, or else of `key`. */
+    /**
+     * Sends a request with the grants of `application`. If `application` is absent, the grants of `key` are
+     * used.
+     */
     sendRequest: (request: object) => ask({ request }) as Promise<RequestRecord>,
   }
 }
@@ -94,7 +97,7 @@ export function useNews(session: PageSession) {
         if (state.isOver) return
         const start = news.count - news.records.length
         const made = news.records.map((record, at) => ({ ...record, number: start + at })).reverse()
-        // A smaller count means that the server was restarted.
+        // If the count is smaller than before, the server was restarted.
         const isNew = news.count < state.count
         state.count = isNew ? 0 : news.count
         state.version = news.version
@@ -150,7 +153,10 @@ export function useNameOf(): (id?: string, type?: string) => string {
 
 const KEY_STATES = { none: 'no key', unknown: 'unknown key', not_examined: 'key not examined' }
 
-/** Returns a function that names the caller of a request: its application, or why it has none. */
+/**
+ * Returns a function that names the caller of a request: its application, or the reason why the request has
+ * no application.
+ */
 export function useCallerOf(): (request: Seen) => string {
   const nameOf = useNameOf()
   return ({ application_id, key_state }) =>
@@ -191,7 +197,10 @@ function createRepeater<T>(read: () => Promise<T>, show: (asked: Asked<T>) => vo
   }
 }
 
-/** Reads, and reads again when `of`, the vault, the tenant or the stored data changes. `of` identifies what `read` reads. */
+/**
+ * Reads, and reads again when `of`, the vault, the tenant or the stored data changes. `of` identifies the
+ * data that `read` returns.
+ */
 export function useRead<T>(of: string, read: (server: ReturnType<typeof useLive>) => Promise<T>): Asked<T> {
   const live = useLive()
   const [state, setState] = useState<Asked<T>>({})

@@ -45,7 +45,7 @@ export function Applications() {
   )
 }
 
-/** `of`: an application to edit, or the initial values of a new application. */
+/** `of`: the application to edit. For a new application, `of` contains the initial values. */
 function Edit({ of: application }: { of: Partial<Application> }) {
   const { ask } = useLive()
   const { id, name, type } = application

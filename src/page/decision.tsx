@@ -166,7 +166,10 @@ export function Decisions({ request }: DecisionsProps) {
   )
 }
 
-/** The problem in the answer. If code wrote the answer, the record has only its shape, and there is no problem to show. */
+/**
+ * Returns the problem document in the answer. If code wrote the answer, the record contains only the shape of
+ * the answer, so there is no problem document to show.
+ */
 export function problemOf({ status, answer }: RequestRecord): Partial<Problem> {
   const isFailed = status === 0 || status >= 400
   if (!isFailed || typeof answer !== 'object' || answer === null) return {}

@@ -54,7 +54,10 @@ export function describeFault({ kind, ...rule }: FaultRule): string {
   return `${what[kind]}${whose}${conditions.join('')}, ${how}`
 }
 
-/** By the kind of fault: the form field for its value. If the field is empty, the form sends its placeholder. */
+/**
+ * Maps each kind of fault to the form field for the value of the fault. If the field is empty, the form sends
+ * its placeholder.
+ */
 export const OWN_FIELDS: Record<string, FieldProps & { name: string; placeholder: string }> = {
   status: { name: 'status', label: 'Status', type: 'number', min: 400, max: 599, placeholder: '503' },
   delay: { name: 'delay_ms', label: 'Delay in ms', type: 'number', min: 1, placeholder: '1000' },

@@ -85,7 +85,7 @@ export function Field({ label, grows, change, ...input }: FieldProps) {
 
 type TextAreaProps = { label: string; name?: string; text: string; rows: number; change?(text: string): void }
 
-/** `text`: with `change`, the current text. Otherwise the initial text. */
+/** `text`: the current text if `change` is given. Otherwise `text` is the initial text. */
 export function TextArea({ label, text, change, ...rest }: TextAreaProps) {
   const value = change === undefined ? { defaultValue: text } : { value: text }
   const input = (event: { currentTarget: HTMLTextAreaElement }) => change?.(event.currentTarget.value)

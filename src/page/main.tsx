@@ -163,12 +163,12 @@ function App({ session, fault }: { session?: PageSession | undefined; fault?: st
 }
 
 async function start(): Promise<void> {
-  // If a sign-in link is opened in the tab of the page, only the hash of the address changes. The browser then does not reload
-  // the page, so this does it.
+  // If a sign-in link is opened in the tab of the page, only the hash of the address changes. The browser
+  // then does not reload the page, so this listener reloads it.
   addEventListener('hashchange', () => location.hash.startsWith('#login=') && location.reload())
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
-  // Removes the secret of the link from the address, so that it is not stored in the history and in bookmarks. The page shows the
-  // place that this browser showed last.
+  // Removes the secret of the link from the address, so that it is not stored in the history and in
+  // bookmarks. After the sign-in, the page shows the tenant or fork that this browser showed last.
   if (login !== undefined)
     history.replaceState(null, '', location.pathname + (localStorage.getItem(KEPT_ADDRESS) ?? ''))
   const fault =

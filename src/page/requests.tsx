@@ -20,7 +20,10 @@ import { ComposeDialog, NOBODY } from './send.js'
 import { ApplicationLink, CodeTabs, countOf, formatJson, Json, Time } from './text.js'
 
 const TELL_MS = 5000
-/** A UUID in a path. The list shows its first characters, so that the reason of a failure is in view. */
+/**
+ * A UUID in a path. The list shows its first characters, so that the reason of a failure fits into the
+ * visible part of the row.
+ */
 const UUID = /([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 const STATUSES: Record<string, RegExp> = { '2xx': /^2/, '4xx': /^4/, '5xx': /^[50]/ }
 
@@ -142,7 +145,9 @@ export function Requests() {
   )
 }
 
-/** `count`: all requests since the server started. `kept`: the requests that it still has. */
+/**
+ * `count`: all requests since the server started. `kept`: the number of requests that the server still has.
+ */
 function describeMissing(count: number, kept: number): string {
   if (count > kept)
     return `The server keeps the last 1,000 requests. This request is older, or it was deleted.`

@@ -16,7 +16,7 @@ const STEP = 10
 
 type Box = RefObject<HTMLDivElement | null>
 
-/** Makes keys move to the next or previous row. `reveal` draws a row that is not in view. */
+/** Lets the keyboard choose the next or previous row. `reveal` draws a row that is not in view. */
 function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at: number) => void): void {
   /** The link of the row to which a key has moved, until that row is chosen. */
   const moved = useRef<string>(undefined)

@@ -238,7 +238,7 @@ const ENDED_BY: Record<string, string> = {
   setting: 'the setting threeds.challenges',
 }
 
-/** Pages have no key, so their steps have no actor in the log. */
+/** Requests of pages have no API key, so a step that a page has done has no actor in the log. */
 function describePage({ name }: SessionStep, { authentication }: SessionDetail): string {
   if (name === 'ended') return ENDED_BY[authentication?.challenge?.endedBy ?? ''] ?? 'the bank'
   if (name === 'authenticated') return 'the redirect page'

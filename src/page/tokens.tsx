@@ -43,7 +43,7 @@ function useTokens({ filters }: Route) {
   })
 }
 
-/** Tokens that a text was searched in have no pages. */
+/** The result of a search for a text is not divided into pages. */
 type Found = {
   data: readonly Token[]
   pagination?: { total_pages: number }
