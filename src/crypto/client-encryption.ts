@@ -1,7 +1,8 @@
 /**
- * Decrypts the data that clients encrypt with ECDH-ES over X25519, the Concat KDF (RFC 7518, 4.6 and RFC 8037, 3.2)
- * and AES-256-GCM. `node:crypto` works synchronously, so a unit of work does not wait for the thread pool. With
- * WebCrypto, it would wait. Every process loads `node:crypto` anyway.
+ * Decrypts the data that clients encrypt with ECDH-ES over X25519, the Concat KDF (RFC 7518, 4.6 and RFC
+ * 8037, 3.2) and AES-256-GCM. `node:crypto` works synchronously, so a unit of work does not wait for the
+ * thread pool. With WebCrypto, a unit of work would wait for this pool. Every process loads `node:crypto`
+ * anyway.
  */
 import { createDecipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman } from 'node:crypto'
 import type { ClientEncryption, ClientKeyPair, Encrypted } from './ports.js'
@@ -24,7 +25,8 @@ export const clientEncryption: ClientEncryption = {
   },
   open(parts, pair) {
     const secret = agree(parts.ephemeral, pair)
-    // If there is no secret, zeros replace it. The refusal then takes the same steps as the refusal of a wrong tag.
+    // If there is no shared secret, a key of zeros is used instead. The refusal then takes the same steps as
+    // the refusal of a wrong tag.
     const key = deriveKey(secret ?? new Uint8Array(KEY_BYTES), parts.partyU, parts.partyV)
     secret?.fill(0)
     const plain = decrypt(key, parts)

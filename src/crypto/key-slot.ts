@@ -25,7 +25,8 @@ const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
 const MIN_N = 2 ** 14
 const MAX_MEMORY_BYTES = 256 * 1024 * 1024
 const MAX_P = 4
-// Few slots, because a wrong passphrase is tried on every slot, and each slot may have the highest cost.
+// The limit is low, because a wrong passphrase is tried with every slot, and each try can have the highest
+// cost.
 const MAX_SLOTS = 16
 const SALT_BYTES = 16
 const MAC_BYTES = 32
@@ -33,7 +34,9 @@ const SLOT_ID_BYTES = 5
 const MIN_PASSPHRASE_LENGTH = 8
 const MAX_PASSPHRASE_LENGTH = 1024
 
-/** `kdf`: only for a passphrase. `wrapped`: the sealed root key, base64. */
+/**
+ * `kdf`: the parameters of scrypt, only in a slot with a passphrase. `wrapped`: the sealed root key, base64.
+ */
 export interface Slot {
   id: string
   kind: 'key-file' | 'passphrase'
@@ -165,7 +168,8 @@ function slotText({ id, kind, created, kdf }: BareSlot): Uint8Array {
 }
 
 async function deriveSlotKey(primitives: Primitives, { kdf }: BareSlot, secret: Secret) {
-  // Uses the vault id in the key file. If somebody changed the id in the header, Coffer then reports damage.
+  // With a key file, the vault id from the key file is used. Then, if somebody has changed the id in the
+  // header, the header does not fit and Coffer reports damage.
   if (secret.kind === 'key-file')
     return deriveKey(primitives, secret.file.key, `key-file/${secret.file.vault}`)
   const { n, r, p, salt } = kdf!
@@ -200,7 +204,7 @@ export function formatKeyFile({ vault, key }: FileKey): string {
   return `${MARK} ${vault} ${toBase64(key)}\n`
 }
 
-/** The error if a file is not a key file. `what` names the file. */
+/** Returns the error for a file that is not a key file. `what` names the file. */
 export function refuseKeyFile(what: string): CofferError {
   return locked(
     `${what} is not a key file. A key file is one line of text that starts with ${MARK}. \`coffer init\` creates one. To ` +

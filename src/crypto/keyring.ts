@@ -5,7 +5,10 @@ import type { EngineKeys, RandomSource, RecordKeys, TenantKeys } from './ports.j
 import type { Primitives } from './primitives.js'
 import { createCipher, createMac, createTextMac, deriveKey, KEY_BYTES } from './primitives.js'
 
-/** The most cached digests of each tenant. A digest takes about 150 bytes. A list of keys that tokens share takes up to 5 KiB. */
+/**
+ * The maximum number of cached digests for each tenant. A digest takes about 150 bytes. A list of keys that
+ * tokens share takes up to 5 KiB.
+ */
 const CACHED_DIGESTS = 8192
 const FINGERPRINT_BYTES = 32
 

@@ -1,7 +1,7 @@
 /** XChaCha20-Poly1305 with a fixed key. Sealed bytes are nonce 24 | ciphertext | tag 16. */
 export interface Cipher {
   seal(plain: Uint8Array, associated: Uint8Array): Uint8Array
-  /** Undefined if the bytes or the associated data are not authentic. */
+  /** Decrypts sealed bytes. Returns undefined if the bytes or the associated data are not authentic. */
   open(sealed: Uint8Array, associated: Uint8Array): Uint8Array | undefined
 }
 
@@ -14,7 +14,7 @@ export interface EngineKeys {
   head: Cipher
   state: Cipher
   sstable: Cipher
-  /** For digests of headers of vaults and backups. */
+  /** Computes the digests of the headers of vaults and backups. */
   chain: Mac
 }
 
@@ -28,11 +28,14 @@ export interface TextMac {
 export interface RecordKeys {
   data: Cipher
   index: TextMac
-  /** For the chains of log records. It uses the fingerprint key, because a rekey does not change this key. */
+  /**
+   * Computes the chains of log records. The function uses the fingerprint key, because a rekey does not
+   * change the fingerprint key.
+   */
   logChain: Mac
   /** Keyed BLAKE2b-256 of text. */
   fingerprint(text: string): Uint8Array
-  /** Only in a fork: the new ids of tenants, by their ids in the original. */
+  /** Only in a fork of a vault: maps the id of a tenant in the original vault to its new id in the fork. */
   renamed?: ReadonlyMap<string, string>
 }
 
@@ -84,7 +87,10 @@ export interface ClientKeyPair {
 export interface ClientEncryption {
   /** `privateKey`: 32 random bytes. */
   pairOf(privateKey: Uint8Array): ClientKeyPair
-  /** Undefined if the parts are not authentic or the shared secret is zero. Every refusal takes the same steps. */
+  /**
+   * Decrypts the data of a JWE. Returns undefined if the parts are not authentic, or if the shared secret is
+   * zero. Every refusal takes the same steps.
+   */
   open(parts: Encrypted, pair: ClientKeyPair): Uint8Array | undefined
 }
 

@@ -25,7 +25,10 @@ export interface Primitives {
   wipe(bytes: Uint8Array): void
 }
 
-/** Uses `first` until `later` resolves, and then the result of `later`. If `later` rejects, `first` stays in use. */
+/**
+ * Returns primitives that use `first` until `later` resolves, and after that the result of `later`. If
+ * `later` rejects, `first` stays in use.
+ */
 export function upgradeCrypto(first: Primitives, later: Promise<Primitives>): Primitives {
   const current = { ...first }
   later.then(
@@ -51,7 +54,7 @@ export function createMac(primitives: Primitives, key: Uint8Array): Mac {
 /** Longer texts are not cached, because they would take much memory. */
 const LARGEST_CACHED = 512
 
-/** Caches digests, up to the number `most`. */
+/** Returns keyed digests of texts. At most `most` digests are cached. */
 export function createTextMac(primitives: Primitives, key: Uint8Array, most: number): TextMac {
   const cache = new BoundedMap<string, Uint8Array>(most)
   const digest = (text: string) => primitives.digest(TEXT_DIGEST_BYTES, Buffer.from(text, 'utf8'), key)

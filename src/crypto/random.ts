@@ -11,7 +11,7 @@ const LARGEST_POOLED = 64
 /** Contract: uses the cryptographic generator of the system. */
 type Fill = (target: Uint8Array) => void
 
-/** When bytes are returned, they are erased from the pool. */
+/** The source erases bytes from its pool when it returns them. */
 export function createRandom(fill: Fill = randomFillSync): RandomSource {
   const pool = new Uint8Array(POOL_BYTES)
   let used = POOL_BYTES

@@ -7,7 +7,10 @@ import { KEY_BYTES, NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from '
  * only its result. Numbers are addresses in the memory of libsodium. A length of 64 bits is two words.
  */
 interface Sodium {
-  /** Read this each time, because it is a new array after the memory has grown. */
+  /**
+   * Code must read this property for each use, because the property is a new array after the memory has
+   * grown.
+   */
   readonly HEAPU8: Uint8Array
   _malloc(length: number): number
   _crypto_kdf_hkdf_sha256_statebytes(): number
@@ -21,7 +24,7 @@ interface Sodium {
 /** For larger messages, Node's cipher is faster: a call costs more, but each byte costs a quarter. */
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
-/** For larger messages, Node's SHA-256 is faster, even with the cost of its garbage. */
+/** For larger messages, Node's SHA-256 is faster, even if the time for collecting its garbage is included. */
 const LARGEST_EXPANDED = 1024
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64
@@ -49,7 +52,10 @@ export async function loadSodium(): Promise<Primitives> {
   const messageAt = nonceAt + NONCE_BYTES
   const stateAt = messageAt + LARGEST_SEALED + TAG_BYTES
   const stateBytes = sodium._crypto_kdf_hkdf_sha256_statebytes()
-  /** Computes and caches the state of HMAC after the key. That is half of the work for a short message. */
+  /**
+   * Computes and caches the state of HMAC after the key. For a short message, the cached state saves half of
+   * the work.
+   */
   const begin = (heap: Uint8Array, key: Uint8Array) => {
     heap.set(key, keyAt)
     sodium._crypto_kdf_hkdf_sha256_extract_init(stateAt, keyAt, key.length)
