@@ -3,7 +3,7 @@
  */
 
 export interface AccessEntry {
-  /** `-` if the bytes are not a valid HTTP request. */
+  /** The method of the request, or `-` if the received bytes are not a valid HTTP request. */
   method: string
   route: string
   /** The name of the operation. The access log does not show it. */

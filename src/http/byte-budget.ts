@@ -8,9 +8,15 @@ import { MAX_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
 /** The limit for the bodies and responses of requests in progress, together. */
 const MAX_BYTES = 96 * 1024 * 1024
 const MAX_OF_ONE = 2 / 3
-/** Requests up to this size are admitted up to twice the limit, so that large requests do not block them. */
+/**
+ * Requests up to this size are admitted up to twice the limit, so that large requests do not block small
+ * ones.
+ */
 const SMALL_BYTES = 64 * 1024
-/** A body of this size takes as long as a request without a body. */
+/**
+ * The processing of a body of this size takes as long as a request without a body. This time is one unit of
+ * work.
+ */
 const BYTES_OF_A_UNIT = 4 * 1024
 /** The number of requests of usual size that one iteration of the event loop begins. They take about 10 ms. */
 const UNITS_IN_A_TURN = 50
@@ -54,14 +60,18 @@ export class ByteBudget {
   }
 
   /**
-   * Call when a connection is accepted. The event loop accepts one connection in each iteration. If each iteration also
-   * began requests, the last of many new clients would wait very long. Therefore requests wait while connections arrive.
+   * Call when a connection is accepted. The event loop accepts one connection in each iteration. If each
+   * iteration also began requests, the last of many new clients would wait very long for its connection.
+   * Therefore requests wait while new connections are accepted.
    */
   accept(): void {
     this.#hasAccepted = true
   }
 
-  /** Undefined if the work may begin now, else a promise that resolves in a later iteration. */
+  /**
+   * Returns undefined if the work may begin now. Otherwise returns a promise that resolves in a later
+   * iteration.
+   */
   take(units = 1): Promise<void> | undefined {
     if (this.#waiting.length === 0 && this.#unitsLeft > 0 && !this.#hasAccepted) {
       this.#unitsLeft -= units
@@ -109,8 +119,8 @@ export class ByteLease implements ResponseLimits {
   }
 
   /**
-   * Call when the body is complete. Resolves when the body may be parsed. A small body does not wait, because the unit
-   * of its request includes it.
+   * Call when the body is complete. Resolves when the body may be parsed. A small body does not wait, because
+   * the unit of work of the request includes the time for a small body.
    */
   async arrive(): Promise<void> {
     if (this.#body <= BYTES_OF_A_UNIT) return

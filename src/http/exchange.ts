@@ -103,7 +103,10 @@ export function answerProblem(
   return answer
 }
 
-/** Clients compare errors of 3-D Secure with the service's errors. Therefore these errors have only the attributes of the service. */
+/**
+ * Clients expect errors of 3-D Secure in exactly the form of the service. Therefore these errors have no
+ * attributes besides those that the service sends.
+ */
 function formOf(error: unknown, problem: Problem): object {
   const isOfService =
     error instanceof CofferError && (error.code === 'threeds_failed' || error.code === 'threeds_unsupported')

@@ -21,7 +21,7 @@ export function headerNames(prefix: string) {
 /** The prefix is part of header names, and of a property name in the requests of reactors. */
 export const PREFIX = /^[a-z][a-z0-9]{0,19}$/i
 
-/** Visible ASCII, short enough for a log line. */
+/** A valid trace id: visible ASCII, short enough for a log line. */
 const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 
 export function readTraceId({ headers }: HttpRequest, { traceId }: HeaderNames): string | undefined {
@@ -49,7 +49,7 @@ export function createCorsHeaders(prefix: string): Readonly<Record<string, strin
   return { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed.join(', ') }
 }
 
-/** Undefined for a request that is no preflight. */
+/** Answers a preflight of a browser. Returns undefined if the request is not a preflight. */
 export function answerPreflight({ method, headers }: HttpRequest, methods: string): HttpResponse | undefined {
   if (method !== 'OPTIONS' || headers['access-control-request-method'] === undefined) return undefined
   const answer = answerResult(204, undefined)

@@ -62,9 +62,9 @@ function unsupported(message: string): CofferError {
 }
 
 /**
- * `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map. If a key is repeated, its first entry
- * counts. Only the control plane refuses unknown parameters. If a value is not a number although its property is, it
- * stays text, so that the validation refuses it.
+ * `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map. If a key is repeated, the
+ * first entry is used. Only the control plane refuses unknown parameters. If a property is a number and its
+ * text is not, the value stays text, so that the validation refuses it.
  * @throws CofferError `validation` for invalid percent-encoding
  */
 export function readQuery({ query, path }: Endpoint, search: string) {
@@ -80,7 +80,8 @@ export function readQuery({ query, path }: Endpoint, search: string) {
       collect(parseErrors, property, () => {
         input[property] = addValue(query[property]!, input[property], property, rest, text)
       })
-    // Refused, because a test with a misspelled filter would wait for the wrong requests.
+    // The control plane refuses unknown parameters, because a test with a misspelled filter would wait for
+    // the wrong requests.
     else if (path.startsWith(CONTROL_PATH))
       parseErrors[`query.${property}`] = [`is not a parameter${suggestName(property, Object.keys(query))}`]
   }
@@ -93,7 +94,7 @@ export function readQuery({ query, path }: Endpoint, search: string) {
  */
 function addValue(schema: Schema, before: unknown, property: string, rest: string, text: string): unknown {
   if (schema.type === 'object') {
-    // Without a prototype, keys such as `__proto__` are ordinary keys.
+    // The map has no prototype, so that a key such as `__proto__` is an ordinary key.
     const map = (before ?? Object.create(null)) as Record<string, unknown>
     if (schema.maxProperties === 1 && Object.keys(map).length > 0)
       throw validationError('may be given only once')

@@ -9,20 +9,27 @@ export interface AnswererOptions {
   host: Host
   registry: Registry
   /**
-   * Returns the caller of `key`. With `allowsCached`, a change on another server may not be known yet.
+   * Returns the caller of `key`. If `allowsCached` is true, the rights of the caller can be out of date,
+   * because another server has changed them.
    * @throws CofferError `unauthenticated`
    */
   authenticate(host: Host, key: string, how: { allowsCached: boolean }): Promise<Caller>
   prefix: string
   bodyLimitBytes: number
-  /** Accepted host names besides the usual names. Absent if the host is checked elsewhere. */
+  /**
+   * More accepted host names. Always accepted: `localhost`, IP addresses, and the name in the setting
+   * `public_url`. Absent if another part of the server checks the host.
+   */
   allowHosts?: readonly string[] | undefined
   pages: ReadonlyMap<string, Page>
   forms?: ReadonlyMap<string, Page>
   rateLimit?: RateLimit
   cors: boolean
   record?: ((entry: AccessEntry) => void) | undefined
-  /** Receives internal errors, for which the caller gets only a trace id, and errors of sending a response. */
+  /**
+   * Receives internal errors, and errors while sending a response. The caller gets only the trace id of an
+   * internal error.
+   */
   reportFault?: ((error: unknown, traceId: string) => void) | undefined
   /** ms of a monotonic clock. */
   clock(): number

@@ -2,10 +2,13 @@ import type { RequestOrigin } from '../framework/context.js'
 import type { HttpRequest } from './exchange.js'
 import { readHeader } from './headers.js'
 
-/** A host name or address and a port. Any other text would make addresses that lead elsewhere. */
+/**
+ * A host name or address and a port. The server builds addresses from this text, so any other text could make
+ * an address that leads to another place.
+ */
 const HOST = /^(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
-/** Reads the request only when a handler asks, because few operations do. */
+/** Computes the origin only when a handler reads it, because few handlers do. */
 export class HttpOrigin implements RequestOrigin {
   readonly #request: HttpRequest
 

@@ -33,7 +33,7 @@ export function createRateLimit({ count, periodMs }: Rate, clock: () => number) 
   return {
     /** The whole seconds until the next request of `who` is allowed; 0 if it is allowed now. */
     wait: (who: string): number => waitFor(leftOf(who, clock())),
-    /** Returns the result of `wait`, and counts the request if it is allowed. */
+    /** Returns the seconds to wait, like `wait`. If the request is allowed now, also counts the request. */
     take(who: string): number {
       const now = clock()
       const left = leftOf(who, now)

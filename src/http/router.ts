@@ -21,7 +21,10 @@ export interface RelayMatch {
 /** The decoded segments of a path. A segment that cannot be decoded is undefined, and only a parameter matches it. */
 type Segments = readonly (string | undefined)[]
 
-/** An area that is not emulated, and the path of the area that is equal to the path of the request or above it. */
+/**
+ * An area that is not emulated, and one path of this area: the path that equals the path of the request, or
+ * that is above it.
+ */
 export interface LeftOut {
   area: string
   path: string
@@ -91,8 +94,8 @@ export function createRouter(registry: Registry) {
 }
 
 /**
- * The error if there is no control plane. A caller who must not learn whether there is a control plane gets this error
- * too.
+ * Returns the error for a request to a control plane that does not exist. The error is also used if the
+ * caller must not learn whether there is a control plane.
  */
 export function noControl(): CofferError {
   const advice = 'Start one for tests: coffer serve --ephemeral, or --test-controls for a vault on disk.'
@@ -121,7 +124,9 @@ function bucketOf(segments: Segments): string {
   return `${segments.length}/${segments[0]}`
 }
 
-/** Sorts fixed segments before parameters, so that the word `search` in a path does not count as an id. */
+/**
+ * Sorts fixed segments before parameters, so that a word such as `search` in a path is not matched as an id.
+ */
 function compareFixedness(a: RoutedOperation, b: RoutedOperation): number {
   const rank = ({ endpoint }: RoutedOperation) =>
     endpoint.segments.map((each) => (isParameter(each) ? '1' : '0')).join('')

@@ -13,8 +13,8 @@ export interface Area {
   /** Properties of bodies that are ignored. Every other property has an effect, is stored, or is refused. */
   ignored?: string[]
   /**
-   * The paths of an area that is missing completely. Paths below them belong to the area too. `{}` stands for any
-   * segment.
+   * The paths of an area that is missing completely. Every path below one of these paths also belongs to the
+   * area. `{}` stands for any segment.
    */
   not_emulated?: string[]
   /** The day of the last run of `coffer conform` on the service, and its counts: `2026-11-29: 40 of 41 calls equal`. */

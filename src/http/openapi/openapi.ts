@@ -186,7 +186,7 @@ function describeParameter({ input }: RoutedOperation, name: string, place: 'pat
   const property = input.properties[name]
   const required = place === 'path' || ((input.required ?? []) as readonly string[]).includes(name)
   const { description, ...schema } = toJsonSchema(property)
-  // A map is written `metadata[key]=value` or `metadata.key=value`.
+  // In a query, a map is written as `metadata[key]=value` or `metadata.key=value`.
   const style = property.type === 'object' ? { style: 'deepObject', explode: true } : {}
   return { name, in: place, required, ...omitUndefined({ description }), ...style, schema }
 }
@@ -258,7 +258,10 @@ const RELAYED = {
   content: { '*/*': {} },
 }
 
-/** The paths of a relay take any body and give any answer. Problems of this server are inside another object. */
+/**
+ * The paths of a relay take any body and give any answer. A problem document of this server is a property of
+ * another object there.
+ */
 function describeRelay(operation: RegisteredOperation, prefix: string) {
   if (operation.kind !== 'relay') return {}
   const { relay, name, details = '', access } = operation
@@ -312,7 +315,10 @@ export function describeComponents(schemas: readonly Schema[]): Record<string, J
   return found
 }
 
-/** The usual problem, or the form that the service of 3-D Secure has for its own failures. */
+/**
+ * Describes an error answer of 3-D Secure: the usual problem document, or the form of the failures of the 3DS
+ * service.
+ */
 function describeServiceProblem(traceId: string): JsonSchema {
   const schema = { anyOf: [toJsonSchema(problemOutput), toJsonSchema(serviceProblem)] }
   return {

@@ -13,13 +13,13 @@ import { answerHtml, answerMessage, MESSAGE_STYLE, STYLE } from './html.js'
 import type { Page } from './pages.js'
 
 /**
- * How many unknown links a client may open in a period. Nobody can guess 256 bits, so the limit only saves
- * time and space in the log.
+ * How many unknown links a client may open in a period. Nobody can guess 256 bits, so the limit is not for
+ * security: it only saves time and space in the log.
  */
 const GUESSES = { count: 60, periodMs: 60_000 }
 /**
- * Two names of 5,000 characters fit, even if each character takes twelve bytes. These names then get the error about
- * long names.
+ * The maximum size of the form, in bytes. Two names of 5,000 characters fit even if each character takes
+ * twelve bytes. Such names are too long, and this limit lets them get the error about long names.
  */
 const FORM_LIMIT_BYTES = 128 * 1024
 const SHOWN_NAME = 200

@@ -25,8 +25,8 @@ export class Connection {
   constructor(socket: Socket, service: Service) {
     this.#socket = socket
     this.#service = service
-    // Node removes its own listeners at a CONNECT. Without a listener, an error would end the process. The event
-    // `close` follows.
+    // Node removes its own listeners at a CONNECT. Without this listener, an error would end the process. The
+    // listener does nothing, because the event `close` follows the error.
     socket.on('error', () => undefined)
     socket.once('close', () => {
       const [request] = this.#requests.splice(0)
@@ -47,13 +47,15 @@ export class Connection {
   receive(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
     if (this.#isFaulty) return
     const hosts = countHosts(message.rawHeaders)
-    // If a header is repeated, Node uses the first one. RFC 9112 (3.2) requires an error for a repeated Host.
+    // If a header is repeated, Node uses the first value. RFC 9112 (3.2) requires an error for a repeated
+    // Host.
     if (hosts > 1 || (hosts === 0 && message.httpVersion === '1.1')) {
       this.refuse(validationError('A request must have exactly one Host header.'), message.method)
       return
     }
     const request = new ServedRequest(this, this.#service, message, response, expectsContinue)
-    // Node keeps an object for each waiting chunk, so a waiting body of small chunks would take 9 MiB of memory.
+    // A chunked body is not read while its request waits, because Node keeps an object for each chunk. A
+    // waiting body of small chunks would take 9 MiB of memory.
     if (!this.isIdle && message.headers['transfer-encoding'] !== undefined) {
       message.resume()
       const text = 'A chunked request must wait for the answer to the one before it.'

@@ -4,8 +4,8 @@ import { type CofferError, validationError } from '../../errors.js'
 import type { ByteLease } from '../byte-budget.js'
 
 /**
- * The limit of discarded bytes. An unwanted body is read and discarded, because many clients read the answer only after
- * they have sent the body.
+ * The maximum number of bytes of a body that are read and discarded. An unwanted body is read and discarded,
+ * because many clients read the answer only after they have sent the body.
  */
 const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 

@@ -85,7 +85,8 @@ export class ServedRequest implements HttpRequest {
       this.#message.socket.destroy()
       reportFault?.(error, createTraceId())
     }
-    // The bytes count until the work is finished, even if the client has disconnected.
+    // The bytes of the request count in the budget until its work is finished, even if the client has
+    // disconnected.
     this.#isDone = true
     if (this.#isClosed) this.lease.end()
   }

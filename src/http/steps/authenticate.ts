@@ -37,7 +37,10 @@ export function createAuthenticator({
     throw new CofferError('rate_limited', message, { retryAfterSeconds })
   }
 
-  /** A request of a run may have another key than the run itself. */
+  /**
+   * Code of a run can send a request with a key that is not the key of the run. Therefore the caller is also
+   * marked as code of the run here.
+   */
   const byHeader = async ({ request, ofRun }: Exchange, allowsCached: boolean): Promise<Caller> => {
     const found = await authenticate(host, requireKey(request), { allowsCached })
     return ofRun?.asRun(found) ?? found
@@ -45,7 +48,8 @@ export function createAuthenticator({
 
   return {
     /**
-     * Returns the caller of the API key. With `allowsCached`, a change on another server may not be known yet.
+     * Returns the caller of the API key. If `allowsCached` is true, the rights of the caller can be out of
+     * date, because another server has changed them.
      * @throws CofferError `unauthenticated`, `rate_limited`
      */
     async byKey(exchange: Exchange, allowsCached: boolean): Promise<Caller> {
@@ -56,7 +60,10 @@ export function createAuthenticator({
       return caller
     },
 
-    /** Applies the rate limit to a caller whom a relay has found itself. @throws CofferError `rate_limited` */
+    /**
+     * Applies the rate limit to a caller that a relay has identified without an API key.
+     * @throws CofferError `rate_limited`
+     */
     found(exchange: Exchange, known: Caller): Caller {
       const caller = applyNoReveal(exchange, exchange.ofRun?.asRun(known) ?? known)
       admit(exchange, caller)
@@ -66,8 +73,8 @@ export function createAuthenticator({
 }
 
 /**
- * `given`: the names of the headers in the request. A key in a header with another prefix was meant for another server.
- * The error says this.
+ * `given`: the names of the headers in the request. If the request has a key in a header with another prefix,
+ * the error says that the server does not read this header.
  */
 function missingKey(wanted: string, given: readonly string[]): CofferError {
   const [, prefix] = given.join('\n').match(/^([a-z][a-z\d]{0,19})-api-key$/m) ?? []

@@ -9,7 +9,10 @@ type Asked = Parameters<typeof uploadFile>[1]
 
 const CSV_TYPE = 'text/csv; charset=utf-8'
 
-/** Reads the body only if the address is right. @throws CofferError `forbidden`, `too_large` */
+/**
+ * Answers an upload. Reads the body only if the secret in the address is valid.
+ * @throws CofferError `forbidden`, `too_large`
+ */
 export async function answerUpload(host: Host, asked: Asked, request: HttpRequest): Promise<HttpResponse> {
   await checkUpload(host, asked)
   await uploadFile(host, asked, await readWhole(request, MAX_FILE_BYTES))

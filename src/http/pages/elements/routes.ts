@@ -2,10 +2,13 @@
 
 const OWN = '/elements/client/index.js'
 
-/** The packages ask their host for a script with the version in its path. */
+/** The npm packages of the service request the script from its host under a path that contains a version. */
 const HOSTED = /^\/web-elements\/[\w.-]{1,40}\/(?:client\/|bundle\/)?index\.js$/
 
-/** Returns the pattern of the path, for the access log. Undefined for other paths. */
+/**
+ * Returns the pattern of the path, for the access log. Returns undefined if the path is not a path of the
+ * script.
+ */
 export function findElements(path: string): string | undefined {
   if (path === OWN) return OWN
   return HOSTED.test(path) ? '/web-elements/{version}/client/index.js' : undefined

@@ -33,8 +33,9 @@ body:has(> iframe) { max-width: none; padding: 0 } body > iframe { height: 100vh
 const MARK = '<p class="mark">Coffer test bank: no real bank, no real money</p>'
 
 /**
- * Sites under test show these pages in frames, so they cannot have the policy of our other pages. `sandbox` gives them an origin of
- * their own. Then they cannot read or write our other pages, and a form that they send counts as a form of another site.
+ * Sites under test show these pages in frames, so they cannot have the policy of our other pages. `sandbox`
+ * gives them an origin of their own. With an origin of their own, the pages cannot read or write the other
+ * pages of Coffer, and a form that they send counts as a form of another site.
  */
 export function answerBankHtml(page: BankPageContent): HttpResponse {
   const { status = 200, title, body, script, hasFrames = false, refusesFrames = false } = page
@@ -60,7 +61,10 @@ export function renderBank(title: string, content: string): string {
   return `<main>${MARK}<h1>${encode(title)}</h1>${content}</main>`
 }
 
-/** Gives a value to the script of the page. The script itself may contain no text of the request. */
+/**
+ * Gives a value to the script of the page. The value is not in the script itself, because the script must not
+ * contain text of the request.
+ */
 export function renderData(name: string, value: unknown): string {
   return `<data id="${name}" value="${encode(JSON.stringify(value))}"></data>`
 }

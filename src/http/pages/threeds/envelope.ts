@@ -8,7 +8,7 @@ export function encodeMessage(message: object): string {
   return Buffer.from(JSON.stringify(message)).toString('base64url')
 }
 
-/** Returns an empty object if the text is no message. */
+/** Decodes a message. Returns an empty object if the text is not a valid message. */
 export function decodeMessage(text: string | null): Record<string, unknown> {
   const value = tryJson(Buffer.from(text ?? '', 'base64').toString('utf8'))
   return isObject(value) ? value : {}

@@ -29,8 +29,8 @@ const PAGES: Record<BankPageName, (visit: Visit) => HttpResponse | Promise<HttpR
 }
 
 /**
- * These pages are in a frame of a page that waits for a message. If an error occurs, they send it to that
- * page.
+ * These pages are in a frame of a page that waits for a message. If an error occurs on one of these pages, it
+ * sends the error to the page around the frame.
  */
 const TOLD: readonly BankPageName[] = ['challenge', 'answer', 'challengeNotification']
 
@@ -58,7 +58,10 @@ function answerFault({ name }: BankPage, { status, message }: CofferError, id: s
   return answerBankHtml({ status, title, body, script: isTold ? TELL : undefined, refusesFrames })
 }
 
-/** The id of the session that a request names. Empty if it names none. The step that chooses a fork uses it too. */
+/**
+ * The id of the session that a request names. Returns an empty text if the request names no session. The step
+ * that chooses a fork also calls this function.
+ */
 export async function readNamedSession(page: BankPage, request: HttpRequest): Promise<string> {
   if (page.id !== undefined || page.method === 'GET') return page.id ?? ''
   const fields = await readFields(request, FORM_LIMIT_BYTES).catch(() => undefined)

@@ -1,7 +1,7 @@
 /**
  * The scripts of the pages. The scripts are constant, because the content security policy names each script
  * by its digest. Values are in `data` elements. A message has the target `*`, because the page under test can
- * have any origin. It contains no secret.
+ * have any origin. A message contains no secret.
  */
 
 /** Tells the page around this page, or the page that has opened this window. Then closes the window. */
@@ -23,8 +23,8 @@ document.getElementById('form').submit()
 `
 
 /**
- * The program of the shop sends one message. Then a form is posted into a frame, and messages from this frame are passed on to the
- * shop. Only the page around this page can start it, and only once.
+ * The program of the shop sends one message. Then a form is posted into a frame, and messages from this frame
+ * are passed on to the shop. Only the page around this page can start the exchange, and only once.
  */
 function relay({
   start,
