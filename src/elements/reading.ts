@@ -1,4 +1,4 @@
-/** What a field knows about the text in its input. */
+/** The knowledge of a field about the text in its input. */
 
 export type FieldFault = 'incomplete' | 'invalid'
 

@@ -79,7 +79,10 @@ async function callProxy(send: Send, prefix: string, method: string, options: Pr
   return includeResponseHeaders ? { data, headers: Object.fromEntries(answer.headers) } : data
 }
 
-/** An error of the destination can contain the values that the destination received. An error of Coffer contains no such values. */
+/**
+ * An error of the destination can contain the values that the destination received. An error of Coffer contains none of
+ * these values.
+ */
 function isOfDestination({ headers }: Answer, prefix: string): boolean {
   return headers.has(`${prefix}-proxy-destination-status`)
 }

@@ -41,7 +41,7 @@ const MAX_RELEASED = 10_000
 const DUE = 500
 /**
  * A shared store marks an unused set, and removes it after this time. A process that read the set before it
- * was marked can still commit a token with this set. Such a commit ends before the set is removed, because
+ * was marked can still commit a token with this set. This commit ends before the set is removed, because
  * PostgreSQL ends statements after 30 s.
  */
 const UNUSED_MS = 2 * 60_000
@@ -125,8 +125,8 @@ export class ContainerSets {
   }
 
   /**
-   * Removes all sets without tokens, also sets that this process never released: a crash or an earlier
-   * version can leave such sets.
+   * Removes all sets without tokens, also sets that this process never released: a crash or an earlier version can
+   * leave them.
    */
   async examineAll(isOver: () => boolean = () => false): Promise<void> {
     const tenants = await readAll(this.#store, 'tenant', 0)

@@ -102,7 +102,7 @@ export interface Context
   hashSecret(text: string): Promise<string>
   /**
    * Returns these tools for another caller. `log` replaces the default log entry, and null logs nothing.
-   * `recorded` collects the entries. By default, the entries are added to those of the unit of work.
+   * `recorded` collects the entries. By default, the entries are added to the entries of the unit of work.
    */
   as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>

@@ -55,8 +55,7 @@ export type Operation<
 > = Declaration<I, O, Checked, Name, Route> & { readonly kind: K } & Handlers<Infer<I>, Answer<O>, Checked>[K]
 
 export type AnyOf<K extends Kind> = {
-  // biome-ignore lint/suspicious/noExplicitAny: handlers have different input types. Only `perform` calls a
-  // handler, after it has validated the input.
+  // biome-ignore lint/suspicious/noExplicitAny: handlers have different input types. `perform` validates the input first.
   [Each in K]: AnyDeclaration & { readonly kind: Each } & Handlers<any, any, any>[Each]
 }[K]
 export type AnyOperation = AnyOf<Kind>

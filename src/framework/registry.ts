@@ -34,7 +34,7 @@ export type Registry = Readonly<ReturnType<typeof createRegistry>>
 
 /**
  * Registers an operation when it is needed, because a command uses only one of many. `routed`: the operations
- * with a route, except those of the control plane. `controls`: the operations of the control plane. Contract:
+ * with a route, except the operations of the control plane. `controls`: the operations of the control plane. Contract:
  * `test/operations/registry.test.ts` passes.
  */
 export function createRegistry(nouns: readonly Noun[]) {

@@ -104,8 +104,8 @@ export function answerProblem(
 }
 
 /**
- * Clients expect errors of 3-D Secure in exactly the form of the service. Therefore these errors have no
- * attributes besides those that the service sends.
+ * Clients expect errors of 3-D Secure in exactly the form of the service. Therefore these errors have only the
+ * attributes that the service sends.
  */
 function formOf(error: unknown, problem: Problem): object {
   const isOfService =

@@ -40,7 +40,7 @@ const CHECK_MS = 3_000
  * with the tenant's number.
  */
 const CHECKS = 'checks'
-/** Like {@link CHECKS}, for code that is only compiled. Such code does not run, so these checks share a child. */
+/** Like {@link CHECKS}, for code that is only compiled. This code does not run, so these checks share a child. */
 const COMPILING = { caller: 'compiling', key: 'compiling' }
 
 interface Job extends Assignment, Work {

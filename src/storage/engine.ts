@@ -152,8 +152,8 @@ export interface LogSealer {
 }
 
 /**
- * The kind of the rows that hold log records. The engine may overwrite an old version of such a row late, because newer rows
- * contain the same entries.
+ * The kind of the rows that hold log records. The engine may overwrite an old version of this row late, because newer
+ * rows contain the same entries.
  */
 export const LOG_ROWS = 254
 

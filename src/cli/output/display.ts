@@ -30,8 +30,8 @@ export function toJson(value: unknown, spaces = 0): string {
 }
 
 /**
- * Escapes the same characters as {@link display}, as `\uXXXX`. Contract: in the given text, such characters occur only within
- * double quotes.
+ * Escapes the same characters as {@link display}, as `\uXXXX`. Contract: in the given text, these characters occur only
+ * within double quotes.
  */
 export function escapeInQuotes(text: string): string {
   return escapeInvisible(text, (character) =>

@@ -140,7 +140,7 @@ class CaseRun {
     this.#startedMs = effects.clock()
   }
 
-  /** Creates the applications that the cases need. A server may not know all permissions of such an application. */
+  /** Creates the applications that the cases need. A server may not know all permissions of this application. */
   async begin(cases: readonly PlannedCase[]): Promise<void> {
     const needed = new Set<string>(cases.flatMap(({ steps }) => steps.map(roleOf)))
     for (const [role, rights] of Object.entries(APPLICATIONS)) {
@@ -195,7 +195,7 @@ class CaseRun {
 
   /**
    * Creates a token with new data twice, and compares the ids. In a tenant that deduplicates, storing equal data again may change
-   * an existing token. In such a tenant, the cases must not store data that others may have stored.
+   * an existing token. In this tenant, the cases must not store data that others may have stored.
    */
   async #isDeduplicating(): Promise<boolean> {
     const records = this.#startRecords()

@@ -87,8 +87,7 @@ const isTooLong = (text: string) =>
 export class Expression {
   readonly references: readonly Reference[]
   /**
-   * Whether the expression reads `proxy`, which contains the rest of the call. Such an expression is rendered
-   * last.
+   * Whether the expression reads `proxy`, which contains the rest of the call. The expression is rendered last.
    */
   readonly usesProxy: boolean
   readonly #text: string

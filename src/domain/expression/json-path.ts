@@ -39,7 +39,7 @@ export async function loadJsonPath(): Promise<JsonPath> {
 
 /**
  * RFC 9535 allows a name with a hyphen only in brackets, but the documentation of the service contains paths
- * such as `$.request.headers.X-Date`. Therefore such names are put in brackets here.
+ * such as `$.request.headers.X-Date`. Therefore these names are put in brackets here.
  */
 function quoteNames(path: string): string {
   return /^\$(?:\.[\w-]+|\[\d+\])+$/.test(path) ? path.replaceAll(/\.([\w-]*-[\w-]*)/g, "['$1']") : path

@@ -1,7 +1,7 @@
 /** Errors in the text of code. */
 import { CofferError } from '../../errors.js'
 
-/** Why code does not compile. Line and column are those of the code as the user wrote it, and start at 1. */
+/** Why code does not compile. Line and column are positions in the code as the user wrote it, and start at 1. */
 export interface CodeFault {
   line: number
   column: number

@@ -1,4 +1,4 @@
-/** What networks answer about a card. Loaded only when it is used, because it contains the table of test cards. */
+/** The answers of networks about a card. Loaded only when it is used, because it contains the table of test cards. */
 import { findPublished } from '../test-cards/table.js'
 import { brandOf } from '../token/card-number.js'
 import type { ResultCode } from './result-codes.js'

@@ -19,7 +19,7 @@ import type { Page } from './pages.js'
 const GUESSES = { count: 60, periodMs: 60_000 }
 /**
  * The maximum size of the form, in bytes. Two names of 5,000 characters fit even if each character takes
- * twelve bytes. Such names are too long, and this limit lets them get the error about long names.
+ * twelve bytes. These names are too long, and this limit lets them get the error about long names.
  */
 const FORM_LIMIT_BYTES = 128 * 1024
 const SHOWN_NAME = 200

@@ -87,7 +87,7 @@ export function listGranted(
 
 /**
  * The error for a list that cannot continue. The cause is that access rules about token ids were added or
- * removed during the list. With such rules, tokens are found by another method.
+ * removed during the list. With these rules, tokens are found by another method.
  */
 function rightsChanged(): CofferError {
   const message = 'The rights of the caller have changed while the list was read. Try again.'

@@ -28,7 +28,7 @@ export const jobOutput = component('AccountUpdaterJob', ['id', 'status', 'reques
   'expires_at?': { ...date, description: 'Only while the job is pending.' },
   'expiresAt?': { ...date, ...spelled('expires_at') },
   'upload_url?': { ...text, description: 'Only while the job is pending. A PUT needs no key.' },
-  uploadUrl: { ...text, description: 'As upload_url, but always present: clients require it.' },
+  uploadUrl: { ...text, description: 'Equal to upload_url, but always present: clients require it.' },
   'errors?': { ...texts, description: 'Only of a failed job.' },
   'requests?': { ...count, description: 'The number of rows, if the job is completed.' },
   'results?': { ...counts, description: 'How many rows have each result code, if the job is completed.' },
@@ -46,7 +46,7 @@ export function isJob(record: object): record is UpdaterJobRecord {
   return !('job_id' in record)
 }
 
-/** Returns undefined if there is no such job, or if its file was not uploaded in time. */
+/** Returns undefined if no job has this id, or if its file was not uploaded in time. */
 export async function findJob(
   store: StoreReader,
   tenant: number,

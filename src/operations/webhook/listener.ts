@@ -144,7 +144,7 @@ async function takeDue(context: Context, id: string, most: number): Promise<Deli
 
 /**
  * Returns due events, oldest first: at least `most`, unless fewer events are due. In the store, an event that
- * is not due yet can come before a due event. The function skips such an event.
+ * is not due yet can come before a due event. The function skips this event.
  */
 async function findRetries(
   { store, caller, now }: Context,

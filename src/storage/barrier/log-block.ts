@@ -175,8 +175,8 @@ export function openEntries(
 }
 
 /**
- * The associated data of log entries has another length than that of records. Therefore sealed entries never open as a record,
- * and a sealed record never opens as entries.
+ * The associated data of log entries and the associated data of records differ in length. Therefore sealed entries
+ * never open as a record, and a sealed record never opens as entries.
  */
 function associate(keys: RecordKeys, id: Uint8Array): Uint8Array {
   return keys.index.digest(`["waiting","${Buffer.from(id).toString('hex')}"]`)

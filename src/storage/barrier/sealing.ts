@@ -102,8 +102,8 @@ export function openCursor(keys: RecordKeys, about: string, cursor: string): num
 }
 
 /**
- * The associated data of a cursor has another length than that of records. Therefore a sealed cursor never opens as a record, and
- * a sealed record never opens as a cursor.
+ * The associated data of a cursor and the associated data of records differ in length. Therefore a sealed cursor never
+ * opens as a record, and a sealed record never opens as a cursor.
  */
 function associateCursor(keys: RecordKeys, about: string): Uint8Array {
   return keys.index.digest(`["cursor",${JSON.stringify(about)}]`)

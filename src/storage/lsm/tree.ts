@@ -13,7 +13,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Compacted, writeRows } from './sstable/write-tables.js'
 import { createWal, FRAME_LIMIT, removeWal, SEAL_BYTES, type Wal, type WalRef } from './wal.js'
 
-/** A memtable that is flushed in steps, between units of work. Such a memtable does not change any more. */
+/** A memtable that is flushed in steps, between units of work. This memtable does not change any more. */
 interface FrozenMemtable {
   memtable: Memtable
   counters: Counters

@@ -85,8 +85,8 @@ export function findExpiredStatement(limit: number, until: number): Statement {
 }
 
 /**
- * Every match has at least one of the returned keys. Returns an empty list if there are no such keys, or if the query has no
- * page.
+ * Every match has at least one of the returned keys. Returns an empty list if the condition has none of these keys, or
+ * if the query has no page.
  */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
@@ -247,7 +247,7 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/** Every match has at least one of the returned keys. Returns an empty list if the condition has no such keys. */
+/** Every match has at least one of the returned keys. Returns an empty list if the condition has none of these keys. */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []

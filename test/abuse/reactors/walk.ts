@@ -232,7 +232,7 @@ export async function walk(
     if (symbols.length > 0) complain(`properties that no standard names (${symbols.map(String)})`, path)
     if (prototype === null || language.has(prototype) || language.has(value)) return
     const isOurs = typeof made === 'function' && sources[0]!.includes(textOf(made))
-    // The walk skips an object if it has visited similar objects. Such an object can have its mark already.
+    // The walk skips an object if it has visited similar objects. This object can have its mark already.
     const names = Object.getOwnPropertyNames(value).filter(
       (name) => !/^\d+$/.test(name) && !(leaves && name === mark),
     )
