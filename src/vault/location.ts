@@ -7,7 +7,10 @@ import { nodeFiles } from '../storage/node-files.js'
 
 const TIMEOUT_MS = 10_000
 
-/** The address of a vault, and effects. By default, the effects are real, for example the disk and the clock. */
+/**
+ * The address of a vault, and the effects with which the vault is opened: disk, clock, randomness. By default, the effects
+ * are the real ones of this machine.
+ */
 export interface VaultLocation {
   /** A directory, or an address with a scheme ({@link kindOfAddress}). */
   directory: string

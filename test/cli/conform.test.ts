@@ -134,7 +134,7 @@ for (const signal of ['SIGINT', 'SIGHUP'] as const)
     t.same(await contentsOf(server), before)
   })
 
-t.test('after an interrupt, a rate limit does not keep records from being deleted', async (t) => {
+t.test('after an interrupt, the run deletes its records even if the server limits the rate', async (t) => {
   const server = await serve(t)
   const before = await contentsOf(server)
   const interrupt = new AbortController()

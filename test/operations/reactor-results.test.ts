@@ -185,8 +185,8 @@ t.test(
             await world.stop()
             interrupt()
           } else if (each.do === 'wait') {
-            // The start of the oldest waiting run. The clock stays less than two days after it, because no run takes
-            // so long.
+            // The start of the oldest waiting run. The test moves the clock at most 47 hours past this start, because no
+            // real run takes two days.
             const oldest = Math.min(...waiting.map((id) => known.get(id)!.at))
             if (!(world.now + each.hours * HOUR - oldest > 47 * HOUR)) world.now += each.hours * HOUR
           }

@@ -12,7 +12,7 @@ export interface Scenario {
   isMandated?: true
   /** The bank has no page for the method step. */
   hasNoMethod?: true
-  /** The operation that fails with an error of the 3DS service outside of this server. */
+  /** The operation that fails as if the external 3DS service had returned an error. */
   failsAt?: 'create' | 'authenticate'
   /** Whether the card belongs to no card scheme. */
   isUnsupported?: true

@@ -122,7 +122,7 @@ export function requireReady(noun: string, record: { requested?: Requested<unkno
     throw new CofferError('unprocessable', `The ${noun} is not ready: ${state}.`)
 }
 
-/** The members of `requested` that describe the build, without the attributes of the requested version. */
+/** The attributes of `requested` that describe the build. `requested` also has the version, such as its code, which is not here. */
 export const buildErrorOutput = {
   'error_code?': text,
   'error_message?': text,

@@ -34,7 +34,7 @@ function associateFrame(id: Uint8Array, number: number, previous: Uint8Array): U
   return bytes
 }
 
-/** Returns the frame that follows `position`, with its length words, and the position after it. */
+/** Encrypts `plain` as the frame that follows `position`. Returns the frame with its length words, and the position after the frame. */
 export function sealFrame(cipher: Cipher, plain: Uint8Array, id: Uint8Array, position: WalPosition) {
   const { frames, end, tag } = position
   const sealed = cipher.seal(plain, associateFrame(id, frames, tag))

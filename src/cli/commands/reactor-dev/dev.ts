@@ -24,7 +24,10 @@ import { type CodePlace, hintFor } from './hints.js'
 import { openPackages, type Packages } from './packages.js'
 import { findPlace, nameFile, readSource, type Source } from './source.js'
 
-/** How often a watched file is checked for changes. At the next check, an editor has finished writing. */
+/**
+ * How often a watched file is checked for changes. The interval is long enough for a text editor to finish writing a file
+ * between two checks.
+ */
 const WATCH_MS = 100
 const SHOWN_FAULTS = 5
 const REQUEST = { method: 'POST', path: '/', query: '' }
