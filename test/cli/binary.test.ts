@@ -34,7 +34,7 @@ t.test('a command ends properly if one of its streams is closed, empty, full or 
 })
 
 t.test(
-  'a command about tokens loads only its own part of the bundle, and does not read standard input',
+  'a command loads no part of the bundle that it does not need, and does not read standard input',
   async (t) => {
     const machine = await createMachine(t)
     const stdin = CARD.replace('{', '{"id":"one",')

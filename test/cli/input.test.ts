@@ -80,7 +80,7 @@ t.test('the error for an input that cannot be read names its flag and file', asy
 })
 
 t.test(
-  'a secret is read from the first line of a file, and only the owner of the file may have access to it',
+  'a secret is the first line of a file, and anything but a regular file with a short first line of text is refused',
   async (t) => {
     const cwd = t.testdir({
       ...{ lines: 'pass phrase \r\nsecond\n', bare: 'bare', bom: '\ufeffx\n', empty: '', blank: '\nx' },

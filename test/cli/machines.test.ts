@@ -95,7 +95,7 @@ t.test('the schema of config.json has the settings of profiles, and the file may
 })
 
 t.test(
-  'the completion script for PowerShell has balanced brackets, quotes the words that it inserts, and passes an empty last word',
+  'the completion script for PowerShell has balanced brackets and quotes what it inserts, and a lone = counts as an empty word',
   async (t) => {
     const { stdout: script } = await run(['completion', 'powershell'])
     t.match(script, /^Register-ArgumentCompleter -Native -CommandName coffer -ScriptBlock \{$/m)

@@ -181,7 +181,7 @@ t.test('a person must confirm the calls that require it, and sees their destinat
 })
 
 t.test(
-  'with --url, the tools are performed by the server, but only if the server has confirmed no-reveal mode',
+  'with --url, the server performs the tools in no-reveal mode, and its proxy calls reach only hosts on its list',
   async (t) => {
     const { home, key, destination, connect } = await open(t)
     await home.createToken(CARD)

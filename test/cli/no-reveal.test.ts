@@ -153,7 +153,7 @@ t.test(
 )
 
 t.test(
-  'a profile can turn the mode on, and doctor names the profile or variable that turned it on',
+  'a profile can turn the mode on, and doctor then says that a flag, a variable or a profile turned it on',
   async (t) => {
     const { home } = await open(t)
     await home.run('profile set agent no-reveal true')

@@ -161,7 +161,7 @@ t.test('a seed is compared with a vault, in any order and without ids', async (t
 })
 
 t.test(
-  'the key is sent only after a person has confirmed, and cannot be an argument of the command',
+  'the key is sent only after a confirmation or with --yes, and can come from a file that only its owner can read',
   async (t) => {
     const { run, cwd, env } = workplaceFor(t)
     const requests: { url: string; key: string | undefined }[] = []

@@ -184,7 +184,7 @@ testHome('without a vault, expressions need a seed', async (t, home) => {
 })
 
 testHome(
-  'if code returns nothing, a hint says what code with its image and place must return',
+  'if code returns nothing that is used, a hint says what code with its image and place can return',
   async (t, home) => {
     home.write('nothing.js', 'module.exports = async () => {}')
     home.write('other.js', 'module.exports = async () => ({ hello: 1 })')

@@ -312,7 +312,7 @@ testVault('an interrupt ends a run with exit code 130 and leaves nothing incompl
   t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
-testHome('the colour flags decide whether an error is printed in colours', async (t, home) => {
+testHome('flags decide whether an error has colours, and whether it is text or JSON', async (t, home) => {
   const env = { NO_COLOR: '', TERM: 'xterm' }
   const fail = async (line: string, options: Partial<Run> = {}) =>
     (await home.run(line, { ...options, env })).stderr

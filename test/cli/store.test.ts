@@ -84,7 +84,7 @@ t.test('a vault can be copied, backed up and restored between a store and direct
   t.match(await run(`vault copy --vault copied --to ${third}`), { code: 5, stderr: /already/ })
 })
 
-t.test('an option that has no meaning for a vault in a store is refused', async (t) => {
+t.test('a wrong option for a vault in a store is refused, and no error shows a password', async (t) => {
   await read(`profile set team store ${address}`)
   t.equal((await read('token list --profile team')).pagination.total_items, 1)
   await read('profile set other store-password-file pw')

@@ -89,7 +89,7 @@ t.test('a deletion and vault compact remove container sets that no token has', a
 })
 
 t.test(
-  'a restored backup is an equal vault, which opens with the keys that existed when the backup was made',
+  'a restored backup is an equal vault, which opens with the same key file as the original',
   async (t) => {
     const bench = await createBench(t)
     await fill(bench)

@@ -65,7 +65,7 @@ t.test('commands that need the vault itself say so and send no request', async (
   t.same(asked, [])
 })
 
-t.test('a flag that names a vault overrides the server address in the environment', async (t) => {
+t.test('a flag that names a vault or a server overrides the environment', async (t) => {
   const { run } = await connect(t)
   const home = await createVaultHome(t)
   t.equal((await home.run('token list --vault .coffer', { env: { COFFER_URL: SERVER } })).code, 0)
@@ -188,7 +188,7 @@ t.test(
 )
 
 t.test(
-  'a profile can be created from the output of serve, also with TLS, and the key of the profile is sent to no other server',
+  'a profile can have the address, the prefix, the certificate and the key of a server, and the key is sent to no other server',
   async (t) => {
     const tls = { cert: CERTIFICATE, key: PRIVATE_KEY }
     const server: CofferServer = await startServer({ prefix: 'bt', tls })

@@ -22,7 +22,7 @@ t.test('an input is divided into path, query and body as its route says', async 
   t.equal(formatRequest(find('token tokenize'), {}).body, 'null')
 })
 
-t.test('an id is refused if its URL would name another resource', async (t) => {
+t.test('an id that a URL cannot contain unchanged is refused', async (t) => {
   for (const id of ['', '.', '..', 'a\ud800'])
     t.throws(() => formatTarget(find('token delete'), { id }), {
       code: 'validation',

@@ -355,7 +355,7 @@ t.test(
   },
 )
 
-t.test('a recorded request that has no application says why its key was not accepted', async (t) => {
+t.test('the record of a request says if its key was missing, unknown or not examined', async (t) => {
   const vault = await startServer({ seed: SEED })
   t.teardown(() => vault.stop())
   const ask = (headers: Record<string, string>) => vault.fetch('/tokens/none', { headers })

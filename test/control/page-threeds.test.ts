@@ -95,7 +95,7 @@ t.test('the page shows each step of a challenge in a browser, and who caused it'
   t.match(await list(), { total: 1, data: [{ id: ids.id, state: 'failed', brands: ['Visa'] }] })
 })
 
-t.test('the page shows if the clock, a setting or the redirect page has decided a challenge', async (t) => {
+t.test('the page shows if the clock or a setting ended a challenge, and no callback address', async (t) => {
   const { server, backend, read, show } = await open(t)
   const late = await backend.challenged()
   const retrieved = await backend.challenged()
@@ -135,7 +135,7 @@ t.test('the page shows if the clock, a setting or the redirect page has decided 
 })
 
 t.test(
-  'a person can decide a challenge once, and only in the tenant or fork that the page shows',
+  'a person can decide a challenge once, and the page reads only the sessions of the chosen tenant or fork',
   async (t) => {
     const { server, backend, read, list, decide } = await open(t)
     for (const [outcome, state] of [

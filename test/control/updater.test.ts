@@ -210,7 +210,7 @@ t.test('a file that cannot be processed makes the job fail', async (t) => {
   ])
 })
 
-t.test('the result of a job has codes that an update in real time never returns', async (t) => {
+t.test('a row with an invalid token or date gets an error code in the result of the job', async (t) => {
   const { run, store, server, download } = await open(t)
   const discover = await store('6011111111111117')
   const undated = await store('4111111111111111', {})
@@ -349,7 +349,7 @@ t.test('jobs are listed newest first, by cursor', async (t) => {
 })
 
 t.test(
-  'a reset ends a job in progress, and afterwards no result and no token of the job appears',
+  'a reset ends a job in progress, and afterwards neither the job nor a token of it appears',
   async (t) => {
     const { server, control, create, upload, store } = await open(t)
     const old = await store('4111111111111111')

@@ -250,7 +250,7 @@ t.test('after a reset, the listener creates its webhook again', async (t) => {
   t.same((await vault.ask('webhook list')).data, [])
 })
 
-t.test('a listener fetches large events in several parts, and no event is lost', async (t) => {
+t.test('if there are many large events, a listener gets each of them completely', async (t) => {
   const { vault } = await open(t)
   const count = 60
   const { attempts, waitFor } = await listenIn(t, vault.control, { events: ['3ds.session.created'] })

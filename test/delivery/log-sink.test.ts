@@ -145,7 +145,7 @@ t.test('if the answer of the sink is lost, the records are sent again', async (t
   t.same([...new Set(ids())].toReversed(), await logged())
 })
 
-t.test('while a sink is slow, the server holds only one part of the log in memory', async (t) => {
+t.test('while a sink is slow, the server sends it only one part of the log at a time', async (t) => {
   const { app, add } = await open(t)
   await add(350)
   const sizes: number[] = []

@@ -143,7 +143,7 @@ async function startRecorder(t: Test): Promise<{ port: number; lines: string[] }
   return { port: (server.address() as AddressInfo).port, lines }
 }
 
-t.test('the name of a sender cannot add a header, whatever characters it contains', async (t) => {
+t.test('the name of a sender cannot add an address to the header, whatever it contains', async (t) => {
   const server = await start(t, {})
   const from = { name: 'Größe, "Co" <eve@evil.example>', address: 'no-reply@example.com' }
   await open(t, `smtp://localhost:${server.port}`).send({ ...MESSAGE, from })

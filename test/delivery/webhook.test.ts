@@ -357,7 +357,7 @@ t.test('a fork sends its own events, signed with the key of its server', async (
   t.equal(receiver.received[0]!.body.event.tenant_id, fork.tenant.id)
 })
 
-t.test('attempts are also made at the right times with the real clock', async (t) => {
+t.test('with a clock that moves in real time, a retry is made, but not before it is due', async (t) => {
   let refused = 0
   const { vault, receiver } = await open(t, ['token.created'], (response) =>
     response.writeHead(refused++ === 0 ? 500 : 200).end(),

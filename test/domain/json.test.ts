@@ -117,7 +117,7 @@ t.test('the parser never accepts a text that JSON.parse refuses', async (t) => {
   t.pass()
 })
 
-t.test('a number is accepted only if a double can represent its value', async (t) => {
+t.test('a number is accepted only if its value stays the same as a double', async (t) => {
   fc.assert(
     fc.property(
       fc.double({ noNaN: true, noDefaultInfinity: true }),

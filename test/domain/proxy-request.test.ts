@@ -222,7 +222,7 @@ t.test('if a request has too many expressions, it is refused before they are par
     )
 })
 
-t.test('a value with up to 2 Mi characters can be inserted in each encoding', async (t) => {
+t.test('values with up to 2 Mi characters in total can be inserted in a form, but not more', async (t) => {
   const form = () => body('a={{a}}&b={{b}}', 'application/x-www-form-urlencoded')
   t.equal(textOf(fill(form(), 'x'.repeat(1024 * 1024))).length, 2 * 1024 * 1024 + 5)
   t.throws(() => fill(form(), 'x'.repeat(1024 * 1024 + 1)), { code: 'validation' })

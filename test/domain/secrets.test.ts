@@ -145,7 +145,7 @@ t.test('a response that is too large or that is not text is withheld without a s
   t.equal(secrets.scrub(blob), WITHHELD)
 })
 
-t.test('a response is withheld if it contains any 48 consecutive characters of a long value', async (t) => {
+t.test('a text is withheld if it contains any 48 consecutive characters of a long value', async (t) => {
   const letters = Array.from({ length: 3000 }, (_, at) => String.fromCharCode(97 + ((at * at * 7) % 26)))
   const text = letters.map((letter, at) => letter + (at % 97)).join('')
   const secrets = secretsOf(text)

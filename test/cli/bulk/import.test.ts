@@ -391,7 +391,7 @@ t.test('a batch whose answer was lost is sent again unchanged, and no row is cre
 })
 
 t.test(
-  'a column whose name is not a path is refused, and the error has a command that imports the column as secret data',
+  'a column that does not name a token field is refused, and the error has a command that imports it as secret data',
   async (t) => {
     const home = await createVaultHome(t)
     home.write('my rows.csv', 'ssn,id,full name\n078-05-1120,ada,Ada\n')

@@ -95,7 +95,7 @@ t.test('each column of a CSV is a path in its row', async (t) => {
 })
 
 t.test(
-  'a column whose name is not a path, or an invalid CSV, is refused, and the error does not contain the cells',
+  'a column that does not name a token field, or an invalid CSV, is refused, and the error does not contain the cells',
   async (t) => {
     const refused: [string, string[], RegExp][] = [
       ['type,secret\n', [], /without a token field: "secret"\. .*:\n {2}--map secret=data.secret true$/],
