@@ -31,7 +31,7 @@ t.test('the published cards have valid numbers, and no new number has an update 
   t.strictSame(missing, ['ERR_INVALID_TOKEN'], 'each code that is about a card has a card')
 })
 
-t.test('a card of a network that the updater does not support causes a warning', async (t) => {
+t.test('a card causes a warning if its network is not supported for the kind of request', async (t) => {
   const ask = (number: string, isBatch: boolean) => askNetwork(number, { isBatch }).code
   t.equal(ask('4242424242424242', false), 'NO_UPDATE')
   t.equal(ask('6011000000000012', true), 'NO_UPDATE')

@@ -97,7 +97,7 @@ t.test(
 )
 
 t.test(
-  'a page on another origin than the server needs a permission policy for the frames of the bank',
+  'the frames of the bank work on a page at a public address if the browser permits access to the local network',
   needsChromium,
   async (t) => {
     const { tab, strangers } = await open(t, async (tab) => {
@@ -155,7 +155,7 @@ t.test('requests of real fields reach Coffer, from frames of other origins too',
 })
 
 t.test(
-  'a page creates a token from three React fields, after all of them are ready',
+  'a page creates a token from three React fields, and sends nothing while a field is empty',
   needsChromium,
   async (t) => {
     const lab = await openLab(t)
@@ -668,7 +668,7 @@ t.test('a value is in no event, attribute, text, console line or address', needs
   t.equal(seen.form, null, 'the inputs belong to no form')
 })
 
-t.test('an error names the option or method that Coffer lacks', needsChromium, async (t) => {
+t.test('an error names the option, method, event or format that is missing', needsChromium, async (t) => {
   const lab = await openLab(t)
   const said = await lab.run(async ({ bt, scope }) => {
     const thrown = (call: () => unknown) => {

@@ -150,7 +150,7 @@ t.test('the script tag of the document loads the fields', needsChromium, async (
   })
 })
 
-t.test('the document lists everything that the program reports as missing', async (t) => {
+t.test('the document lists every option that the program reports as missing', async (t) => {
   const [, missing = ''] = readDocument('docs/browser.md').split('\n## What is missing\n')
   const options = readFileSync(join(ROOT, 'src/elements/options.ts'), 'utf8')
   const [, list = ''] = /const MISSING = \[(.*)\]/.exec(options) ?? []

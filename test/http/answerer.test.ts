@@ -245,7 +245,7 @@ t.test('the prefix is part of the header names, and headers with another prefix 
   t.equal(bad.headers['www-authenticate'], 'ApiKey name="BT-API-KEY"')
 })
 
-t.test('if a caller accepts only application/json, problems are sent with this content type', async (t) => {
+t.test('if a caller accepts JSON but not problem+json, problems are sent as plain JSON', async (t) => {
   const { ask } = await open(t)
   const plain = ['application/json', 'text/html, application/json;q=0.9']
   const others = ['*/*', 'application/*', 'application/problem+json'].map(

@@ -368,7 +368,7 @@ t.test('the pages of a fork belong to the fork, and expired sessions have none',
   t.equal((await post(waiting.method_notification_url, {})).status, 404)
 })
 
-t.test('wrong codes that arrive at the same time all count as attempts', async (t) => {
+t.test('of the wrong codes that arrive at the same time, the third ends the challenge', async (t) => {
   const { server, backend } = await openShop(t)
   const events = ['3ds.session.challenge-completed'] as const
   await server.ask('webhook create', { name: 'all', url: 'https://example.com/events', events: [...events] })

@@ -26,7 +26,7 @@ const isRefused = (work: () => void): boolean => {
 }
 
 t.test(
-  'the bytes of requests are limited in total and for each application, and a part of the total is reserved for small requests',
+  'the bytes of requests are limited in total and for each application, and small requests have an additional reserve',
   async (t) => {
     const load = new ByteBudget()
     const [a, b] = [createLease(load, 'a'), createLease(load, 'b')]

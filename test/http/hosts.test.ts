@@ -27,7 +27,7 @@ const askOf = (host: string | undefined, target = '/healthz'): HttpRequest => ({
 })
 
 t.test(
-  'a request is accepted only if its host is an IP address or a configured name, in upper or lower case and with any port',
+  'a request is accepted only if its host is localhost, an IP address or a configured name, in upper or lower case and with any port',
   async (t) => {
     const check = createHostCheck(app, ['vault.TEST'])
     for (const host of OURS.split('|')) t.equal(check(askOf(host)), undefined, host)

@@ -153,7 +153,7 @@ t.test('if an answer is too large to store, the request is refused and changes n
 })
 
 t.test(
-  'a stored answer of reactor code is deleted if any token is deleted that the code created',
+  'a stored answer of reactor code is deleted if a token that the code created and kept is deleted later',
   async (t) => {
     const { ask, repeat, kept, createApplication } = await open(t)
     const application = await createApplication('private', { permissions: permissionsOf('private') })

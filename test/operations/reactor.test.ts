@@ -267,7 +267,7 @@ t.test('the limit of arguments includes the data of the tokens in them', async (
 })
 
 t.test(
-  'code with a configurable image gets any JSON as its body, and expressions in the body are not replaced',
+  'code with a configurable image gets any JSON as its body, and expressions in the body are replaced',
   async (t) => {
     const handle = createHandler(app)
     await ask('token create', { id: 'of-body', type: 'token', data: { n: 1 } })

@@ -117,7 +117,7 @@ t.test('the text of a number is read as a number, and other text is left for val
 })
 
 t.test(
-  'each operation is found by its own noun, and a word that is not a noun finds no operation',
+  'each operation is found by its own noun, and a name that is not an operation finds nothing',
   async (t) => {
     for (const { name, noun, input } of registry.operations) {
       const own = registry.operations.filter((other) => other.noun === noun)

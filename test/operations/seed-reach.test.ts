@@ -116,7 +116,7 @@ t.test('an official formula that a reactor runs is part of the export', async (t
   t.match(await vault.ask('formula list', { name: 'shared' }), { data: { length: 1 } }, 'it exists once')
 })
 
-t.test('a response of the API can be used unchanged as an item of a seed', async (t) => {
+t.test('a response of the API can be an item of a seed', async (t) => {
   const vault = await openWith(t, { ...FULL, tokens: [], associations: [] })
   const dataOf = async (operation: string, input = {}) =>
     ((await vault.ask(operation as 'app list', input)) as { data: unknown[] }).data.toReversed()

@@ -22,7 +22,7 @@ async function open(t: Test) {
   return { ...vault, store, update, dataOf }
 }
 
-t.test('if a card was replaced, a new token is created, and the old token is not changed', async (t) => {
+t.test('a card with a new number or date gets a new token, and the old token is not changed', async (t) => {
   const { store, update, dataOf, ask } = await open(t)
   const cases = [
     { number: '4111111111111111', code: 'UPD_PAN', data: ['4166676667666746', 12, 2023] },
@@ -82,7 +82,7 @@ t.test(
   },
 )
 
-t.test('a request is refused if its token does not exist or has another type', async (t) => {
+t.test('if a token does not exist or has another type, the result is ERR_INVALID_TOKEN', async (t) => {
   const { update, ask } = await open(t)
   t.strictSame(await update('unknown-token'), { result_code: 'ERR_INVALID_TOKEN' })
   const { id } = await ask('token create', { type: 'token', data: '4111111111111111' })

@@ -139,7 +139,7 @@ t.test('a body follows its message if a message of this kind may have a body', a
   t.equal(read(JSON.stringify({ kind: 'log', level: 'log', text: 'x'.repeat(1000) }), transform), undefined)
 })
 
-t.test('a message that does not have the shape of its kind is refused', async (t) => {
+t.test('a message that is not JSON or does not have the shape of a known kind is refused', async (t) => {
   const good = [
     { kind: 'ready' },
     { kind: 'idle' },
@@ -204,7 +204,7 @@ type Found = Record<
 >
 
 t.test(
-  'code that has escaped from its realm runs in a process that can read no other file, start no process and open no connection',
+  'code that has escaped from its realm finds only the globals of the language, can import no module and has no open handle',
   (t) => {
     const program = readFileSync(findGuestFile(), 'utf8')
     const starts = program.match(/[\w$]+\(process\);/g) ?? []

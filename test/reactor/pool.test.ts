@@ -323,7 +323,7 @@ t.test(
   },
 )
 
-t.test('a single caller never gets the last free child, whatever the number of children', async (t) => {
+t.test('a single caller never gets all children, and other callers get one at once', async (t) => {
   for (const maxChildren of [1, 2, 3, 8]) {
     const line = setUpLine({ maxChildren, reservedChildren: 2 })
     for (let at = 0; at < 20; at++) await line.ask('A', `A${at}`)
@@ -491,7 +491,7 @@ t.test('at most four calls are performed at once, and a refused call gets a prob
 })
 
 t.test(
-  'an asynchronous run has its own time limit, which is also the limit for its wait for a child',
+  'an asynchronous run has its own time limit, and waits longer for a child than other runs',
   async (t) => {
     const limits = { ...DEFAULT_SETTINGS.limits, timeMs: 500, asyncTimeMs: 2_000 }
     const { clock, guests, run } = setUp({ limits, maxChildren: 1, reservedChildren: 0, waitMs: 500 })

@@ -215,7 +215,7 @@ t.test('a footer is found after any flipped bit, cut or addition at the end', (t
 })
 
 t.test(
-  'the search for a footer takes a limited time even if every place of the file looks like a footer',
+  'the search for a footer stops after a limited number of finds even if every place of the file looks like a footer',
   async (t) => {
     const bytes = Buffer.alloc(4 * 1024 * 1024)
     for (let at = 0; at < bytes.length; at += 4) bytes.writeUInt32LE(1024 * 1024, at)

@@ -34,7 +34,7 @@ t.test('only a session with a redirect page is opened, authenticated or ended by
 })
 
 t.test(
-  'a session that is not authenticated counts neither as successful nor as waiting for a decoupled challenge',
+  'a session that is not authenticated counts neither as successful nor as one with a decoupled challenge',
   async (t) => {
     const session = {} as ThreeDsSessionRecord
     t.equal(hasSucceeded(session), false)

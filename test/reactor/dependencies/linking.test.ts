@@ -480,7 +480,7 @@ t.test('a project without esbuild uses the esbuild that is installed with Coffer
   t.same(await run(vault, "require('plain').a", { plain: '1.0.0' }), { is: 1 })
 })
 
-t.test('if the esbuild of the project is too old or misbehaves, this is reported as a finding', async (t) => {
+t.test('if the esbuild of the project is too old or misbehaves, a reactor fails with a reason', async (t) => {
   const bundle = (result: string) => `exports.version = '0.28.0'; exports.build = async () => (${result})`
   const output = (text: string, inputs = '{}') =>
     bundle(`{ outputFiles: [{ text: ${text} }], metafile: { inputs: ${inputs} } }`)
