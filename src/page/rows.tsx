@@ -51,7 +51,9 @@ function useView(list: Box, isEmpty: boolean, atTop: () => void) {
   const height = useRef(30)
   const [view, setView] = useState({ first: 0, count: 60 })
   const look = () => {
-    const box = list.current!
+    // A late event of the window can reach a list that was removed from the page.
+    const box = list.current
+    if (box === null) return
     height.current = box.querySelector('[aria-rowindex]')?.getBoundingClientRect().height || height.current
     const above = box.scrollTop + Math.max(0, -box.getBoundingClientRect().top)
     const first = Math.max(0, Math.floor(above / height.current / STEP) * STEP - EXTRA)
