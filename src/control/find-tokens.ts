@@ -9,9 +9,9 @@ const FIND_PAGES = 10
 export type FoundTokens = Awaited<ReturnType<typeof findTokens>>
 
 /**
- * Finds `text` in what the page shows of the newest {@link FIND_PAGE} × {@link FIND_PAGES} tokens, and in the
- * search indexes of all tokens. `query` restricts both searches. In the result, `searched` is how many of the
- * `total` tokens were compared with the text.
+ * Finds the tokens whose shown texts contain `text`, among the newest {@link FIND_PAGE} × {@link FIND_PAGES} tokens.
+ * Also finds every token with a search index that equals `text`. `query` restricts both searches. In the result,
+ * `searched` is how many of the `total` tokens were compared with the text.
  * @throws CofferError `validation`
  */
 export async function findTokens(place: Place, { text, query }: Record<string, unknown>) {
@@ -33,7 +33,7 @@ export async function findTokens(place: Place, { text, query }: Record<string, u
     if (searched >= total) break
   }
   const quoted = JSON.stringify(text)
-  const indexed = [restricted?.query, `data:${quoted}`].filter(Boolean).join(' AND ')
+  const indexed = [restricted && `(${restricted.query})`, `data:${quoted}`].filter(Boolean).join(' AND ')
   const { result } = await performForPage(place, 'token search', { query: indexed, page: 1, size: FIND_PAGE })
   for (const token of (result as Page).data) found.set(token.id, token)
   return { data: [...found.values()], searched, total }

@@ -170,8 +170,8 @@ export class DeliveryQueue implements DeliveryPort {
     for (const each of waiting) this.#listeners.note(nameOf(each))
     if (this.#listener !== undefined) this.#add(waiting)
     else {
-      // The event of a read may not be synced yet, and a search does not find unsynced records. Therefore the batch of such an
-      // event is added by id.
+      // The event of a read may not be synced yet, and a search does not find unsynced records. Therefore the queue adds
+      // the batch of the event by its id.
       this.#add(waiting.filter((each) => 'batch' in each))
       for (const tenant of new Set(waiting.map((each) => each.tenant))) this.#track(this.#findOf(tenant))
     }

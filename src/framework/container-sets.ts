@@ -1,7 +1,7 @@
 /**
- * The distinct sets of containers that tokens have. If access rules restrict a list of tokens, Coffer decides
- * once for each set of containers instead of once for each token. The first token with a set stores the set.
- * Coffer removes the set some time after its last token is gone.
+ * The distinct sets of containers that tokens have. If access rules restrict a list of tokens, Coffer makes one
+ * decision for each set of containers, and not one for each token. The first token with a set stores the set. Coffer
+ * removes the set some time after its last token is gone.
  */
 import { containerSet, containerSetId } from '../domain/access/container.js'
 import { type Awaitable, andThen } from '../domain/awaitable.js'
@@ -25,8 +25,8 @@ const MAX_CACHED = 100_000
 const PAGE_SIZE = 1000
 /**
  * How many sets one unit of work examines. In a store of one process, other units of work wait for this unit,
- * so it is short. In a shared store, each unit that removes sets makes all processes read their cached
- * records again, so few long units are better.
+ * so it is short. In a shared store, each unit that removes sets makes all processes read their cached records again.
+ * Therefore it is better to use few units, which may be long.
  */
 const AT_ONCE = { own: 50, shared: 1_000 }
 /**

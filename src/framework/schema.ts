@@ -269,8 +269,8 @@ export function toJsonSchema(schema: Schema): JsonSchema {
 export function readText(schema: Schema, text: string): unknown {
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type !== 'integer' && schema.type !== 'number') return text
-  // A schema without a maximum is for page numbers. If such a number is too large to be exact, it becomes the
-  // largest number, so its page is after every list's end.
+  // A schema without a maximum is for page numbers. If a page number is too large to be exact, it becomes the
+  // largest number. This page is after the end of every list.
   if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text

@@ -109,7 +109,7 @@ export function useNews(session: PageSession) {
       } catch (caught) {
         const { status } = caught as { status?: number }
         // The fork or tenant no longer exists.
-        if (status === 404 && !state.isOver) setPlace({})
+        if (status === 404 && !state.isOver && Object.keys(place).length > 0) setPlace({})
         const isSignedOut = status === 401
         const lose = ({ lost, ...before }: Known): Known => ({
           ...before,
@@ -198,24 +198,31 @@ function createRepeater<T>(read: () => Promise<T>, show: (asked: Asked<T>) => vo
 }
 
 /**
- * Reads, and reads again when `of`, the vault, the tenant or the stored data changes. `of` identifies the
- * data that `read` returns.
+ * Reads, and reads again when the vault, the tenant, the stored data or `version` changes. `of` identifies what `read` reads:
+ * when `of` changes, the answer of an earlier read is dropped.
  */
-export function useRead<T>(of: string, read: (server: ReturnType<typeof useLive>) => Promise<T>): Asked<T> {
+export function useRead<T>(
+  of: string,
+  read: (server: ReturnType<typeof useLive>) => Promise<T>,
+  version: number | undefined = 0,
+): Asked<T> {
   const live = useLive()
   const [state, setState] = useState<Asked<T>>({})
-  const version = of.startsWith('log list') ? `${live.news?.version} ${live.news?.count}` : live.news?.version
   const show = (asked: Asked<T>) =>
     setState((shown) => ({ ...shown, error: undefined, ...asked }) as Asked<T>)
   const repeater = useMemo(() => createRepeater(() => read(live), show), [live.read, of])
   useEffect(() => repeater.stop, [repeater])
-  useEffect(() => void repeater.run(), [repeater, version, live.round])
+  useEffect(() => void repeater.run(), [repeater, live.news?.version, live.round, version])
   return state
 }
 
 /** Asks an operation, and asks again when the input, the vault, the tenant or the stored data changes. */
-export const useAsked = <Name extends OperationName>(operation: Name, input: object = {}) =>
-  useRead(`${operation} ${JSON.stringify(input)}`, ({ read }) => read(operation, input))
+export function useAsked<Name extends OperationName>(operation: Name, input: object = {}) {
+  const { news } = useLive()
+  // A read of a token adds log records, and changes nothing else.
+  const version = operation === 'log list' ? news?.count : 0
+  return useRead(`${operation} ${JSON.stringify(input)}`, ({ read }) => read(operation, input), version)
+}
 
 export function useAction() {
   const [error, setError] = useState<string>()

@@ -44,7 +44,7 @@ const describeDevice = ({ type, device }: SessionSummary) => (type === 'merchant
 export function ThreeDs() {
   const { news } = useLive()
   const route = useRoute()
-  const { result, error } = useRead(`sessions ${useTick()}`, ({ listSessions }) => listSessions())
+  const { result, error } = useRead('sessions', ({ listSessions }) => listSessions(), useTick())
   const all = result?.data ?? []
   const { state } = route.filters
   const textOf = (each: SessionSummary) => `${each.id} ${each.brands.join(' ')} ${describeDevice(each)}`
@@ -81,9 +81,7 @@ export function ThreeDs() {
 
 function Session({ id }: { id: string }) {
   const { news } = useLive()
-  const { result: session, error } = useRead(`session ${id} ${useTick()}`, ({ readSession }) =>
-    readSession(id),
-  )
+  const { result: session, error } = useRead(`session ${id}`, ({ readSession }) => readSession(id), useTick())
   if (session === undefined)
     return (
       <Detail title={`Session ${id.slice(0, 8)}`}>

@@ -78,6 +78,7 @@ export function Tokens() {
         <Filter key="type" name="type" any="Any type" of={TYPES} />,
         <Filter key="container" name="container" any="Any container" of={CONTAINERS} />,
         <Pages key="pages" of={result?.pagination?.total_pages ?? 1} />,
+        result && <Searched key="searched" of={result} />,
       ]}
       actions={actions}
     >
@@ -103,6 +104,16 @@ export function Tokens() {
       {chosen && <TokenDetail key={chosen.id} token={chosen} />}
       {id !== undefined && result && !chosen && <Missing thing="token" id={id} />}
     </Screen>
+  )
+}
+
+/** Tells that only the newest tokens were searched. */
+function Searched({ of: { searched = 0, total = 0 } }: { of: Found }) {
+  if (searched >= total) return null
+  return (
+    <span class="dim small">
+      Among the newest {searched} of {total} tokens, and in all search indexes
+    </span>
   )
 }
 

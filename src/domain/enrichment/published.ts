@@ -31,8 +31,8 @@ export function findEnrichment(number: string): CardEnrichment | undefined {
 }
 
 /**
- * The details of the cards whose numbers begin with these digits. With `isFake`, returns only those details
- * that are equal in all published ranges with such cards.
+ * The details of the cards whose numbers begin with these digits. With `isFake`, returns each detail that is equal in
+ * all published ranges with these first digits.
  */
 export function describeBin(bin: string, { isFake }: { isFake: boolean }) {
   const ranges = isFake ? published.card_ranges.filter((range) => overlaps(bin, range)) : []

@@ -32,8 +32,8 @@ export interface Scope {
   /** Only in a transform: the body of the message. */
   readonly body?: unknown
   /**
-   * Only in a header of a call through a proxy: the request without the headers that contain such
-   * expressions, and the configuration.
+   * Only in a header of a call through a proxy: the configuration, and the request without the headers that contain
+   * expressions about the proxy.
    */
   proxy?: unknown
 }

@@ -10,7 +10,7 @@ import { omitUndefined } from '../omit-undefined.js'
  */
 export const VERSIONS_FILE = 'coffer-dependencies.json'
 
-/** The maximum size of all linked packages of one reactor together. */
+/** The maximum total size of the linked packages of one reactor. */
 export const MAX_LINKED_BYTES = 8 * 1024 * 1024
 
 const MAX_NAME_CHARACTERS = 214
