@@ -6,7 +6,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync } from 'node:zlib'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import standalone from 'ajv/dist/standalone/index.js'
 import formats from 'ajv-formats'
@@ -354,7 +354,7 @@ await bundlePlaywright()
 await bundleCommandLine({ distribution, compiledSources, validators })
 await writeLibrary()
 writeVitest()
-writeFileSync(`${distribution}${PACKED_CASES}`, gzipSync(JSON.stringify(readCases()), { level: 9 }))
+writeFileSync(`${distribution}${PACKED_CASES}`, brotliCompressSync(JSON.stringify(readCases())))
 await writeManuals()
 writeTypes()
 // `npm test` builds again only if a source file is newer than this file.

@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
+import { brotliDecompressSync } from 'node:zlib'
 import { findAsset, findFixture } from '../../../assets.js'
 import type { Case } from '../../../client/conform/cases.js'
 
 /** The package contains the cases as one compressed file, because the files are large. The build writes it. */
-export const PACKED_CASES = 'cases.json.gz'
+export const PACKED_CASES = 'cases.json.br'
 
 export function readPackedCases(): Case[] {
-  return JSON.parse(gunzipSync(readFileSync(findAsset(PACKED_CASES))).toString()) as Case[]
+  return JSON.parse(brotliDecompressSync(readFileSync(findAsset(PACKED_CASES))).toString()) as Case[]
 }
 
 /** Returns all cases of `fixtures/operations`. Each title begins with the name of the case's file. */
