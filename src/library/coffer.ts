@@ -11,7 +11,7 @@ import { DEFAULT_PREFIX } from '../http/server.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import { type ClientOptions, type Control, clientOver, createControls, type ForkOptions } from './clients.js'
 
-/** The origin of requests that name no host. */
+/** The origin of requests that name no host, for a vault without a server. */
 const ORIGIN = 'http://localhost'
 
 export interface HandlerOptions {
@@ -111,7 +111,9 @@ export class Coffer<Names extends string = string> {
   /** Answers a request without a socket. `input` may be a path such as `/tokens`. */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     this.#handle ??= createHandler(this)
-    return this.#handle(new Request(typeof input === 'string' ? new URL(input, ORIGIN) : input, init))
+    return this.#handle(
+      new Request(typeof input === 'string' ? new URL(input, this.url ?? ORIGIN) : input, init),
+    )
   }
 
   /** Performs an operation by its name, such as `token create`. @throws CofferError as the operation does */
@@ -132,7 +134,7 @@ export class Coffer<Names extends string = string> {
    */
   as(key: string, { retries = 0 }: Pick<ClientOptions, 'retries'> = {}): Client {
     const { prefix } = this.#opened.options
-    const options = { url: ORIGIN, key, retries, ...(prefix && { prefix }) }
+    const options = { url: this.url ?? ORIGIN, key, retries, ...(prefix && { prefix }) }
     return clientOver((url, init) => this.fetch(url, init), options)
   }
 

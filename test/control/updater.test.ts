@@ -135,6 +135,21 @@ t.test(
   },
 )
 
+t.test(
+  'a job that is created without a socket gets the address of the server, and the upload works',
+  async (t) => {
+    const { server, url, upload } = await open(t)
+    const fork = await server.control.fork()
+    for (const vault of [server, fork]) {
+      const headers = { 'svc-api-key': vault.keys.private ?? '', 'content-type': 'application/json' }
+      const answer = await vault.fetch('/account-updater/jobs', { method: 'POST', headers, body: '{}' })
+      const job = (await answer.json()) as Job
+      t.ok(job.uploadUrl.startsWith(`${url}/`), 'the upload address names the port of the server')
+      t.equal((await upload(job, HEAD)).status, 200)
+    }
+  },
+)
+
 t.test('each version of the result format adds its new columns at the end', async (t) => {
   const { store, run, download, server, send } = await open(t)
   const old = await store('4012888888881881')
