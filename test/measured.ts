@@ -7,4 +7,8 @@ import { AREAS } from './areas.js'
 
 // The cases of parity run every operation.
 const isMeasured = [...AREAS, 'parity'].some((area) => process.argv[1]?.includes(`/test/${area}/`))
-if (!isMeasured) stopCoverage()
+if (!isMeasured) {
+  stopCoverage()
+  // Node would otherwise measure the children of this process too.
+  delete process.env.NODE_V8_COVERAGE
+}
