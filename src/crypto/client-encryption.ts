@@ -1,8 +1,8 @@
 /**
- * Decrypts the data that clients encrypt with ECDH-ES over X25519, the Concat KDF (RFC 7518, 4.6 and RFC
- * 8037, 3.2) and AES-256-GCM. `node:crypto` works synchronously, so a unit of work does not wait for the
- * thread pool. With WebCrypto, a unit of work would wait for this pool. Every process loads `node:crypto`
- * anyway.
+ * Decrypts the data that clients encrypt with ECDH-ES over X25519, the Concat KDF (RFC 7518, 4.6 and RFC 8037, 3.2) and
+ * AES-256-GCM. `node:crypto` works synchronously, so a unit of work does not wait for the thread pool. With WebCrypto,
+ * a unit of work would wait for the thread pool of Node. The import of `node:crypto` costs nothing, because every
+ * process loads this module anyway.
  */
 import { createDecipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman } from 'node:crypto'
 import type { ClientEncryption, ClientKeyPair, Encrypted } from './ports.js'
@@ -25,8 +25,8 @@ export const clientEncryption: ClientEncryption = {
   },
   open(parts, pair) {
     const secret = agree(parts.ephemeral, pair)
-    // If there is no shared secret, a key of zeros is used instead. The refusal then takes the same steps as
-    // the refusal of a wrong tag.
+    // If there is no shared secret, the data is decrypted with a key of zeros. Therefore a missing secret and a wrong
+    // tag are refused after the same steps.
     const key = deriveKey(secret ?? new Uint8Array(KEY_BYTES), parts.partyU, parts.partyV)
     secret?.fill(0)
     const plain = decrypt(key, parts)
@@ -38,8 +38,8 @@ export const clientEncryption: ClientEncryption = {
 }
 
 /**
- * Returns the shared secret. Returns undefined for an ephemeral key of low order, whose secret is zero for every
- * private key.
+ * Returns the shared secret. With an ephemeral key of low order, the shared secret is zero for every private key: the
+ * function then returns undefined.
  */
 function agree(
   ephemeral: Uint8Array,
@@ -74,7 +74,7 @@ function decrypt(key: Uint8Array, { nonce, associated, ciphertext, tag }: Encryp
     decipher.final()
     return plain
   } catch {
-    // The tag is wrong. The decrypted bytes are not authentic, so they must not leave this function.
+    // If the tag is wrong, the decrypted bytes are not authentic, so they must not leave this function.
     plain.fill(0)
     return undefined
   }

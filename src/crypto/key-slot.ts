@@ -15,13 +15,14 @@ import {
   type Primitives,
 } from './primitives.js'
 
-/** The cost of deriving a key from a passphrase. It takes 128 · n · r bytes of memory. */
+/** The cost of deriving a key from a passphrase. The derivation takes 128 · n · r bytes of memory. */
 export type ScryptCost = Record<'n' | 'r' | 'p', number>
 
-/** 128 MiB, and about 250 ms on a laptop of 2026. */
+/** The derivation of a key with this cost takes 128 MiB of memory, and about 250 ms on a laptop of 2026. */
 const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
 
-// Bounds for headers. With a lower cost, a passphrase is easy to guess. With a higher cost, a forged vault exhausts memory.
+// These bounds limit the scrypt cost that the header of a vault may contain. With a lower scrypt cost, a passphrase is
+// easy to guess. With a higher scrypt cost, a forged vault exhausts memory.
 const MIN_N = 2 ** 14
 const MAX_MEMORY_BYTES = 256 * 1024 * 1024
 const MAX_P = 4
@@ -82,7 +83,7 @@ export async function createSlot(
   return { ...bare, wrapped }
 }
 
-/** @throws CofferError `vault_locked` for a wrong secret, `vault_damaged` */
+/** @throws CofferError `vault_locked` for a wrong secret, or `vault_damaged` for a damaged slot */
 export async function openSlot(
   { primitives, random }: SlotContext,
   header: Header,
@@ -106,7 +107,7 @@ function headerMac(primitives: Primitives, root: Uint8Array): Mac {
   return createMac(primitives, deriveKey(primitives, root, 'header'))
 }
 
-/** The MAC of `vault.json`: 32 bytes over its other fields. */
+/** The MAC of `vault.json`: 32 bytes, computed over the other fields of the file. */
 function digestHeader({ format, vault, created, cipher, slots }: Omit<Header, 'mac'>, mac: Mac): Uint8Array {
   const text = JSON.stringify([format, vault, created, cipher, parseSlots(slots).map(slotFields)])
   return mac(Buffer.from(text), MAC_BYTES)
@@ -151,7 +152,8 @@ function isBoundedCost(kdf: Slot['kdf'] | null): boolean {
   const { n, r, p } = kdf
   if (![n, r, p].every((value) => Number.isSafeInteger(value) && value > 0)) return false
   if (n < MIN_N || (n & (n - 1)) !== 0) return false
-  // RFC 7914, section 2: n must be less than 2^(16·r). Within these bounds, n can be too large only if r = 1.
+  // RFC 7914, section 2: n must be less than 2^(16·r). Within the bounds of this file, n can be too large only if r =
+  // 1.
   if (r === 1 && n >= 2 ** 16) return false
   return 128 * n * r <= MAX_MEMORY_BYTES && p <= MAX_P
 }
@@ -168,8 +170,9 @@ function slotText({ id, kind, created, kdf }: BareSlot): Uint8Array {
 }
 
 async function deriveSlotKey(primitives: Primitives, { kdf }: BareSlot, secret: Secret) {
-  // With a key file, the vault id from the key file is used. Then, if somebody has changed the id in the
-  // header, the header does not fit and Coffer reports damage.
+  // With a key file, the slot key is derived from the vault id in the key file, and not from the id in the header.
+  // Therefore, if somebody has changed the vault id in the header, the digest of the header does not match and Coffer
+  // reports damage.
   if (secret.kind === 'key-file')
     return deriveKey(primitives, secret.file.key, `key-file/${secret.file.vault}`)
   const { n, r, p, salt } = kdf!

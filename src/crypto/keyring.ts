@@ -14,7 +14,7 @@ const FINGERPRINT_BYTES = 32
 
 export type Keyring = ReturnType<typeof createKeyring>
 
-/** The caller may wipe `root` afterwards. */
+/** The caller may wipe `root` when this function has returned. */
 export function createKeyring(primitives: Primitives, random: RandomSource, root: Uint8Array) {
   const derived: Uint8Array[] = []
   const derive = (purpose: string) => {

@@ -1,6 +1,7 @@
 /**
- * Primitives from `node:crypto`, with keyed BLAKE2b from noble. Commands use them, because they are ready in 2 ms, and a command
- * ends before libsodium has started. Node has no XChaCha20, so this file derives a key with HChaCha20 and uses ChaCha20-Poly1305.
+ * Primitives from `node:crypto`, with keyed BLAKE2b from noble. Commands use these primitives, because `node:crypto` is
+ * ready in 2 ms, and a command ends before libsodium has started. Node has no XChaCha20, so this file derives a key
+ * with HChaCha20 and uses ChaCha20-Poly1305.
  */
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
 import { blake2b } from '@noble/hashes/blake2.js'
@@ -62,8 +63,8 @@ function deriveInner(nonce: Uint8Array, key: Uint8Array): { key: Uint8Array; non
 }
 
 /**
- * Computes HChaCha20 from a block of ChaCha20. ChaCha20 adds its first state at the end, and HChaCha20 does not. Therefore the
- * first state is subtracted from the 8 of 16 words that HChaCha20 returns.
+ * Computes HChaCha20 from a block of ChaCha20. ChaCha20 adds its initial state at the end, and HChaCha20 does not.
+ * Therefore this function subtracts the initial state from the 8 words that HChaCha20 returns (a block has 16 words).
  */
 function deriveHChaCha(nonce: Buffer, key: Uint8Array): Uint8Array {
   const block = createCipheriv('chacha20', key, nonce).update(BLOCK)

@@ -8,7 +8,7 @@ export interface Cipher {
 /** A keyed digest with a fixed key. `length`: 16 to 32 bytes. */
 export type Mac = (message: Uint8Array, length: number) => Uint8Array
 
-/** The keys for the files of an engine. They are derived from the vault's root key. */
+/** The keys for the files of an engine. The keys of an engine are derived from the vault's root key. */
 export interface EngineKeys {
   wal: Cipher
   head: Cipher
@@ -21,7 +21,10 @@ export interface EngineKeys {
 /** A keyed digest of text (UTF-8) with a fixed key: 16 bytes. Contract: callers do not change the result. */
 export interface TextMac {
   digest(text: string): Uint8Array
-  /** Returns a cached digest, or a cached result of `make`. Only for texts such as names, never for values. */
+  /**
+   * Returns the cached digest of the text, or the cached result of `make` for the text. Callers may pass only texts
+   * such as names, never values, because the cache keeps the text in memory.
+   */
   recall(text: string, make?: (text: string) => Uint8Array): Uint8Array
 }
 
@@ -55,7 +58,7 @@ export interface Header {
   vault: string
   created: string
   cipher: string
-  /** Key slots. `crypto/key-slot.ts` creates and parses them. */
+  /** Key slots. `crypto/key-slot.ts` creates and parses the slots. */
   slots: readonly unknown[]
   /** A digest of the other fields with a key of the vault, base64. */
   mac: string
@@ -65,7 +68,9 @@ export interface Header {
 export interface Encrypted {
   /** The sender's ephemeral X25519 key: 32 bytes. */
   ephemeral: Uint8Array
-  /** `apu` and `apv` of RFC 7518, 4.6.2. They are empty if the header lacks them. */
+  /**
+   * `apu` and `apv` of RFC 7518, 4.6.2. `partyU` and `partyV` are empty if the header of the JWE lacks `apu` and `apv`.
+   */
   partyU: Uint8Array
   partyV: Uint8Array
   /** The header as sent, in ASCII. */
@@ -88,8 +93,8 @@ export interface ClientEncryption {
   /** `privateKey`: 32 random bytes. */
   pairOf(privateKey: Uint8Array): ClientKeyPair
   /**
-   * Decrypts the data of a JWE. Returns undefined if the parts are not authentic, or if the shared secret is
-   * zero. Every refusal takes the same steps.
+   * Decrypts the data of a JWE. Returns undefined if the parts are not authentic, or if the shared secret is zero.
+   * Every refused message takes the same steps, so that the time of a refusal does not show its reason.
    */
   open(parts: Encrypted, pair: ClientKeyPair): Uint8Array | undefined
 }

@@ -11,11 +11,14 @@ const TEXT_DIGEST_BYTES = 16
 
 /** `native` starts immediately. `sodium` takes longer to start, but each call is faster. */
 export interface Primitives {
-  /** XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): nonce 24 | ciphertext | tag 16. `nonce` 24 bytes, `key` 32. */
+  /**
+   * XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): nonce 24 | ciphertext | tag 16. `nonce` has 24 bytes, and `key`
+   * has 32 bytes.
+   */
   seal(plain: Uint8Array, associated: Uint8Array, nonce: Uint8Array, key: Uint8Array): Uint8Array
-  /** Undefined if the bytes are not authentic. Contract: `sealed` has at least a nonce and a tag. */
+  /** Returns undefined if the bytes are not authentic. Contract: `sealed` has at least a nonce and a tag. */
   open(sealed: Uint8Array, associated: Uint8Array, key: Uint8Array): Uint8Array | undefined
-  /** Keyed BLAKE2b (RFC 7693): `length` and `key` 16 to 64 bytes. */
+  /** Keyed BLAKE2b (RFC 7693): `length` and the length of `key` are 16 to 64 bytes. */
   blake2b(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
   /**
    * One block of HKDF-Expand with SHA-256 (RFC 5869). `length`: 16 to 32 bytes. The key has 32 bytes. The info is the message and
@@ -54,7 +57,7 @@ export function createMac(primitives: Primitives, key: Uint8Array): Mac {
 /** Longer texts are not cached, because they would take much memory. */
 const LARGEST_CACHED = 512
 
-/** Returns keyed digests of texts. At most `most` digests are cached. */
+/** Returns keyed digests of texts. The cache holds at most `most` digests. */
 export function createTextMac(primitives: Primitives, key: Uint8Array, most: number): TextMac {
   const cache = new BoundedMap<string, Uint8Array>(most)
   const digest = (text: string) => primitives.digest(TEXT_DIGEST_BYTES, Buffer.from(text, 'utf8'), key)
@@ -75,7 +78,7 @@ export function deriveKey(primitives: Primitives, root: Uint8Array, purpose: str
   return primitives.digest(KEY_BYTES, Buffer.from(`coffer/1/${purpose}`), root)
 }
 
-/** Compares in constant time. Only digests of different lengths return early. */
+/** Compares in constant time. If the digests have different lengths, the function returns early. */
 export function isEqualDigest(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }

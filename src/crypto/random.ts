@@ -1,6 +1,6 @@
 /**
- * The only source of random bytes. It draws 4 KiB at a time. With libsodium's source, which draws 4 bytes per call, sealing was
- * 15 times slower.
+ * The only source of random bytes. This source reads 4 KiB at a time from the generator of the system. With libsodium's
+ * source, which draws 4 bytes per call, sealing was 15 times slower.
  */
 import { randomFillSync } from 'node:crypto'
 import type { RandomSource } from './ports.js'

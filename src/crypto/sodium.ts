@@ -3,8 +3,9 @@ import { nativePrimitives } from './native.js'
 import { KEY_BYTES, NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 /**
- * The functions of libsodium, called without the wrappers, which would allocate and copy each argument. A small seal allocates
- * only its result. Numbers are addresses in the memory of libsodium. A length of 64 bits is two words.
+ * The functions of libsodium, called without the wrappers, which would allocate and copy each argument. To seal a small
+ * message, libsodium allocates only the result. Numbers are addresses in the memory of libsodium. A number of 64 bits,
+ * such as a length, is passed as two words of 32 bits.
  */
 interface Sodium {
   /**
@@ -21,7 +22,10 @@ interface Sodium {
   _crypto_aead_xchacha20poly1305_ietf_decrypt(...words: number[]): number
 }
 
-/** For larger messages, Node's cipher is faster: a call costs more, but each byte costs a quarter. */
+/**
+ * For larger messages, Node's cipher is faster than libsodium: a call of Node's cipher costs more, but each byte costs
+ * only a quarter.
+ */
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
 /** For larger messages, Node's SHA-256 is faster, even if the time for collecting its garbage is included. */
@@ -103,8 +107,8 @@ export async function loadSodium(): Promise<Primitives> {
       sodium._crypto_kdf_hkdf_sha256_extract_final(stateAt, digestAt)
       heap.fill(0, stateAt, stateAt + stateBytes)
       heap.fill(0, messageAt, messageAt + message.length)
-      // Does not use Node's buffer pool, because a cached digest would keep the whole pool in memory. Still returns a Buffer,
-      // because a view of any other array costs 0.3 µs.
+      // The result is not taken from Node's buffer pool, because a cached digest would keep the whole pool in memory.
+      // The result is a Buffer nevertheless, because a view of any other array costs 0.3 µs.
       const result = copyOut(heap, digestAt, digestAt + length, Buffer.allocUnsafeSlow)
       heap.fill(0, digestAt, digestAt + LARGEST_DIGEST)
       return result
