@@ -1,4 +1,4 @@
-/** What a unit of work has recorded for the log. */
+/** The entries that a unit of work has recorded for the log. */
 import type { Transform } from '../domain/access/permissions.js'
 import type { AnswerSubject } from '../domain/records/answer-record.js'
 import type { EntityType } from '../domain/records/log-record.js'
@@ -17,8 +17,8 @@ export interface AuditEntry {
 }
 
 /**
- * Collects the records that the answer of an operation describes. A stored answer is deleted together with
- * them.
+ * Collects the records that the answer of an operation describes. If one of these records is deleted, the stored answer
+ * is deleted too.
  */
 export interface SubjectCollector {
   addRecorded(recorded: readonly AuditEntry[]): void

@@ -1,7 +1,7 @@
 /**
  * The distinct sets of containers that tokens have. If access rules restrict a list of tokens, Coffer makes one
- * decision for each set of containers, and not one for each token. The first token with a set stores the set. Coffer
- * removes the set some time after its last token is gone.
+ * decision for each set of containers, and not one for each token. When the first token with a new set is stored, the
+ * set is stored too. Coffer removes a set some time after the last token with this set is gone.
  */
 import { containerSet, containerSetId } from '../domain/access/container.js'
 import { type Awaitable, andThen } from '../domain/awaitable.js'
@@ -24,25 +24,25 @@ const MOST_SETS = { public: 1_000, private: 10_000 }
 const MAX_CACHED = 100_000
 const PAGE_SIZE = 1000
 /**
- * How many sets one unit of work examines. In a store of one process, other units of work wait for this unit,
- * so it is short. In a shared store, each unit that removes sets makes all processes read their cached records again.
- * Therefore it is better to use few units, which may be long.
+ * How many sets one unit of work examines. In a store of one process, other units of work wait for this unit, so it is
+ * short. In a shared store, each unit that removes sets makes all processes read their cached records again. Therefore,
+ * in a shared store, few long units of work are better than many short units.
  */
 const AT_ONCE = { own: 50, shared: 1_000 }
 /**
- * The maximum number of released sets that are remembered. If more sets are released, all sets of the vault
- * are examined instead.
+ * A set is released when a token no longer has it. This is the maximum number of released sets that are remembered. If
+ * more sets are released, all sets of the vault are examined instead.
  */
 const MAX_RELEASED = 10_000
 /**
- * A store of one process examines the released sets as soon as there are this many. Fewer sets wait for the
- * next sweep.
+ * A store of one process examines the released sets as soon as there are this many released sets. If fewer sets were
+ * released, they are examined in the next sweep.
  */
 const DUE = 500
 /**
- * A shared store marks an unused set, and removes it after this time. A process that read the set before it
- * was marked can still commit a token with this set. This commit ends before the set is removed, because
- * PostgreSQL ends statements after 30 s.
+ * A shared store marks an unused set, and removes it after this time. A process that read the set before the mark can
+ * still commit a token with this set. Such a commit ends before the set is removed, because PostgreSQL ends statements
+ * after 30 s.
  */
 const UNUSED_MS = 2 * 60_000
 
@@ -87,7 +87,7 @@ export class ContainerSets {
   release(tenant: number, ids: readonly string[]): void {
     this.#remember(tenant, ids)
     this.#releasedSince += ids.length
-    // If this fails, the next sweep examines the sets again.
+    // If the removal fails, the next sweep examines the sets again.
     if (this.#releasedSince >= DUE && !this.#store.isShared) void this.reclaim().catch(() => undefined)
   }
 
@@ -125,8 +125,8 @@ export class ContainerSets {
   }
 
   /**
-   * Removes all sets without tokens, also sets that this process never released: a crash or an earlier version can
-   * leave them.
+   * Removes all sets without tokens, including sets that this process never released: a crash or an earlier version can
+   * leave such sets.
    */
   async examineAll(isOver: () => boolean = () => false): Promise<void> {
     const tenants = await readAll(this.#store, 'tenant', 0)
@@ -148,8 +148,8 @@ export class ContainerSets {
   async #examine(tenant: number, ids: readonly string[]): Promise<string[]> {
     const owner = await this.#store.read((reader) => reader.get('tenant', 0, String(tenant)))
     if (owner === undefined) return []
-    // Most sets are in use. The reads run concurrently, because a shared store answers concurrent reads with
-    // one statement.
+    // Most sets are in use, so a read transaction first finds the few sets that may be removed. The reads run
+    // concurrently, because a shared store answers concurrent reads with one statement.
     const isDue = async (reader: StoreReader, id: string) =>
       (await reader.get('containers', tenant, id))?.unused_since !== undefined ||
       !(await isUsed(reader, tenant, id))
@@ -168,8 +168,8 @@ async function removeUnused(
   isShared: boolean,
 ): Promise<string[]> {
   if ((await writer.get('tenant', 0, String(tenant))) === undefined) return []
-  // `isUsed` does not find expired tokens that are still stored. If the clock was wrong when they expired,
-  // they become valid again and need their set.
+  // `isUsed` does not find expired tokens that are still stored. If the clock was wrong when these tokens expired, the
+  // tokens become valid again and need their container sets.
   const mayComeBack = writer.clock.purgeBefore < writer.now || (await writer.findExpired(1)).length > 0
   if (mayComeBack) return [...ids]
   const examined = await Promise.all(

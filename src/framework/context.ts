@@ -27,7 +27,7 @@ export interface Effects {
   readonly deliveries: DeliveryPort
   /** Finds the runtime of reactors. The first call starts the runtime. */
   readonly reactors: FindReactors
-  /** Returns the linker of npm packages. The first call loads it. */
+  /** Returns the linker of npm packages. The first call loads the linker. */
   linker(): Promise<Linker>
   /**
    * Compiles code in a child process, without running it. Resolves to the reasons why the code cannot run.
@@ -39,7 +39,7 @@ export interface Effects {
   createUuid(): string
   expressions(): Promise<Expressions>
   readonly turns: Turns
-  /** Returns the sender of requests to other servers. The first call starts it. */
+  /** Returns the sender of requests to other servers. The first call starts the sender. */
   outbound(): Promise<Outbound>
   readonly ownServer: OwnServer
   createRunKey(): RunKey
@@ -47,13 +47,13 @@ export interface Effects {
   signer(): Promise<Signer>
   /** Compares two results of `hashSecret` in constant time. */
   isEqualSecret(a: string, b: string): boolean
-  /** Returns the encryption with the keys of clients. The first call loads its code. */
+  /** Returns the encryption with the keys of clients. The first call loads the code of the encryption. */
   clientEncryption(): Promise<ClientEncryption>
 }
 
 /**
- * A new key of a run. After the key was handed out, its holder keeps only `isKey`, which compares a text with
- * the key by their digests, in constant time.
+ * A new key of a run. When the key has been handed out, only `isKey` is kept. `isKey` compares the digest of a text
+ * with the digest of the key in constant time.
  */
 export interface RunKey {
   key: string
@@ -94,15 +94,15 @@ export interface Context
   > {
   readonly store: StoreWriter
   readonly caller: Caller
-  /** ms since the epoch. It does not change within the unit of work. */
+  /** ms since the epoch. `now` does not change within a unit of work. */
   readonly now: number
   readonly date: string
   /** Undefined if no HTTP request performs the operation. */
   readonly origin: RequestOrigin | undefined
   hashSecret(text: string): Promise<string>
   /**
-   * Returns these tools for another caller. `log` replaces the default log entry, and null logs nothing.
-   * `recorded` collects the entries. By default, the entries are added to the entries of the unit of work.
+   * Returns a context for another caller. `log` replaces the default log entry, and null logs nothing. `recorded`
+   * collects the log entries. Without `recorded`, the entries are added to the entries of the unit of work.
    */
   as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>
@@ -132,8 +132,8 @@ export interface Session extends Omit<Effects, 'random' | 'compile' | 'isEqualSe
   readonly caller: Caller
   readonly traceId: string
   /**
-   * Collects the records that the operation's answer describes. Undefined if the answer is not stored.
-   * Requests that reactor code sends to this server during the operation also add their records.
+   * Collects the records that the operation's answer describes. Undefined if the answer is not stored. If reactor code
+   * sends requests to this server during the operation, the records of these requests are added too.
    */
   readonly subjects: SubjectCollector | undefined
   /** The header Host of the request, if the operation was called over HTTP. */
@@ -160,7 +160,8 @@ export interface Session extends Omit<Effects, 'random' | 'compile' | 'isEqualSe
    */
   record<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
-   * Checks the rights in `reader`'s unit of work. Without `reader` it uses its own unit.
+   * Checks the rights in `reader`'s unit of work. Without `reader`, the function checks the rights in its own unit of
+   * work.
    * @throws CofferError `unauthenticated`, or `forbidden` if the caller may no longer perform the operation
    */
   requireRights(reader?: StoreReader): Promise<void>

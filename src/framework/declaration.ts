@@ -13,7 +13,10 @@ import type { Linker } from './ports/linker.js'
 import type { Infer, ObjectSchema, Schema } from './schema.js'
 
 export interface Access {
-  /** `vault`: the caller must be the owner. The tenant that the owner chose may be deleted. */
+  /**
+   * `vault`: only the owner may perform the operation. With `vault`, the operation also runs if the tenant that the
+   * owner chose is deleted.
+   */
   readonly owner?: 'tenant' | 'vault'
   /** The permissions that the caller needs. If the list is empty, any valid key may perform the operation. */
   readonly permissions: readonly Permission[]
@@ -26,7 +29,7 @@ export interface Access {
 
 export const owner: Access = { owner: 'tenant', permissions: [] }
 
-/** For operations on the whole vault, which need no tenant. Only the owner may perform them. */
+/** For operations on the whole vault, which need no tenant. Only the owner may perform operations with this access. */
 export const wholeVault: Access = { owner: 'vault', permissions: [] }
 
 export const anyKey: Access = { permissions: [] }
@@ -65,11 +68,12 @@ export interface Http {
    */
   readonly ignoresIdempotencyKey?: true
   readonly body?: {
-    /** This property is the whole body. Used if the body may be any JSON. */
+    /** The name of the input property that gets the whole body. `whole` is set if the body may be any JSON. */
     readonly whole?: string
     /**
-     * This property gets the body as the client sent it. The properties of the body are also properties of
-     * the input. A parameter of the path replaces a property of the body with the parameter's name.
+     * The name of an input property that gets the body as the client sent it. The properties of the body are also
+     * separate properties of the input. A parameter of the path replaces a property of the body with the parameter's
+     * name.
      */
     readonly asSent?: string
     /**
@@ -83,8 +87,8 @@ export interface Http {
     readonly isOptional?: true
   }
   /**
-   * Answers that are possible in addition to the declared output. `existing`: an entity that exists already,
-   * with status 200. `anything`: any HTTP answer that code returns.
+   * Answers that are possible in addition to the declared output. `existing`: an entity that exists already, with
+   * status 200. `anything`: any HTTP answer that code returns.
    */
   readonly mayAnswer?: 'existing' | 'anything'
   /** A part of the 3DS service outside of this server may fail, with the status 424. */
@@ -93,8 +97,8 @@ export interface Http {
 
 export interface Cli {
   /**
-   * Properties that are positional arguments, in order. If the operation has a route, they follow the
-   * parameters of its path, and are flags too.
+   * Properties that are positional arguments, in order. If the operation has a route, these arguments follow the
+   * parameters of the path, and the user can also give them as flags.
    */
   readonly positionals?: readonly string[]
   readonly columns?: readonly string[]
@@ -136,7 +140,7 @@ export interface CheckTools {
  * - `list`: several units of work that only read, so that other requests are served in between.
  * - `detached`: several units of work, for a handler that waits for something slow in between.
  * - `relay`: detached; also passes on HTTP requests of any form.
- * - `offline`: needs exclusive access to a vault, or no vault. It runs in the owner's process.
+ * - `offline`: needs exclusive access to a vault, or no vault. An `offline` operation runs in the owner's process.
  */
 export type Kind = 'query' | 'change' | 'list' | 'detached' | 'relay' | 'offline'
 
@@ -147,7 +151,10 @@ export interface Given<
   Name extends string = string,
   Route extends string | undefined = string | undefined,
 > {
-  /** `noun verb` or `noun group verb`. It is the command, the operation's id, and its name in logs. */
+  /**
+   * `noun verb` or `noun group verb`. The name is the command, the id of the operation, and the name of the operation
+   * in logs.
+   */
   readonly name: Name
   readonly summary: string
   readonly details?: string
@@ -165,7 +172,7 @@ export interface Given<
   readonly cli?: Cli
   /** The command has the flag `--explain`, which shows how the access rules decide. */
   readonly isExplainable?: true
-  /** Command lines. Each of them must succeed in the vault of `coffer serve --demo`. */
+  /** Command lines. Each example must succeed in the vault of `coffer serve --demo`. */
   readonly examples: readonly string[]
   /**
    * The log entry for each entity that the handler gives to `audit.record`. If the owner is the caller, the

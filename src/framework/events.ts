@@ -1,6 +1,6 @@
 /**
- * Writes the log records of a unit of work. In the same unit, stores its events for the webhooks that
- * subscribe to them.
+ * Writes the log records of a unit of work. In the same unit of work, also stores the events for webhooks that
+ * subscribe to these events.
  */
 import type { Awaitable } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'

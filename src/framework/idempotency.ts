@@ -32,8 +32,8 @@ const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 const MAX_SUBJECTS = 10_000
 const READ_AT_ONCE = 20
 /**
- * At most this many answers are removed together with an application. The others expire later. Nobody can get
- * an answer of a removed application, because its id is never used again.
+ * At most this many answers are removed together with an application. The other answers of the application expire
+ * later. Nobody can get an answer of a removed application, because its id is never used again.
  */
 const MAX_OF_APPLICATION = 10_000
 
@@ -108,15 +108,15 @@ function formatScope(
   // In no-reveal mode, a caller gets no answer that was stored outside of this mode, because it may contain
   // data that this mode hides.
   if (isNoReveal) who.push('no-reveal')
-  // The code of a run can have other rights than the caller who started it. Therefore the code gets no stored
-  // answer of that caller.
+  // The code of a run can have other rights than the caller who started it. Therefore the code of a run never gets an
+  // answer that was stored for that caller.
   if (isOfRun) who.push('run', JSON.stringify(grants))
   return JSON.stringify(['answer', ...who, route, inPath, key])
 }
 
 /**
  * Returns whether all records of the answer still exist.
- * @throws CofferError `forbidden` if the caller has lost access to one of them
+ * @throws CofferError `forbidden` if the caller has lost access to one of these records
  */
 async function checkSubjects(
   reader: StoreReader,
@@ -204,8 +204,7 @@ export class IdempotentAnswer implements SubjectCollector {
     const { 'content-type': type, location } = headers ?? {}
     const kept = headers && omitUndefined({ 'content-type': type, location })
     const answer = { id: this.#id, status, headers: kept, body: json?.text, subjects }
-    // Replaces only the stale answer. If another server has replaced it with a newer answer, the newer answer
-    // stays.
+    // Only the stale answer is replaced. If another server has replaced it with a newer answer, the newer answer stays.
     const stale = this.#stale && JSON.stringify(this.#stale)
     if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
       await removeAnswer(store, caller.tenant, this.#id)
@@ -265,7 +264,8 @@ function encodeWithoutCodes(
 }
 
 /**
- * Inserts the answer. The row of the answer can index only some of its subjects. Further rows index the rest.
+ * Inserts the answer. The row of an answer indexes at most `SUBJECTS_OF_ROW` records of the answer. Further rows index
+ * the other records of the answer.
  * @throws CofferError `conflict`
  */
 async function insertAnswer(

@@ -53,8 +53,8 @@ function lastingView(data: unknown, { data: whole, code }: TokenRecord): unknown
 const CODES = /(?<![\w.])\d{3,4}(?!\w)/g
 
 /**
- * The time, in ms since the epoch, when the first of the codes in the text expires. It may be in the past.
- * Infinity if the text contains no code.
+ * The time, in ms since the epoch, when the first of the codes in the text expires. The time may be in the past.
+ * Returns Infinity if the text contains no code.
  */
 export function firstEnd(store: StoreReader, text: string, cards: readonly TokenRecord[]): number {
   if (cards.length === 0) return Number.POSITIVE_INFINITY

@@ -6,7 +6,7 @@ export interface ResponseLimits {
   readonly isStrict: boolean
   readonly wantsEncoded: boolean
   /**
-   * Reserves this many bytes in total for an answer. A list calls it before it logs its reads.
+   * Reserves this many bytes in total for an answer. A list calls `reserve` before it logs its reads.
    * @throws CofferError `unavailable`
    */
   reserve(bytes: number): void

@@ -14,8 +14,8 @@ const BYTES_AT_ONCE = 256 * 1024
 const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 
 /**
- * How the records of a list are found, shown and logged. These functions may run again, because the engine of
- * a store may repeat a unit of work.
+ * How the records of a list are found, shown and logged. The functions of a listing may run again, because the engine
+ * of a store may repeat a unit of work.
  */
 export interface Listing<K extends Kind, View> {
   kind: K
@@ -31,7 +31,7 @@ export interface Listing<K extends Kind, View> {
    */
   show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
   /**
-   * Returns a function that logs the record when the whole page is complete. Contract: the function does not
+   * Returns a function that logs the record when the whole page is complete. Contract: the returned function does not
    * hold the record in memory.
    */
   log?(record: RecordOf[K]): (context: Context) => Promise<void>
@@ -79,9 +79,9 @@ async function planPage<K extends Kind, View>(
 }
 
 /**
- * Reads a page, newest records first. A page far from the beginning costs no more than the first page. A
- * cursor is valid only for the tenant and `about`.
- * @throws CofferError `validation` for any other `start`
+ * Reads a page, newest records first. A page far from the beginning costs no more than the first page. A cursor is
+ * valid only for the tenant and the `about` for which the cursor was made.
+ * @throws CofferError `validation` if `start` is not a valid cursor
  */
 export async function readListByCursor<K extends Kind, View>(
   session: Session,
@@ -164,8 +164,8 @@ async function filter<K extends Kind>(
 }
 
 /**
- * Opens records until it has read {@link BYTES_AT_ONCE}, and returns the locations of the records that it has
- * not opened. `take` uses a record and returns the size of the result in bytes.
+ * Opens records until it has read {@link BYTES_AT_ONCE}, and returns the locations of the records that it has not
+ * opened. `take` uses a record and returns the size of its result in bytes.
  */
 async function openSome<K extends Kind>(
   store: StoreReader,
@@ -231,8 +231,8 @@ async function readItems<K extends Kind, View, Rest, Page, Kept>(
   do
     progress = await inUnit(async (context) => {
       const before = progress ?? (await begin(context))
-      // Copies, because the engine may repeat the unit of work, and each run must start from the state
-      // `before`.
+      // The items and logs are copied, because the engine may repeat the unit of work, and each run must start from the
+      // state `before`.
       const [items, logs] = [[...before.items], [...before.logs]]
       let { bytes } = before
       const most = before.left.reduce((sum, location) => sum + location.bytes, bytes)

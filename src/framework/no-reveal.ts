@@ -1,4 +1,4 @@
-/** Applies no-reveal mode to every operation, so that handlers do not have to. */
+/** Applies no-reveal mode to every operation, so that handlers need no code for this mode. */
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { noRevealError } from '../errors.js'

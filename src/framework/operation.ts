@@ -1,7 +1,7 @@
 /**
- * An operation is a declaration and a handler. Its kind determines what the handler may do and which tools it
- * gets. Each kind has a constructor. The compiler refuses members that a kind does not have. `perform` runs
- * operations.
+ * An operation is a declaration and a handler. The kind of an operation determines what its handler may do and which
+ * tools the handler gets. Each kind has a constructor. The compiler refuses members that a kind does not have.
+ * `perform` runs operations.
  */
 import type { Awaitable } from '../domain/awaitable.js'
 import type { Problem } from '../errors.js'
@@ -23,8 +23,8 @@ export interface Relay {
   admit(host: Pick<Host, 'store' | 'hashSecret'>, request: RelayRequest): Promise<Caller | undefined>
   run(session: Session, request: RelayRequest): Promise<OutboundAnswer>
   /**
-   * Returns the body of an error that Coffer reports. Its form differs from the errors of the server behind
-   * the relay, so that clients can distinguish them.
+   * Returns the body of an error that Coffer reports. The form of this body differs from the errors of the server
+   * behind the relay, so that clients can distinguish the two.
    */
   describeError(problem: Problem): object
 }

@@ -15,7 +15,10 @@ export interface Outcome<Result = unknown> {
   isReplayed?: true
 }
 
-/** An HTTP answer of code or of another server. Its status, headers and body are passed on. */
+/**
+ * An HTTP answer of code or of another server. The status, headers and body of such an answer are passed on to the
+ * client.
+ */
 export class HttpAnswer {
   readonly answer: CodeAnswer
   constructor(answer: CodeAnswer) {

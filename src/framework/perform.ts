@@ -1,6 +1,6 @@
 /**
- * The only way to run an operation, for commands, HTTP requests and reactor code. The steps are: authorize,
- * validate, run, log.
+ * The only way to run an operation, for commands, HTTP requests and reactor code. `perform` authorizes the caller,
+ * validates the input, runs the operation and logs it, in this order.
  */
 import { andThen } from '../domain/awaitable.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
@@ -30,7 +30,7 @@ import { callerOfUnit, type Execution, runUnit, staleWorkError } from './unit.js
 
 export interface PerformOptions {
   /**
-   * The errors of properties that could not be parsed. They are reported together with the errors of
+   * The errors of properties that could not be parsed. Parse errors are reported together with the errors of
    * validation.
    */
   parseErrors?: Readonly<PropertyErrors>
@@ -75,8 +75,8 @@ export function perform(
     provision,
   }: PerformOptions = {},
 ): Promise<Outcome> {
-  // This code passes each member by name. For an object that was made with a spread, V8 uses a slow form,
-  // which costs microseconds.
+  // The members are passed by name and not with a spread. V8 uses a slow form for an object that was made with a
+  // spread, which costs microseconds.
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
     run(
@@ -244,8 +244,8 @@ function createSession(execution: Execution): Session {
 }
 
 /**
- * Finds the operation of a declaration. Sessions take a declaration, because the type of operations would
- * need a circular import.
+ * Finds the operation of a declaration. The parameter is a declaration and not an operation, because the type of
+ * operations would need a circular import.
  */
 function requireUnit(declaration: AnyDeclaration): AnyOf<'query' | 'change'> {
   const operation = declaration as AnyOperation
@@ -302,8 +302,7 @@ async function runCheck(
     checked = await definition.check!(isFit ? input : dropMistyped(definition.input, input), tools)
   } catch (error) {
     if (!(error instanceof CofferError) || error.errors === undefined) throw error
-    // Errors of the schema come first. For a property with an error of the schema, its other errors are left
-    // out.
+    // Errors of the schema come first. If a property has an error of the schema, its errors from `check` are left out.
     refuseErrors({ ...errors, ...error.errors, ...errors })
   }
   refuseErrors(errors)

@@ -10,7 +10,9 @@ export interface Noun {
   readonly operations: readonly AnyOperation[]
 }
 
-/** The path is the template, such as `/tokens/{id}`. Unlike the path of a request, it contains no secret. */
+/**
+ * The path is the template, such as `/tokens/{id}`. Unlike the path of a request, a path template contains no secret.
+ */
 export type Endpoint = Readonly<ReturnType<typeof endpointOf>>
 
 export type RegisteredOperation = AnyOperation & {
@@ -33,9 +35,9 @@ export type RegisteredRelay = Extract<RegisteredOperation, { kind: 'relay' }>
 export type Registry = Readonly<ReturnType<typeof createRegistry>>
 
 /**
- * Registers an operation when it is needed, because a command uses only one of many. `routed`: the operations
- * with a route, except the operations of the control plane. `controls`: the operations of the control plane. Contract:
- * `test/operations/registry.test.ts` passes.
+ * The registry registers each operation only when it is needed, because a command uses only one of many operations.
+ * `routed`: the operations with a route, except the operations of the control plane. `controls`: the operations of the
+ * control plane. Contract: `test/operations/registry.test.ts` passes.
  */
 export function createRegistry(nouns: readonly Noun[]) {
   const definitions = new Map(nouns.flatMap(({ operations }) => operations.map((each) => [each.name, each])))

@@ -19,11 +19,13 @@ interface Annotations {
    */
   requiredUnless?: readonly string[]
   /**
-   * The value is sensitive. Prompts hide it, no log contains it, and a command warns if the value is one of
-   * its arguments.
+   * The value is sensitive. Prompts hide a sensitive value, no log contains the value, and a command warns if the value
+   * is one of its arguments.
    */
   sensitive?: true
-  /** The name of the flag, if it differs from the name of the property. For an array it is the singular. */
+  /**
+   * The name of the flag, if it differs from the name of the property. For an array, the flag has the singular name.
+   */
   flag?: string
   component?: string
   /**
@@ -32,10 +34,10 @@ interface Annotations {
    */
   columns?: readonly string[]
   examples?: readonly unknown[]
-  /** For an output: a secret that is shown once. Stored answers do not contain it. */
+  /** For an output: a secret that is shown once. Stored answers do not contain such a secret. */
   isShownOnce?: true
   /**
-   * For an output: returns what no-reveal mode shows instead of `value`. If it returns undefined, the
+   * For an output: returns what no-reveal mode shows instead of `value`. If the function returns undefined, the
    * property is left out.
    */
   inNoReveal?(value: unknown): unknown
@@ -48,8 +50,9 @@ interface Annotations {
   /** Values that completion and questions offer. Other values are valid too. */
   suggestions?: readonly string[]
   /**
-   * For a filter: the suggestions are all possible values. Commands refuse any other value. Over HTTP, any
-   * other value finds nothing. `list`: the text may contain several values, separated by commas.
+   * For a filter: the suggestions are all possible values. Commands refuse any value that is not a suggestion. Over
+   * HTTP, a value that is not a suggestion finds nothing. `list`: the text may contain several values, separated by
+   * commas.
    */
   closed?: 'value' | 'list'
   cli?: CliAnnotations
@@ -72,8 +75,8 @@ export interface CliAnnotations {
   isAsked?: true
   meanings?: Readonly<Record<string, string>>
   /**
-   * Maps the name of another property to values. If that property has one of these values, the command line
-   * reads the flag as text, even if the text looks like JSON.
+   * Maps the name of another property of the input to some of its values. If the other property has one of these
+   * values, the command line reads the flag as text, even if the text looks like JSON.
    */
   textWhere?: Readonly<Record<string, readonly string[]>>
   /**
@@ -121,8 +124,8 @@ export interface ObjectSchema extends Annotations {
   properties?: Fields
   required?: readonly string[]
   /**
-   * At least one of these properties is required. The operation checks this. The command line asks for the
-   * first of them.
+   * An input must contain at least one of these properties. The operation checks this rule, and not the validator. If
+   * none of these properties is given, the command line asks which of them to enter.
    */
   needsOneOf?: readonly string[]
   isEmptyAbsent?: true
@@ -269,14 +272,17 @@ export function toJsonSchema(schema: Schema): JsonSchema {
 export function readText(schema: Schema, text: string): unknown {
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type !== 'integer' && schema.type !== 'number') return text
-  // A schema without a maximum is for page numbers. If a page number is too large to be exact, it becomes the
-  // largest number. This page is after the end of every list.
+  // Only page numbers have a schema without a maximum. If a page number is too large to be exact, it becomes the
+  // largest number. The page with the largest number is after the end of every list.
   if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text
 }
 
-/** Adds defaults to `value`, and removes nulls and empty texts that mean absent. Does this at every depth. */
+/**
+ * Adds defaults to `value`, and removes nulls and empty texts that mean absent. The function also changes nested
+ * values, at every depth.
+ */
 export function completeValue(schema: Schema, value: unknown): unknown {
   if (schema.type === 'array')
     return schema.items.type === 'object' ? mapMembers(schema, value, completeValue) : value
@@ -299,7 +305,7 @@ export function completeValue(schema: Schema, value: unknown): unknown {
   return complete
 }
 
-/** Removes the parts of `value` that have the wrong type. In an array these parts become undefined. */
+/** Removes the parts of `value` that have the wrong type. In an array, the removed parts become undefined. */
 export function dropMistyped(schema: Schema, value: unknown): unknown {
   if (schema.type === undefined || (value === null && schema.nullable)) return value
   if (schema.type === 'array') {

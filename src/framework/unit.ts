@@ -38,9 +38,9 @@ export interface Execution {
   outer?: SubjectCollector | undefined
   origin?: RequestOrigin | undefined
   /**
-   * How each unit of work checks the caller's current rights. By default, they must still permit the
-   * operation. `admitted`: a relay admitted the caller without a key, and the caller's source says whether it
-   * is still admitted. `record`: the rights are not checked.
+   * How each unit of work checks the caller's current rights. By default, the current rights must still permit the
+   * operation. `admitted`: a relay admitted the caller without a key, and the rights source of the caller says whether
+   * the caller is still admitted. `record`: the rights are not checked.
    */
   rights?: 'admitted' | 'record'
 }
@@ -56,7 +56,8 @@ export async function runUnit<T>(
   toOutcome?: (out: T) => Outcome,
 ): Promise<T> {
   const { host, caller, definition, traceId, generation, answer, outer } = execution
-  // A read may be answered before its log record is synced to disk. A change is answered only after the sync.
+  // A read may be answered before the log record about the read is synced to disk. A change is answered only after its
+  // log record was synced.
   const isRead =
     definition.kind === 'query' || definition.kind === 'list' || definition.log?.operation === 'read'
   const usual = isRead ? 'soon' : 'now'
@@ -113,7 +114,7 @@ export function staleWorkError(): CofferError {
   )
 }
 
-/** This is a class, and not an object of functions, because each request needs one. */
+/** Each request creates a context, so this is a class, which is cheaper to create than an object of functions. */
 class UnitContext implements Context {
   readonly store: StoreWriter
   readonly caller: Caller

@@ -1,6 +1,6 @@
 /**
- * Validates input. The build compiles the validators with ajv, so that commands start without ajv. Messages
- * never contain values.
+ * Validates input. The build compiles the validators with ajv, so that commands start without ajv. Error messages never
+ * contain values of the input.
  */
 import type { ErrorObject } from 'ajv'
 import { isFull, refuseErrors } from '../domain/property-errors.js'

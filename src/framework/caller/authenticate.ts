@@ -12,8 +12,9 @@ const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'applicati
 const SESSION_DEPENDS_ON: readonly Kind[] = [...DEPENDS_ON, 'session']
 
 /**
- * `allowsCached`: also returns a cached caller whose rights another server may have changed. Contract: before
- * the request is answered, a unit of work asks the caller's source whether these rights are current.
+ * `allowsCached`: the function may also return a cached caller, whose rights another server may have changed. Contract:
+ * before the request is answered, a unit of work checks whether the rights of this caller are still current
+ * (`RightsSource`).
  * @throws CofferError `unauthenticated`, without a reason
  */
 export async function authenticate(
@@ -79,8 +80,8 @@ async function readSession(host: Host, hash: string, reader: StoreReader): Promi
 }
 
 /**
- * Returns a function. The function returns true until a record of one of these kinds changes. Contract:
- * `watch` is called before the records are read.
+ * Returns a function. The function returns true until a record of one of `kinds` changes. Contract: `watch` is called
+ * before the records are read.
  */
 function watch(reader: StoreReader, kinds: readonly Kind[]): (later: StoreReader) => boolean {
   const version = reader.changeCounter(kinds)
@@ -127,9 +128,7 @@ async function readApplication(reader: StoreReader, tenant: number, id: string):
   return { caller: { ...applicationCaller(tenant, application), source }, until }
 }
 
-/**
- * Returns a caller without a source, so later changes of the application do not change the caller's rights.
- */
+/** Returns a caller without a rights source, so later changes of the application do not change the caller's rights. */
 export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
   return {
     tenant,

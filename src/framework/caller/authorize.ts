@@ -1,4 +1,7 @@
-/** Decides whether a caller may perform an operation at all. Handlers decide about each token. */
+/**
+ * Decides whether a caller may perform an operation at all. The handlers of operations decide whether the caller may
+ * access each token.
+ */
 import { hasEffect, type Permission } from '../../domain/access/permissions.js'
 import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { CofferError } from '../../errors.js'
@@ -44,7 +47,7 @@ export function requireOwner<T>(granted: T, { grants }: Caller): T {
 }
 
 /**
- * Refuses a caller that is the code of a run. Otherwise a reactor that calls itself would occupy all child
+ * Refuses a caller that is the code of a run. Without this check, a reactor that calls itself would occupy all child
  * processes.
  * @throws CofferError `forbidden`
  */
@@ -65,8 +68,8 @@ export function authorizeNow(caller: Caller, definition: Declared, reader: Store
 }
 
 /**
- * Authorizes the caller. If this fails, the rights may be out of date: the function reads them again and
- * authorizes the caller once more.
+ * Authorizes the caller. If the authorization fails, the rights may be out of date: the function reads the rights again
+ * and authorizes the caller once more.
  * @throws CofferError `forbidden`, `unauthenticated`
  */
 export function admit(store: Store, caller: Caller, definition: Declared): Awaitable<Caller> {

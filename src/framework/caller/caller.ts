@@ -16,7 +16,7 @@ const NAME_BYTES = 32
 export type DecidingGrants = access.Grants & { of?: 'session' | 'authorizer' }
 
 export interface Caller extends Decider {
-  /** The number of the caller's tenant. An operation can access no other tenant. */
+  /** The number of the caller's tenant. An operation can access only the data of the caller's tenant. */
   tenant: number
   actor: { type: 'application' | 'user' | 'system'; id: string }
   applicationType?: ApplicationType
@@ -33,7 +33,7 @@ export interface Caller extends Decider {
    * data.
    */
   isNoReveal?: true
-  /** The caller is the code of a run, with the key of the run. It cannot start another run. */
+  /** The caller is the code of a run, with the key of the run. The code of a run cannot start another run. */
   isOfRun?: true
 }
 
@@ -93,8 +93,8 @@ export function currentCaller(caller: Caller, reader: StoreReader): Awaitable<Ca
 }
 
 /**
- * Returns the caller as `change` makes it. If the caller's rights are read again, `change` is applied to the
- * new rights too.
+ * Returns a copy of the caller with the members that `change` returns. If the caller's rights are read again, `change`
+ * is applied to the new rights too.
  */
 export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial<Caller>): Caller {
   const { source } = caller
@@ -105,7 +105,10 @@ export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial
   return { ...derived, source: { isCurrent: source.isCurrent, read } }
 }
 
-/** Copies the caller. For the copy, each container may grant either token:use or `permission`. */
+/**
+ * Copies the caller. With the copy, an operation that needs token:use is also allowed in a container that grants only
+ * `permission`.
+ */
 export function withGrant(permission: Permission, caller: Caller): Caller {
   return deriveCaller(caller, ({ transform }) => ({
     transform: (needed, target) => transform(needed, target, needed === 'token:use' ? permission : undefined),
@@ -140,8 +143,8 @@ export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal
 }
 
 /**
- * Caches the callers of verified keys. The rights of a cached caller can be out of date. The caller's source
- * detects this.
+ * Caches the callers of verified keys. The rights of a cached caller can be out of date. The rights source of the
+ * caller detects rights that are out of date.
  */
 export class CallerCache {
   readonly #callers = new BoundedMap<string, Caller>(MAX_CALLERS)

@@ -19,7 +19,7 @@ export interface ExplainedDecision {
   passed_over: (PassedOver & { description?: string })[]
 }
 
-/** Copies the caller. Decisions about the copy are added to `notes`, at most `most` decisions. */
+/** Copies the caller. Decisions about the copied caller are added to `notes`, at most `most` decisions. */
 export function recordDecisions(
   caller: Caller,
   notes: Map<string, ExplainedDecision>,

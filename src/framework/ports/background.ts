@@ -1,12 +1,12 @@
 /**
- * Work that continues after its request was answered. The works of each caller start in the order of their
- * requests. Few works run at the same time, and the number of waiting works is limited.
+ * Work that continues after its request was answered. The pieces of work of each caller start in the order of the
+ * requests. Few pieces of work run at the same time, and the number of waiting pieces is limited.
  */
 import { CofferError } from '../../errors.js'
 
 const MAX_OF_CALLER = 1000
 const AT_ONCE_OF_CALLER = 4
-/** The limit for the input that all works keep in memory together, in characters. */
+/** The limit for the input that all pieces of work keep in memory together, in characters. */
 const MAX_CHARACTERS = 64 * 1024 * 1024
 const RETRY_SECONDS = 10
 
@@ -28,7 +28,7 @@ export class Background {
 
   /**
    * Reserves a place in the queue.
-   * @throws CofferError `rate_limited` if too many works of the caller wait, or `unavailable` after `close`
+   * @throws CofferError `rate_limited` if too many runs of the caller wait, or `unavailable` after `close`
    */
   reserve(caller: string, id: string) {
     if (this.isClosed) throw new CofferError('unavailable', 'The server is stopping; try again later.')
@@ -42,8 +42,8 @@ export class Background {
     this.#queues.set(caller, queue)
     return {
       /**
-       * Declares how many characters the work keeps in memory, approximately.
-       * @throws CofferError `unavailable` beyond the limit for all works
+       * Declares how many characters of input this piece of work keeps in memory, approximately.
+       * @throws CofferError `unavailable` if all pieces of work together exceed the limit
        */
       keeps: (characters: number) => {
         const after = this.#characters - work.characters + characters
@@ -53,8 +53,8 @@ export class Background {
         work.characters = characters
       },
       /**
-       * Sets the function that does the work when its turn comes. Contract: called at most once, and `run`
-       * reports its own errors.
+       * Sets the function that does the work when the queue starts this piece of work. Contract: called at most once,
+       * and `run` reports its own errors.
        */
       fill: (run: () => Promise<void>) => {
         work.run = run
@@ -68,7 +68,10 @@ export class Background {
     while (this.#running.size > 0) await Promise.all(this.#running.values())
   }
 
-  /** Drops the works that wait, and accepts no new works. Running works continue; {@link idle} waits for them. */
+  /**
+   * Drops the pieces of work that wait, and accepts no new work. Work that is running continues. {@link idle} waits for
+   * this work.
+   */
   close(): void {
     this.isClosed = true
   }
@@ -101,8 +104,8 @@ export interface Claim {
 
 export interface Claims {
   /**
-   * Takes the claim with this name. Returns undefined while another process has the claim. `isLong`: the
-   * claim covers several units of work. A server sees only the long claims of other servers.
+   * Takes the claim with the name `name`. Returns undefined while another process has the claim. `isLong`: the claim
+   * covers several units of work. Only long claims are visible to other servers.
    */
   take(tenant: number, name: string, options?: { isLong?: boolean }): Promise<Claim | undefined>
   has(tenant: number, name: string): Promise<boolean>

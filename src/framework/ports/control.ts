@@ -17,7 +17,10 @@ export const faultRule = {
     operation: { type: 'string', maxLength: 100 },
     method: { type: 'string', maxLength: 10 },
     path: { type: 'string', maxLength: 1000 },
-    /** Values of headers, and of properties of the JSON body by their dotted paths, as text. */
+    /**
+     * The fault applies only to requests with these values of headers (`headers`) and of properties of the JSON body
+     * (`body`). All values are text, and a property is named by its dotted path.
+     */
     headers: texts100,
     body: texts100,
     times: most(1_000_000),
@@ -55,8 +58,10 @@ export const requestOutput = object({
   'operation?': text,
   status: count,
   'application_id?': text,
-  /** Absent if an API key was accepted. `none`: not in the header that the server reads.
-   * `unknown`: no application has the key. `not_examined`: the answer did not depend on the key. */
+  /**
+   * Absent if an API key was accepted. `none`: the header that the server reads contains no key. `unknown`: no
+   * application has the key. `not_examined`: the answer did not depend on the key.
+   */
   'key_state?': enumOf('none', 'unknown', 'not_examined'),
   /** The name of the header with the API key, if the request has one, for example `SVC-API-KEY`. */
   'key_header?': text,
@@ -77,8 +82,8 @@ export type RequestRecord = Infer<typeof requestOutput> & { decisions?: Explaine
 export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' | 'status' | 'application_id'>>
 
 /**
- * Requests for an area that is not emulated. The server answered them with 501. In `path`, each part that may
- * be an id is replaced by `{}`.
+ * Requests for an area that is not emulated. The server answered each of these requests with 501. In `path`, each part
+ * that may be an id is replaced by `{}`.
  */
 export const notEmulatedOutput = object({ method: text, path: text, area: text, count })
 export type NotEmulated = Infer<typeof notEmulatedOutput>
@@ -92,8 +97,8 @@ export const forkOutput = object({
 export type Fork = Infer<typeof forkOutput>
 
 /**
- * @throws CofferError `not_found` for an unknown name or id. A vault that is not in memory has no state,
- * clock or forks, so calls about these throw this error too.
+ * @throws CofferError `not_found` for an unknown name or id. A vault that is not in memory has no state, clock or
+ * forks. For such a vault, calls about these also throw `not_found`.
  */
 export interface ControlPlane {
   reset(): Promise<void>
@@ -106,16 +111,16 @@ export interface ControlPlane {
   deleteFork(id: string): Promise<void>
   readClock(): ClockState
   /**
-   * Sets the current time to `at` (ms since the epoch). The default is the real time. Then runs the work that
-   * is due.
+   * Sets the current time to `at` (ms since the epoch). The default is the real time. After the change of the clock,
+   * the function runs the work that is due.
    */
   setClock(mode: ClockState['mode'], at?: number): Promise<ClockState>
   advanceClock(ms: number): Promise<ClockState>
   listFaults(): CountedRule[]
   setFaults(rules: readonly FaultRule[]): Promise<void>
   /**
-   * Resolves when `count` requests match. After `timeoutMs` it resolves to the requests that match until
-   * then. The requests are in the order of their arrival.
+   * Resolves when `count` requests match. If fewer requests match within `timeoutMs`, the function then resolves to the
+   * requests that match. The requests are in the order of their arrival.
    */
   findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
   listNotEmulated(): NotEmulated[]

@@ -1,6 +1,6 @@
 /**
- * Mail, events, callbacks and jobs that wait for their time. The deliveries of one lane, such as a webhook, are sent one after
- * another.
+ * Mail, events, callbacks and jobs that wait for the time of their delivery. The deliveries of one lane, such as a
+ * webhook, are sent one after another.
  */
 export type Waiting = WaitingRecord | WaitingBatch | Lane
 
@@ -20,17 +20,20 @@ export interface WaitingBatch extends Lane {
 }
 
 export interface DeliveryPort {
-  /** The URL of the vault's server. Links in mail begin with it. Undefined if no server runs. */
+  /** The URL of the vault's server. Links in mail begin with this URL. Undefined if no server runs. */
   readonly publicUrl: string | undefined
   enqueue(waiting: readonly Waiting[]): void
   /** A number that changes when something is enqueued in the lane. */
   changesOf(lane: Lane): number
   /**
-   * Resolves when `changesOf` differs from `since`, after `ms`, or when the server stops. The result is the
-   * time that has passed, in ms. The call counts as a sign of life of the lane's listener.
+   * Resolves when `changesOf` differs from `since`, after `ms`, or when the server stops. The result is the time that
+   * has passed, in ms. The call shows that the lane has a listener (see `silenceOf`).
    */
   awaitChange(lane: Lane, since: number, ms: number): Promise<number>
-  /** How long ago this process saw a sign of life of the lane's listener, ms. Undefined if it saw none. */
+  /**
+   * Returns how many ms ago a listener of the lane last waited in this process (see `awaitChange`), or 0 while a
+   * listener waits. Returns undefined if no listener has waited in this process.
+   */
   silenceOf(lane: Lane): number | undefined
   /**
    * Resolves when each delivery that was enqueued before this call has been attempted once, or cannot be

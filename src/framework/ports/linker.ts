@@ -2,7 +2,7 @@ import type { DependencyFinding, Versions } from '../../domain/reactor/dependenc
 
 /** The text of a package as one CommonJS module. Equal digests mean equal texts. */
 export interface LinkedPackage {
-  /** The name that code requires. */
+  /** The name with which code requires the package. */
   name: string
   /** The version that is installed in the project. */
   version: string
@@ -19,17 +19,18 @@ export interface Loaded {
   findings: readonly DependencyFinding[]
 }
 
-/** Makes the npm packages of code available to its runs. It downloads nothing. */
+/** Makes the npm packages that reactor code declares available to the runs of this code. A linker downloads nothing. */
 export interface Linker {
   /**
-   * Links these packages as they are installed now. Takes seconds for a large package. A package that cannot
+   * Links the packages `wanted` as they are installed now. Linking a large package takes seconds. A package that cannot
    * be linked becomes a finding.
    */
   link(wanted: Versions): Promise<void>
-  /** The faults of these packages when they were last linked. A package that was never linked has no finding. */
+  /** Returns the faults that the last linking of each package found. A package that was never linked has no finding. */
   find(wanted: Versions): DependencyFinding[]
   /**
-   * Returns the packages as they were linked last without a fault. Links a package that was not linked yet.
+   * Returns for each package the text from the last linking that found no fault. A package that was not linked yet is
+   * linked first.
    */
   load(wanted: Versions): Promise<Loaded>
   close(): void

@@ -3,7 +3,7 @@
  * process starts.
  */
 export interface LogSinkStatus {
-  /** The address of the sink. Its query is left out, because the query may contain a secret. */
+  /** The address of the sink. The query of the address is left out, because the query may contain a secret. */
   id: string
   state: 'starting' | 'working' | 'failing'
   /** The number of log records that the sink had not received at the last count. */

@@ -17,17 +17,17 @@ export interface OutboundAnswer {
   status: number
   headers: HeaderMap
   /**
-   * Throws if the connection breaks, or if no data arrives for a while. Leaving the loop closes the
-   * connection.
+   * The iteration throws if the connection breaks, or if no data arrives for a while. If the reader leaves its loop
+   * over `body`, the connection is closed.
    */
   body: AsyncIterable<Uint8Array>
   /**
-   * The whole body, if the whole body arrived together with the headers. In this case `body` also yields
-   * these bytes.
+   * The whole body, if the whole body arrived together with the headers. If `whole` is set, `body` also yields these
+   * bytes.
    */
   whole?: Uint8Array
   /**
-   * Reads the whole body. Call this instead of reading `body`.
+   * Reads the whole body. Callers use `collect` instead of reading `body`.
    * @throws CofferError `bad_gateway` if the body has more than `maxBytes` bytes, or arrives too slowly
    */
   collect(maxBytes: number): Promise<Uint8Array>
@@ -58,7 +58,7 @@ export interface Outbound {
    */
   reach(url: URL): Destination
   /**
-   * For a request that needs no connection.
+   * Checks the host of a request that needs no connection.
    * @throws CofferError `forbidden` if the list of allowed hosts does not contain the URL's host
    */
   requireListed(url: URL): void
@@ -80,13 +80,13 @@ export function leftError(): CofferError {
 }
 
 /**
- * A call that is passed on to another server. It can have any body, any path below the operation's path, and any
- * method that the operation lists.
+ * A call that is passed on to another server. A relay request can have any body, any path below the operation's path,
+ * and any method that the operation lists.
  */
 export interface RelayRequest extends Omit<ProxyRequest, 'body'> {
   prefix: string
   readBody(): Promise<Uint8Array>
   left?: OnLeave | undefined
-  /** Wraps the sender. The control plane uses this to observe calls and to inject faults. */
+  /** Wraps the sender. The control plane uses `through` to observe calls and to inject faults. */
   through?: ((outbound: Outbound) => Outbound) | undefined
 }

@@ -1,4 +1,4 @@
-/** The server of a vault for calls from the code of a run. These calls need no socket. */
+/** The server of a vault for calls from the code of a run. Calls from the code of a run need no socket. */
 import type { SubjectCollector } from '../audit-entry.js'
 import type { Caller } from '../caller/caller.js'
 import type { OnLeave, OutboundAnswer, OutboundRequest } from './outbound.js'
@@ -8,7 +8,8 @@ export const NO_SERVER = 'http://localhost'
 
 export interface OwnCall {
   /**
-   * Returns the caller of the request. Absent if the server must find the caller by the key in the request.
+   * Returns the caller of the request. `identify` is absent if the server must find the caller by the key in the
+   * request.
    * @throws CofferError `unauthenticated` if the run has ended
    */
   identify?: (() => Promise<Caller>) | undefined

@@ -9,11 +9,11 @@ import type { Destination, Outbound } from './outbound.js'
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
 /**
- * Calls a method of the client by its dotted name (`tokens.create`). The code of the reactor catches the
- * errors.
+ * Calls a method of the client by its dotted name (`tokens.create`). If the method fails, the call throws the error
+ * into the reactor code, which can catch the error.
  */
 export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<unknown>) & {
-  /** The trace id of the call that runs the code. The errors that the code catches have this id. */
+  /** The trace id of the call that runs the code. Errors that the reactor code catches contain this trace id. */
   traceId?: string
 }
 
@@ -31,13 +31,13 @@ export interface ApplicationOptions {
 
 /** The access of one run to this server. */
 export interface RunAccess {
-  /** Called once, when the run starts. Makes the key of the run. */
+  /** The runtime calls `begin` once, when the run starts. `begin` makes the key of the run. */
   begin(): ApplicationOptions
-  /** Called once, when the run has ended. The key is refused from now on. */
+  /** The runtime calls `end` once, when the run has ended. After this call, the key of the run is refused. */
   end(): void
   /**
-   * Returns this server if the URL leads to it. A request without the key of the run reaches this server only
-   * if the list of allowed hosts of `outbound` contains the host. `headers` have names in lower case, and are
+   * Returns this server if `url` is an address of this server. A request without the key of the run reaches this server
+   * only if the list of allowed hosts of `outbound` contains the host. `headers` have names in lower case, and are
    * absent after a redirect. A redirect never leads to this server.
    * @throws CofferError `forbidden`
    */
@@ -54,22 +54,27 @@ export interface RunAccess {
  */
 export interface Invocation {
   tenant: number
-  /** Identifies the caller within the tenant, so that the queue is fair. Absent if there is only one caller. */
+  /**
+   * Identifies the caller within the tenant, so that the queue is fair. The caller is absent if there is only one
+   * caller.
+   */
   caller?: string
   /** The id of the caller's session. A session has its own child processes, but no queue of its own. */
   session?: string | undefined
-  /** Identifies the application or caller whose permissions the client has. Undefined without a client. */
+  /** Identifies the application or caller whose permissions the client has. Undefined if the code gets no client. */
   rights?: string | undefined
   reactor: string
   code: string
   /** The image of the runtime; the default image if absent. */
   image?: string | undefined
-  /** The arguments after detokenization, validation and casts. Undefined if the request has none. */
+  /**
+   * The arguments of the reactor after detokenization, validation and casts. Undefined if the request has no arguments.
+   */
   args: Readonly<Record<string, unknown>> | undefined
   /**
-   * The other properties of the request, or its whole body if the body is not an object. If `rest` is set,
-   * the code gets a request, and the arguments are its property `req`. If `rest` is absent, the code gets
-   * only the arguments.
+   * The properties of the request except `args`, or the whole body of the request if the body is not an object. If
+   * `rest` is set, the code gets a request, and the arguments are its property `req`. If `rest` is absent, the code
+   * gets only the arguments.
    */
   rest?: unknown
   configuration: Readonly<Record<string, unknown>>
@@ -79,21 +84,21 @@ export interface Invocation {
   /** Absent if the code runs without a vault. */
   access?: RunAccess
   /**
-   * Only for a transform of a proxy: the message that the code gets instead of arguments. The code returns
-   * another message.
+   * Only for a transform of a proxy: the message that the code gets instead of arguments. The code returns the
+   * transformed message.
    */
   message?: TransformInput
   /** The HTTP status of a failure to which the code gives no status. The default is 500. */
   failureStatus?: FailureStatus | undefined
   /** The run has the time limit of the vault for asynchronous runs. */
   isAsync?: boolean
-  /** Multiplies the memory limit of the vault; 1 if absent. */
+  /** The memory limit of the run is the memory limit of the vault, multiplied by this factor (1 if absent). */
   memoryFactor?: number | undefined
-  /** ms; lowers the time limit of the vault, never raises it. */
+  /** A time limit for this run in ms. If the time limit of the vault is lower, the limit of the vault applies. */
   timeMs?: number | undefined
   /**
-   * Called when a child is ready, before the child gets any data. If this function throws, the run ends with
-   * that error.
+   * The runtime calls `mayStart` when a child is ready, before the child gets any data. If `mayStart` throws, the run
+   * ends with that error.
    */
   mayStart?(): Promise<void>
 }
@@ -161,7 +166,10 @@ export interface Sandbox {
   node_network_permission: boolean
   /** The child has no network interface, and cannot reach abstract sockets of other processes. */
   network_namespace: boolean
-  /** The child cannot see or signal other processes. When its first process ends, all its processes end. */
+  /**
+   * The child cannot see or signal other processes. When the first process of the namespace ends, the kernel ends all
+   * processes of the namespace.
+   */
   process_namespace: boolean
   /** The child has no capabilities, and cannot access the memory of other processes. */
   user_namespace: boolean
@@ -208,8 +216,8 @@ export interface ReactorOptions {
   /** Absolute paths of projects whose packages code may declare. */
   dependencies?: readonly string[]
   /**
-   * The number of child processes that wait for a first run. They are started after a run has needed a second
-   * child process.
+   * The number of child processes that wait for a first run. These spare processes are started after a run has needed a
+   * second child process.
    */
   spares?: number
   time?: () => GuestTime | undefined

@@ -43,7 +43,7 @@ export interface VaultMaintenance {
   backup(path: string): Promise<number>
   /** @throws CofferError `conflict` if the `mac` of the current header differs from `replaces` */
   replaceHeader(header: VaultHeader, replaces: string): Promise<void>
-  /** Stops backups that are in progress. They leave no file. */
+  /** Stops backups that are in progress. A backup that is stopped leaves no file. */
   close(): Promise<void>
 }
 
@@ -57,8 +57,8 @@ export interface OpenVault {
    */
   admitChosenKey(key: string): void
   /**
-   * Checks that this vault may have a proxy that needs no API key and has a chosen key. The key of the proxy
-   * is then its only protection, and other people may know a chosen key.
+   * Checks that this vault may have a proxy that needs no API key and has a chosen key. Such a proxy is protected only
+   * by its own key, and other people may know a chosen key.
    * @throws CofferError `unprocessable` if the vault is on disk or exposed
    */
   admitChosenProxyKey(): void
@@ -69,8 +69,8 @@ export interface OpenVault {
    */
   readonly createPageUrl: (() => string) | undefined
   /**
-   * Purges expired tokens, at most some thousands, and resolves to their number. With `ms` it stops after
-   * about this time. Also removes sets of containers that lost their last token.
+   * Purges expired tokens, at most some thousands, and resolves to their number. With `ms`, the function stops after
+   * about this time. Also removes each set of containers that no token has any more.
    */
   sweep(ms?: number): Promise<number>
   /** Removes every set of containers without tokens, until `isOver` returns true. */
@@ -126,7 +126,7 @@ export interface OfflineVault {
   rekey(): Promise<Rekeyed & { dropped: { id: string; kind: string }[] }>
   listSlots(): Promise<SlotFacts[]>
   /**
-   * Writes only the header and a log record, so it also works while a server runs.
+   * The function writes only the header and a log record, so it also works while a server runs.
    * @throws CofferError `conflict`
    */
   changeSlots(added: NewSlot | undefined, choose: ChooseSlots): Promise<SlotFacts[]>
