@@ -7,7 +7,8 @@ import { type Confinement, describeLaunch, type Launch, TIME_ZONE } from './conf
 import { type GuestMessage, type HostMessage, type MessageLimits, readGuestMessage } from './messages.js'
 
 /**
- * The signals by which a process ends when it aborts. The first process of a PID namespace is not subject to SIGABRT.
+ * The signals by which a process ends when it aborts. A child that is the first process of a PID namespace cannot end
+ * by SIGABRT.
  */
 const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']
 
@@ -69,7 +70,8 @@ export class GuestProcess {
     // The error is ignored here: if writing fails because the child died, the event `close` reports the end of the child.
     child.stdin.on('error', () => undefined)
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk))
-    // An empty directory that cannot be removed, for example on a disk that became read-only, is harmless.
+    // If the directory cannot be removed, for example because the disk became read-only, an empty directory remains,
+    // which is harmless.
     this.ready.then(() => rmSync(directory, { recursive: true, force: true })).catch(() => undefined)
   }
 
@@ -84,7 +86,7 @@ export class GuestProcess {
       try {
         this.#child.stdin!.write(encodeFrame(message, body), () => resolve())
       } catch {
-        // JSON.stringify failed, because the message is longer than a string can be.
+        // If `JSON.stringify` fails, the message is longer than a string can be.
         this.kill()
         resolve()
       }
@@ -95,8 +97,8 @@ export class GuestProcess {
     try {
       if (this.pid !== undefined) setPriority(this.pid, LOW_PRIORITY)
     } catch {
-      // The error is ignored. Either the process has ended, or a container forbids changing the priority of another user's
-      // process.
+      // An error is ignored here: either the process has ended, or a container forbids changing the priority of another
+      // user's process.
     }
   }
 

@@ -11,20 +11,23 @@ const PROBE_MS = 5_000
 
 const NOBODY = '--reuid 65534 --regid 65534 --clear-groups'
 const GUARD = 'setpriv --pdeathsig KILL --no-new-privs'
-/** Options for namespaces that an unprivileged user can create. Inside, a user without a mapping is `nobody`. */
+/**
+ * Options for namespaces that an unprivileged user can create. In such a namespace, a user without a mapping is
+ * `nobody`.
+ */
 const ALONE = '--net --ipc --pid --fork --kill-child'
 const BARE = '--inh-caps=-all --bounding-set=-all'
 
 /**
- * Wrappers for root, the strongest first. These wrappers run the guest as the user `nobody`, who must be able to read the file of
- * the guest.
+ * Wrapper commands for root, the strongest first. These wrappers run the guest as the user `nobody`, who must be able
+ * to read the file of the guest.
  */
 const OF_ROOT = [
   `${GUARD} ${NOBODY} ${BARE} unshare --user --mount-proc ${ALONE}`,
   `${GUARD} ${NOBODY} ${BARE} unshare --user ${ALONE}`,
   `setpriv --pdeathsig KILL unshare --mount-proc ${ALONE} ${GUARD} ${NOBODY} ${BARE}`,
 ]
-/** Wrappers for any user. Mounting `/proc` fails if parts of `/proc` are masked, as in containers. */
+/** Wrapper commands for any user. Mounting `/proc` fails if parts of `/proc` are masked, as in containers. */
 const OF_ANYBODY = [
   `${GUARD} unshare --user --mount-proc ${ALONE}`,
   `${GUARD} unshare --user ${ALONE}`,
@@ -39,10 +42,10 @@ export interface CoreOwner {
 }
 
 /**
- * A shell script. The script limits the core dumps of the process $3, and prints `limited` if this succeeded. Without `prlimit`,
- * the inherited limit applies. The script also sets the core dump filter, which keeps memory out of dumps that a handler takes,
- * because no limit affects a handler. Then the script prints the first wrapper under which Node and the guest file are
- * accessible, and the paths of the tools.
+ * A shell script. The script limits the core dumps of the process $3, and prints `limited` if this succeeded. Without
+ * `prlimit`, the inherited limit applies. The limit of core dumps does not affect a handler that takes the dump.
+ * Therefore the script also sets the core dump filter, which keeps memory out of such dumps. Then the script prints the
+ * first wrapper under which Node and the guest file are accessible, and the paths of the tools.
  */
 const PROBE = [
   'node=$1 guest=$2 pid=$3 path=$4; shift 4',
@@ -59,20 +62,20 @@ const PROBE = [
   'command -v setpriv',
 ].join('\n')
 
-/** Returns the wrappers to try, the strongest first. The last wrapper is empty. */
+/** Returns the wrappers to try, the strongest first. The last wrapper is empty: it confines nothing. */
 export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolean): string[] {
   // The user `nobody` cannot read the owner's bundles.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
-  // If the kernel does not list children, the guest behind a wrapper cannot be found. The memory of such a guest could not be
-  // measured.
+  // If the kernel does not list children, the guest behind a wrapper cannot be found. The host could not measure the
+  // memory of a guest that it cannot find.
   const listsChildren = existsSync('/proc/thread-self/children')
   return all.filter(
     (words) => (forRoot || !words.includes(NOBODY)) && (listsChildren || !words.includes('--fork')),
   )
 }
 
-/** Finds the strongest confinement on this machine. Starts several processes, so call it once. */
+/** Finds the strongest confinement on this machine. The function starts several processes, so call it once. */
 export function confineThisNode(modulesDirectory?: string, core?: CoreOwner): Promise<Found> {
   const node = describeThisNode()
   return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined), core)
@@ -103,7 +106,7 @@ export async function findConfinement(
   const wrapper = held.split(' ').filter((word) => word !== '')
   const [prlimit, setpriv = ''] = [find(/\/prlimit$/), find(/\/setpriv$/)]
   if (prlimit === undefined || !isLinux) return { wrapper, isCoreLimited }
-  // Containers can deny root the right to set limits of another user's process. Therefore prlimit runs as the user of
+  // Containers can deny root the right to set limits of another user's process. Therefore `prlimit` runs as the user of
   // the guest.
   const user = held.includes(NOBODY) ? [setpriv, ...NOBODY.split(' ')] : []
   return { wrapper, isCoreLimited, descriptorLimiter: [...user, prlimit, '--nofile=0', '--pid'] }
@@ -133,7 +136,10 @@ export interface NodeProgram {
 }
 
 export interface Confinement {
-  /** The first words of the command line. With `--fork`, the guest is a child of the process that the host starts. */
+  /**
+   * The words that begin the command line of the guest. With `--fork`, the guest is a child of the process that the
+   * host starts.
+   */
   wrapper: readonly string[]
   /**
    * A command with an absolute path. If a process id is appended, the command prevents this process from opening file
@@ -155,7 +161,10 @@ export function describeThisNode(): NodeProgram {
   return { path: execPath, version: versions.node, platform, isRoot: process.getuid?.() === 0 }
 }
 
-/** Searches beside the bundled command line, and two levels above this compiled module. @throws CofferError `internal` */
+/**
+ * Searches the file of the guest beside the bundled command line, and two levels above this compiled module. @throws
+ * CofferError `internal`
+ */
 export function findGuestFile(): string {
   const found = ['guest.mjs', '../../guest.mjs']
     .map((path) => fileURLToPath(new URL(path, import.meta.url)))
@@ -169,9 +178,9 @@ export function findGuestFile(): string {
 export const TIME_ZONE = 'UTC'
 
 /**
- * Disables core dumps, limits the processor time in case the host is killed, and closes descriptors that the host
- * inherited. `env -i` removes variables that tools add to the environment of child processes, such as options for
- * Node. `exec` keeps the process id.
+ * This script disables core dumps, closes descriptors that the host inherited, and limits the processor time in case
+ * the host is killed. `env -i` removes variables that tools add to the environment of child processes, such as options
+ * for Node. `exec` keeps the process id.
  */
 const SHELL_SCRIPT = [
   'ulimit -c 0',
@@ -191,8 +200,9 @@ export function describeLaunch({ node, guestFile, modulesDirectory, size, confin
   const guest = [...flags, guestFile, ...bundles]
   if (node.platform === 'win32') return { command: node.path, args: guest }
   const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
-  // The processor time that the runs use together. The last run may start shortly before the child reaches its limit for
-  // busy time. Garbage collection can double the processor time.
+  // The limit for the processor time that all runs of a child use together. The limit includes `longestMs`, because the
+  // last run may start shortly before the child reaches its limit for busy time (`busyMs`). The limit is doubled,
+  // because garbage collection can double the processor time.
   const cpuSeconds = 2 * Math.ceil((size.busyMs + size.longestMs) / 1000) + 10
   return { command: '/bin/sh', args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds), ...program] }
 }

@@ -22,13 +22,16 @@ export type HostFetch = (
   access?: Pick<RunAccess, 'reach'>,
 ) => Promise<FetchResponse>
 
-/** The function throws CofferError `forbidden` (host, address or redirect), `validation`, `too_large`, `bad_gateway`. */
+/**
+ * The returned function throws CofferError `forbidden` (host, address or redirect), `validation`, `too_large`,
+ * `bad_gateway`.
+ */
 export function createHostFetch(outbound: Outbound): HostFetch {
   return async ({ redirect, ...request }, left, access) => {
     let { url, method, headers, body } = readRequest(request)
     for (let redirects = 0; ; redirects++) {
-      // A request goes to this server only if the code itself sends it. After a redirect of another server, no key is
-      // sent.
+      // A request goes to this server only if the code itself sends it. After a redirect by another server, the request
+      // does not reach this server with the key of the run.
       const own = access?.reach(url, redirects === 0 ? headers : undefined, outbound)
       const destination = own ?? outbound.reach(url)
       const target = `${url.pathname}${url.search}`
@@ -38,8 +41,8 @@ export function createHostFetch(outbound: Outbound): HostFetch {
       const { status } = answer
       const { location } = answer.headers
       const isRedirect = REDIRECTS.includes(status) && location !== undefined
-      // If this server answers with a redirect, the destination of a proxy has sent it. This redirect is not
-      // followed.
+      // If this server answers with a redirect, the redirect came from the destination of a proxy. A redirect from the
+      // destination of a proxy is not followed.
       const isFollowed = own === undefined && redirect !== 'manual'
       if (!isRedirect || (!isFollowed && redirect !== 'error'))
         return {

@@ -39,7 +39,7 @@ export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'cl
  */
 const RESIDENT_SLACK_MIB = 64
 const LINE_BYTES = 64
-/** In ms. A run that takes longer yields to the runs of other callers. */
+/** In ms. A run that takes longer than this time yields to the runs of other callers. */
 const LONG_MS = 250
 /** In ms. A guest must be idle within this time after its answer. */
 const IDLE_MS = 250
@@ -71,11 +71,11 @@ export interface Work {
 
 export class GuestRun {
   readonly answered: Promise<RunOutcome>
-  /** Resolves to true when the guest is idle and can run more work, to false if it has ended. */
+  /** Resolves to true when the guest is idle and can run more work, or to false if the guest has ended. */
   readonly idle: Promise<boolean>
   /**
-   * Resident memory after the guest has loaded the code. Before that, or if the code does not load, it is the memory
-   * at the start of the run.
+   * Resident memory after the guest has loaded the code. Until the code is loaded, the value is the resident memory at
+   * the start of the run.
    */
   loadedMiB: number
   readonly #guest: Guest
@@ -111,8 +111,8 @@ export class GuestRun {
       this.#settleIdle = resolve
     })
     this.#endWatch = this.#watch(limits.timeMs)
-    // The limit of a message allows for JSON inside JSON. Most text keeps about its size, but a control character takes seven
-    // bytes instead of one.
+    // The limit of a message allows for JSON inside JSON. In JSON inside JSON, most text keeps about its size, but a
+    // control character takes seven bytes instead of one.
     const maxBytes = 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
     guest.messageLimits = { maxBytes, maxBodyBytes }
     guest.listener = {
@@ -166,8 +166,8 @@ export class GuestRun {
       else this.#console.push({ level: level as ConsoleLine['level'], text })
     } else if (message.kind === 'done') {
       this.#settle(message)
-      // After its answer, the guest is watched until it is idle. If the code did not await some work, the guest becomes idle
-      // later than its answer.
+      // When the guest has answered, the host watches the guest until it is idle. If the code started work that it did
+      // not await, the guest becomes idle only after this work.
       void this.idle.finally(this.#watch(IDLE_MS))
     }
   }
@@ -188,14 +188,14 @@ export class GuestRun {
     for (let call = this.#queuedCalls.shift(); call !== undefined; call = this.#queuedCalls.shift()) {
       const answer = await this.#perform(call)
       if (this.#isAnswered) return
-      // Waits until the answer is written. If the code does not read its answers, they would otherwise accumulate in
-      // the host.
+      // The host waits until the answer to the call is written. Without this wait, the answers to a guest that does not
+      // read them would accumulate in the host.
       await this.#guest.send(answer)
     }
     this.#activeCalls -= 1
   }
 
-  /** Performs a call of the code. Never rejects, because the code receives the error. */
+  /** Performs a call of the code. The promise never rejects, because the code receives the error. */
   async #perform({ call, name, args }: Call): Promise<HostMessage> {
     try {
       const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]
@@ -251,7 +251,7 @@ export function describeRun(
   return { ...run, outcome: { kind: 'failure', error }, ...omitUndefined({ stack, faults }) }
 }
 
-/** Converts the result of the code. Never throws: an invalid result is a failure of the code. */
+/** Converts the result of the code. The function never throws: an invalid result is a failure of the code. */
 function toResult(
   { raw, tokenize, res, isThrown, body }: Done,
   prefix: string,

@@ -11,10 +11,10 @@ export type TransformedMessage = Omit<TransformInput, 'body'>
 export type HostMessage =
   | {
       kind: 'run'
-      /** The code to run. It is absent if the guest's last run had the same code. */
+      /** The code to run. The code is absent if the last run of the guest had the same code. */
       code?: string
       args: unknown
-      /** The part of the request apart from `args`. If there are `args`, this part is an object. */
+      /** The part of the request apart from `args`. If the request has `args`, `rest` is an object. */
       rest?: unknown
       message?: TransformedMessage | undefined
       configuration: unknown
@@ -28,7 +28,9 @@ export type HostMessage =
     }
   /** `isCompiledOnly`: the code is compiled, and nothing of it runs. Without `isCompiledOnly`, the module of the code is loaded. */
   | { kind: 'check'; code: string; isCompiledOnly?: boolean }
-  /** A package for the next run and all later ones. The text of the package is the body of the message. */
+  /**
+   * A package for the next run and for all later runs of the guest. The text of the package is the body of the message.
+   */
   | { kind: 'package'; name: string }
   | {
       kind: 'reply'
@@ -79,7 +81,7 @@ export type GuestMessage =
   /** The run is over and the event loop is not blocked, so the guest is ready for the next run. */
   | { kind: 'idle' }
 
-/** A request that the host sends for the guest. Bodies are base64. */
+/** A request that the host sends for the guest. `body` is base64. */
 export interface FetchRequest {
   url: string
   method: string
@@ -106,7 +108,8 @@ export const CLIENT_CALLS: readonly string[] =
 export type MessageLimits = Record<'maxBytes' | 'maxBodyBytes', number>
 
 /**
- * Reads and validates a message from a guest. Returns undefined if the message is invalid. In this case the guest must be killed.
+ * Reads and validates a message from a guest. Returns undefined if the message is invalid. A guest that sends an
+ * invalid message must be killed.
  */
 export function readGuestMessage(frame: Buffer, { maxBytes, maxBodyBytes }: MessageLimits) {
   const [text, body] = splitFrame(frame)

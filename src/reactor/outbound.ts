@@ -27,7 +27,7 @@ export interface OutboundOptions {
   allowNet: readonly string[]
   resolve?: (host: string) => Promise<LookupAddress[]>
   ca?: string
-  /** The ports that this process listens on. No request is sent to them, even if `allowNet` lists them. */
+  /** The ports that this process listens on. No request is sent to these ports, even if `allowNet` lists them. */
   ownPorts?: ReadonlySet<number>
   waitMs?: number
 }
@@ -77,11 +77,11 @@ export class HttpOutbound implements Outbound {
     left?.(() => ending.abort(leftError()))
     try {
       this.#judge(url)
-      // Looks up the name again, because the agent may still have a connection to this name from the time before this process
-      // listened on the port.
+      // The name is looked up again, because the agent may still have a connection to this name from the time before
+      // this process listened on the port.
       if (this.#ownPorts.has(portOf(url)) && isIP(hostOf(url)) === 0) await this.#find(url)
       signal.throwIfAborted()
-      // Connects only to addresses that are checked here, which prevents DNS rebinding.
+      // The sender connects only to addresses that `#lookUp` has checked, which prevents DNS rebinding.
       const response = await this.#sender.send(url, { ...request, signal, lookup: this.#lookUp(url) }, sent)
       if (response.statusCode! >= MIN_STATUS) return describeAnswer(response, this.#waitMs)
       response.destroy()
@@ -111,7 +111,10 @@ export class HttpOutbound implements Outbound {
     return this.#choose(url, found)
   }
 
-  /** Chooses the addresses that are allowed. @throws CofferError `forbidden`, `bad_gateway` if there is none */
+  /**
+   * Chooses the addresses that are allowed. @throws CofferError `forbidden` if no address is allowed, or `bad_gateway`
+   * if `found` is empty
+   */
   #choose(url: URL, found: readonly LookupAddress[]): LookupAddress[] {
     if (found.length === 0) throw refusal('bad_gateway', 'the name of the host has no address')
     const port = portOf(url)
@@ -146,8 +149,8 @@ function entryOf(host: string, port: string): string {
 }
 
 /**
- * Makes an error with the code of a system error. The message of the system error can quote the request, so it is
- * omitted.
+ * Makes an error with the code of a system error. The message of the system error is omitted, because it can quote the
+ * request.
  */
 function badGateway(what: string, cause: unknown): CofferError {
   const code = codeOf(cause)
@@ -188,8 +191,8 @@ function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnsw
 }
 
 /**
- * Reads the body. `waitMs` limits each pause in which the destination sends nothing. Pauses of the reader do not
- * count.
+ * Reads the body. `waitMs` limits each pause in which the destination sends nothing. Pauses in which the caller does
+ * not read the body do not count.
  */
 async function* readPieces(response: IncomingMessage, waitMs: number): AsyncGenerator<Uint8Array> {
   const pieces = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>
@@ -249,7 +252,7 @@ export function isPrivateAddress(address: string): boolean {
   return family === 0 || SPECIAL.v6.check(address, 'ipv6')
 }
 
-/** There are two lists. In a single list, the subnet of IPv4-mapped addresses would match all of IPv4. */
+/** IPv4 and IPv6 have separate lists. In a single list, the subnet of IPv4-mapped addresses would match all of IPv4. */
 const SPECIAL = {
   v4: createBlockList('ipv4', [
     '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24',

@@ -26,21 +26,27 @@ const START_MS = 10_000
 /** In characters. While a larger result is read, the server handles other requests between the steps. */
 const LARGE_CHARACTERS = 64 * 1024
 /**
- * If the resident memory of a child has grown by more than this since the child loaded its code, it runs no further
- * code.
+ * If the resident memory of a child has grown by more than this since the child loaded its code, the child runs no
+ * further code.
  */
 const MAX_GROWTH_MIB = 16
 /** The memory that this many loads of the same code take does not count as growth, up to {@link MAX_LOADED_MIB}. */
 const LOADS_KEPT = 3
 const MAX_LOADED_MIB = 64
-/** The time limit of loading code for a check. Runs load the code too, and may take longer. */
+/**
+ * The time limit of loading code for a check. In a run, loading the code may take longer, up to the time limit of the
+ * run.
+ */
 const CHECK_MS = 3_000
 /**
- * The name under which all code checks are queued. No caller of a tenant has this name, because their names begin
- * with the tenant's number.
+ * The name under which all code checks are queued. No caller of a tenant has this name, because the names of callers
+ * begin with the number of the tenant.
  */
 const CHECKS = 'checks'
-/** Like {@link CHECKS}, for code that is only compiled. This code does not run, so these checks share a child. */
+/**
+ * Like {@link CHECKS}, for code that is only compiled. Code that is only compiled does not run, so such checks share a
+ * child.
+ */
 const COMPILING = { caller: 'compiling', key: 'compiling' }
 
 interface Job extends Assignment, Work {
@@ -76,7 +82,10 @@ export class ReactorPool implements ReactorRuntime {
     this.#workers = new Workers(settings, services, () => this.#dispatch())
   }
 
-  /** Runs that have started or wait keep their limits. Existing children run no further code. */
+  /**
+   * Runs that have started and runs that wait keep their old limits. After a change of the settings, existing children
+   * get no further run.
+   */
   configure(settings: PoolSettings): void {
     if (JSON.stringify(settings) === JSON.stringify(this.#settings)) return
     this.#settings = settings
@@ -146,7 +155,7 @@ export class ReactorPool implements ReactorRuntime {
 
   async compile(code: string): Promise<readonly CodeFault[]> {
     const { last } = await this.#check(COMPILING, { kind: 'check', code, isCompiledOnly: true })
-    // If the child exceeded a limit or ended, a run of the code reports that.
+    // If the child exceeded a limit or ended, no fault is returned, because a run of the code reports that problem.
     if (typeof last === 'string' || last.failure?.kind !== 'invalid') return []
     return faultsOf(last.failure)
   }
@@ -183,7 +192,7 @@ export class ReactorPool implements ReactorRuntime {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw this.#closedError()
       const { maxWaiting, maxWaitingOfCaller, limits } = this.#settings
-      // A run must be able to wait while another run of its kind uses its maximum time.
+      // An asynchronous run must be able to wait while another asynchronous run uses its maximum time.
       const waitMs = Math.max(this.#settings.waitMs, asked.isAsync ? limits.asyncTimeMs : 0)
       const { caller } = asked
       const job = { ...asked, resolve, reject }
@@ -240,7 +249,7 @@ export class ReactorPool implements ReactorRuntime {
         }
         if (worker === undefined) continue
         this.#remove(job)
-        // Moves this caller to the end of the order.
+        // This caller is moved to the end of the order.
         if (this.#queues.delete(caller)) this.#queues.set(caller, queue)
         return [job, worker]
       }
@@ -281,11 +290,11 @@ export class ReactorPool implements ReactorRuntime {
     try {
       await mayStart?.()
     } catch (error) {
-      // A child that was not warm has not received the code of its assignment.
+      // A child that was not warm has not received the code of its assignment, so it is not used again.
       this.#release(worker, isWarm)
       throw error
     }
-    // The child may have ended in the meantime.
+    // The child may have ended while `mayStart` ran.
     if (!this.#workers.has(worker)) throw this.#noProcess()
   }
 
@@ -321,8 +330,8 @@ export class ReactorPool implements ReactorRuntime {
   }: Worker): boolean {
     const { isolation, maxRuns } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
-    // Memory that is not free after a run counts for later runs. The limit for the processor time of a child applies
-    // to all its runs together.
+    // Memory that a run did not free counts for the later runs of the child. The limit for the processor time of a
+    // child applies to all its runs together.
     const grownMiB = (this.#services.meter(guest.pid) ?? 0) - loadedMiB
     // Each run loads the code again, and the memory of earlier loads is not freed at once.
     const maxMiB = MAX_GROWTH_MIB + Math.min(LOADS_KEPT * loadingMiB, MAX_LOADED_MIB)

@@ -44,7 +44,10 @@ export const DEFAULT_SETTINGS = {
   isolation: 'pooled' as 'pooled' | 'process',
   /** The number of children at a time. A caller who already uses a child does not get the last free child. */
   maxChildren: 8,
-  /** The number of additional children. Only callers who use fewer children than their share get them. */
+  /**
+   * The number of additional children. Only callers who use fewer children than their share get the additional
+   * children.
+   */
   reservedChildren: 4,
   /**
    * The number of children of one reactor at a time. A reactor that hangs thus leaves children for other reactors.
@@ -56,7 +59,10 @@ export const DEFAULT_SETTINGS = {
   maxRuns: 500,
   maxWaiting: 1_000,
   maxWaitingOfCaller: 100,
-  /** Maximum ms that a run waits for a child. An asynchronous run waits for its own time limit if that is longer. */
+  /**
+   * Maximum ms that a run waits for a child. For an asynchronous run, the maximum is the time limit of asynchronous
+   * runs if that limit is longer.
+   */
   waitMs: DEFAULT_LIMITS.timeMs,
 }
 
@@ -76,7 +82,7 @@ export function readPoolSettings(
   return {
     ...DEFAULT_SETTINGS,
     isolation: settingOf(values, 'reactors.isolation'),
-    // A run must be able to wait for another run of maximum duration.
+    // A run must be able to wait until another run has used its maximum time.
     waitMs: Math.max(timeMs, MIN_WAIT_MS),
     limits: {
       ...DEFAULT_LIMITS,

@@ -9,8 +9,9 @@ export type StartWatch = (
 ) => () => { killed: 'time' | 'memory' | undefined; peakMiB: number }
 
 /**
- * The table of watched children, which the host and the thread share. A watch takes a row of numbers. No message is
- * sent, and the thread need not wake up for a run that ends in a few milliseconds.
+ * The table of watched children, which the host and the thread share. Each watch takes one row of numbers in the table.
+ * Because the table is shared, the host sends no message, and the thread need not wake up for a run that ends in a few
+ * milliseconds.
  */
 const ROWS = 64
 /** The columns of a row, as 32-bit integers. `state` is a number of `STATE`, plus 4 for each earlier watch of the row. */
@@ -19,7 +20,7 @@ const COLUMNS = 6
 const STATE = { free: 0, running: 1, time: 2, memory: 3 } as const
 /**
  * The words that precede the rows of the table, as 32-bit integers. `signal` changes with each watch. `still` never
- * changes.
+ * changes: the thread sleeps for a time by waiting for a change of `still`.
  */
 const WORD = { signal: 0, asleep: 1, still: 2 } as const
 const WORDS = 4
@@ -50,8 +51,8 @@ export class Watchdog {
       workerData: { platform: this.#platform, words: this.#words, layout: LAYOUT },
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     })
-    // If the thread has ended, the next watch starts a new thread. All watches are in the table, so the new thread
-    // watches them too.
+    // If the thread has ended, the next watch starts a new thread. The table contains all watches, so the new thread
+    // continues them.
     const forget = () => {
       if (this.#thread === thread) this.#thread = undefined
     }
@@ -104,7 +105,7 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
   // Measuring the memory takes microseconds on Linux, and starts a process on other platforms.
   const memoryEveryMs = workerData.platform === 'linux' ? 0 : 250
   const measuredAt = new Float64Array(ROWS)
-  /** The state and the deadline of each row when it was last seen running. */
+  /** The state and the deadline of each row at the last look that found a running child in it. */
   const seen = new Int32Array(ROWS)
   const deadlines = new Float64Array(ROWS)
 
@@ -113,8 +114,8 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
     const waitMs = lookAtAll()
     if (waitMs !== undefined) Atomics.wait(words, WORD.still, 0, waitMs)
     else {
-      // No child is watched. If a watch has begun since the last look, `signal` has changed, and the wait ends at
-      // once.
+      // No child is watched, so the thread sleeps until a watch begins. If a watch has begun since the last look,
+      // `signal` has changed, and the thread wakes up at once.
       Atomics.store(words, WORD.asleep, 1)
       Atomics.wait(words, WORD.signal, signal)
       Atomics.store(words, WORD.asleep, 0)
@@ -145,19 +146,19 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
     if (now - measuredAt[row]! >= memoryEveryMs) {
       measuredAt[row] = now
       residentKiB = Math.round((read(words[first + COLUMN.pid]!) ?? 0) * 1024)
-      // The row may have got another child in the meantime.
+      // The row may have got another child during the measurement.
       if (Atomics.load(words, first + COLUMN.state) !== state) return undefined
       words[first + COLUMN.peakKiB] = Math.max(words[first + COLUMN.peakKiB]!, residentKiB)
     }
     if (leftMs > 0 && residentKiB <= words[first + COLUMN.maxKiB]!) return leftMs
     const exceeded = (state & ~3) + (leftMs > 0 ? STATE.memory : STATE.time)
     const wrapperPid = words[first + COLUMN.wrapperPid]!
-    // This fails if the host has just ended the watch, even if a new watch has begun in this row.
+    // The exchange fails if the host has just ended the watch, even if a new watch has begun in this row.
     if (Atomics.compareExchange(words, first + COLUMN.state, state, exceeded) !== state) return undefined
     try {
       kill(wrapperPid, 'SIGKILL')
     } catch {
-      // The process has already ended.
+      // If `kill` fails, the process has already ended.
     }
     return undefined
   }
@@ -169,7 +170,10 @@ export type MemoryMeter = (pid: number | undefined) => number | undefined
 type MeterTools = Pick<typeof import('node:fs'), 'readFileSync'> &
   Pick<typeof import('node:child_process'), 'execFileSync'>
 
-/** Runs in the thread too, so it uses nothing from outside. @throws TypeError if the memory cannot be measured */
+/**
+ * This function also runs in the thread, so it uses nothing that is defined outside of it. @throws TypeError if the
+ * memory cannot be measured
+ */
 export function createMemoryMeter(platform: string, { readFileSync, execFileSync }: MeterTools): MemoryMeter {
   const options = { encoding: 'latin1', timeout: 1_000, stdio: 'pipe' } as const
   const readMiB = (pid: number | 'self') => {

@@ -1,4 +1,6 @@
-/** The child processes of a pool. Each runs one version of one reactor for one caller, one run at a time. */
+/**
+ * The child processes of a pool. Each child process runs one version of one reactor for one caller, one run at a time.
+ */
 import type { Guest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
 import { type GuestSize, guestSizeOf, type PoolSettings } from './settings.js'
@@ -75,7 +77,8 @@ export class Workers {
   }
 
   /**
-   * A caller who already has a child does not get the last free child. Callers below their share may use the reserve.
+   * A caller who already has a child does not get the last free child. Callers who use fewer children than their share
+   * may also get a reserved child.
    */
   mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
     const { maxChildren, reservedChildren } = this.#settings
@@ -111,7 +114,8 @@ export class Workers {
     const idle = this.#list(false)
     const blank = idle.find((worker) => worker.assignment === undefined && isFit(worker))
     if (blank !== undefined) return blank
-    // Starting a child takes more processor time than most runs, so each caller starts one at a time.
+    // The start of a child takes more processor time than most runs. Therefore only one child at a time is started for
+    // each caller.
     const isStartingOne = ({ isStarting, assignment }: Worker) => isStarting && assignment?.caller === caller
     if (this.#list(true).some(isStartingOne)) return undefined
     const { maxChildren, reservedChildren } = this.#settings
@@ -133,8 +137,8 @@ export class Workers {
   }
 
   /**
-   * Starts spare children after a second child was needed. Many vaults run one reactor only, and starting a child
-   * slows its first run.
+   * Starts spare children when a second child has been needed. No spare child is started earlier, because many vaults
+   * run only one reactor, and the start of a spare child would slow its first run.
    */
   keepSpares(): void {
     if (this.#neededChildren < 2) return

@@ -18,7 +18,10 @@ import {
 import type { LinkedPackage, Linker, Loaded } from '../../framework/ports/linker.js'
 import { findInstalled, type Installed, isInside, type Problem, type ProjectFiles } from './installed.js'
 
-/** A package to bundle, or one of its subpaths. `name`: what code in the project would require. */
+/**
+ * A package to bundle, or one of its subpaths. `name`: the name with which code in the project would require the
+ * package.
+ */
 export interface BundleJob {
   project: string
   name: string
@@ -34,7 +37,7 @@ export interface LinkerEffects {
   close?(): void
 }
 
-/** The last result of linking a package. `stamps`: the files on which the result depends, with their stamps. */
+/** The last result of linking a package. `stamps`: the files on which the result depends, with a stamp of each file. */
 interface Verdict {
   installed: string | undefined
   problem?: Problem
@@ -59,11 +62,11 @@ const NEVER_CURRENT: Verdict['stamps'] = new Map([['', '']])
 export class ProjectLinker implements Linker {
   readonly #projects: readonly string[]
   readonly #effects: LinkerEffects
-  /** The last results, by the name of the package in the project. */
+  /** The last result of linking each package, by the name of the package in the project. */
   readonly #verdicts = new Map<string, Verdict>()
   /**
-   * Linked texts by name and major version, the least recently used first. If linking fails later, the text stays,
-   * because deployed code uses it.
+   * Linked texts by name and major version, the least recently used first. If a later linking fails, the old text
+   * stays, because deployed code uses this text.
    */
   readonly #linked = new Map<string, Linked>()
   #last: Promise<unknown> = Promise.resolve()
@@ -128,7 +131,7 @@ export class ProjectLinker implements Linker {
     return done
   }
 
-  /** An alias means its package, unless a project has a package whose own name is the alias. */
+  /** An alias stands for its package, unless a project has a package with the name of the alias. */
   #nameOf(request: string): string {
     const { name = request, subpath = '' } = splitRequest(request) ?? {}
     const other = Object.hasOwn(ALIASES, name) ? ALIASES[name]! : name
@@ -166,8 +169,8 @@ export class ProjectLinker implements Linker {
       installed: version,
       problem: { code: 'dependency_not_supported', installed: version, reason },
       bytes: 0,
-      // If there are no inputs, no changed file can show that another attempt may succeed. Therefore the next link
-      // tries again.
+      // If esbuild reports no input files, no change of a file can show that another attempt may succeed. Therefore the
+      // next call of `link` bundles the package again.
       stamps: inputs.length === 0 ? NEVER_CURRENT : stampsOf(files, inputs),
     })
     if ('failure' in result) return unsupported(describeFailure(result.failure, project))

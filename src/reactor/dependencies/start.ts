@@ -14,7 +14,7 @@ import { type Bundled, type LinkerEffects, ProjectLinker } from './linker.js'
 import { linkBoth, ModulesLinker, NO_PACKAGES } from './without-project.js'
 
 const BUNDLE_MS = 60_000
-/** JSON can double the size of the text. The remaining bytes are for the list of files. */
+/** JSON can double the size of the text. The 8 MiB are for the list of source files. */
 const MAX_RESULT_BYTES = 2 * MAX_LINKED_BYTES + 8 * 1024 * 1024
 
 type Packages = Pick<ReactorOptions, 'dependencies' | 'modulesDirectory'>
@@ -39,8 +39,8 @@ export function openProjects(directories: readonly string[]): ProjectLinker {
 }
 
 /**
- * Opens a project for the commands that prepare a deployment. `dependencies`: the names in `dependencies` of its
- * `package.json`.
+ * Opens a project for the commands that prepare a deployment. `dependencies`: the names in `dependencies` of the
+ * project's `package.json`.
  * @throws CofferError `usage`
  */
 export function openProject(directory: string): { linker: Linker; dependencies: string[] } {
@@ -90,8 +90,8 @@ function createEffects(): LinkerEffects {
 export type Compiled = { text: string; map: string } | { faults: CodeFault[] }
 
 /**
- * Compiles TypeScript with the esbuild of the project. Does not check types. `file`: the name of the file in the
- * source map. @throws CofferError `usage` if esbuild is missing, too old or fails
+ * Compiles TypeScript with the esbuild of the project. The function does not check types. `file`: the name of the file
+ * in the source map. @throws CofferError `usage` if esbuild is missing, too old or fails
  */
 export async function compileTypeScript(project: string, file: string, text: string): Promise<Compiled> {
   const real = projectFiles.realPath(project) ?? project
@@ -115,7 +115,10 @@ function isFaults(value: unknown): value is CodeFault[] {
   return Array.isArray(value) && value.length > 0 && value.every(isFault)
 }
 
-/** Returns the directory of the nearest `package.json` above the file. Undefined if there is none. */
+/**
+ * Returns the directory of the nearest `package.json` above the file. Returns undefined if no directory above the file
+ * has a `package.json`.
+ */
 export function findProjectOf(file: string): string | undefined {
   for (let at = dirname(file); ; at = dirname(at)) {
     if (readManifest(projectFiles, at) !== undefined) return at
@@ -129,8 +132,8 @@ export function findProjectOf(file: string): string | undefined {
  */
 function runProgram(job: object, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
-    // The process gets no variable of the server's environment. The standard output of the process is not read, because a plugin
-    // may print there.
+    // The process gets no variable of the server's environment. The standard output of the process is not read, because
+    // a plugin of esbuild may print to it.
     const child = spawn(describeThisNode().path, ['--no-warnings', findProgram()], {
       env: {},
       stdio: ['pipe', 'ignore', 'ignore', 'pipe'],
@@ -169,7 +172,10 @@ function readResult(output: string | undefined, project: string): Bundled {
   return { failure: 'esbuild failed, was too slow, or gave too much.' }
 }
 
-/** Searches beside the bundled command line, and three levels above this compiled module. @throws CofferError `internal` */
+/**
+ * Searches the program beside the bundled command line, and three levels above this compiled module. @throws
+ * CofferError `internal`
+ */
 function findProgram(): string {
   const found = ['linker.mjs', '../../../linker.mjs']
     .map((path) => fileURLToPath(new URL(path, import.meta.url)))

@@ -1,6 +1,6 @@
 /**
- * Packages for a server without a project. Either there are none, or they are the bundles in the directory of
- * `--modules`.
+ * Packages for a server without a project. Such a server has no packages, or its packages are the bundles in the
+ * directory of `--modules`.
  */
 import { isObject, tryJson } from '../../domain/json/json.js'
 import {
@@ -34,8 +34,8 @@ export const NO_PACKAGES: Linker = {
 }
 
 /**
- * The bundles of a directory as packages. Children read the bundles themselves. A bundle that was made by hand has no version.
- * Coffer then assumes that the bundle has the required version.
+ * Uses the bundles of a directory as packages. Child processes read the bundles themselves. A bundle that was made by
+ * hand has no version. If a bundle has no version, Coffer assumes that the bundle has the required version.
  */
 export class ModulesLinker implements Linker {
   readonly #directory: string
@@ -47,8 +47,7 @@ export class ModulesLinker implements Linker {
   }
 
   async link(): Promise<void> {
-    // The bundles are linked already. The directory is read for each request, so a user can add bundles while the
-    // server runs.
+    // Bundles need no linking. The directory is read for each request, so a user can add bundles while the server runs.
   }
 
   find(wanted: Versions): DependencyFinding[] {

@@ -1,7 +1,7 @@
 /**
  * `request`, `get` and `Agent` of `http` and `https`, on top of `fetch` of the run. Therefore code can reach the same
- * hosts as with `fetch`, and the same limits apply. There is no socket. A request is sent when the code has ended it,
- * and its answer arrives as a whole.
+ * hosts as with `fetch`, and the same limits apply. Code gets no socket of the connection. A request is sent when the
+ * code has ended it, and its answer arrives as a whole.
  */
 
 import { fetch } from 'coffer:internals'
@@ -30,8 +30,8 @@ export interface RequestOptions {
 const MAX_BODY_BYTES = 1024 * 1024
 
 /**
- * Options that would change the receiver or the sender of the request. These options are refused, because the request
- * would be wrong without them.
+ * Options that would change the receiver or the sender of the request. If these options were ignored, the request would
+ * reach another receiver or have another sender. Therefore a request with these options is refused.
  */
 const REFUSED = [
   'ca',
@@ -60,7 +60,9 @@ export function validateHeaderValue(name: unknown, value: unknown): void {
     throw makeError(TypeError, 'ERR_INVALID_CHAR', `Invalid character in header content ["${name}"]`)
 }
 
-/** Returns the address of a request. @throws TypeError if a part would change the meaning of other parts */
+/**
+ * Returns the address of a request. @throws TypeError if a part of the address would change the meaning of other parts
+ */
 function describeAddress(options: RequestOptions, usualProtocol: string): URL {
   const { protocol = usualProtocol, hostname, host = 'localhost', path = '/', port } = options
   const name = String(hostname ?? host)
@@ -79,7 +81,8 @@ function describeAddress(options: RequestOptions, usualProtocol: string): URL {
   const place = hostname === undefined && /:\d+$/.test(name) ? name : bracket(name)
   const url = new URL(`${protocol}//${place}`)
   if (port !== undefined && String(port) !== '') url.port = String(port)
-  // The target is joined as text. If a path that begins with two slashes were resolved, it would name another host.
+  // The path is appended to the origin as text. If a path that begins with two slashes were resolved as a URL, the path
+  // would name another host.
   const target = path.startsWith('/') ? path : `/${path}`
   return new URL(`${url.origin}${target}`)
 }

@@ -1,5 +1,6 @@
 /**
- * Makes the functions that `http` and `https` have for their protocols. The module `http` has the classes of both.
+ * Makes the functions that `http` and `https` have for their protocols. The module `http` has the classes of both
+ * protocols.
  */
 type Classes = Pick<typeof import('./http-client.js'), 'Agent' | 'ClientRequest' | 'Server'>
 

@@ -1,4 +1,4 @@
-/** `util`. The guest provides the formatting and the tests of types. */
+/** `util`. The guest provides the functions of `util` that format values and test types. */
 import { util as base } from 'coffer:internals'
 import { isDeepEqual } from './deep-equal.js'
 
@@ -7,7 +7,10 @@ type Callback = (error: unknown, value?: unknown) => void
 
 const custom = Symbol.for('nodejs.util.promisify.custom')
 
-/** These functions take their callback as the first argument. Therefore `promisify` returns special versions of them. */
+/**
+ * These functions take their callback as the first argument. Therefore `promisify` returns special versions of these
+ * functions.
+ */
 const TIMERS = new Map<unknown, Work>([
   [setTimeout, (ms, value) => new Promise((resolve) => setTimeout(resolve, ms as number, value))],
   [setImmediate, (value) => new Promise((resolve) => setImmediate(resolve, value))],

@@ -102,7 +102,7 @@ for (const [name, method] of Object.entries(CLASSES)) {
   members[`${method}Sync`] = convert
   members[method] = later(convert)
   members[name] = Class
-  // This is not an arrow function, because old code calls it with `new`.
+  // This is not an arrow function, because old code calls this function with `new`.
   members[`create${name}`] = function create(options?: unknown) {
     return new Class!(options)
   }

@@ -16,7 +16,10 @@ const subarray = Uint8Array.prototype.subarray as Work
 const lengthOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, 'length')
 const NOT_BYTES = 'The first argument must be a string, bytes, an array or an object like one'
 
-/** {@link requireMemory}, cached for our own buffers. Without the cache, methods take ten times as long. */
+/**
+ * Returns the same as {@link requireMemory}, and caches the result for our own buffers. Without the cache, methods take
+ * ten times as long.
+ */
 let view: (value: unknown) => NodeBuffer
 
 class Buffer extends Uint8Array<ArrayBuffer> {
@@ -87,7 +90,10 @@ for (const name of NODE_METHODS) {
   define(Buffer.prototype, name, method, false)
 }
 
-/** Node has a method for each encoding. In Node these methods are faster, so some packages use them. */
+/**
+ * Node has a method for each encoding. Some packages use the methods for single encodings, because these methods are
+ * faster in Node.
+ */
 for (const encoding of split('ascii base64 base64url hex latin1 ucs2 utf8')) {
   define(
     Buffer.prototype,
@@ -150,7 +156,7 @@ function toMemory(value: Any, encoding: Any, length: unknown): unknown[] {
   return [Array.from(list)]
 }
 
-/** The memory of `bytes`, or a copy of it if other buffers share it. */
+/** Returns the memory of `bytes`, or a copy if other buffers share this memory. */
 function copyMemory(bytes: Uint8Array): ArrayBufferLike {
   return bytes.byteLength === bytes.buffer.byteLength ? bytes.buffer : new Uint8Array(bytes).buffer
 }

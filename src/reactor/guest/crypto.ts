@@ -20,8 +20,8 @@ const SUBTLE = split(
 
 const CIPHER = { takes: 4, gives: 'update final getAuthTag', does: 'setAutoPadding setAAD setAuthTag' }
 /**
- * Functions that return an object. `gives`: the methods of this object that return data. `does`: the methods that return the
- * object itself.
+ * Functions that return an object. `gives`: the methods of this object that return data. `does`: the methods of this
+ * object that return the object itself.
  */
 const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: string; copies?: boolean }>> = {
   createHash: { takes: 1, gives: 'digest', does: 'update', copies: true },
@@ -104,7 +104,7 @@ export function createCrypto(epoch: Epoch) {
     const work: Work = (...args) =>
       make(...args.slice(0, takes).map((each, at) => (at === 3 ? pickLength(each) : each)))
     const gated = gate(work, { unwrap, finish: (raw) => wrap(raw, gives, does, copies) })
-    // This is not an arrow function, because some packages call it with `new`.
+    // This is not an arrow function, because some packages call this function with `new`.
     facade[name] = function create(...args: unknown[]): unknown {
       return gated(...args)
     }

@@ -23,7 +23,10 @@ export function createDate(time: () => GuestTime | undefined): DateConstructor {
   return SetDate as unknown as DateConstructor
 }
 
-/** Makes `Intl.DateTimeFormat` use `now()` as the default date. Contract: called before its prototype is hardened. */
+/**
+ * Makes `Intl.DateTimeFormat` use `now()` as the default date. Contract: this function is called before the prototype
+ * of `Intl.DateTimeFormat` is hardened.
+ */
 export function setDefaultOfFormats(now: () => number): void {
   const { prototype } = Intl.DateTimeFormat
   const getFormat = getterOf(prototype, 'format')

@@ -1,7 +1,10 @@
 /** Explains how to write the statements of an ES module in CommonJS, because reactor code is CommonJS. */
 import type { Node, Program } from 'acorn'
 
-/** A statement that CommonJS lacks. `offset`: its position in the code. `message` says what to write instead. */
+/**
+ * A statement that CommonJS lacks. `offset`: the position of the statement in the code. `message` says what to write
+ * instead of the statement.
+ */
 export interface Misplaced {
   offset: number
   message: string
@@ -12,7 +15,9 @@ type Any = Node & Record<string, any>
 
 const MAX_SHOWN_CHARACTERS = 120
 
-/** Contract: `program` is `code`, parsed as an ES module. Returns an empty list if the code would be a script too. */
+/**
+ * Contract: `program` is `code`, parsed as an ES module. Returns an empty list if the code is also valid as a script.
+ */
 export function findMisplaced(code: string, program: Program, awaits: readonly Node[]): Misplaced[] {
   const body = program.body as Any[]
   const hasDefault = body.some(({ type }) => type === 'ExportDefaultDeclaration')

@@ -10,8 +10,8 @@ const UNREADABLE = 'The code threw a value that cannot be read'
 const UNSAID = 'The code gave no reason'
 
 /**
- * Returns the response of a CustomHttpResponseError, whichever copy of this class was used. Returns undefined for
- * other values.
+ * Returns the response of a CustomHttpResponseError, whichever copy of this class was used. Returns undefined if
+ * `thrown` is no such error.
  */
 export function readThrownResponse(thrown: unknown): object | undefined {
   if (!isObject(thrown) || thrown.name !== 'CustomHttpResponseError' || !Number.isInteger(thrown.status))
@@ -54,8 +54,8 @@ export function describeFailure(
 }
 
 /**
- * Reads messages by name, from text, an array, an object or an Error. The result is never empty. Messages without a
- * name are under `error`.
+ * Reads messages by name, from text, an array, an object or an Error. The result contains at least one message.
+ * Messages without a name get the name `error`.
  */
 export function toErrorMap(errors: unknown): Record<string, string[]> {
   const isNamed = isObject(errors) && !(errors instanceof Error) && Object.keys(errors).length > 0

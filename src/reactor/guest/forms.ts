@@ -1,4 +1,7 @@
-/** `Blob`, `File` and `FormData` for reactor code, and the format of forms (RFC 7578). The classes are our own. */
+/**
+ * `Blob`, `File` and `FormData` for reactor code, and the format of forms (RFC 7578). These classes are our own, and
+ * not the classes of Node.
+ */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { URLSearchParams as NodeParams } from 'node:url'
@@ -56,7 +59,7 @@ export class File extends Blob {
 files.addMembers(File, { reads: 'name lastModified' })
 define(File.prototype, Symbol.toStringTag, 'File', false)
 
-/** The bytes and the type of a Blob. The bytes must not be changed. */
+/** The bytes and the type of a Blob. Callers must not change these bytes. */
 export function contentOf(blob: Blob): { bytes: Bytes; type: string } {
   return contents.get(blob)
 }
@@ -133,7 +136,9 @@ export class FormData extends Pairs<Value> {
 }
 define(FormData.prototype, Symbol.toStringTag, 'FormData', false)
 
-/** Encodes the form. Nobody can guess the boundary between its parts, so no value can contain the boundary. */
+/**
+ * Encodes the form. Nobody can guess the boundary between the parts of the form, so no value can contain the boundary.
+ */
 export function encodeForm(form: FormData): { bytes: Bytes; type: string } {
   const boundary = `----form-${randomBytes(18).toString('hex')}`
   const parts = entriesOf(form).flatMap(([name, value]) => [

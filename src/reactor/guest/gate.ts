@@ -1,11 +1,14 @@
-/** Wraps Node's functions for reactor code. Copies arguments and results, and delivers no result to a later run. */
+/**
+ * Wraps Node's functions for reactor code. The wrappers copy arguments and results, and deliver no result to a later
+ * run.
+ */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { promisify } from 'node:util'
 import type { GuestTime } from '../../framework/ports/reactors.js'
 import { toBuffer } from './bytes.js'
 import { type Any, define, guard, plainError, viewMemory, type Work } from './shield.js'
 
-/** Identifies the current run. A callback of an earlier run can thus detect that its run is over. */
+/** Identifies the current run. A callback of an earlier run compares `current`, and so detects that its run is over. */
 export interface Epoch {
   current: object
   /** The time that the code of the run sees; absent for the real time. */
@@ -43,7 +46,7 @@ function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
   const copy: Record<string, unknown> = {}
   for (const name of Object.keys(value)) {
     const inner = (value as Record<string, unknown>)[name]
-    // Node treats some undefined options differently from absent ones.
+    // Node treats some options with the value undefined differently from absent options.
     if (inner !== undefined) define(copy, name, toNode(inner, unwrap, depth + 1))
   }
   return copy
@@ -73,7 +76,10 @@ export function gate(work: Work, { unwrap, finish = fromNode }: Conversion = {})
   }
 }
 
-/** Like {@link gate}, for functions that return promises. If the run of a call is over, the promise never settles. */
+/**
+ * Like {@link gate}, for functions that return promises. If the run that made the call is over, the promise never
+ * settles.
+ */
 export function gateAsync(epoch: Epoch, work: Work, { unwrap, finish = fromNode }: Conversion = {}): Work {
   return (...args) => {
     const caller = epoch.current
@@ -103,7 +109,10 @@ export function gateCallback(epoch: Epoch, work: Work): Work {
   }
 }
 
-/** `structuredClone` for reactor code. Objects of unknown classes become plain. @throws TypeError for functions, symbols */
+/**
+ * `structuredClone` for reactor code. Objects of unknown classes become plain objects. @throws TypeError for functions,
+ * symbols
+ */
 export function clone(value: unknown, seen = new Map<object, unknown>()): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
     throw new TypeError(`A ${typeof value} cannot be cloned`)
@@ -119,7 +128,8 @@ export function clone(value: unknown, seen = new Map<object, unknown>()): unknow
 }
 
 /**
- * Copies an object of a built-in class. The copy of a collection has no items. Returns undefined for other objects.
+ * Copies an object of a built-in class. The copy of a collection has no items. Returns undefined if the class of the
+ * object is not built-in.
  */
 function copyWhole(value: object): object | undefined {
   if (value instanceof Map) return new Map()

@@ -20,7 +20,7 @@ const MAX_FRAME_BYTES = 256 * 1024 * 1024
 /** `reallyExit` is read here, before `stripProcess` removes it. */
 const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
 
-/** Code exports something only by one of these names. */
+/** Code that exports something uses at least one of these names. */
 const EXPORTING = /\b(?:exports|module|arguments)\b/
 
 type Begin = Extract<HostMessage, { kind: 'run' | 'check' }>
@@ -71,8 +71,8 @@ class Guest {
   /** Reports that the guest is idle, if no work of the last run is in progress. */
   #rest(): void {
     const { pending } = this.#epoch
-    // The report goes through the event loop. An endless chain of microtasks would block the event loop, and no
-    // report would follow.
+    // The report is sent from the event loop, and not at once. An endless chain of microtasks would block the event
+    // loop, and no report would follow.
     setImmediate(() => {
       if (pending.size === 0) send({ kind: 'idle' })
       else void Promise.allSettled(pending).then(() => this.#rest())

@@ -18,7 +18,10 @@ const { toString: toSource } = Function.prototype
 const { forEach: forEachEntry } = Map.prototype
 const { forEach: forEachItem } = Set.prototype
 
-/** Returns the text of an error. After SES, Node's formatting finds neither the class nor the stack of an error. */
+/**
+ * Returns the text of an error. After the lockdown of SES, Node's formatting finds neither the class nor the stack of
+ * an error.
+ */
 export type DescribeError = (error: Error) => string
 
 export function inspect(value: unknown, depth: number, describeError: DescribeError): string {
@@ -53,7 +56,8 @@ function optionsOf(depth: number) {
 
 function createCopier(describeError: DescribeError) {
   /**
-   * The objects that contain the current object, with their copies. In a cycle, a copy refers to one of these copies.
+   * The objects that contain the current object, with their copies. If an object contains itself, the inner occurrence
+   * refers to the copy in this map.
    */
   const open = new Map<object, object>()
 

@@ -60,7 +60,8 @@ const URL_PARTS = split('protocol slashes auth host hostname port pathname searc
 
 export function createUrlModule(): Record<string, unknown> {
   const formatOld = gate((given) => url.format(given as Any))
-  // Only some members are copied. Other members can be functions, and no function of the code may reach Node.
+  // Only the parts of a URL are copied for Node. Other members of the object can be functions, and no function of the
+  // code may reach Node.
   const formatParts = (given: Any) =>
     formatOld(
       Object.fromEntries(URL_PARTS.filter((name) => name in given).map((name) => [name, given[name]])),

@@ -80,7 +80,7 @@ export const ERROR_CLASSES_SOURCE = `module.exports = (toErrorMap) => {
   return classes
 }`
 
-/** The object that facades get as `coffer:internals`. `facades/internals.d.ts` describes it. */
+/** The object that facades get as `coffer:internals`. `facades/internals.d.ts` describes this object. */
 export interface Internals {
   util: Record<string, unknown>
   zlib: ReturnType<typeof createZlib>
@@ -90,7 +90,10 @@ export interface Internals {
 
 const INTERNALS = 'coffer:internals'
 
-/** `internals`: what facades need in addition. All runs share both, so they must be hardened before code gets them. */
+/**
+ * `internals`: the functions that facades need in addition to the built-in modules. All runs share the built-in modules
+ * and `internals`, so both must be hardened before code gets them.
+ */
 export function createBuiltins(crypto: Record<string, unknown>, describeError: DescribeError) {
   const path = createPath()
   const util = createUtil(describeError)
@@ -149,7 +152,7 @@ function createUtil(describeError: DescribeError): Record<string, unknown> {
   }
 }
 
-/** No part of the name begins with a dot. Therefore the name cannot lead out of the directory. */
+/** No part of the name begins with a dot. Therefore the name of a bundle cannot lead out of the directory. */
 const BUNDLE = /^((?:@[\w-][\w.-]*\/)?[\w-][\w.-]*(?:\/[\w@~+-][\w.@~+-]*)*?)\.c?js$/
 const MAX_DEPTH = 8
 
@@ -170,7 +173,10 @@ export function createBundles(directory: string | undefined): (name: string) => 
   }
 }
 
-/** The paths of bundles in `directory`. If two have the same name, `.js` comes last. */
+/**
+ * The paths of bundles in `directory`. If two files have the same name except for the extension, the file with `.js`
+ * comes last.
+ */
 function listBundles(directory: string): string[] {
   // If a directory cannot be read, `require` lists the available modules.
   const namesIn = (path: string) => tryRead(() => readdirSync(path)) ?? []

@@ -1,4 +1,6 @@
-/** `process` and `performance` for reactor code. Neither reveals anything about the process that runs the code. */
+/**
+ * `process` and `performance` for reactor code. Neither object reveals anything about the process that runs the code.
+ */
 import { performance } from 'node:perf_hooks'
 import { nextTick } from 'node:process'
 import { define } from './shield.js'

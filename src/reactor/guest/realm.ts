@@ -36,7 +36,7 @@ const SES_NAMES = ['Compartment', 'harden', 'lockdown', 'assert', 'ModuleSource'
 
 export type RunGlobals = Record<string, unknown> & { fetch: ReturnType<typeof createFetch> }
 
-/** The objects that belong to one run. `scope`: the values that its `AsyncLocalStorage` uses. */
+/** The objects that belong to one run. `scope`: the values that the `AsyncLocalStorage` of the run uses. */
 interface RunParts {
   globals: RunGlobals
   lazyGlobals: Record<'process' | 'performance', object>
@@ -52,7 +52,10 @@ interface Ses {
   getStackString(error: Error): string
 }
 
-/** Locks down this process and creates what all runs share. `load` evaluates code in a new compartment. `packages`: texts by name. */
+/**
+ * Locks down this process and creates what all runs share. `load` evaluates code in a new compartment. `packages`: the
+ * texts of packages, by name.
+ */
 export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) {
   const { Compartment, harden, getStackString } = lockDownProcess()
   extendSharedError()
@@ -109,7 +112,7 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
 function lockDownProcess(): Omit<Ses, 'lockdown'> {
   // Buffers from Node's pool would share memory with each other.
   NodeBuffer.poolSize = 0
-  // `lockdown` is read before the first step removes it.
+  // `lockdown` is read before `stripForLockdown` removes it.
   const { lockdown } = globalThis as unknown as Ses
   stripForLockdown()
   lockdown({
@@ -167,8 +170,8 @@ function hardenHiddenPrototypes(harden: Ses['harden']): void {
 }
 
 /**
- * Removes frames outside of reactor code, because they contain paths of this machine. Corrects the columns in the
- * first line, because the wrapper shifts them.
+ * Removes frames outside of reactor code, because they contain paths of this machine. The columns in the first line of
+ * the code are corrected, because the wrapper shifts them.
  */
 function cleanStack(stack: string): string | undefined {
   const isOurs = (line: string) =>

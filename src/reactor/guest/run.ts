@@ -43,7 +43,9 @@ export class Run {
     this.#describeProcess = { image, date }
   }
 
-  /** `process` and `performance`. Most code uses neither of them, so both are created at the first use. */
+  /**
+   * `process` and `performance`. Most code uses neither object, so both are created at the first use of one of them.
+   */
   get lazyGlobals(): ReturnType<typeof createProcess> {
     this.#lazyGlobals ??= createProcess({
       ...this.#describeProcess,

@@ -31,7 +31,10 @@ export function getterOf(prototype: object, name: PropertyKey): (this: unknown) 
   return Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => Any
 }
 
-/** The original accessors, because reactor code can define properties with the same names. */
+/**
+ * The accessors are read from the original prototypes, because reactor code can define properties with the names of
+ * these accessors.
+ */
 const PLACES = [Object.getPrototypeOf(Uint8Array.prototype) as object, DataView.prototype].map((prototype) =>
   ['buffer', 'byteOffset', 'byteLength'].map((name) => getterOf(prototype, name)),
 )
@@ -49,14 +52,17 @@ export function viewMemory(value: unknown): NodeBuffer | undefined {
   return Reflect.construct(Uint8Array, place, NodeBuffer) as NodeBuffer
 }
 
-/** Like {@link viewMemory}. @throws TypeError if `value` is neither an ArrayBuffer nor a view */
+/**
+ * Like {@link viewMemory}, but requires that `value` has memory. @throws TypeError if `value` is neither an ArrayBuffer
+ * nor a view
+ */
 export function requireMemory(value: unknown): NodeBuffer {
   const memory = viewMemory(value)
   if (memory === undefined) throw new TypeError('The argument must be an ArrayBuffer or a view of one')
   return memory
 }
 
-/** Defines an ordinary property, also for the name `__proto__`. */
+/** Defines an ordinary property, even if the name is `__proto__`. */
 export function define(target: object, name: PropertyKey, value: unknown, enumerable = true): void {
   Object.defineProperty(target, name, { value, writable: true, enumerable, configurable: true })
 }
@@ -70,14 +76,17 @@ export class Hidden<T extends object> {
     this.#raw.set(facade, raw)
   }
 
-  /** Returns the hidden object behind a facade. @throws TypeError if there is none */
+  /** Returns the hidden object behind a facade. @throws TypeError if the object is not a facade */
   get(facade: object): T {
     const raw = this.#raw.get(facade)
     if (raw === undefined) throw new TypeError('Illegal invocation')
     return raw
   }
 
-  /** Adds members of hidden objects to a class. `sets`: properties set as text. `methods` take text arguments. */
+  /**
+   * Adds members of hidden objects to a class. `sets`: the properties that code may set, as text. `methods`: the
+   * methods whose arguments are converted to text.
+   */
   addMembers(
     { prototype }: { prototype: object },
     { reads = '', sets = '', methods = '' }: { reads?: string; sets?: string; methods?: string },

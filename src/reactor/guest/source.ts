@@ -1,9 +1,12 @@
-/** Parses reactor code, and rewrites harmless text that SES refuses. Runs in the guest, because hostile text can parse slowly. */
+/**
+ * Parses reactor code, and rewrites harmless text that SES refuses. The parser runs in the guest, because parsing
+ * hostile text can take long.
+ */
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
 import type { Fault, Position } from '../messages.js'
 import { findMisplaced } from './es-module.js'
 
-/** `others`: further errors of the code, in its order. */
+/** `others`: further errors of the code, in the order of the code. */
 export class SourceError extends Error {
   readonly line: number
   readonly column: number
@@ -31,8 +34,9 @@ const ESCAPES: Readonly<Record<string, string>> = { import: '\\x69mport', eval: 
 const NAMES = new Map(Object.entries({ import: '\\u0069mport', eval: '\\u0065val' }))
 
 /**
- * Parses CommonJS code in strict mode. The result is equivalent and has the same lines; `String.raw`, `source` and
- * `toString` may differ. @throws SourceError for syntax errors, `import()`, direct `eval()` and HTML-like comments
+ * Parses CommonJS code in strict mode. The result is equivalent to the code and has the same lines. Only the results of
+ * `String.raw`, `source` and `toString` may differ. @throws SourceError for syntax errors, `import()`, direct `eval()`
+ * and HTML-like comments
  */
 export function prepareSource(code: string): string {
   const tokens: Token[] = []
@@ -49,7 +53,7 @@ export function prepareSource(code: string): string {
 
 /**
  * Like {@link prepareSource}, for a package. If the text contains nothing that SES refuses, it is not parsed, because
- * parsing a large package takes seconds and 80 MiB. SES itself then reports a syntax error.
+ * parsing a large package takes seconds and 80 MiB. If such a package has a syntax error, SES reports the error.
  */
 export function preparePackage(text: string): string {
   const code = text.replace(/^#!/, '//')
@@ -62,8 +66,8 @@ function locate(code: string, offset: number): Position {
 }
 
 /**
- * Calls `see` for every node under `root`. If `see` returns false, skips the nodes below this one. Uses no recursion,
- * because the nodes can be nested deeply.
+ * Calls `see` for every node under `root`. If `see` returns false, the function skips the nodes below that node. The
+ * function uses no recursion, because nodes can be nested deeply.
  */
 function visit(root: Node, see: (node: Node) => unknown): void {
   const open: unknown[] = [root]
@@ -108,16 +112,17 @@ function parse(code: string, tokens: Token[], comments: Comment[]): Program {
   }
 }
 
-/** Returns an error that says what to write instead, if the code is an ES module. */
+/** If the code is an ES module, returns an error that says how to write the code as CommonJS. */
 function explainModule(code: string): SourceError | undefined {
-  // The code is parsed again only if it contains one of these words. Most code with an error contains none of them.
+  // The code is parsed again only if it contains `import`, `export` or `await`. Most code with a syntax error contains
+  // none of these words.
   if (!/\b(?:import|export|await)\b/.test(code)) return undefined
   let program: Program
   try {
     const options = { allowAwaitOutsideFunction: true, allowReturnOutsideFunction: true } as const
     program = Parser.parse(code, { ecmaVersion: 2024, sourceType: 'module', ...options })
   } catch {
-    // The error of the script is the right error, because the code is no ES module either.
+    // If the code is no ES module either, the error from parsing it as a script is reported.
     return undefined
   }
   const [first, ...others] = findMisplaced(code, program, findOuterAwaits(program))
@@ -157,8 +162,8 @@ function* findTokenEdits(code: string, tokens: readonly Token[]): Generator<Edit
 /** An escape by character code means the same in strings, templates and regular expressions. */
 function escapeSuspect(_whole: string, slashes?: string, word?: string): string {
   if (slashes === undefined || word === undefined) return '\\x3e'
-  // If the number of backslashes is odd, the last backslash escapes the first letter of the word. This
-  // backslash is dropped.
+  // If the number of backslashes is odd, the last backslash escapes the first letter of the word. The backslash that
+  // escapes the first letter is dropped.
   return `${slashes.slice(slashes.length % 2)}${ESCAPES[word]}`
 }
 
@@ -201,7 +206,8 @@ function applyEdits(code: string, edits: Edit[]): string {
   const pieces: string[] = []
   let at = 0
   for (const { start, end, text } of edits) {
-    // The key and value of a shorthand property have the same position.
+    // The key and the value of a shorthand property have the same position, so only the first of two edits is applied
+    // there.
     if (start < at) continue
     pieces.push(code.slice(at, start), text)
     at = end

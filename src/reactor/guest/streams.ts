@@ -59,7 +59,7 @@ class Flow {
     )
   }
 
-  /** @throws TypeError if the stream accepts no more chunks, RangeError if too many chunks wait */
+  /** @throws TypeError if the stream accepts no more chunks, or RangeError if too many chunks wait */
   enqueue(chunk: unknown): void {
     if (this.#phase !== 'readable') throw new TypeError('The stream takes no more chunks')
     const read = this.#reads.shift()
@@ -146,7 +146,8 @@ class Flow {
       return
     }
     this.#isPulling = true
-    // The call goes through a promise. If a source enqueues a chunk at once, its calls are then not nested.
+    // `pull` of the source is called in a promise callback. Therefore, if the source enqueues a chunk at once, the
+    // calls of `pull` are not nested.
     Promise.resolve()
       .then(() => Reflect.apply(pull, this.#source, [this.#controller]))
       .then(
@@ -205,7 +206,7 @@ export class ReadableStreamDefaultReader {
     if (!(stream instanceof ReadableStream)) throw new TypeError('The argument must be a ReadableStream')
     if (flow.reader !== undefined) throw new TypeError('The stream is locked to a reader')
     const closed = flow.ended()
-    // Handles the rejection, because a rejection that nobody handles would end the run.
+    // This handler does nothing: without a handler, the rejection of `closed` would end the run.
     closed.catch(() => undefined)
     flow.reader = this
     readers.set(this, { flow, closed })
@@ -227,7 +228,8 @@ export class ReadableStreamDefaultReader {
 }
 
 /**
- * Reads a function from an object that the code passed. Reads the member only once.
+ * Reads a function from an object that the code passed. The function reads the member only once, because a getter could
+ * return another value at the second read.
  * @throws TypeError for a value that is no function
  */
 export function methodOf(given: Any, name: string): ((...given: unknown[]) => unknown) | undefined {
@@ -370,8 +372,8 @@ export function streamOf(bytes: Bytes): ReadableStream {
 }
 
 /**
- * Reads a whole stream of bytes, which stays locked. @throws TypeError for chunks that are no bytes, RangeError if the stream is
- * too long, and what the source throws
+ * Reads a whole stream of bytes, which stays locked. @throws TypeError for chunks that are no bytes, RangeError if the
+ * stream is too long, and any error that the source throws
  */
 export async function collect(stream: ReadableStream): Promise<Bytes> {
   const flow = flowOf(new ReadableStreamDefaultReader(stream))

@@ -1,7 +1,8 @@
 /**
- * Removes everything that reactor code does not need from the start realm and from the process object. This removal is a second
- * layer of defense, because code in an SES compartment can reach neither the start realm nor the process object. The lists name
- * what is kept. Therefore globals that a later version of Node adds are removed too.
+ * Removes everything that reactor code does not need from the start realm and from the process object. This removal is
+ * a second layer of defense, because code in an SES compartment can reach neither the start realm nor the process
+ * object. The lists in this file name the members that are kept. Therefore globals that a later version of Node adds
+ * are removed too.
  */
 import * as module from 'node:module'
 
@@ -12,9 +13,9 @@ const LANGUAGE =
   Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol SyntaxError TypeError URIError
   Uint16Array Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI
   encodeURIComponent escape globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
-/** The lockdown itself uses these evaluators, so they are removed after it. */
+/** The lockdown itself uses these evaluators, so they are removed after the lockdown. */
 const EVALUATORS = ['Function', 'eval']
-/** The members of `Intl` that ECMA-402 defines. V8 adds another class, which is removed. */
+/** The members of `Intl` that ECMA-402 defines. V8 adds another class to `Intl`. The guest removes this class. */
 const INTL = `Collator DateTimeFormat DisplayNames DurationFormat ListFormat Locale NumberFormat PluralRules
   RelativeTimeFormat Segmenter getCanonicalLocales supportedValuesOf`.split(/\s+/)
 /** Members of `process` that Node itself uses at run time. These members have no effect outside of this process. */
@@ -41,7 +42,8 @@ export function stripAfterLockdown(): void {
 export function stripProcess(node: object): void {
   keep(node, PROCESS)
   Object.defineProperty(node, 'env', { value: Object.freeze({}) })
-  // Older versions of Node lack `registerHooks`. There, `import()` does not work in a script such as the guest.
+  // Older versions of Node lack `registerHooks`. In versions of Node without `registerHooks`, `import()` does not work
+  // in a script such as the guest.
   const { registerHooks } = module as { registerHooks?: (hooks: object) => void }
   registerHooks?.({
     resolve: () => {

@@ -1,4 +1,7 @@
-/** Timers for one run. Node's timer objects link to all other timers of the process, so the code gets our own. */
+/**
+ * Timers for one run. Node's timer objects link to all other timers of the process, so the code gets timer objects of
+ * our own.
+ */
 import { clearTimeout, setTimeout } from 'node:timers'
 import type { Restore } from './scope.js'
 import { define, Hidden } from './shield.js'
@@ -52,13 +55,13 @@ export class Timeout {
 define(Timeout.prototype, Symbol.toStringTag, 'Timeout', false)
 
 /**
- * Records the inner timer objects that this module has made. Reactor code can reach none of these objects, so it cannot call the
- * constructor of `Timeout`.
+ * Records the inner timer objects that this module has made. Reactor code can reach none of these inner objects, so it
+ * cannot call the constructor of `Timeout`.
  */
 const made = new WeakSet<object>()
 const isTimer = (value: unknown): value is Timer => made.has(value as object)
 
-/** `capture`: see `scope.ts`. */
+/** `capture`: the function `capture` of the scope of the run (`scope.ts`). */
 export function createTimers(capture: () => Restore) {
   const pending = new Map<number, NodeJS.Timeout>()
   let last = 0
@@ -98,7 +101,7 @@ export function createTimers(capture: () => Restore) {
     clearTimeout(pending.get(id))
     pending.delete(id)
   }
-  /** Takes a timer or its number, which can be a text. Ignores other values. */
+  /** Takes a timer or its number, which can be a text. Any other value is ignored. */
   function clear(given: unknown): void {
     if (given instanceof Timeout) given.close()
     else if (typeof given === 'number' || typeof given === 'string') stop(Number(given))

@@ -11,7 +11,8 @@ type Direction = TransformedMessage['direction']
 const EMPTY = Buffer.alloc(0)
 
 /**
- * The members that a transform may return. A transform may return more members than these, because code may return its argument.
+ * The result of a transform must have one of these members, or be an empty object. The result may have further members,
+ * because code may return its argument.
  */
 const MEMBERS: Readonly<Record<Direction, readonly string[]>> = {
   request: ['req', 'res', 'body', 'headers'],
@@ -25,8 +26,8 @@ export function describeMessage({ direction, headers, ...message }: TransformedM
 }
 
 /**
- * Reads the result of a transform: a message, or an answer in place of a request. An empty object leaves the
- * message unchanged. @throws Error for other values
+ * Reads the result of a transform: a message, or an answer in place of a request. An empty object leaves the message
+ * unchanged. @throws Error if the result is neither a message nor an answer
  */
 export function readTransformed(result: unknown, direction: Direction): { raw: Transformed; body?: Buffer } {
   if (!isObject(result)) throw new Error('a transform must return an object')

@@ -1,4 +1,7 @@
-/** `URL`, `Headers`, `Request`, `Response` and `fetch` for reactor code. The classes are our own, over Node's URL parser. */
+/**
+ * `URL`, `Headers`, `Request`, `Response` and `fetch` for reactor code. The classes are our own, and use Node's URL
+ * parser.
+ */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { URLSearchParams as NodeParams, URL as NodeURL } from 'node:url'
 import type { FetchRequest, FetchResponse } from '../messages.js'
@@ -129,8 +132,8 @@ type Bytes = Uint8Array<ArrayBuffer>
 const WITHOUT_BODY: readonly number[] = [101, 204, 205, 304]
 
 /**
- * A body is bytes, a stream of the code, or null. `stream`: a stream that is made of `bytes` when the code asks for
- * it.
+ * A body is bytes, a stream of the code, or null. `stream`: the stream of the code, or a stream of `bytes` that is made
+ * when the code asks for a stream.
  */
 interface Content {
   bytes?: Bytes | undefined
@@ -149,7 +152,7 @@ function isUsed({ isUsed, stream }: Message): boolean {
   return isUsed || (stream !== undefined && isDisturbed(stream))
 }
 
-/** @throws TypeError if the body was read, or if a reader of the code holds its stream */
+/** @throws TypeError if the body was read, or if a reader of the code holds the stream of the body */
 function requireUnused(message: Message): void {
   const { stream } = message
   if (isUsed(message)) throw new TypeError('The body was read already')

@@ -157,7 +157,7 @@ export class WritableStreamDefaultController {
   }
 }
 
-/** The drain of a writer. Undefined after the writer has released the stream. */
+/** The drain that receives what a writer writes. Undefined after the writer has released the stream. */
 const writers = new Hidden<{ drain: Drain | undefined }>()
 
 function drainOf(writer: object): Drain {
@@ -396,7 +396,7 @@ const PIPES = {
     return readable
   },
 }
-// These methods are defined here, because streams.ts does not know streams that are written to.
+// These methods are defined here, because streams.ts does not know writable streams.
 for (const [name, method] of Object.entries(PIPES)) define(ReadableStream.prototype, name, method, false)
 
 for (const [Class, name] of [

@@ -19,7 +19,7 @@ export function createZlib() {
       return work(bytes, { ...options, maxOutputLength: MAX_BYTES })
     })
     functions[name] = (bytes: unknown, options?: Any) => {
-      // Reads the options first, because their accessors could change the length of the bytes.
+      // The options are read first, because their accessors could change the length of the bytes.
       const picked = pick(options)
       const length = typeof bytes === 'string' ? bytes.length : viewMemory(bytes)?.length
       if (length === undefined) throw new TypeError('zlib takes a text, an ArrayBuffer or a view of one')

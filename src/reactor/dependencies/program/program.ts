@@ -12,8 +12,8 @@ const INPUT = 0
 const OUTPUT = 3
 const ENTRY = 'coffer-entry.js'
 /**
- * The prefix with which esbuild marks a file that the `browser` field of a package replaces with nothing. The file
- * need not exist.
+ * The prefix with which esbuild marks a file that the `browser` field of a package replaces with nothing. A file with
+ * this prefix need not exist.
  */
 const DISABLED = '(disabled):'
 
@@ -56,7 +56,7 @@ async function bundle(project: string, name: string): Promise<object> {
   throw first
 }
 
-/** Returns the text as a CommonJS module, with its source map, or else the faults of the text. */
+/** Returns the TypeScript as a CommonJS module with its source map, or the faults of the TypeScript. */
 async function compile(project: string, file: string, text: string): Promise<object> {
   const esbuild = findEsbuild(project)
   try {
