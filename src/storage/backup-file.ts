@@ -1,8 +1,8 @@
 /**
- * Backups: all rows of a vault in one file: magic 8 | header length u32 | header | frames. The header is not encrypted, because
- * its key slots open the rest. The frames have the format of a write-ahead log. Each frame is chained to the frame before it, and
- * the first frame to the header. The first frame contains the times of the vault and the number of its rows (`About`). A frame
- * without rows ends the file.
+ * Backups: all rows of a vault in one file: magic 8 | header length u32 | header | frames. The header is not encrypted,
+ * because the key slots in the header are needed to decrypt the rest of the file. The frames have the format of a
+ * write-ahead log. Each frame is chained to the frame before it, and the first frame to the header. The first frame
+ * contains the times of the vault and the number of its rows (`About`). A frame without rows ends the file.
  */
 import type { EngineKeys, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
@@ -38,8 +38,8 @@ interface BackupContent {
 }
 
 /**
- * Writes a backup, and returns its length in bytes. The file has a temporary name until it was read again and compared with the
- * rows. After a failure, no file is left.
+ * Writes a backup, and returns its length in bytes. The file has a temporary name until it was read again and compared
+ * with the rows. After a failure, no file remains.
  * @throws CofferError `conflict`, `storage_failed`
  */
 export async function writeBackup(

@@ -5,8 +5,8 @@
 import type { Condition } from './store.js'
 
 /**
- * Returns an equivalent condition without nested, empty or single-part `and` and `or`, and without repeated fields. Undefined if
- * every record matches.
+ * Returns an equivalent condition without nested, empty or single-part `and` and `or`, and without repeated fields.
+ * Returns undefined if every record matches.
  */
 export function simplify(condition: Condition | undefined): Condition | undefined {
   if (condition === undefined) return undefined

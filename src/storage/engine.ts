@@ -19,20 +19,22 @@ export interface Row {
   tenant: number
   id: RowId
   /**
-   * The engine assigns this number when it creates the row. Later versions of the row keep the number. Rows of later units of
-   * work have higher numbers. Some numbers may be unused.
+   * The engine assigns this number when it creates the row. Later versions of the row keep the number. Rows that later
+   * units of work create have higher numbers. Some numbers may be unused.
    */
   seq: number
   /**
-   * The engine assigns a new number to each version of a row. No two committed versions have the same number. Some numbers may be
-   * unused.
+   * The engine assigns a new number to each version of a row. No two committed versions of rows have the same `rev`.
+   * Some numbers may be unused.
    */
   rev: number
   /** Wall clock, ms since the epoch. Rows are ordered by `seq`, because the clock may go back. */
   created: number
   /** ms since the epoch, 0 for never. */
   modified: number
-  /** ms since the epoch, 0 for never. Reads do not find the row once `expires <= now`. */
+  /**
+   * ms since the epoch, 0 for never. Reads do not find a row whose `expires` is now or in the past (`expires <= now`).
+   */
   expires: number
   /**
    * At most 255 keys of 8 bytes, one after another. The first key is the key of the kind: all rows of this kind and tenant have
@@ -40,7 +42,7 @@ export interface Row {
    */
   keys: Uint8Array
   sealed: Uint8Array
-  /** The length of the sealed record, if the record was not read. In this case `sealed` is empty. */
+  /** The length of the sealed record, if the record was not read. If `unread` is set, `sealed` is empty. */
   unread?: number
 }
 
@@ -70,9 +72,9 @@ export interface Query extends Page {
 }
 
 /**
- * With `below`: the newest matches with a lower `seq`, newest first. With `above`: the oldest matches with a
- * higher `seq`, oldest first. Contract: at most one of the two is given. The cost depends on `size`, and not
- * on the number of matches.
+ * With `below`: the newest matches with a lower `seq`, newest first. With `above`: the oldest matches with a higher
+ * `seq`, oldest first. Contract: at most one of `below` and `above` is given. The cost depends on `size`, and not on
+ * the number of matches.
  */
 export interface SeekQuery extends Omit<Query, 'page'> {
   below?: number | undefined
@@ -91,8 +93,8 @@ export interface Draft
   extends Pick<Row, 'kind' | 'tenant' | 'id' | 'modified' | 'expires' | 'keys'>,
     Partial<Pick<Row, 'seq' | 'created'>> {
   /**
-   * Returns the sealed record (`sealed` of the row), whose seal is bound to `rev`. Called when `rev` is assigned, and again if
-   * the engine assigns another `rev`.
+   * Returns the sealed record (`sealed` of the row), whose seal is bound to `rev`. The engine calls `seal` when it
+   * assigns `rev`, and again if it assigns another `rev`.
    */
   seal(rev: number): Uint8Array
 }
@@ -129,8 +131,8 @@ export function logUnavailable(reason: string): CofferError {
 /** Puts log entries into sealed rows. The barrier implements this interface. */
 export interface LogSealer {
   /**
-   * Writes these entries, in their order, into log rows. Leaves out the entries of deleted tenants. A shared engine passes the
-   * chain that it has leased, and the batches from which the entries come.
+   * Writes the entries, in the given order, into log rows. Entries of deleted tenants are left out. A shared engine
+   * passes the chain that it has leased, and the batches from which the entries come.
    */
   seal(
     writer: EngineWriter,
@@ -138,11 +140,11 @@ export interface LogSealer {
     chain?: number,
     batches?: readonly PendingBatch[],
   ): Awaitable<void>
-  /** Returns a function that seals batches of a tenant's entries. Undefined if the tenant was deleted. */
+  /** Returns a function that seals batches of a tenant's entries. Returns undefined if the tenant was deleted. */
   sealerOf(reader: EngineReader, tenant: number): Awaitable<SealEntries | undefined>
   /**
-   * Returns an empty list if a chain has the entries already. Returns undefined in three cases: the entries cannot be decrypted,
-   * the tenant was deleted, or a chain no longer records whether it contains the entries.
+   * Returns an empty list if a chain contains the entries of the batch. Returns undefined in three cases: the entries
+   * cannot be decrypted, the tenant was deleted, or a chain no longer records whether it contains the entries.
    */
   openPending(
     reader: EngineReader,
@@ -152,7 +154,7 @@ export interface LogSealer {
 }
 
 /**
- * The kind of the rows that hold log records. The engine may overwrite an old version of this row late, because newer
+ * The kind of the rows that hold log records. The engine may overwrite an old version of such a row late, because newer
  * rows contain the same entries.
  */
 export const LOG_ROWS = 254
@@ -164,9 +166,9 @@ export const LOG_ROWS = 254
 export const KEY_ROWS = 1
 
 /**
- * Kinds of the rows of queues. The engine on disk overwrites a removed row of any other kind before it answers. The engine
- * overwrites removed rows of queues later, together with replaced rows, because a queue removes many rows, and these rows do not
- * contain the data that is sent.
+ * Kinds of the rows of queues. The engine on disk overwrites a removed row of any other kind before it acknowledges the
+ * removal. A queue removes many rows. Therefore its removed rows are overwritten later, together with replaced rows.
+ * The delay is acceptable, because the rows of queues do not contain the data that is sent.
  */
 export const QUEUE_ROWS: ReadonlySet<number> = new Set([29, 30])
 
@@ -181,24 +183,34 @@ export interface EngineReader {
   seek(query: SeekQuery): Awaitable<Row[]>
   /** Returns at most `limit` expired rows that may be purged now, of any tenant and kind, in no order. */
   findExpired(limit: number): Awaitable<Row[]>
-  /** Returns the committed entries that are in no chain yet, oldest first. Unreadable entries are undefined. */
+  /**
+   * Returns the committed entries that are in no chain yet, oldest first. In the result, an unreadable entry is
+   * undefined.
+   */
   pendingEntries?(tenant: number): Awaitable<readonly (LogEntry | undefined)[]>
-  /** {@link Engine.changeCounter} in the state that this unit reads. Undefined once the unit has uncommitted changes. */
+  /**
+   * {@link Engine.changeCounter} in the state that this unit reads. Returns undefined if the unit of work has
+   * uncommitted changes.
+   */
   changeCounter?(kind: number): number | undefined
 }
 
-/** Writes take effect in order. If a write fails, a later call or the unit itself may throw the error. */
+/**
+ * Writes take effect in order. If a write fails, a later call of the writer or the unit of work itself may throw the
+ * error.
+ */
 export interface EngineWriter extends EngineReader {
   /**
    * Writes a row. A draft without `seq` is a new row, whose id must be unused: even an expired row must not have this id. A draft
    * with `seq` replaces an existing row.
    */
   put(draft: Draft): Awaitable<void>
-  /** Does nothing if the row does not exist. */
+  /** The function does nothing if the row does not exist. */
   remove(kind: number, tenant: number, id: RowId): Awaitable<void>
   /**
-   * Appends a log entry, which is sealed when this unit commits. If the unit writes nothing else and nobody waits for the sync,
-   * the entry may be sealed up to 50 ms later. A shared engine may first commit the entry as a {@link PendingBatch}.
+   * Appends a log entry, which is sealed when this unit commits. If the unit of work writes nothing else and nobody
+   * waits for the sync, the entry may be sealed up to 50 ms later. A shared engine may first commit the entry as a
+   * {@link PendingBatch}.
    */
   append(entry: LogEntry): void
   /** Removes all rows and logs of the tenant. */
@@ -208,19 +220,19 @@ export interface EngineWriter extends EngineReader {
 }
 
 /**
- * Units of work are serializable. A unit sees the changes of every other unit that had resolved before the unit was requested. If
- * units collide, an engine discards the attempt and calls `work` again. Therefore the calls of the writer must be the only
- * effects of `work`.
+ * Units of work are serializable. A unit of work sees the changes of all units whose promises resolved before this unit
+ * was requested. If two units of work collide, an engine discards one attempt and calls `work` again. Therefore the
+ * calls of the writer must be the only effects of `work`.
  */
 export interface Engine {
   read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T>
   /** If `work` throws, nothing changes. */
   write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability?: Durability): Promise<T>
-  /** Contract: called once, before any unit of work appends a log entry. */
+  /** Contract: the caller calls `attach` once, before any unit of work appends a log entry. */
   attach(sealer: LogSealer): void
   /**
-   * A counter that changes with every committed change of the kind, by any process. Cached rows are valid until this counter
-   * changes. O(1).
+   * A counter that changes with every committed change of the kind, by any process. Cached rows of the kind are valid
+   * until this counter changes. O(1).
    */
   changeCounter?(kind: number): number
   /**
@@ -229,7 +241,8 @@ export interface Engine {
    */
   cachedCounter?(kind: number): number | undefined
   /**
-   * Stores pending log entries in rows now, if they would otherwise stay pending for longer than a moment.
+   * Stores pending log entries in rows now. An engine needs this function only if entries can stay pending for longer
+   * than a moment.
    */
   sealPending?(): Promise<void>
   /** Resolves if a read and a write would succeed now. @throws CofferError with the reason why they would fail */
@@ -255,23 +268,23 @@ export interface VaultRows {
   /** The approximate number of rows. */
   count: number
   /**
-   * Each call returns the same rows. Rows from files have no keys. `skip` receives the kind of each unreadable row, or undefined
-   * if the kind is unknown.
+   * Each call returns the same rows. Rows that were read from files have no `keys`. `skip` receives the kind of each
+   * unreadable row, or undefined if the kind is unknown.
    */
   rows(skip?: (kind: number | undefined) => void): AsyncIterable<Row>
 }
 
 export interface EngineMaintenance {
-  /** Counts synced rows only. */
+  /** The counts include only synced rows. */
   status(): Promise<EngineStatus>
   /** Reads every byte that the vault relies on. `check` checks the seal of a row. */
   verify(check: CheckRow): Promise<Verification>
-  /** Removes dead rows and merges files until nothing is left to do. Units of work run meanwhile. */
+  /** Removes dead rows and merges files until nothing is left to do. Units of work can run during the compaction. */
   compact(): Promise<void>
   readonly header: Header
-  /** Calls `work` with a snapshot of the rows. Units of work run meanwhile. */
+  /** Calls `work` with a snapshot of the rows. Units of work can run while `work` runs. */
   withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T>
-  /** Replaces the header. From then on, the vault does not open with the old header. */
+  /** Replaces the header. After the replacement, the vault does not open with the old header. */
   replaceHeader(header: Header): Promise<void>
 }
 

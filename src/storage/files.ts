@@ -13,9 +13,9 @@ export type Opening = 'read' | 'write'
 
 /** Only `syncDataBeside` is asynchronous. Every failure is a CofferError `storage_failed` that says what to do. */
 export interface Files {
-  /** The user id of this process. Undefined on Windows, which has none. */
+  /** The user id of this process. Undefined on Windows, where processes have no user id. */
   readonly user: number | undefined
-  /** Returns a descriptor, or undefined if there is no file. Never follows a symbolic link. */
+  /** Returns a descriptor, or undefined if there is no file. The function never follows a symbolic link. */
   open(path: string, opening: Opening): number | undefined
   /** Creates a file of mode 0600 and opens it for writing. Fails if the file exists. */
   create(path: string): number
@@ -30,7 +30,7 @@ export interface Files {
   truncate(file: number, length: number): void
   /** Makes contents and length durable (fdatasync). */
   syncData(file: number): void
-  /** Syncs everything that was written to the file until now. Does not block the process. */
+  /** Syncs everything that was written to the file until now. This sync does not block the process. */
   syncDataBeside(path: string): Promise<void>
   sync(file: number): void
   /** Makes new names in the directory durable. */
@@ -93,8 +93,8 @@ export function describeOtherKind(files: Files, path: string): string | undefine
 }
 
 /**
- * Opens a file of a vault. Returns undefined if the file does not exist. @throws CofferError `vault_damaged` if the path names a
- * directory, a link or the like, `storage_failed`
+ * Opens a file of a vault. Returns undefined if the file does not exist. @throws CofferError `vault_damaged` if the
+ * path names something else, such as a directory or a link, or `storage_failed`
  */
 export function openPart(files: Files, path: string, opening: Opening): number | undefined {
   try {

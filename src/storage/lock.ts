@@ -59,8 +59,8 @@ export interface LockOptions {
 export interface Lock {
   holder: LockHolder
   /**
-   * A second call does nothing. If the lock file cannot be removed, prints a warning instead of an error, because the work that
-   * needed the lock is complete.
+   * A second call does nothing. If the lock file cannot be removed, the function prints a warning instead of an error,
+   * because the work that needed the lock is complete.
    */
   release(): void
 }
@@ -71,7 +71,7 @@ const LOCK = 'lock'
  * the lock's name to the file.
  */
 const PRIVATE = '.p-'
-/** A part of the name of a claim to break a lock. The nonce of the lock follows it. */
+/** A part of the name of a claim to break a lock. In such a name, the nonce of the lock follows this part. */
 const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
@@ -120,8 +120,9 @@ function describeKeptLock(path: string, { message }: CofferError): string {
 }
 
 /**
- * Fails in a read-only directory, even for a command that only reads. Another machine may have mounted this disk as writable, and a
- * process there may change the vault. @throws CofferError `storage_failed`
+ * In a read-only directory, no lock file can be created, and even a command that only reads fails. Without a lock, a
+ * read would not be safe: another machine may have mounted this disk as writable, and a process there may change the
+ * vault. @throws CofferError `storage_failed`
  */
 function createLockFile(
   { files, directory, name = LOCK }: LockOptions,
@@ -180,7 +181,7 @@ async function waitForLock(options: LockOptions, own: string): Promise<void> {
   }
 }
 
-/** Returns true if the lock is acquired. Breaks the lock of a dead holder first. */
+/** Returns true if the lock is acquired. The function first breaks the lock of a dead holder. */
 async function tryToAcquire(options: LockOptions, own: string): Promise<boolean> {
   const { files, directory, name = LOCK, identity } = options
   const path = `${directory}/${name}`
@@ -189,17 +190,17 @@ async function tryToAcquire(options: LockOptions, own: string): Promise<boolean>
   if (holder === undefined) return files.link(own, path)
   const state = stateOf(holder, identity)
   if (state === 'alive') return false
-  // Calls `hasEnded` only for a holder on this machine. On a network file system, the socket of a server on another machine looks
-  // abandoned.
+  // `hasEnded` is called only for a holder on this machine. On a network file system, the socket of a server on another
+  // machine looks abandoned.
   const mayAsk = state === 'unknown' && isOfSameBoot(holder, identity)
   if (state === 'unknown' && !(mayAsk && (await options.hasEnded?.(holder)))) return false
   return breakLock(options, own, path, holder.nonce) && files.link(own, path)
 }
 
 /**
- * Removes the lock of a dead process. Only the process that has a claim on the lock's nonce may remove the lock. Without claims,
- * the slower of two processes could remove the new lock of the faster process. A claim is a lock too, and is broken in the same
- * way.
+ * Removes the lock of a dead process. Only the process that has a claim on the lock's nonce may remove the lock.
+ * Without claims, the slower of two processes could remove the new lock of the faster process. A claim is a lock too.
+ * The claim of a dead process is broken in the same way.
  */
 function breakLock(options: LockOptions, own: string, path: string, nonce: string): boolean {
   const { files, directory, name = LOCK, identity } = options
@@ -220,13 +221,13 @@ function stateOf(holder: LockHolder, identity: ProcessIdentity): 'alive' | 'dead
   const isHere = isOfSameBoot(holder, identity)
   if (!isHere && holder.host !== identity.host) return 'unknown'
   if (!isHere && holder.boot !== identity.boot) return 'dead'
-  // The holder is in another container of this machine, perhaps with our host name. The process number of such a holder means
-  // nothing here.
+  // The holder is in another container of this machine, perhaps with our host name. The process number of such a holder
+  // belongs to another PID namespace, so it cannot be looked up here.
   if (holder.boot !== identity.boot) return 'unknown'
   return identity.startOf(holder.pid) === holder.started ? 'alive' : 'dead'
 }
 
-/** Whether both processes belong to the same boot of the same machine, in any PID namespaces. */
+/** Returns whether the holder and this process belong to the same boot of the same machine, in any PID namespaces. */
 function isOfSameBoot(holder: LockHolder, identity: ProcessIdentity): boolean {
   const [boot] = identity.boot.split('/')
   return boot !== '' && String(holder.boot).split('/')[0] === boot
@@ -251,9 +252,9 @@ function readLock(files: Files, path: string): LockHolder | undefined {
     const holder = JSON.parse(text) as Partial<LockHolder>
     if (typeof holder.nonce === 'string' && typeof holder.pid === 'number') return holder as LockHolder
   } catch {
-    // The text is not JSON, so it is not a lock. The code below finds out why.
+    // The text is not JSON. The code below checks whether the text is a lock that a power cut has damaged.
   }
-  // A power cut may leave only the beginning of the text, or zeros.
+  // A power cut may leave only the beginning of a lock's text, or zeros.
   const left = text.replace(/\0+$/, '').slice(0, BEGINNING.length)
   if (!BEGINNING.startsWith(left)) throw foreign(path)
   return { pid: 0, started: '', boot: '', host: '', since: 0, nonce: UNREADABLE }
@@ -349,7 +350,7 @@ function startOf(pid: number): string | undefined {
 
 /** Used on systems without /proc. POSIX defines these options of ps(1). */
 function startByPs(pid: number): string | undefined {
-  // Loaded only when needed, because loading takes 5 ms and most systems have /proc.
+  // The module is loaded only when it is needed, because loading takes 5 ms and most systems have /proc.
   const { execFileSync } = createRequire(import.meta.url)('node:child_process') as typeof ChildProcess
   try {
     const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore']

@@ -150,7 +150,7 @@ function meets(part: Part, line: LogLine): boolean {
   return line.time >= from && line.time < below
 }
 
-/** Seals pending entries of one tenant. The seal is bound to the `id` of their batch. */
+/** Seals pending entries of one tenant. The seal is bound to the `id` of the batch that contains the entries. */
 export function sealEntries(keys: RecordKeys, id: Uint8Array, entries: readonly LogEntry[]): Uint8Array {
   const lines: LogLines = { shapes: [], items: [] }
   for (const line of entries as readonly SealedEntry[]) addLine(lines, line)
@@ -160,7 +160,7 @@ export function sealEntries(keys: RecordKeys, id: Uint8Array, entries: readonly 
   return sealed
 }
 
-/** Undefined if the entries do not open. */
+/** Returns undefined if the sealed entries cannot be opened. */
 export function openEntries(
   keys: RecordKeys,
   tenant: number,

@@ -49,7 +49,7 @@ export class LogChain {
     this.#number = number
   }
 
-  /** The head in the state that this unit reads. @throws CofferError `vault_damaged` */
+  /** Returns the head of the chain in the state that this unit of work reads. @throws CofferError `vault_damaged` */
   async load(): Promise<LogHeadRecord> {
     this.#head ??= await this.#load()
     return this.#head
@@ -70,7 +70,8 @@ export class LogChain {
   }
 
   /**
-   * `batches`: the ids of the pending batches from which the entries come. Contract: after a failure, the unit must not commit.
+   * `batches`: the ids of the pending batches from which the entries come. Contract: after a failure, the unit of work
+   * must not commit.
    */
   async append(
     writer: EngineWriter,
@@ -107,8 +108,8 @@ export class LogChain {
     const { blocks, gone, tail } = await this.load()
     const first = gone * BLOCK_RECORDS
     const end = blocks * BLOCK_RECORDS + tail.items.length
-    // If the position is after the end, the vault was restored to an earlier state. Reading then begins at
-    // the first remaining record.
+    // If `from` is after the end of the chain, the vault was restored to an earlier state. After such a restore,
+    // reading begins at the first record that the chain still has.
     const start = from > end ? first : Math.max(from, first)
     const lines: LogLine[] = []
     while (lines.length < limit && start + lines.length < end) {
@@ -124,8 +125,8 @@ export class LogChain {
   }
 
   /**
-   * Drops up to `limit` blocks whose records are all older than `before` and are among the first `read` records. Returns the number
-   * of dropped blocks.
+   * Drops up to `limit` blocks. All records of a dropped block are older than `before` and among the first `read`
+   * records of the chain. Returns the number of dropped blocks.
    */
   async drop(
     writer: EngineWriter,
@@ -251,7 +252,10 @@ export class LogChain {
     return rows.get(LOG_ROWS, tenant, this.#rowId('head'))
   }
 
-  /** Reads the blocks from `first` up to, but without, `end`. A block that is missing or does not open is undefined. */
+  /**
+   * Reads the blocks from `first` up to, but without, `end`. In the result, a block that is missing or cannot be opened
+   * is undefined.
+   */
   async #readBlocks(first: number, end: number): Promise<(LogBlockRecord | undefined)[]> {
     if (this.#batches++ > 0) await new Promise(setImmediate)
     const numbers = Array.from({ length: end - first }, (_, index) => first + index)
@@ -271,7 +275,7 @@ export class LogChain {
     return { id: this.#idOf('head'), blocks: 0, gone: 0, start: '', value: '', proof: '', types: {}, tail }
   }
 
-  /** A rekey of the vault does not change the key of these digests. */
+  /** A rekey of the vault does not change the key of the digests in a log chain. */
   #digest(parts: readonly unknown[]): string {
     return toBase64(this.#log.keys.logChain(Buffer.from(JSON.stringify(parts)), VALUE_BYTES))
   }
@@ -285,7 +289,10 @@ export class LogChain {
     return this.#digest(['head', blocks, gone, start, value])
   }
 
-  /** Also caches the head. If the unit does not commit, the cached head is never used, because no later head has its nonce. */
+  /**
+   * Stores the head of the chain, and caches it. If the unit of work does not commit, the cached head is never used,
+   * because no stored head has the nonce of that head.
+   */
   async #putHead(writer: EngineWriter, head: LogHeadRecord): Promise<void> {
     const next = { ...head, proof: this.#proofOf(head) }
     await this.#put(writer, next, this.#row, 0, (sealed) => this.#remember(next, sealed))

@@ -7,7 +7,7 @@ import { type LogFilter, type LogLine, toFilter, toRecord } from './log-block.js
 import { countOf, FIRST_CHAIN, LogChain, type LogContext } from './log-chain.js'
 import { digestAll } from './sealing.js'
 
-/** The number of a page beyond the end of every log. Used for a query that needs only the total. */
+/** The number of a page beyond the end of every log. A query that needs only the total uses this number. */
 const BEYOND = 2 ** 31
 
 /** Yields log records in portions, the newest portion first. In each portion the oldest record comes first. */
@@ -18,7 +18,7 @@ export class Log {
   readonly #isListed: boolean
   readonly #chains: readonly LogChain[]
 
-  /** `listed`: the tenant's list of chains, if it has one. Each listed chain must exist. */
+  /** `listed`: the tenant's list of chains, if the tenant has such a list. Each listed chain must exist. */
   constructor(context: LogContext, listed: readonly number[] | undefined) {
     this.#context = context
     this.#isListed = listed !== undefined
@@ -30,8 +30,8 @@ export class Log {
   }
 
   /**
-   * Drops up to `limit` blocks of each chain whose records are all older than `before`. Returns the number of dropped blocks. With
-   * `read`, keeps all records after this position.
+   * From each chain, drops up to `limit` blocks in which all records are older than `before`. Returns the number of
+   * dropped blocks. With `read`, keeps all records after the position `read`.
    */
   async drop(writer: EngineWriter, before: number, limit: number, read?: LogPosition): Promise<number> {
     let count = 0
@@ -54,7 +54,10 @@ export class Log {
     return part
   }
 
-  /** The batches that are in each chain. Skips a chain whose head is damaged, because {@link verify} reports the damage. */
+  /**
+   * Returns the batches of log entries that each chain contains. A chain whose head is damaged is skipped, because
+   * {@link verify} reports the damage.
+   */
   async readTaken(): Promise<TakenBatches[]> {
     const heads = await Promise.all(this.#chains.map((chain) => chain.load().catch(ignoreDamage)))
     return heads.flatMap((head) => head?.taken ?? [])
@@ -76,7 +79,7 @@ export class Log {
     return mergePage(all, { skip: skip - passed, size, total })
   }
 
-  /** Verifies every chain, and checks that no chain is missing and no other row exists. */
+  /** Verifies every chain, and checks that no chain is missing and that no row exists outside of the chains. */
   async verify(): Promise<LogCheck> {
     let count = 0
     let expected = 0
@@ -120,14 +123,17 @@ async function* concat(newest: LogLine[], rest?: Source): Source {
   if (rest !== undefined) yield* rest
 }
 
-/** `lines`: lines that were read and not yet taken, the newest last. `low`: the earliest time of the lines taken so far. */
+/**
+ * `lines`: lines that were read and not yet taken, the newest last. `low`: the earliest time of the lines that were
+ * taken so far.
+ */
 interface Stream {
   readonly source: Source
   lines: LogLine[]
   low: number
 }
 
-/** Reads more lines if none is left. Returns false at the end. */
+/** Reads more lines of the source if no line is left. Returns false at the end of the source. */
 async function hasLine(stream: Stream): Promise<boolean> {
   while (stream.lines.length === 0) {
     const { value, done } = await stream.source.next()

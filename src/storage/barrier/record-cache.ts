@@ -29,7 +29,10 @@ export class RecordCache {
     return known?.counter === counter ? known.records.get(`${tenant}/${id}`) : undefined
   }
 
-  /** Freezes and caches a record. Contract: the record was read while the counter had this value, and does not expire. */
+  /**
+   * Freezes and caches a record. Contract: the record was read while its kind had this counter, and the record does not
+   * expire.
+   */
   put(kind: Kind, tenant: number, id: string, counter: number, record: RecordOf[Kind]): void {
     let known = this.#kinds.get(kind)
     if (known?.counter !== counter || known.records.size >= MAX_RECORDS) {
@@ -47,7 +50,10 @@ export class RecordCache {
     return keys
   }
 
-  /** Call when a record of the kind is removed, because the keys in the record must not stay in memory. */
+  /**
+   * This function is called when a record of the kind is removed, because the keys in the record must not stay in
+   * memory.
+   */
   forget(kind: Kind): void {
     this.#kinds.delete(kind)
   }
@@ -57,7 +63,10 @@ export class RecordCache {
   }
 }
 
-/** Returns a number that changes with every change of these kinds. Undefined if one of the kinds has no counter. */
+/**
+ * Returns a number that changes with every change of a record of these kinds. Undefined if one of the kinds has no
+ * counter.
+ */
 export function sumCounters(
   kinds: readonly Kind[],
   counterOf: (kind: number) => number | undefined,

@@ -1,4 +1,7 @@
-/** Reseals rows with new keys: opens each record, seals it again and computes its digests again. The engine stores the rows. */
+/**
+ * Reseals rows with new keys: opens each record, seals it again and computes its digests again. The engine stores the
+ * resealed rows.
+ */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { AFTER_LOST_KEYS, describeLostTenant, LostTenants } from '../../domain/records/lost-tenants.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
@@ -11,11 +14,17 @@ export interface ResealOptions {
   next: VaultKeys
   /** The keys of every tenant, as the tenant's record holds them. */
   tenants: ReadonlyMap<number, TenantKeyBytes>
-  /** Returns the new keys of a tenant. Every call must return the same keys. Without this function, the tenants keep their keys. */
+  /**
+   * Returns the new keys of a tenant. For each tenant, every call must return the same keys. Without this function, the
+   * tenants keep their keys.
+   */
   renew?(tenant: number, present: TenantKeyBytes): TenantKeyBytes
   /** Renders the search index values again, because only their digests are stored. */
   renderSearch(token: RecordOf['token']): Promise<string[]>
-  /** The caller writes all logs again, into the first chain. Therefore the lists of chains are removed. */
+  /**
+   * The caller writes all logs again, into the first chain. Therefore the lists of chains are removed from the tenants'
+   * records.
+   */
   logsAnew?: boolean
 }
 

@@ -22,7 +22,10 @@ import type { HeadCache } from './log-chain.js'
 import { type RecordCache, sumCounters } from './record-cache.js'
 import * as sealing from './sealing.js'
 
-/** A page of locations contains sealed records up to this many bytes in total. Further large records are read when opened. */
+/**
+ * A page of locations contains sealed records up to this many bytes in total. If this limit is reached, further large
+ * records are read only when they are opened.
+ */
 const HELD_BYTES = 1024 * 1024
 /** Other requests may run after this many sealed bytes were opened, which takes a few milliseconds. */
 const OPENED_AT_ONCE = 256 * 1024
@@ -43,7 +46,7 @@ type SealedLocation<K extends Kind> = RecordLocation<K> & ({ row: Row } | { reco
 export class SealedReader<Rows extends EngineReader = EngineReader> implements StoreReader {
   protected readonly rows: Rows
   protected readonly shared: SharedState
-  /** The keys of the tenant that was used last, because most units of work use only one tenant. */
+  /** Caches the keys of the tenant that was used last, because most units of work use only one tenant. */
   #used: { tenant: number; keys: RecordKeys } | undefined
 
   constructor(rows: Rows, shared: SharedState) {

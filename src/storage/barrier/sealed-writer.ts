@@ -17,7 +17,7 @@ export class SealedWriter extends SealedReader<EngineWriter> implements StoreWri
     const keys = this.cachedKeys(tenant) ?? (await this.keysOf(tenant))
     const id = sealing.digestId(keys, kind, tenant, sealing.idOf(record))
     if (!options.fresh) await this.#ensureFree(kind, tenant, id)
-    // Avoids `await` if the engine has already finished, because a promise for each row slows bulk inserts.
+    // There is no `await` if the engine has already finished, because a promise for each row slows bulk inserts.
     const putting = this.rows.put(sealing.createDraft(keys, { kind, tenant, id, record }, options))
     if (putting !== undefined) await putting
   }

@@ -1,4 +1,7 @@
-/** Seals records into rows and computes the keyed digests that find them. Does not depend on engines or units of work. */
+/**
+ * Seals records into rows and computes the keyed digests that find them. This file does not depend on engines or units
+ * of work.
+ */
 import type { RecordKeys } from '../../crypto/ports.js'
 import {
   type IndexField,

@@ -13,8 +13,8 @@ import type { LsmTree } from '../lsm/tree.js'
 /** The length of a slice. After each slice, units of work may run. */
 const SLICE_MS = 5
 /**
- * With more than `MANY_TABLES` tables, a slice of compaction may exceed `SLICE_MS`. The limit of such a slice is this share of
- * the time that the units of work before the slice took.
+ * With more than `MANY_TABLES` tables, a slice of compaction may exceed `SLICE_MS`. The limit of a slice of compaction
+ * is then this share (1/8) of the time that the units of work before the slice took.
  */
 const SHARE = 1 / 8
 const MANY_TABLES = 32
@@ -31,7 +31,7 @@ type RunExclusive = <T>(work: () => Awaitable<T>) => Promise<T>
 
 export class BackgroundJobs {
   readonly #tree: LsmTree
-  /** Whether jobs may run between units of work, as in a server. */
+  /** The kinds of work whose last failure was reported, and that have not succeeded since then. */
   readonly #isConcurrent: boolean
   readonly #runExclusive: RunExclusive
   #flushing: Promise<void> | undefined
@@ -66,7 +66,10 @@ export class BackgroundJobs {
     return isDone
   }
 
-  /** Reports only the first failure until the work succeeds, because on a full disk it fails again after each unit of work. */
+  /**
+   * Until the work succeeds, only its first failure is reported, because on a full disk the work fails again after each
+   * unit of work.
+   */
   #try(what: Attempt, work: () => unknown): Promise<boolean> {
     const report = (text: string) => {
       if (!this.#reported.has(what)) this.#tree.context.notice(text)
@@ -75,19 +78,22 @@ export class BackgroundJobs {
     return attempt(report, what, work)
   }
 
-  /** Flushes a log that is larger than `size`, or starts its flush in the background. Contract: nothing else runs meanwhile. */
+  /**
+   * Flushes a log that is larger than `size`, or starts its flush in the background. Contract: nothing else in the
+   * engine runs during this call.
+   */
   async flushIfLarger(size: Size): Promise<void> {
     if (!this.#tree.isLargerThan(size)) return
     const isBeside = this.#isConcurrent && !this.#isClosing && this.#flushing === undefined
-    // Flushes at once. If the previous flush still runs, completes it first.
+    // This call flushes the whole log at once. If a flush runs in the background, the call completes that flush first.
     if (!isBeside) await this.#attempt('flushed', () => this.#tree.flush())
-    // Only begins the flush. The rest runs in the background.
+    // This call only begins the flush. The rest of the flush runs in the background.
     else if (await this.#try('flushed', () => this.#tree.freeze())) this.#flushing = this.#flushInBackground()
   }
 
   /**
-   * Flushes a log of any size, even after a failed flush, and overwrites removed rows in tables. Contract: nothing else runs
-   * meanwhile.
+   * Flushes a log of any size, even after a failed flush, and overwrites removed rows in tables. Contract: nothing else
+   * in the engine runs during this call.
    */
   async flushAndErase(): Promise<void> {
     const hasFailed = this.#tree.isFlushing && this.#flushing === undefined
@@ -105,18 +111,25 @@ export class BackgroundJobs {
     this.#compactSoon()
   }
 
-  /** Merges tables: immediately if there are too many, or else in the background. Contract: nothing else runs meanwhile. */
+  /**
+   * Merges tables: immediately if there are too many, or else in the background. Contract: nothing else in the engine
+   * runs during this call.
+   */
   async keepFewTables(): Promise<void> {
     if (this.#tables >= MAX_TABLES && this.#mayCompact())
       await this.#attemptCompaction(() => {
-        // The loop ends early if no two tables, outside running compactions, fit together into one table.
+        // The loop ends early if no two tables fit together into one table (tables in running compactions do not
+        // count).
         while (this.#tables >= MAX_TABLES && this.compactNow());
       })
     else if (this.#tables > this.#seen) this.#compactSoon()
     this.#seen = this.#tables
   }
 
-  /** Does one compaction of at most `limit` bytes. Returns false if none is due. Contract: nothing else runs meanwhile. */
+  /**
+   * Does one compaction of at most `limit` bytes. Returns false if no compaction is due. Contract: nothing else in the
+   * engine runs during this call.
+   */
   compactNow(limit?: number): boolean {
     const plan = this.#tree.manifest.planCompaction(limit, this.#busy)
     if (plan !== undefined) this.#tree.finishCompaction(plan.inputs, finish(plan.steps))

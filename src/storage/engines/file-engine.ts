@@ -19,9 +19,9 @@ import { ANYTHING, BackgroundJobs } from './background.js'
 import { TaskQueue } from './task-queue.js'
 
 export interface FileEngineOptions extends LsmOptions {
-  /** A command flushes when it closes. A server flushes in the background. */
+  /** A command flushes the log when it closes the vault. A server flushes the log in the background. */
   role: 'command' | 'server'
-  /** The engine flushes the write-ahead log when it is larger than this. */
+  /** The engine flushes the write-ahead log when the log is larger than this size. */
   flushAt?: Size
   /**
    * A server overwrites replaced rows within this time, whatever the size of the log. If the overwriting fails, the server tries
@@ -70,7 +70,8 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
       pass: () => this.#syncSoon(),
       end: () => this.#endRound(),
     })
-    // An earlier command may have left rows to overwrite. Starts the timer now, because there may be no request that starts it.
+    // An earlier command may have left rows that must be overwritten. The timer starts now, because there may be no
+    // request that starts it.
     this.#eraseLater()
   }
 
@@ -155,7 +156,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     return this.#runExclusive(() => this.#tree.replaceHeader(header))
   }
 
-  /** Resolves when everything is synced. A large log is flushed too. */
+  /** Resolves when everything is synced. A large log is also flushed. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -215,12 +216,13 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Schedules a sync. A short command ends before the scheduled time, and syncs when it closes the vault. A long command must not
-   * wait with the sync until its end, because its reads would be refused.
+   * Schedules a sync. A short command ends before the scheduled time, and syncs when it closes the vault. A long
+   * command must not wait with the sync until its end, because reads are refused if their log entries stay unsynced for
+   * too long.
    */
   #syncSoon(): void {
     const { isUnsynced, failure } = this.#groupCommit
-    // After a failed write, schedules nothing, because the next unit of work or `close` retries the write.
+    // After a failed write, no sync is scheduled, because the next unit of work or `close` retries the write.
     if (isUnsynced && failure === undefined && !this.#isSyncing)
       this.#later('synced', SYNC_AFTER_MS[this.#options.role], () => this.#syncBeside())
   }
@@ -238,7 +240,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     } finally {
       this.#isSyncing = false
     }
-    // A round of logged reads ends without a flush. Therefore flushes here, if the log is large.
+    // A round of logged reads ends without a flush. Therefore a large log is flushed here.
     if (this.#closing === undefined && this.#tree.isLargerThan(this.#flushAt))
       await this.#runExclusive(() => this.#background.flushIfLarger(this.#flushAt))
     this.#syncSoon()

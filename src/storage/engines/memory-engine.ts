@@ -66,7 +66,7 @@ export class MemoryEngine implements Engine {
     return this.#tasks.run(() => this.#write(work, SEALED_AT_ONCE))
   }
 
-  /** `most`: the number of pending log entries at which they are sealed. */
+  /** `most`: if there are this many pending log entries, they are sealed. */
   async #write<T>(work: (writer: EngineWriter) => Awaitable<T>, most: number): Promise<T> {
     const transaction = new Transaction(this.#view, this.#counters, this.#now)
     try {
@@ -120,8 +120,8 @@ export class MemoryEngine implements Engine {
   }
 
   /**
-   * Restores a state. `seq` and `rev` never go back, and {@link changeCounter} changes. Calls `also` before the next unit of work
-   * runs.
+   * Restores a state. `seq` and `rev` never go back, and {@link changeCounter} changes. The function calls `also`
+   * before the next unit of work runs.
    */
   restore({ layers, counters }: MemoryState, also?: () => void): Promise<void> {
     return this.#tasks.run(() => {
@@ -140,7 +140,7 @@ export class MemoryEngine implements Engine {
     return new MemoryEngine(clock, [state.forked], state.counters)
   }
 
-  /** All live rows. Contract: no unit of work runs meanwhile. */
+  /** All live rows. Contract: no unit of work runs until the rows were read. */
   rows(): Iterable<Row> {
     return merge(this.#layers, () => true).each()
   }

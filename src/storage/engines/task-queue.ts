@@ -21,7 +21,10 @@ const SLICE_MS = 10
 export class TaskQueue {
   readonly #rounds: Rounds | undefined
   readonly #tasks: Task[] = []
-  /** When this slice began, by the wall clock, because a command would need 1 ms to load `performance`. */
+  /**
+   * The time on the wall clock when this slice began. The wall clock is used, because a command would need 1 ms to load
+   * `performance`.
+   */
   #beganMs = 0
   #running: Promise<void> | undefined
   #isClosed = false
@@ -71,7 +74,10 @@ export class TaskQueue {
     this.#running = undefined
   }
 
-  /** Runs the tasks that wait now, for at most a slice. Tasks that come meanwhile wait, because they would delay the sync. */
+  /**
+   * Runs the tasks that wait now, for at most a slice. Tasks that are added during this slice wait, because they would
+   * delay the sync.
+   */
   async #runWaiting(): Promise<void> {
     for (let left = this.#tasks.length; left > 0; left--) {
       const { run, refuse } = this.#tasks.shift()!

@@ -9,7 +9,10 @@ const NOTICE_STARTS = {
 
 export type Attempt = keyof typeof NOTICE_STARTS
 
-/** Does work that no answer depends on. If the work fails, `notice` receives a text. Returns whether the work was done. */
+/**
+ * Does work whose result no answer depends on. If the work fails, `notice` receives a text. Returns whether the work
+ * was done.
+ */
 export async function attempt(notice: (text: string) => void, what: Attempt, work: () => unknown) {
   try {
     await work()

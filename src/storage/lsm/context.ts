@@ -21,7 +21,9 @@ export interface Size {
   keys?: number
 }
 
-/** The most blocks in the cache. A block has up to 8 KiB. A command opens fewer blocks than this. */
+/**
+ * The maximum number of blocks in the cache. A block has up to 8 KiB. A command opens fewer blocks than this maximum.
+ */
 const MAX_BLOCKS = 4096
 const MAX_RECORDS = 32_768
 
@@ -33,7 +35,7 @@ export interface LsmContext extends LsmOptions {
    * blocks of indexes.
    */
   readonly records: BoundedMap<number, Buffer>
-  /** The number of the next opened table. Keys in the caches contain the numbers of tables. */
+  /** The number that the next opened table gets. Keys in the caches contain the numbers of tables. */
   tables: number
 }
 
@@ -51,7 +53,10 @@ export function createContext(options: LsmOptions): LsmContext {
  */
 const MAX_OPEN = 40
 
-/** The open descriptors of tables, by path. If too many are open, the least recently used descriptor is closed. */
+/**
+ * The open descriptors of tables, by path. If too many descriptors are open, the least recently used descriptor is
+ * closed.
+ */
 class OpenFiles {
   readonly #files: Files
   readonly #open = new Map<string, number>()
@@ -60,7 +65,10 @@ class OpenFiles {
     this.#files = files
   }
 
-  /** Undefined if the file does not exist. Contract: the descriptor is used before the next call of `get`, which may close it. */
+  /**
+   * Returns undefined if the file does not exist. Contract: the caller uses the descriptor before the next call of
+   * `get`, because that call may close the descriptor.
+   */
   get(path: string): number | undefined {
     const file = this.#open.get(path) ?? openPart(this.#files, path, 'write')
     if (file === undefined) return undefined

@@ -1,6 +1,6 @@
 /**
- * Shows whether a time has passed since `start`. Uses a timer, because the wall clock may jump, and a command would need 1 ms to
- * load `performance`.
+ * Shows whether a time has passed since `start`. The deadline uses a timer, because the wall clock may jump, and a
+ * command would need 1 ms to load `performance`.
  */
 export class Deadline {
   isOver = false

@@ -23,7 +23,8 @@
  *                                                    entries and pending of the group     error
  *
  * `group.waiting` contains the transactions of the group that are not acknowledged. After a failed write, `failure` is set until
- * the next frame or sync. Meanwhile every transaction of a group waits. `#patience` runs while acknowledged entries are pending.
+ * the next frame or sync. While `failure` is set, every transaction of a group waits. `#patience` runs while acknowledged entries
+ * are pending.
  */
 import { type LogEntry, type LogSealer, logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import { type Change, isRemoval } from '../rows/frame.js'
@@ -118,7 +119,8 @@ export class GroupCommit {
   }
 
   /**
-   * Acknowledges a transaction without changes. If the transaction may have seen unsynced changes, it waits for the group's sync.
+   * Acknowledges a transaction without changes. If the transaction may have seen unsynced changes, the acknowledgement
+   * waits for the sync of the group.
    */
   acknowledge(waiter: Waiter): void {
     if (this.#group.needsSync) this.#group.waiting.push(waiter)
@@ -134,7 +136,7 @@ export class GroupCommit {
     for (const entry of entries) this.#group.entries.push(entry)
     this.#group.storesTime ||= storesTime
     if (durability === 'now' || changes.some(isRemoval)) this.#group.needsSync = true
-    // After a failure, a read waits until its entries are stored.
+    // After a failure, a read waits until its log entries are stored.
     const isTrouble = this.failure !== undefined || !this.#tree.manifest.isSound
     if (!canWait || isTrouble || this.#group.needsSync) this.#group.waiting.push(waiter)
     else {
@@ -170,8 +172,8 @@ export class GroupCommit {
   }
 
   /**
-   * Writes the group as one frame and acknowledges its transactions. If the write fails, the transactions receive the error, and
-   * the function returns it.
+   * Writes the group as one frame and acknowledges its transactions. If the write fails, the transactions receive the
+   * error, and the function returns the error.
    */
   async commit(): Promise<unknown> {
     const group = this.#group

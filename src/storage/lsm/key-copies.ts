@@ -36,8 +36,8 @@ export function nextKeyRows(copies: KeyCopies, flushed: Memtable, tables: readon
 }
 
 /**
- * Reads the copy, so that damage in other tables does not get into the next copy. Without a readable copy, reads the other
- * tables.
+ * Reads the present copy, so that damage in other tables does not get into the next copy. If no copy is readable, the
+ * function reads the other tables.
  */
 function readPresent(copies: KeyCopies, tables: readonly LiveSSTable[]): Row[] {
   if (copies === null) return []
@@ -54,7 +54,10 @@ export function unlessDamaged<T>(work: () => T): T | undefined {
   }
 }
 
-/** Does not read the cache, which may have rows that were overwritten in the files. @throws CofferError `vault_damaged` */
+/**
+ * Reads the file and not the cache, because the cache may have rows that were overwritten in the file. @throws
+ * CofferError `vault_damaged`
+ */
 export function readKeyCopies(copies: SSTable): Row[] {
   return findIn(new LiveSSTable(copies))
 }
@@ -79,13 +82,16 @@ function findIn(live: LiveSSTable): Row[] {
   return found
 }
 
-/** Overwrites the rows that the memtable replaced or removed. @throws CofferError `vault_damaged` */
+/** In the copy, overwrites the rows that the memtable replaced or removed. @throws CofferError `vault_damaged` */
 export function eraseHidden(copies: SSTable, memtable: Memtable): void {
   const rows = memtable.shadowed.flatMap((id) => copies.find(id) ?? [])
   if (rows.length > 0) copies.erase(rows)
 }
 
-/** Whether the vault needs no copy, or has an undamaged copy. Only the barrier can check the records in the copy. */
+/**
+ * Returns whether the vault needs no copy, or has an undamaged copy. Only the barrier can check the records in the
+ * copy.
+ */
 export function isWhole(copies: KeyCopies): boolean {
   if (!copies) return copies === null
   const readable = unlessDamaged(() => readKeyCopies(copies).length === copies.rows)

@@ -1,6 +1,6 @@
 /**
- * The manifest: the file `state` names the tables and logs of the vault. Each change of this list writes a new `state`. When the
- * vault is opened, files that `state` does not name are removed.
+ * The manifest: the file `state` names the tables and logs of the vault. Each change of the tables or logs writes a new
+ * `state`. When the vault is opened, files that `state` does not name are removed.
  */
 import { LowSync } from 'lowdb'
 import { CofferError, damaged } from '../../errors.js'
@@ -36,7 +36,7 @@ export interface Contents {
   counters: Counters
   /** Oldest first. */
   wals: readonly WalRef[]
-  /** Ascending by their lowest `seq`. */
+  /** The tables, in ascending order of their lowest `seq`. */
   sstables: readonly LiveSSTable[]
   keyCopies: KeyCopies
 }
@@ -80,8 +80,8 @@ function openDocument(
 }
 
 /**
- * Writes `state`, or the next state. Calls `isRenaming` before the rename. If the rename fails, the disk may have the old state
- * or the new state. @throws CofferError `storage_failed`
+ * Writes `state`, or the next state. Before the rename, the function calls `isRenaming`. If the rename fails, the disk
+ * may have the old state or the new state. @throws CofferError `storage_failed`
  */
 export function writeContents(
   context: LsmOptions,
@@ -173,9 +173,10 @@ export class Manifest {
   }
 
   /**
-   * Writes a new copy of the rows that hold keys, if the flushed memtable changed one of these rows. First overwrites the old
-   * versions in the present copy, which is safe: until `state` changes, the log has the new versions. If the rows cannot be read
-   * because of damage, the present copy stays, because it may be the last copy of these rows.
+   * Writes a new copy of the rows that hold keys, if the flushed memtable changed one of these rows. First, the old
+   * versions in the present copy are overwritten. This is safe, because the log has the new versions until `state`
+   * changes. If the rows cannot be read because of damage, the present copy stays, because it may be the last copy of
+   * these rows.
    */
   #copyKeys(flushed: Memtable, older: readonly LiveSSTable[]): KeyCopies {
     const { keyCopies: present } = this.contents

@@ -49,8 +49,8 @@ export interface RekeyOptions {
 }
 
 /**
- * Reseals all rows. Afterwards nothing in the vault opens with the old keys. If the process is killed, the vault has either the
- * old keys or the new keys. Contract: the caller has the lock, and no engine is open.
+ * Reseals all rows. After the rekey, nothing in the vault opens with the old keys. If the process is killed during a
+ * rekey, the vault has either the old keys or the new keys. Contract: the caller has the lock, and no engine is open.
  */
 export async function rekeyVault({ present, header, keys, prepare, progress }: RekeyOptions): Promise<void> {
   const next = { ...present, header, keys }
@@ -72,13 +72,15 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
     }
     await copyAndVerify({ count, rows: resealed }, target, keys.chain, progress)
     createState(next, written, tree.counters, NEXT_STATE_FILE)
-    // From now on the vault has the new keys. If a crash follows, the next opening adopts the next state.
+    // When this call has returned, the vault has the new keys. If the process crashes after this call, the next opening
+    // of the vault adopts the next state.
     writeHeader(present.files, present.directory, present.random, header)
     adoptNextState(next)
   } finally {
     for (const { sstable } of written) sstable.close()
     tree.close()
   }
-  // Removes the files that `state` does not name. All files that the old keys open are among the removed files.
+  // When the tree is opened, files that `state` does not name are removed. All files that the old keys open are among
+  // the removed files.
   openLsmTree(next).close()
 }

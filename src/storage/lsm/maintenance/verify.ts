@@ -30,7 +30,10 @@ export class DamagedVault {
   readonly sstables: readonly LiveSSTable[]
   /** The number of changes in unreadable frames before the last readable change. */
   readonly lostChanges: number
-  /** Undefined if `state` does not open. Without the contents of `state`, it is unknown which rows were replaced or removed. */
+  /**
+   * Undefined if `state` cannot be opened. Without the contents of `state`, it is unknown which rows were replaced or
+   * removed.
+   */
   readonly #contents: Contents | undefined
   readonly #memtable: Memtable
 
@@ -77,7 +80,8 @@ export class DamagedVault {
           const text = toText(entry.id)
           if (dropped.has(entry.tenant) || this.#memtable.hides(entry.tenant, text)) continue
           if (newest !== undefined && newest.get(text) !== entry.rev) continue
-          // Without `state`, the two copies of a row that holds keys look like two rows. Yields both, because one may be damaged.
+          // Without `state`, the two copies of a row that holds keys look like two rows. Both copies are yielded,
+          // because one copy may be damaged.
           if (entry.kind !== KEY_ROWS) newest?.delete(text)
           yield { place, row: sstable.row(number) }
         } catch (error) {
@@ -109,8 +113,9 @@ export class DamagedVault {
   }
 
   /**
-   * The readable rows, in the form in which a copy of an intact vault reads them. Yields both copies of rows that hold keys,
-   * because one copy may be damaged. There are no pending entries, because all log entries in files are in rows.
+   * The readable rows, in the same form as the rows of an intact vault. Both copies of a row that holds keys are
+   * included, because one copy may be damaged. There are no pending entries, because all log entries in files are in
+   * rows.
    */
   get vaultRows(): VaultRows {
     const found = this
@@ -130,8 +135,8 @@ export class DamagedVault {
 }
 
 /**
- * Returns the newest revision of each row, by id. This function is used without `state`, because several tables may then contain
- * the same row.
+ * Returns the newest revision of each row, by id. This function is used if there is no `state`, because several tables
+ * may then contain the same row.
  */
 function findNewest(sstables: readonly LiveSSTable[]): Map<string, number> {
   const newest = new Map<string, number>()
@@ -150,7 +155,7 @@ function placeOf({ path }: SSTable): string {
   return path.slice(path.lastIndexOf('segments/'))
 }
 
-/** Adds an error as a finding. Throws errors that are not a CofferError. */
+/** Adds an error as a finding. Errors that are not a CofferError are thrown. */
 function addFinding(findings: Finding[], place: string, error: unknown): void {
   if (!(error instanceof CofferError)) throw error
   // Removes the end of the message, which advises to run this very check.
@@ -208,7 +213,7 @@ function openUnlisted(context: LsmContext, id: string): LiveSSTable {
   return new LiveSSTable(sstable)
 }
 
-/** Other work may run after this number of blocks or rows, so that a server still accepts connections. */
+/** After this number of blocks or rows, other work may run, so that a server still accepts connections. */
 const STRIDE = 64
 
 const yieldToOthers = () => new Promise(setImmediate)
