@@ -52,10 +52,11 @@ export function nodeFiles(): Files {
     create: (path) => {
       const file = attempt('create', path, () => fs.openSync(path, NEW | PLAIN, 0o600))
       try {
-        // Sets the mode explicitly, because the umask of the process may have removed bits of 0600.
+        // The mode is set explicitly, because the umask of the process may have removed bits of 0600.
         attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
       } catch (error) {
-        // A file system without modes rejects the change of the mode. The new file is empty and is removed.
+        // A file system without modes rejects the change of the mode. In this case, the new file, which is still empty,
+        // is removed.
         fs.closeSync(file)
         fs.rmSync(path, { force: true })
         throw error
@@ -118,11 +119,11 @@ function kindOf(stats: fs.Stats): FileStat['kind'] {
 }
 
 async function syncDataBeside(path: string): Promise<void> {
-  // Loaded only when needed, because loading takes more than 1 ms.
+  // The module is loaded only when it is needed, because loading takes more than 1 ms.
   const { open } = await import('node:fs/promises')
   try {
-    // Opens the file a second time. The system reports a write error to each descriptor, so after a failed sync here, a later
-    // `syncData` on the first descriptor fails too.
+    // The file is opened a second time. The system reports a write error to each descriptor, so after a failed sync
+    // here, a later `syncData` on the first descriptor fails too.
     const file = await open(path, FLAGS.write | PLAIN)
     await file.datasync().finally(() => file.close())
   } catch (error) {

@@ -1,4 +1,4 @@
-/** The port of storage for operations: records, in units of work. `engine.ts` is the port below it. */
+/** The port of storage for operations: records, in units of work. `engine.ts` is the port below this port. */
 import type { Awaitable } from '../domain/awaitable.js'
 import type { Kind, LogRecord, RecordOf } from '../domain/records/records.js'
 
@@ -22,7 +22,7 @@ export interface Page {
 }
 
 export type Search = Page & { where?: Condition }
-/** With `above`, the oldest match comes first. Otherwise the newest match comes first. */
+/** With `above`, the oldest match comes first. Without `above`, the newest match comes first. */
 export type SeekSearch = {
   size: number
   below?: number | undefined
@@ -48,8 +48,8 @@ export type Durability = 'now' | 'soon'
 export interface LogCheck {
   count: number
   /**
-   * The position, from 1, of the first record that does not follow from the record before it. If the end of the log is missing:
-   * `count` + 1.
+   * The position, from 1, of the first record that does not follow from the record before it. If the end of the log is
+   * missing, the value is `count` + 1.
    */
   brokenAt?: number
 }
@@ -58,8 +58,8 @@ export interface LogCheck {
 export type LogPosition = Readonly<Record<string, number>>
 
 /**
- * Records of a tenant's log in the order of their chains. `position`: the position after these records. `lost`: how many records
- * were dropped before they were read. `left`: how many records follow.
+ * Records of a tenant's log in the order of their chains. `position`: the position after these records. `lost`: how
+ * many records were dropped before they were read. `left`: how many records follow these records.
  */
 export interface LogPart {
   records: LogRecord[]
@@ -78,7 +78,7 @@ export interface StoreReader {
   readonly codeTime: number
   /** After a jump of the clock, expired records are not purged. */
   readonly clock: ClockState
-  /** Undefined if the record does not exist or has expired. Returns a promise only if the engine must wait. */
+  /** Returns undefined if the record does not exist or has expired. Returns a promise only if the engine must wait. */
   get<K extends Kind>(kind: K, tenant: number, id: string): Awaitable<RecordOf[K] | undefined>
   /** Whether a record has this id, even a record that has expired and is not purged. */
   isUsed(kind: Kind, tenant: number, id: string): Promise<boolean>
@@ -87,7 +87,8 @@ export interface StoreReader {
   /** Like `find`, but returns the location and size of each record and opens none. */
   locate<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Located<K>>
   /**
-   * Returns the newest matches below a `seq`, or the oldest above it. The cost depends on `size`, not on the number of matches.
+   * Returns the newest matches below a `seq`, or the oldest matches above a `seq`. The cost depends on `size`, not on
+   * the number of matches.
    */
   seek<K extends Kind>(kind: K, tenant: number, query: SeekSearch): Promise<RecordLocation<K>[]>
   /** Reads at most `limit` records of the tenant's log after this position. */
@@ -110,7 +111,7 @@ export interface StoreReader {
 export interface RecordLocation<K extends Kind = Kind> {
   readonly kind: K
   readonly tenant: number
-  /** The stored size. The form of the record that callers get is not larger. */
+  /** The stored size. The form of the record that callers get is never larger than this. */
   readonly bytes: number
   /** A later record has a higher `seq`. */
   readonly seq: number
@@ -124,8 +125,8 @@ export interface PutOptions {
   /** ms since the epoch. */
   expires?: number
   /**
-   * The caller knows that no record has this id, because it drew the id at random or has called `isUsed`. Therefore the store
-   * does not check the id.
+   * The caller knows that no record has this id, because it drew the id at random or has called `isUsed`. With `fresh`,
+   * the store does not check whether the id is free.
    */
   fresh?: boolean
   /** The record keeps its time of modification. This option is for a change that no caller of the API requested. */
@@ -143,13 +144,16 @@ export interface StoreWriter extends StoreReader {
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` if no live record has this id */
   remove(kind: Kind, tenant: number, id: string): Promise<void>
-  /** Purges an expired record, so that its id becomes free. Returns the record, or undefined if it may not be purged now. */
+  /**
+   * Purges an expired record, so that its id becomes free. Returns the record, or undefined if the record may not be
+   * purged now.
+   */
   purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
   /** Removes the record of the tenant, which holds the tenant's keys, and all rows and logs of the tenant. */
   removeTenant(tenant: number): Promise<void>
   /** Stores the time of this unit, even if the unit changes nothing. `isTrusted`: a person has confirmed the clock. */
   storeTime(options?: { isTrusted?: boolean }): void
-  /** Appends a log record, which can never be replaced or removed. `at`: its `created_at` in ms. */
+  /** Appends a log record, which can never be replaced or removed. `at`: the `created_at` of the log record, in ms. */
   log(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): void
   /**
    * Drops full blocks of logs that are older than `before`: at most `limit` blocks for each tenant. Returns the number of dropped
@@ -161,26 +165,29 @@ export interface StoreWriter extends StoreReader {
 }
 
 /**
- * Each unit commits everything or nothing. If units collide, an engine calls `work` again. Therefore `work` must change nothing
- * but the store. Everything else that `work` finds out is its return value, which the caller uses after `read` or `write`. `work`
- * may draw random values.
+ * Each unit commits everything or nothing. If units of work collide, an engine calls `work` again. Therefore `work`
+ * must change nothing but the store. Everything else that `work` finds out is its return value, which the caller uses
+ * after `read` or `write`. `work` may draw random values.
  */
 export interface Store {
   read<T>(work: (reader: StoreReader) => Awaitable<T>): Promise<T>
   /** Resolves when the changes are as durable as `durability` says. If `work` throws, nothing changes. */
   write<T>(work: (writer: StoreWriter) => Awaitable<T>, durability?: Durability): Promise<T>
-  /** A counter that changes with every committed change of these kinds. O(1), local. Undefined: do not cache these kinds. */
+  /**
+   * A counter that changes with every committed change of these kinds. O(1), local. If the counter is undefined,
+   * records of these kinds must not be cached.
+   */
   changeCounter(kinds: readonly Kind[]): number | undefined
   /**
-   * The last known counter of a shared store, which may be outdated. If the counter is unchanged at the end of a unit of work, it
-   * was current.
+   * The last known counter of a shared store, which may be outdated. If a unit of work finds the same counter at its
+   * end, the counter was current.
    */
   cachedCounter(kinds: readonly Kind[]): number | undefined
   /** Whether other processes may use the store at the same time. */
   readonly isShared: boolean
   /**
-   * Moves the newest log records into their chains, so that `readLogAfter` reads them too. Records of the
-   * last moment may be missing.
+   * Moves the newest log records into their chains, so that `readLogAfter` reads them too. Log records of the last
+   * moment may stay outside of the chains.
    */
   sealPending(): Promise<void>
   /** Checks that each record of a tenant's log follows from the record before it and that none is missing. */
@@ -193,8 +200,8 @@ export interface Store {
 const PAGE_SIZE = 1000
 
 /**
- * Yields the newest record first. If a store is given, each page is read in a separate unit of work. Contract: no record of this
- * kind changes meanwhile.
+ * Yields the newest record first. If a store is given, each page is read in a separate unit of work. Contract: no
+ * record of this kind changes during the iteration.
  */
 export async function* eachRecord<K extends Kind>(
   source: StoreReader | Store,

@@ -36,7 +36,10 @@ function parseBatchKey(id: Uint8Array) {
   }
 }
 
-/** Whether the batch is in one of the chains. Undefined if a chain has dropped the ranges that are needed to decide this. */
+/**
+ * Whether the batch is in one of the chains. Returns undefined if a chain has dropped the ranges that are needed to
+ * decide this.
+ */
 export function isTaken(chains: readonly TakenBatches[], id: Uint8Array): boolean | undefined {
   const { server, number, at } = parseBatchKey(id)
   const has = ({ by }: TakenBatches) =>

@@ -1,6 +1,6 @@
 /**
- * Detects jumps of the wall clock, by which rows expire. For an hour after a jump, no record may be purged, because the clock may
- * be wrong. The engine stores the times that are needed for this.
+ * Detects jumps of the wall clock, by which rows expire. For an hour after a jump, no record may be purged, because the
+ * clock may be wrong. The engine stores the times that are needed to detect jumps.
  */
 import { formatDate } from '../domain/dates.js'
 import type { ClockState } from './store.js'
@@ -28,13 +28,16 @@ export function createCounters(): Counters {
 }
 
 /**
- * If the vault has had no change for a longer time than this, the pause counts as a jump of the clock, because it cannot be
- * distinguished from a clock that was set forward.
+ * If the vault has had no change for longer than this, the pause counts as a jump of the clock, because Coffer cannot
+ * distinguish such a pause from a clock that was set forward.
  */
 const SILENCE_MS = 24 * 60 * 60 * 1000
-/** A jump is settled after this time. From then on, the new time is trusted. */
+/** A jump is settled after this time. When a jump is settled, the new time is trusted. */
 const SETTLING_MS = 60 * 60 * 1000
-/** If the clock goes back by at most this time, or is at most this far behind the newest record, that is normal. */
+/**
+ * If the clock goes back by at most this time, or is at most this far behind the newest record, the difference is
+ * normal.
+ */
 const TOLERANCE_MS = 5 * 60 * 1000
 
 export function advanceTimes({ time, last, since, until }: Times, now: number): Times {
@@ -66,7 +69,7 @@ export function describeAhead(time: number, now: number): string | undefined {
   )
 }
 
-/** Returns whether a time is in a range. The time 0 means never, and no range contains it. */
+/** Returns whether a time is in a range. The time 0 means never, and no range contains 0. */
 export function isWithin(time: number, range: { from?: number; below?: number }): boolean {
   return time !== 0 && time >= (range.from ?? 0) && time < (range.below ?? Number.POSITIVE_INFINITY)
 }

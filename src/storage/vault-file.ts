@@ -138,8 +138,8 @@ export function beginVault(files: Files, directory: string): void {
 }
 
 /**
- * Writes the header of a new vault. From then on the vault exists. Contract: all other files of the vault are
- * synced.
+ * Writes the header of a new vault. When the header is written, the vault exists. Contract: all other files of the
+ * vault are synced.
  */
 export function completeVault(files: Files, directory: string, header: Header): void {
   const draft = `${directory}/${DRAFT_FILE}`
@@ -156,7 +156,10 @@ export function completeVault(files: Files, directory: string, header: Header): 
   files.syncDirectory(directory)
 }
 
-/** Removes the files of a failed creation. If that fails, the next creation removes them. Contract: the caller has the lock. */
+/**
+ * Removes the files of a failed creation. If the removal fails, the next creation removes the files. Contract: the
+ * caller has the lock.
+ */
 export function abandonVault(files: Files, directory: string): void {
   try {
     if (examineDirectory(files, directory) !== 'begun') return

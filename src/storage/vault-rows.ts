@@ -36,7 +36,9 @@ export class RowChecksum {
 /** `total` is approximate. */
 export type Progress = (done: number, total: number) => void
 
-/** Copies rows, then reads the copy and compares checksums. @throws CofferError `storage_failed` if they differ */
+/**
+ * Copies rows, then reads the copy and compares checksums. @throws CofferError `storage_failed` if the checksums differ
+ */
 export async function copyAndVerify(
   source: Pick<VaultRows, 'count' | 'rows'>,
   target: RowTarget,
@@ -59,7 +61,10 @@ export async function copyAndVerify(
   throw new CofferError('storage_failed', 'The copied rows differ from the rows that were sent. Try again.')
 }
 
-/** Groups rows into batches, in order. A batch ends when it has this number of rows, or of bytes of sealed records. */
+/**
+ * Groups rows into batches, in order. A batch ends when it has this number of rows, or when its sealed records have
+ * this number of bytes.
+ */
 export async function* inBatches(
   rows: AsyncIterable<Row>,
   most: { rows: number; bytes: number },

@@ -45,7 +45,9 @@ export class WholeFile {
     this.#files.sync(this.#file!)
   }
 
-  /** Gives the file its final name. @throws CofferError `conflict` if another file has that name, `storage_failed` */
+  /**
+   * Gives the file its final name. @throws CofferError `conflict` if another file has the final name, `storage_failed`
+   */
   publish(): void {
     try {
       this.sync()
@@ -85,7 +87,10 @@ export class WholeFile {
     if (file !== undefined) this.#files.close(file)
   }
 
-  /** Creates a hard link, which fails if the name exists. Without hard links, checks that the name is free and then renames. */
+  /**
+   * Creates a hard link, which fails if the name exists. On a file system without hard links, the function checks that
+   * the name is free and then renames the file.
+   */
   #giveName(): boolean {
     try {
       const isNew = this.#files.link(this.path, this.#target)

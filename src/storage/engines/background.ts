@@ -31,13 +31,13 @@ type RunExclusive = <T>(work: () => Awaitable<T>) => Promise<T>
 
 export class BackgroundJobs {
   readonly #tree: LsmTree
-  /** The kinds of work whose last failure was reported, and that have not succeeded since then. */
+  /** Whether jobs may run between units of work, as in a server. */
   readonly #isConcurrent: boolean
   readonly #runExclusive: RunExclusive
   #flushing: Promise<void> | undefined
   #compacting: Promise<void> | undefined
   readonly #busy = new Set<string>()
-  /** Work whose failure was reported, and that has not succeeded since. */
+  /** The kinds of work whose last failure was reported, and that have not succeeded since then. */
   readonly #reported = new Set<Attempt>()
   #seen = 0
   #failedMs = 0

@@ -239,7 +239,7 @@ export class Manifest {
   }
 
   eraseRows(ids: readonly RowId[]): void {
-    // Erases only in the current tables, because later tables may have new rows with these ids.
+    // Rows are erased only in the current tables, because later tables may have new rows with these ids.
     const { sstables } = this
     this.#afterReaders(() => {
       for (const live of sstables) live.erase(ids)
@@ -252,8 +252,8 @@ export class Manifest {
   }
 
   /**
-   * Plans a compaction of at most `limit` bytes without `busy` tables. The steps of the plan only write new files, so the vault
-   * may change meanwhile.
+   * Plans a compaction of at most `limit` bytes without `busy` tables. The steps of the plan only write new files, so
+   * the vault may change while the steps run.
    */
   planCompaction(limit = Number.POSITIVE_INFINITY, busy: ReadonlySet<string> = new Set()) {
     const free = this.sstables.filter(({ sstable }) => !busy.has(sstable.path))
@@ -275,8 +275,9 @@ export class Manifest {
   }
 
   /**
-   * Replaces the tables that a compaction has read by the new table. If one of these tables no longer exists, discards the new
-   * table. `removed`: rows that were removed, perhaps after the compaction had copied them.
+   * Replaces the tables that a compaction has read by the new table. If one of the tables that the compaction has read
+   * no longer exists, the new table is discarded. `removed`: rows that were removed, perhaps after the compaction had
+   * copied them.
    */
   finishCompaction(
     inputs: readonly LiveSSTable[],

@@ -4,7 +4,7 @@ import { LOG_ROWS, type Row, type RowId, type SeekQuery, type Where } from '../e
 import { type Change, DROP, INSERT, isRemoval, REMOVE } from '../rows/frame.js'
 import { isWithin } from '../time.js'
 
-/** A version of a row. A version is live until a later change replaces or removes it. */
+/** A version of a row. A version is live until a later change replaces or removes the row. */
 interface Item {
   row: Row
   isLive: boolean
@@ -17,7 +17,7 @@ interface Entry {
   isShadowing: boolean
 }
 
-/** An index is rebuilt when it has more stale items than this, and more stale items than live ones. */
+/** An index is rebuilt when it has more stale items than this, and more stale items than live items. */
 const STALE_LIMIT = 1024
 const KEY_BYTES = 8
 const NOBODY: ReadonlySet<number> = new Set()
@@ -52,7 +52,7 @@ class KeyIndex {
   }
 }
 
-/** Inserts an item in the order of `seq`. Replaces an older version of the same row. */
+/** Inserts an item in the order of `seq`. An older version of the same row is replaced. */
 function place(items: Item[], item: Item): Item[] {
   const { seq } = item.row
   if (items[items.length - 1]!.row.seq < seq) items.push(item)
@@ -78,15 +78,18 @@ export class Memtable {
   /** Whether rows in older memtables or tables must be overwritten soon. */
   isErasing = false
   /**
-   * Whether a removal has taken a row out of this memtable. The log still contains this row, so it must be overwritten
-   * immediately.
+   * Whether a removal has taken a row out of this memtable. If so, the log still contains the removed row, which must
+   * be overwritten immediately.
    */
   hasRemoved = false
-  /** The number of keys in rows that were put. In logs, keys take most of the memory. */
+  /** The number of keys in rows that were put. In a large memtable, the keys take most of the memory. */
   keyCount = 0
   readonly #entries = new Map<string, Entry>()
   readonly #kinds = new Set<number>()
-  /** Indexes by kind. Each index is built at its first use, because most commands need no index, and logs have many keys. */
+  /**
+   * Indexes by kind. Each index is built at its first use, because most commands need no index, and the changes of a
+   * log have many keys.
+   */
   readonly #indexes = new Map<number, KeyIndex>()
 
   constructor(changes: readonly Change[] = []) {
@@ -123,8 +126,8 @@ export class Memtable {
   }
 
   /**
-   * Records that older versions of the row are dead. Returns false if there are none: the row is new, or its tenant was
-   * dropped.
+   * Records that older versions of the row are dead. Returns false if no older version can exist: the row is new, or
+   * its tenant was dropped.
    */
   #shadow(row: Row, kind: Change['kind']): boolean {
     if (kind === INSERT || this.dropped.has(row.tenant)) return false
@@ -151,14 +154,14 @@ export class Memtable {
   }
 
   /**
-   * Returns the newest version of the row in this memtable. Returns undefined if this memtable did not change the row: older
-   * memtables and tables may then have it. `text`: the id as text.
+   * Returns the newest version of the row in this memtable. Returns undefined if this memtable did not change the row:
+   * older memtables and tables may then have the row. `text`: the id as text.
    */
   entry(text: string): Entry | undefined {
     return this.#entries.get(text)
   }
 
-  /** Whether older rows with this id, or of this tenant, are dead. */
+  /** Returns whether rows with this id or of this tenant are dead in older memtables and tables. */
   hides(tenant: number, text: string): boolean {
     return this.dropped.has(tenant) || this.#entries.has(text)
   }
@@ -186,7 +189,10 @@ export class Memtable {
     return index
   }
 
-  /** Yields live matches. The newest match comes first, but with `above` the oldest. Every match has the key `all`. */
+  /**
+   * Yields live matches. The newest match comes first, but with `above`, the oldest match comes first. Every match has
+   * the key `all`.
+   */
   *search({ kind, tenant, all, where, below, above }: Omit<SeekQuery, 'size'>): Generator<Row> {
     if (!this.#kinds.has(kind)) return
     const index = this.#index(kind)
@@ -240,7 +246,7 @@ function createMatcher(where: Where | undefined): Matcher {
   return (row) => isWithin(row[where.range], where)
 }
 
-/** Looks up keys in a set, because the access rules of a caller may have thousands of alternatives. */
+/** The matcher looks up keys in a set, because the access rules of a caller may have thousands of alternatives. */
 function createAnyMatcher(alternatives: readonly Where[]): Matcher {
   const keys = new Set(alternatives.flatMap((each) => ('key' in each ? [toText(each.key)] : [])))
   const others = alternatives.filter((each) => !('key' in each)).map(createMatcher)

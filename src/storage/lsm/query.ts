@@ -21,7 +21,7 @@ export class ChangeCounters {
     return this.#changeCounters[kind]!
   }
 
-  /** Contract: called for every change, before a reader can see it. */
+  /** Contract: `note` is called for every change, before a reader can see the change. */
   note({ kind, row }: Change): void {
     if (kind === DROP) this.recordAll()
     else this.#changeCounters[row.kind]!++
@@ -58,7 +58,7 @@ export class Reader implements EngineReader {
   protected readonly below: View
   readonly #times: Times
 
-  /** `times`: the times after the newest change. */
+  /** `times`: the times of the vault after the newest change. */
   constructor(below: View, times: Times, now: number) {
     this.below = below
     this.#times = times
@@ -189,7 +189,7 @@ interface Match {
 
 interface Matches {
   count: number
-  /** No match has a `seq` above this. */
+  /** No match has a higher `seq` than this number. */
   most: number
   match(index: number): Match
 }

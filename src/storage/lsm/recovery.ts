@@ -22,7 +22,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { LsmTree } from './tree.js'
 import { createWal, NO_TAG, openWal, readWal, WAL_LIMIT, type Wal, type WalContents, walPath } from './wal.js'
 
-/** The names of copies of damaged logs begin with this. */
+/** The names of copies of damaged logs begin with this prefix. */
 export const ASIDE = 'aside-'
 
 /** Writes an empty log, and the state of a vault with these tables. `name`: the file of the state. */
@@ -55,7 +55,7 @@ export function openLsmTree(options: LsmOptions): LsmTree {
   try {
     for (const frame of frames) replay(tree, frame)
     removeUnknownFiles(options, contents)
-    // A crash may have interrupted the replacement of the header.
+    // A crash may have interrupted the replacement of the header, so the replacement is completed here.
     if (contents.headers.length > 1) tree.adoptHeader(digest)
     tree.manifest.cleanUp()
     return tree
@@ -101,8 +101,8 @@ function openWals(options: LsmOptions, { wals }: Contents) {
 }
 
 /**
- * Copies the log and then cuts off its unreadable end. The copy is necessary, because the head of the log is not synced: it
- * cannot prove that no acknowledged change is in these bytes.
+ * Copies the log and then cuts off its unreadable end. The copy is necessary, because the head of the log is not
+ * synced: the head cannot prove that the cut bytes contain no acknowledged change.
  */
 function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalContents): void {
   const isCovered = acknowledged?.end === wal.position.end
@@ -129,7 +129,7 @@ function setAside(options: LsmOptions, { id }: Wal): string {
   return `${directory}/${name}`
 }
 
-/** @throws CofferError `vault_damaged` if the frame does not follow the last one */
+/** @throws CofferError `vault_damaged` if the frame does not follow the last frame */
 function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame): void {
   if (rev !== counters.rev) throw damaged("The write-ahead log does not begin where the vault's state ends")
   counters.rev += changes.length

@@ -64,7 +64,7 @@ export class Transaction extends Reader implements EngineWriter {
     else this.#take(frame.REPLACE, this.#rowOf(draft, seq, created))
   }
 
-  /** Lists the fields one by one, so that all rows have the same hidden class in V8. */
+  /** The fields are listed one by one, so that all rows have the same hidden class in V8. */
   #rowOf(draft: Draft, seq: number, created: number): Row {
     const { kind, tenant, id, modified, expires, keys } = draft
     const rev = this.#revision
@@ -85,7 +85,7 @@ export class Transaction extends Reader implements EngineWriter {
     this.entries.push(entry)
   }
 
-  /** Puts the rows of log entries. Permitted after {@link end}. */
+  /** Puts rows that contain the log entries. This call is permitted after {@link end}. */
   async seal(sealer: LogSealer, entries: readonly LogEntry[]): Promise<void> {
     this.#isOver = false
     await sealer.seal(this, entries)

@@ -60,7 +60,10 @@ export class LsmTree {
     return this.#frozen === undefined ? [this.memtable] : [this.memtable, this.#frozen.memtable]
   }
 
-  /** Appends one frame, and syncs it if `isUrgent`. A failure changes nothing. @throws CofferError `storage_failed` */
+  /**
+   * Appends one frame, and syncs it if `isUrgent`. If the write fails, nothing has changed. @throws CofferError
+   * `storage_failed`
+   */
   append(changes: readonly Change[], counters: Counters, isUrgent: boolean): void {
     this.manifest.refuseIfBroken()
     const { position } = this.#wal
@@ -122,8 +125,9 @@ export class LsmTree {
   }
 
   /**
-   * Syncs without blocking the process. Resolves to a function that shows the synced changes to readers. The function syncs again
-   * if something was written meanwhile. Contract: nothing else runs while the function is called.
+   * Syncs without blocking the process. Resolves to a function that shows the synced changes to readers. The returned
+   * function syncs again if something was written after this sync began. Contract: nothing else runs while the returned
+   * function runs.
    */
   async syncBeside(): Promise<() => void> {
     const wal = this.#wal
@@ -214,8 +218,8 @@ export class LsmTree {
   }
 
   /**
-   * Overwrites removed rows, before the engine answers the removal. If a memtable contained one of the rows, flushes the log,
-   * because a flush also overwrites removed rows. Contract: everything is synced.
+   * Overwrites removed rows, before the engine acknowledges the removal. If a memtable contained one of the rows, the
+   * log is flushed, because a flush also overwrites removed rows. Contract: everything is synced.
    */
   eraseRemoved(ids: readonly RowId[]): void {
     const isFrozen = (id: RowId) => this.#frozen?.memtable.entry(toText(id))?.item !== undefined
@@ -224,7 +228,7 @@ export class LsmTree {
       try {
         this.manifest.eraseRows(ids)
       } finally {
-        // This step runs even if the first step failed because of a damaged table.
+        // The copies of keys are overwritten even if `eraseRows` failed because of a damaged table.
         if (this.memtable.changes(KEY_ROWS)) this.manifest.eraseKeyRows(ids)
       }
   }
@@ -243,7 +247,10 @@ export class LsmTree {
     this.manifest.finishCompaction(inputs, result, removed)
   }
 
-  /** Replaces the header. Meanwhile `state` accepts both headers, so the vault opens after a crash at any time. */
+  /**
+   * Replaces the header. During the replacement, `state` accepts both headers, so the vault can be opened after a crash
+   * at any time.
+   */
   replaceHeader(header: Header): void {
     const { manifest, context } = this
     const { files, directory, random, keys } = context
@@ -257,9 +264,9 @@ export class LsmTree {
   }
 
   /**
-   * From now on, `state` accepts only the header with this digest. Begins a new log and removes the current log. If the current
-   * log stayed, an attacker could restore an older `state` and its older header, and open the current log with a removed key
-   * slot.
+   * After this call, `state` accepts only the header with this digest. The function begins a new log and removes the
+   * current log. If the current log stayed, an attacker could restore an older `state` and its older header, and open
+   * the current log with a removed key slot.
    */
   adoptHeader(digest: string): void {
     this.flush()

@@ -21,7 +21,7 @@ export interface WalPosition {
   frames: number
   /** Offset of the first byte after the last frame. */
   end: number
-  /** The tag of the last frame. The next frame is chained to it. */
+  /** The tag of the last frame. The next frame is chained to this tag. */
   tag: Uint8Array
 }
 
@@ -46,7 +46,7 @@ export function sealFrame(cipher: Cipher, plain: Uint8Array, id: Uint8Array, pos
 }
 
 function positionAfter(sealed: Uint8Array, frames: number, end: number): WalPosition {
-  // Copies the tag, because a view would keep all bytes of the frame in memory.
+  // The tag is copied, because a view would keep all bytes of the frame in memory.
   const tag = Uint8Array.from(sealed.subarray(sealed.length - 16))
   return { frames: frames + 1, end: end + LENGTH_WORDS + sealed.length, tag }
 }
@@ -61,7 +61,7 @@ function frameAt(bytes: Buffer, at: number): Buffer | undefined {
   return bytes.subarray(start, start + length)
 }
 
-/** Opens the frame at `position`. Undefined if no intact frame is there. */
+/** Opens the frame at `position`. Returns undefined if no intact frame is at this position. */
 export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end, tag }: WalPosition) {
   const sealed = frameAt(bytes, end)
   const plain = sealed && cipher.open(sealed, associateFrame(id, frames, tag))
@@ -69,8 +69,9 @@ export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
 }
 
 /**
- * Finds the first intact frame after a broken frame. A frame opens only with its number and the tag of the frame before it. The
- * tag is in the bytes before the frame. The number is unknown, so this tries every number that is possible.
+ * Finds the first intact frame after a broken frame. A frame opens only with its number and the tag of the frame before
+ * it. The tag is in the bytes before the frame. The number of the frame is unknown, so the function tries every number
+ * that is possible.
  */
 function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
   for (let at = end + 16; at + MIN_FRAME <= bytes.length; at++) {
@@ -86,7 +87,7 @@ function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end 
   return undefined
 }
 
-/** A log is flushed long before it has this size. A larger file is refused without being read. */
+/** A log is flushed long before it has this size. A file that is larger than this is refused without being read. */
 export const WAL_LIMIT = 1024 * 1024 * 1024
 /** The first log of a vault is chained to this tag. */
 export const NO_TAG = new Uint8Array(16)

@@ -15,7 +15,10 @@ const LENGTH_BYTES = 4
 const BYTEA = 17
 const INT8 = 20
 
-/** SQL for the parameters from number `first` on as rows `x`. Each row has a `number`, from 1. */
+/**
+ * Returns SQL that forms rows `x` from the parameters, beginning with the parameter that has the number `first`. Each
+ * row has a `number`, from 1.
+ */
 export function unnest(columns: readonly string[], first: number): string {
   const arrays = columns.map(
     (column, at) => `$${first + at}::${BYTES.includes(column) ? 'bytea' : 'bigint'}[]`,

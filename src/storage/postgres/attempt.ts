@@ -60,7 +60,10 @@ const MAX_DROP_MS = 60_000
  */
 const MAX_TAKEN = 5
 
-/** `taken`: the number of consecutive attempts that ended with that reason. @throws CofferError if the unit must not run again */
+/**
+ * `taken`: the number of consecutive attempts that ended with the reason `taken`. @throws CofferError if the unit must
+ * not run again
+ */
 export function checkRetry(taken: number, passedMs: number, dropsTenant: boolean): void {
   if (taken > MAX_TAKEN)
     throw new CofferError('internal', 'A row was put as new, but a row with its id exists.')

@@ -32,7 +32,8 @@ export class Batcher<Ask, Answer> {
 
   ask(ask: Ask): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      // Waits for the end of this turn of the event loop, so that other requests of the turn join the statement.
+      // The batcher waits for the end of this turn of the event loop, so that other requests of the turn join the
+      // statement.
       if (this.#waiting.push({ ask, resolve, reject }) === 1) setImmediate(() => this.#sendWaiting())
     })
   }

@@ -26,8 +26,9 @@ export class ChainLease {
   }
 
   /**
-   * Returns the number of the chain that this process leases, and renews the lease before it expires. The first call acquires a
-   * chain whose lease has expired, or else a new chain. @throws Collision if another server acquires that chain first
+   * Returns the number of the chain that this process leases, and renews the lease before it expires. The first call
+   * acquires a chain whose lease has expired, or else a new chain. @throws Collision if another server acquires the
+   * chain first
    */
   claim(): Promise<number> {
     const now = performance.now()

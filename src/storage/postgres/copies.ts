@@ -28,7 +28,7 @@ const CLEAR = ['rows', 'keys', 'waiting', 'chains'].map((table) => ({ text: `del
 const IS_KEY = `k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq and k.key = ${keyAt('r.keys')}`
 /** The table of keys has all keys of a row except the first. */
 const KEYS = eachKey('r.keys', 2)
-/** The limits make the planner look up rows one by one, whatever the statistics of the tables are. */
+/** The `limit` clauses make the planner look up rows one by one, whatever the statistics of the tables are. */
 const COUNT_WRONG_KEYS =
   `select (select count(*) from coffer_rows r, ${KEYS}` +
   ` where (select 1 from coffer_keys k where ${IS_KEY} limit 1) is null) + (select count(*) from coffer_keys k` +
@@ -123,8 +123,9 @@ interface RekeyOptions extends Record<'present' | 'next', Header> {
 }
 
 /**
- * Reseals every row, in one transaction that excludes all other reads and writes. Afterwards, the requests of every process that
- * has the vault open are refused. @throws CofferError `conflict` if the header in the store is not `present`, `vault_damaged`
+ * Reseals every row, in one transaction that excludes all other reads and writes. After the rekey, the requests of
+ * every process that has the vault open are refused. @throws CofferError `conflict` if the header in the store is not
+ * `present`, `vault_damaged`
  */
 export function rekeyStore(pool: ConnectionPool, options: RekeyOptions): Promise<void> {
   const { present, next, mac, prepare, resealPending, progress } = options

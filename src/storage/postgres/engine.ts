@@ -20,8 +20,8 @@ import { type Commit, dropTenantStatements } from './write-sql.js'
 /** The stored time is renewed if it is older than this, ms. */
 const NOTE_TIME_MS = 60_000
 /**
- * The generation may rise by at most this number between two requests of a server. A restored vault has a random generation,
- * which differs by more.
+ * The generation may rise by at most this number between two requests of a server. A restored vault has a random
+ * generation, which differs by more than this number.
  */
 const MAX_RAISED = 1000
 
@@ -118,20 +118,20 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     })
   }
 
-  /** Only moves log entries into their chains, because the database compacts by itself. */
+  /** This function only moves log entries into their chains, because the database compacts by itself. */
   async compact(): Promise<void> {
     await this.logs.chainPending()
     await this.write((writer) => writer.storeTime({ isTrusted: true }))
   }
 
-  /** Reloads the header, so that the copy has the current key slots. */
+  /** First, the header is loaded again, so that the copy has the current key slots. */
   async withRows<T>(work: (found: port.VaultRows) => Promise<T>): Promise<T> {
     await this.logs.send()
     await this.#readmit()
     return withSnapshot(this.#shared.pool, work)
   }
 
-  /** From now on, processes that opened the vault with a removed slot answer 503. */
+  /** After this call, processes that opened the vault with a removed slot answer 503. */
   async replaceHeader(next: Header): Promise<void> {
     const values = [headerText(next), headerText(this.header)]
     const text =
@@ -142,7 +142,10 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     this.#shared.state = { ...this.#shared.state, generation: found.generation }
   }
 
-  /** Loads key slots that another process has changed. @throws CofferError `unavailable` if this process may not use them */
+  /**
+   * Loads key slots that another process has changed. @throws CofferError `unavailable` if this process may not use the
+   * changed key slots
+   */
   async #readmit(): Promise<void> {
     const { header, state } = await readStored(this.#shared.pool)
     const raised = state.generation - this.#shared.state.generation
@@ -168,7 +171,9 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     return this.#closing
   }
 
-  /** Writes a row and rolls back. @throws CofferError with the reason if the store refuses the row */
+  /**
+   * Writes a row, and then rolls the transaction back. @throws CofferError with the reason if the store refuses the row
+   */
   async #tryWrite(): Promise<void> {
     const { pool, random } = this.#shared
     const text = 'insert into coffer_waiting (tenant, id, chain, written, sealed) values (-1, $1, 0, 0, $1)'
@@ -217,8 +222,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Waits before the next attempt, and loads the state. @throws CofferError `unavailable` if the key slot of this process was
-   * removed
+   * Waits before the next attempt, and loads the state of the store. @throws CofferError `unavailable` if the key slot
+   * of this process was removed
    */
   async #prepare(reason: Reason, attempt: number): Promise<void> {
     // The next attempt is a snapshot, which reads the newest state itself.
@@ -241,8 +246,9 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /**
-   * Deletes rows of a deleted tenant again, because units that began before the deletion may have added rows. Waits for these
-   * units, at most for `lock_timeout`. If rows are left after the wait, nobody can open them, because their keys are deleted.
+   * Deletes rows of a deleted tenant again, because units that began before the deletion may have added rows. The
+   * function waits until these units have ended, at most for `lock_timeout`. If rows are left after the wait, nobody
+   * can open them, because their keys are deleted.
    */
   async #sweep(tenant: number): Promise<void> {
     const statements = [{ text: 'begin' }, ...EXCLUDE_OTHERS, ...dropTenantStatements(tenant), COMMIT]

@@ -1,10 +1,10 @@
 /**
  * Stores log entries in two steps:
  *
- * 1. The entries become sealed rows of `coffer_waiting`. The commit of a change stores its own entries. The entries of reads are
- *    stored together, within 25 ms. Each row names the chain that its server leases.
- * 2. The server moves its rows into that chain, oldest first, so that a chain is in the order of time. If a server has died and
- *    its lease has expired, another server moves its rows.
+ * 1. The entries become sealed rows of `coffer_waiting`. The commit of a change stores the log entries of the change. The
+ *    entries of reads are stored together, within 25 ms. Each row names the chain that its server leases.
+ * 2. The server moves its rows of `coffer_waiting` into the chain that it leases, oldest first, so that a chain is in the order
+ *    of time. If a server has died and its lease has expired, another server moves its rows.
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import type { EngineWriter, LogEntry, LogSealer, PendingEntries, SealEntries } from '../engine.js'
@@ -57,7 +57,7 @@ export class PendingLogs {
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
   readonly #sending = new TaskQueue()
-  /** Runs one move at a time, because two moves would append to the same end of a chain. */
+  /** The queue runs one move of rows at a time, because two moves would append to the same end of a chain. */
   readonly #chaining = new TaskQueue()
   /** The operator has seen the notice that entries cannot be stored. */
   #isReported = false
@@ -166,8 +166,8 @@ export class PendingLogs {
   }
 
   /**
-   * Moves the rows of a chain that are older than `below`, page by page. A row that does not open stays in the table, and
-   * `vault verify` reports it.
+   * Moves the rows of a chain that are older than `below`, page by page. A row that cannot be opened stays in the
+   * table, and `vault verify` reports the row.
    */
   async #moveAll(chain: number, below: number): Promise<void> {
     let after: PendingEntries | undefined

@@ -4,7 +4,7 @@ import type { LogEntry, PendingBatch } from '../engine.js'
 import { batchKey } from '../taken-batches.js'
 
 export interface Batch extends PendingBatch {
-  /** µs since the epoch. Higher than in every earlier batch of this process. */
+  /** µs since the epoch. This time is higher than the time of every earlier batch of this process. */
   readonly written: number
   readonly entries: LogEntry[]
 }

@@ -27,8 +27,8 @@ const LONG_TIMEOUT_MS = 30_000
 const WHOLE_STORE_TIMEOUT_MS = 12 * 60 * 60_000
 
 /**
- * These settings let the planner of PostgreSQL avoid the steps. Therefore the planner reads an index in order, whatever
- * the statistics of the tables say.
+ * With these settings, the planner of PostgreSQL avoids these steps if possible. Therefore the planner reads an index
+ * in order, whatever the statistics of the tables say.
  */
 const AVOIDED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'hashagg', 'sort']
 const SETTINGS = [

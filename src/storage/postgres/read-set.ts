@@ -1,6 +1,6 @@
 /**
- * The reads of an attempt, as preconditions of its commit: the revisions of rows, and the number of rows for each key. This class
- * only records. The session sends the statements.
+ * The reads of an attempt, as preconditions of its commit: the revisions of rows, and the number of rows for each key.
+ * This class only records the reads. The session sends the statements.
  */
 import { LOG_ROWS, type Row } from '../engine.js'
 import type { Plan } from './attempt.js'
@@ -24,7 +24,10 @@ export class ReadSet {
     this.#cachedKinds = cachedKinds
   }
 
-  /** Call before each statement that reads. Returns false if the plan does not allow it: mode `read` may see only one moment. */
+  /**
+   * The session calls this method before each statement that reads. Returns false if the plan does not allow the
+   * statement: mode `read` may see only one moment.
+   */
   beginStatement(isCached: boolean): boolean {
     // All statements of a snapshot see the same moment, even the statements for cached rows.
     if (this.#mode === 'snapshot') this.#moments = 1
@@ -71,8 +74,8 @@ export class ReadSet {
   }
 
   /**
-   * `rev`: undefined if the row must not exist. If a row is required several times, the first revision counts, because the attempt
-   * relies on it.
+   * `rev`: undefined if the row must not exist. If a row is required several times, the first revision counts, because
+   * the attempt relies on the first revision.
    */
   requireRevision(name: RowName, rev: number | undefined): void {
     const text = nameOf(name)
@@ -93,7 +96,10 @@ export class ReadSet {
     return this.#counts.get(nameOf(key))?.was
   }
 
-  /** Call when the unit changes the row. The change then requires the revision, and the next read must show the change. */
+  /**
+   * The caller calls this method when the unit of work changes the row. The change then requires the revision, and the
+   * next read must show the change.
+   */
   forget(name: RowName): void {
     this.#rows.delete(nameOf(name))
     this.#revisions.delete(nameOf(name))

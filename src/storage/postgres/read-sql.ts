@@ -74,7 +74,10 @@ export function getStatement(names: readonly Lookup[]): Statement {
   }
 }
 
-/** Selects the state together with each row. If no row matches, selects one row: the state, and nulls. */
+/**
+ * Selects the state of the store together with each row. If no row matches, the SQL selects one row, which has the
+ * state and nulls.
+ */
 function withState(columns: string, rows: string, order?: string, on = 'true'): string {
   return `select ${STATE}, ${columns} from coffer_state s left join (${rows}) r on ${on} where s.id = 1${order === undefined ? '' : ` order by ${order}`}`
 }
@@ -85,8 +88,8 @@ export function findExpiredStatement(limit: number, until: number): Statement {
 }
 
 /**
- * Every match has at least one of the returned keys. Returns an empty list if the condition has none of these keys, or
- * if the query has no page.
+ * Returns keys of which every match has at least one. Returns an empty list if the condition does not require such
+ * keys, or if the query has no page.
  */
 export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
   const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
@@ -97,8 +100,8 @@ export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
 /**
  * Selects a page of rows. Each row also has `counts`: the number of rows for each key in `counted`.
  *
- * - A page by number: newest first, each row with the total. {@link countMatches} counts it.
- * - A page by `seq`: lower than `below`, newest first, or higher than `above`, oldest first. It has no total.
+ * - A page by number: newest first, each row with the total number of matches, which {@link countMatches} counts.
+ * - A page by `seq`: lower than `below`, newest first, or higher than `above`, oldest first. Such a page has no total.
  */
 export function searchStatement(query: Query | SeekQuery, now: number, counted: Key[] = []): Statement {
   const { size, maxBytes } = query
@@ -141,7 +144,7 @@ type Parameter = (value: unknown) => string
  * - The condition lists ids. The statement looks up each id.
  * - Parts of the condition consist of keys. The statement reads the index of keys, in the order of `seq`, for the part with the
  *   fewest rows.
- * - Otherwise it reads the index of the kind, in the order of `seq`.
+ * - In all other cases, the statement reads the index of the kind, in the order of `seq`.
  *
  * `shape`: the number of keys in each part.
  */
@@ -222,15 +225,15 @@ function walkRarest(parts: readonly string[][], order: Order): string {
   return `(${choice} select distinct seq from (${walks.join(' union all ')}) k order by seq ${order})`
 }
 
-/** Uses a subquery for each row, because the planner could scan the whole table of keys for a join. */
+/** The SQL uses a subquery for each row, because the planner could scan the whole table of keys for a join. */
 function hasKey(is: string, seq: string): string {
   const one = `select 1 from coffer_keys k where k.tenant = $1 and k.kind = $2 and k.key ${is} and k.seq = ${seq} limit 1`
   return `((${one}) is not null)`
 }
 
 /**
- * Looks up the keys of a row in a JSON object. PostgreSQL sorts the names of an object, so this is fast. A search in an array
- * reads every value.
+ * Looks up the keys of a row in a JSON object. PostgreSQL sorts the names of an object, so this look-up is fast. A
+ * search in an array reads every value.
  */
 function hasOneOf(keys: readonly Uint8Array[], parameter: Parameter): string {
   const names = Object.fromEntries(keys.map((key) => [Buffer.from(key).toString('hex'), 0]))
@@ -238,7 +241,7 @@ function hasOneOf(keys: readonly Uint8Array[], parameter: Parameter): string {
   return `((${one}) is not null)`
 }
 
-/** The limit makes the planner look up rows one by one, whatever the statistics of the tables are. */
+/** The `limit` clause makes the planner look up rows one by one, whatever the statistics of the tables are. */
 function eachRow(is: string): string {
   return `cross join lateral (select * from coffer_rows r where ${is} limit 1) r`
 }
@@ -247,7 +250,10 @@ function flatten(where: Where): Where[] {
   return 'and' in where ? where.and.flatMap(flatten) : [where]
 }
 
-/** Every match has at least one of the returned keys. Returns an empty list if the condition has none of these keys. */
+/**
+ * Returns keys of which every match has at least one. Returns an empty list if the condition does not require such
+ * keys.
+ */
 function keysOf(where: Where): Uint8Array[] {
   if ('key' in where) return [where.key]
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []

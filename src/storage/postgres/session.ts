@@ -58,7 +58,9 @@ export class Session {
     return (await sending).rows
   }
 
-  /** From now on, the attempt is one transaction. The next statement of the attempt also sends `commit` and `then`. */
+  /**
+   * After this call, the attempt is one transaction. The next statement of the attempt also sends `commit` and `then`.
+   */
   enqueue(commit: Commit, pending: readonly PendingEntries[] = [], then: readonly Statement[] = []): void {
     this.#transaction ??= new Transaction(this.#shared.pool, 'read committed')
     const state = this.#check.expected
@@ -109,7 +111,7 @@ export class Session {
   }
 }
 
-/** Ignores an older state, because answers may not arrive in the order in which the database sent them. */
+/** An older state is ignored, because answers may not arrive in the order in which the database sent them. */
 function learn(shared: Shared, state: StoreState): void {
   const { generation, changes } = shared.state
   if (state.generation === generation && state.changes >= changes) shared.state = state

@@ -1,6 +1,7 @@
 /**
- * The state of the store as an attempt knows it. Each answer of the database includes the state. The state shows whether the
- * cached records that the attempt has used are current. This class only compares. The session sends the statements.
+ * The state of the store as an attempt knows it. Each answer of the database includes the state. The state shows
+ * whether the cached records that the attempt has used are current. This class only compares states. The session sends
+ * the statements.
  */
 import type { StoreState } from './read-sql.js'
 import { ANY, type ExpectedState } from './write-sql.js'
@@ -19,7 +20,7 @@ export class StateCheck {
     return this.#state
   }
 
-  /** Returns the counter of the cached records. From now on, a change of the counter is a collision. */
+  /** Returns the counter of the cached records. After this call, a change of the counter is a collision. */
   useCache(): number {
     this.#usesCache = true
     return this.#state.changes

@@ -1,4 +1,6 @@
-/** The tables of a vault in PostgreSQL. Like the files of a vault, they hold only sealed rows and keyed digests. */
+/**
+ * The tables of a vault in PostgreSQL. Like the files of a vault, the tables hold only sealed rows and keyed digests.
+ */
 import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import { checkHeader, type Header } from '../vault-file.js'
@@ -55,7 +57,7 @@ export function randomNumber(random: RandomSource, most: number): number {
   return 1 + (Buffer.from(random.bytes(6)).readUIntBE(0, 6) % most)
 }
 
-/** Retries, because two processes that create the same table collide, in spite of `if not exists`. */
+/** The creation is retried, because two processes that create the same table collide, in spite of `if not exists`. */
 export async function createTables(pool: ConnectionPool, left = 10): Promise<void> {
   try {
     await pool.query({ text: TABLES })
@@ -85,13 +87,13 @@ export async function readState(pool: ConnectionPool): Promise<StoreState & { he
   throw (await isHeadless(pool)) ? headless() : missing()
 }
 
-/** @throws CofferError `conflict` if there is a vault, `vault_damaged` if there is one without its header */
+/** @throws CofferError `conflict` if there is a vault, `vault_damaged` if there is a vault without its header */
 export async function requireNoVault(pool: ConnectionPool): Promise<void> {
   if ((await pool.query({ text: 'select 1 from coffer_state' })).rows.length > 0) throw alreadyThere()
   if (await isHeadless(pool)) throw headless()
 }
 
-/** Uses one statement, because another process could create a vault between two statements. */
+/** The check uses one statement, because another process could create a vault between two statements. */
 async function isHeadless(pool: ConnectionPool): Promise<boolean> {
   const hasNone = 'not exists (select 1 from coffer_state)'
   const text = `select 1 from coffer_rows where ${hasNone} limit 1`

@@ -33,7 +33,7 @@ export class Transaction {
     return (await connection.send(statements)).at(-1)!
   }
 
-  /** @throws Collision if the database has rolled back instead */
+  /** @throws Collision if the database has rolled the transaction back instead */
   async commit(): Promise<void> {
     const { command } = await this.send(COMMIT)
     if (command !== 'COMMIT') throw new Collision('conflict')

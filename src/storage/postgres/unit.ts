@@ -1,11 +1,12 @@
 /**
  * One attempt at a unit of work.
  *
- * - A read is sent at once. Its result is recorded as a precondition (`read-set.ts`).
+ * - A read is sent at once. The result of the read is recorded as a precondition (`read-set.ts`).
  * - A change waits (`write-set.ts`). The commit sends all changes and preconditions with one statement.
- * - A read that must show a waiting change sends it first. From then on the attempt is one transaction (`session.ts`).
+ * - A read that must show a waiting change sends this change first. After such a read, the attempt is one transaction
+ *   (`session.ts`).
  * - If a precondition is not met, or if the plan does not allow the next step, a {@link Collision} ends the attempt. The
- *   engine then runs the unit again, by the plan that `attempt.ts` derives from the reason.
+ *   engine then runs the unit again, with the plan that `attempt.ts` derives from the reason of the collision.
  */
 import { CofferError } from '../../errors.js'
 import type * as port from '../engine.js'
@@ -37,7 +38,10 @@ export class Unit implements port.EngineWriter {
   clock: ClockState
   /** The plan of this attempt. The plan also records work that the next attempt need not repeat. */
   plan: Plan
-  /** Log entries of the unit. The commit of a change stores them. The engine stores the entries of a read after the commit. */
+  /**
+   * Log entries of the unit. The commit of a change stores its log entries. The engine stores the entries of a read
+   * after the commit.
+   */
   readonly entries: port.LogEntry[] = []
   /** The unit changes the store, perhaps only by log entries. */
   hasWritten = false
@@ -105,7 +109,7 @@ export class Unit implements port.EngineWriter {
     if (this.plan.hasSentLogs) return
     await this.#shared.logs.send()
     this.plan = { ...this.plan, hasSentLogs: true }
-    // The rows that the attempt has read may be older than these entries.
+    // The rows that the attempt has read may be older than the pending entries.
     if (this.#reads.hasMoment) throw this.#collide('logs')
   }
 
@@ -195,7 +199,10 @@ export class Unit implements port.EngineWriter {
     this.entries.push(entry)
   }
 
-  /** Stores pending log entries. With `isChained`, removes them, because the unit puts them into a chain. */
+  /**
+   * Stores pending log entries. With `isChained`, the pending entries are removed instead, because the unit puts these
+   * entries into a chain.
+   */
   changePending(pending: port.PendingEntries, isChained = false): void {
     this.#refuseLate()
     this.#writes.addPending(pending, isChained)
@@ -291,9 +298,10 @@ export class Unit implements port.EngineWriter {
   }
 
   /**
-   * Undoes what the attempt wrote before `error`. Returns a collision if the unit must run again. The unit must run again if
-   * `error` is a collision. It must also run again if it saw outdated cached records, or rows that never existed at the same
-   * time, because `error` may then be wrong. @throws CofferError `unavailable` if the store does not answer
+   * Undoes what the attempt wrote before `error`. Returns a collision if the unit must run again. The unit must run
+   * again if `error` is a collision. The unit must also run again if it saw outdated cached records, or rows that never
+   * existed at the same time, because `error` may then be wrong. @throws CofferError `unavailable` if the store does
+   * not answer
    */
   async fail(error: unknown): Promise<Collision | undefined> {
     this.#isOver = true

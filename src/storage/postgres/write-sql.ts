@@ -38,7 +38,7 @@ export type ExpectedState = Pick<StoreState, 'generation' | 'changes'>
 
 export const ANY = -1
 
-/** The commit of one unit of work. The store writes all of it or nothing. */
+/** The commit of one unit of work. The store writes the whole commit or nothing. */
 export interface Commit {
   changes: Changes
   logs?: readonly Logged[]
@@ -53,7 +53,10 @@ const ROW = [...NAME, 'seq', 'rev', 'created', ...CONTENT]
 const CHANGES = [...ROW, 'action', 'was', 'unit']
 export const ANY_STATE: ExpectedState = { changes: ANY, generation: ANY }
 
-/** Selects the keys in `keys` that are not in `others`. Skips the key of the kind, which the table of keys does not have. */
+/**
+ * Selects the keys in `keys` that are not in `others`. The key of the kind is skipped, because the table of keys does
+ * not have it.
+ */
 function difference(keys: string, others: string): string {
   const key = keyAt(keys)
   return `select x.tenant, x.kind, ${key} as key, x.seq from altered x, ${eachKey(keys, 2)} where position(${key} in ${others}) = 0`

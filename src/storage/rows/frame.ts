@@ -21,7 +21,7 @@ export interface Change {
   row: Row
 }
 
-/** Whether the change removes a row that the engine must overwrite before it answers. */
+/** Whether the change removes a row that the engine must overwrite before it acknowledges the removal. */
 export function isRemoval({ kind, row }: Change): boolean {
   return kind === REMOVE && !QUEUE_ROWS.has(row.kind)
 }
@@ -59,8 +59,8 @@ const lengthOf = ({ keys, sealed }: Row) => CHANGE_HEAD + keys.length + sealed.l
 /** `next`: the `rev` of a frame without changes. */
 export function encodeFrame(changes: readonly Change[], time: number, next = 0): Uint8Array {
   const length = changes.reduce((sum, { row }) => sum + lengthOf(row), FRAME_HEAD)
-  // Does not use Node's buffer pool, because decoded rows keep the frame's bytes in memory for long, and would keep the whole
-  // pool in memory.
+  // The buffer is not taken from Node's buffer pool, because decoded rows keep the frame's bytes in memory for long,
+  // and would keep the whole pool in memory.
   const bytes = Buffer.allocUnsafeSlow(length)
   bytes.writeUIntLE(changes[0]?.row.rev ?? next, 0, 6)
   bytes.writeUIntLE(time, 6, 6)

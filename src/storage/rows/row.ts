@@ -9,7 +9,10 @@ export type RowHead = Omit<Row, 'keys' | 'sealed' | 'unread'>
 export const HEAD_BYTES = 49
 export const NOTHING = new Uint8Array(0)
 
-/** Decodes a field each time it is read, because a buffer of many rows takes a fraction of the memory of decoded fields. */
+/**
+ * A field is decoded each time it is read, because a buffer of many rows takes a fraction of the memory of decoded
+ * fields.
+ */
 export class RowView implements RowHead {
   protected readonly bytes: Buffer
   protected readonly at: number
@@ -75,7 +78,7 @@ export function tombstone(kind: number, tenant: number, id: Uint8Array, rev: num
   return { kind, tenant, id, rev, ...none }
 }
 
-/** Checks every row before it is put. @throws CofferError `internal` if the files cannot store it */
+/** Checks every row before it is put. @throws CofferError `internal` if the files cannot store the row */
 export function checkRow(row: Row): void {
   const isTimed = isU48(row.created) && isU48(row.modified) && isU48(row.expires)
   const isNamed = row.id.length === 16 && isWhole(row.kind, 0xff) && isWhole(row.tenant, 0xffff)

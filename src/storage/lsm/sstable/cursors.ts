@@ -6,8 +6,8 @@ import type { LiveSSTable } from './live-sstable.js'
 import type { SSTable } from './reader.js'
 
 /**
- * A position in a list of index entries. `high` and `low` are the 8 bytes as two words. `row`: the row's number in the new
- * table.
+ * A position in a list of index entries. `high` and `low`: the 8 bytes of the entry, as two words. `row`: the row's
+ * number in the new table.
  */
 export interface Entries {
   readonly isDone: boolean
@@ -86,7 +86,7 @@ class SortedEntries implements Entries {
     return this.#at >= this.#count
   }
 
-  /** Skips repeated entries, because a row may have the same key twice. */
+  /** Repeated entries are skipped, because a row may have the same key twice. */
   next(): void {
     const { high, low, row } = this
     do {

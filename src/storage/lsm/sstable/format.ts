@@ -2,8 +2,8 @@
  * The layout of a sorted table: records | sealed blocks of each section | two copies of the sealed footer (`footer-copies.ts`).
  *
  * - An entry of `ROWS` is the head of a row, then the offset u48 and length u32 of its record.
- * - An entry of an index is 8 bytes (the beginning of an id, a key, or the time of expiry) and a row number u32. Entries ascend
- *   by the 8 bytes and then by the row number.
+ * - An entry of an index is 8 bytes (the beginning of an id, a key, or the time of expiry) and a row number u32. The
+ *   entries of an index ascend by the 8 bytes and then by the row number.
  */
 import { asBuffer, fromBase64, toBase64 } from '../../bytes.js'
 import { HEAD_BYTES, RowView } from '../../rows/row.js'
@@ -76,8 +76,8 @@ export function sstablePath(directory: string, id: string): string {
 }
 
 /**
- * Returns how many entries are below the 8 bytes that the words `high` and `low` contain. Compares words, because
- * `Buffer.compare` would take most of the time of a search.
+ * Returns how many entries are below the 8 bytes that the words `high` and `low` contain. The function compares words,
+ * because `Buffer.compare` would take most of the time of a search.
  */
 export function countBelow(entries: Buffer, width: number, high: number, low: number): number {
   let from = 0
@@ -106,7 +106,7 @@ export class RowEntry extends RowView {
   }
 }
 
-/** Completes an entry of `ROWS` after its head. */
+/** Writes the part of an entry of `ROWS` that follows its head. */
 export function writeLocation(bytes: Buffer, at: number, offset: number, length: number): void {
   bytes.writeUIntLE(offset, at + HEAD_BYTES, 6)
   bytes.writeUInt32LE(length, at + HEAD_BYTES + 6)

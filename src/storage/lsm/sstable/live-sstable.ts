@@ -40,7 +40,9 @@ export class LiveSSTable {
     return row === undefined || this.isDead(row) ? undefined : row
   }
 
-  /** The live rows that the memtable replaced or removed. Caches the found rows, so that each id is looked up once. */
+  /**
+   * The live rows that the memtable replaced or removed. The found rows are cached, so that each id is looked up once.
+   */
   hiddenBy(memtable: Memtable): readonly number[] {
     const known = this.#hidden.get(memtable) ?? { seen: 0, rows: [] }
     this.#hidden.set(memtable, known)

@@ -29,7 +29,7 @@ export class SSTable {
   readonly #id: Uint8Array
   readonly #serial: number
   #footer: format.Footer | undefined
-  /** Whether {@link checkEnd} found damage. The next compaction then writes the table again. */
+  /** Whether {@link checkEnd} found damage. If so, the next compaction writes the table again. */
   hasDamagedEnd = false
 
   constructor(context: LsmContext, meta: SSTableMeta) {
@@ -87,8 +87,8 @@ export class SSTable {
   }
 
   /**
-   * Reads the last copy of the footer. The place of this copy is known, because `state` lists the length of the file. Undefined
-   * if no footer is there.
+   * Reads the last copy of the footer. The place of this copy is known, because `state` lists the length of the file.
+   * Returns undefined if no footer is at this place.
    */
   #readListed(): Buffer | undefined {
     const { bytes } = this.meta
@@ -108,8 +108,8 @@ export class SSTable {
   }
 
   /**
-   * Compares the end of the file with the two copies of the footer. Returns the damage, if any. The table is still readable with
-   * one copy. @throws CofferError `vault_damaged` if no copy opens
+   * Compares the end of the file with the two copies of the footer. Returns the damage, if any. A table with one
+   * undamaged copy is still readable. @throws CofferError `vault_damaged` if no copy can be opened
    */
   checkEnd(): string | undefined {
     const { sealed } = this.#findFooter()
@@ -174,8 +174,8 @@ export class SSTable {
   }
 
   /**
-   * Returns the row without keys. A record of more than `most` bytes is left unread, except if it is small enough for the cache.
-   * With `read`, the record comes from this function, and not from the cache or the file.
+   * Returns the row without keys. A record of more than `most` bytes is left unread, except if it is small enough for
+   * the cache. With `read`, the record is read by this function, and neither the cache nor the file is used.
    */
   row(
     number: number,
@@ -214,7 +214,10 @@ export class SSTable {
     return this.block(index, format.blockOf(index, entry)).readUInt32LE(format.offsetOf(index, entry) + 8)
   }
 
-  /** Calls `visit` with the row of each entry of `KEYS` in this range. Reads one block at a time. */
+  /**
+   * Calls `visit` with the row of each entry of `KEYS` from number `from` up to, but without, number `to`. Reads one
+   * block at a time.
+   */
   eachPosted(from: number, to: number, visit: (row: number) => void): void {
     for (let entry = from; entry < to; ) {
       const block = this.block(format.KEYS, format.blockOf(format.KEYS, entry))
@@ -259,7 +262,7 @@ export class SSTable {
     return this.countBelow(format.EXPIRY, Math.floor((now + 1) / 2 ** 32), (now + 1) >>> 0)
   }
 
-  /** Overwrites the sealed bytes of these rows with zeros, and syncs. May be repeated. */
+  /** Overwrites the sealed bytes of these rows with zeros, and syncs. The call may be repeated. */
   erase(rows: Iterable<number>): void {
     const { files } = this.#context
     for (const row of rows) {

@@ -6,11 +6,15 @@ import type { SSTable } from './reader.js'
 /** The bytes of the first read of several rows. Each further read is four times as large, up to the maximum. */
 const FIRST_PIECE = 4 * 1024
 const MAX_PIECE = 64 * 1024
-/** Two rows count as neighbors if their numbers differ by at most this. Dead rows between two neighbors are not read. */
+/**
+ * Two rows count as neighbors if their numbers differ by at most this. There can be other rows between two neighbors,
+ * because dead rows are skipped.
+ */
 const MAX_STEP = 4
 
 /**
- * Contract: a reader is used within one synchronous call. Later, rows may be overwritten, and the reader would return old bytes.
+ * Contract: a reader is used within one synchronous call. After this call, rows may be overwritten, and the reader
+ * would return old bytes.
  */
 export class RowReader {
   readonly #sstable: SSTable

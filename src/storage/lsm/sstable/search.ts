@@ -1,4 +1,7 @@
-/** Finds the matches in one table. Uses the posting with the fewest rows first. `query.ts` orders the matches and cuts pages. */
+/**
+ * Finds the matches in one table. The search uses the posting with the fewest rows first. `query.ts` orders the matches
+ * and cuts pages.
+ */
 import { lowerBound } from '../../bytes.js'
 import type { Query, SeekQuery, Where } from '../../engine.js'
 import { isWithin } from '../../time.js'
@@ -10,8 +13,8 @@ import type { SSTable } from './reader.js'
 type Wanted = Pick<Query, 'tenant' | 'all' | 'where'>
 
 /**
- * Decides how a few rows are looked up in the posting of a key. If the posting has at least this many entries for each of these
- * rows, each row is looked up by binary search, and the posting is not read as a whole.
+ * Decides how a few rows are looked up in the posting of a key. If the posting has at least this many entries for each
+ * row that is looked up, each row is found by binary search, and the posting is not read as a whole.
  */
 const PROBE_FACTOR = 64
 const WINDOW = 128
@@ -36,7 +39,10 @@ class Marks {
     this.#flags[row - this.first] = 1
   }
 
-  /** Returns the marked (or unmarked) rows. Does not use `filter`, which is many times slower for typed arrays. */
+  /**
+   * Returns the marked (or unmarked) rows. The function does not use `filter`, which is many times slower for typed
+   * arrays.
+   */
   select(rows: Uint32Array, isMarked: boolean): Uint32Array {
     const selected = new Uint32Array(rows.length)
     const flag = isMarked ? 1 : 0
@@ -48,8 +54,8 @@ class Marks {
 }
 
 /**
- * Finds the live matches at time `now`. Returns the number of matches, and a function from an index to a row. Rows ascend by
- * index.
+ * Finds the live matches at time `now`. Returns the number of matches, and a function from an index to a row. A higher
+ * index gives a higher row.
  */
 export function search(live: LiveSSTable, memtables: readonly Memtable[], query: Wanted, now: number) {
   const { sstable } = live
@@ -58,7 +64,7 @@ export function search(live: LiveSSTable, memtables: readonly Memtable[], query:
   if ('key' in condition) {
     const { start, count } = sstable.posting(condition.key)
     const gone = [...live.dead, ...hiddenOrExpired(live, memtables, now)]
-    // If few rows are dead, looks them up in the posting, and does not read the whole posting.
+    // If few rows are dead, these rows are looked up in the posting, and the whole posting is not read.
     if (gone.length * PROBE_FACTOR <= count) {
       const places = placesOf(sstable, start, count, gone)
       const place = (index: number) => places.reduce((at, gap) => (gap <= at ? at + 1 : at), index)
@@ -178,18 +184,18 @@ function* hiddenOrExpired(live: LiveSSTable, memtables: readonly Memtable[], now
   for (let entry = 0; entry < expired; entry++) yield live.sstable.rowAt(EXPIRY, entry)
 }
 
-/** Returns the ascending positions of rows in a posting. Skips rows that are not in it. */
+/** Returns the ascending positions of rows in a posting. Rows that are not in the posting are skipped. */
 function placesOf(sstable: SSTable, start: number, count: number, rows: readonly number[]): number[] {
   const places = [...new Set(rows)].map((row) => placeIn(sstable, start, count, row))
   return places.filter((at) => at >= 0).sort((left, right) => left - right)
 }
 
-/** Returns the matches among `rows`, dead or live. Rows ascend here, and in the functions below. */
+/** Returns the matches among `rows`, dead or live. The rows are in ascending order here, and in the functions below. */
 function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Array {
   if (rows.length === 0) return rows
   if ('range' in where) return evaluateRange(sstable, where, rows)
   if ('and' in where) {
-    // Evaluates the condition with the fewest matches first, so that the other conditions examine few rows.
+    // The condition with the fewest matches is evaluated first, so that the other conditions examine few rows.
     const parts = where.and.map((part) => ({ part, count: estimate(sstable, part) }))
     parts.sort((left, right) => left.count - right.count)
     return parts.reduce((found, { part }) => evaluate(sstable, part, found), rows)
@@ -208,7 +214,7 @@ function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Arra
   return marks.select(rows, !isNegated)
 }
 
-/** Marks the matches among `rows`, and perhaps matches between them. */
+/** Marks the matches among `rows`. Other matches between the first and the last of `rows` may be marked too. */
 function mark(sstable: SSTable, where: Where, rows: Uint32Array, marks: Marks): void {
   if ('key' in where) {
     const { start, count } = sstable.posting(where.key)
@@ -229,7 +235,7 @@ function postingIndexFrom(sstable: SSTable, start: number, count: number, row: n
   return lowerBound(count, (index) => sstable.rowAt(KEYS, start + index) >= row)
 }
 
-/** Estimates the number of matches. Infinity if the condition may have to read rows. */
+/** Estimates the number of matches. Returns Infinity if the condition cannot be evaluated without reading rows. */
 function estimate(sstable: SSTable, where: Where): number {
   if ('key' in where) return sstable.posting(where.key).count
   if ('ids' in where) return where.ids.length

@@ -41,8 +41,8 @@ function* writeTable(
 }
 
 /**
- * Adds the next entries, the lowest first. Returns false at the end. Not a generator, because V8 would compile it several
- * times.
+ * Adds the next entries, the lowest first. Returns false if no entry is left. This function is not a generator, because
+ * V8 would compile a generator several times.
  */
 function addEntries(writer: SSTableWriter, lists: readonly Entries[]): boolean {
   for (let left = STRIDE; left > 0; left--) {
@@ -116,7 +116,7 @@ const TIERS = [1, 4, 16, 64, 256].map((mebibytes) => mebibytes * 1024 * 1024)
 const WIDTH = 4
 /** With more tables than this, the smallest tables are merged, whatever their tiers. */
 const MANY_TABLES = 32
-/** The number of tables that one compaction merges if there are too many. */
+/** The number of tables that one compaction merges if there are too many tables. */
 const MANY_WIDTH = 16
 
 /**
@@ -139,7 +139,7 @@ export function chooseInputs(tables: readonly LiveSSTable[], limit: number): Liv
     if (chosen.length === WIDTH) return chosen
   }
   const worn = tables.find(({ sstable, dead, droppedRows }) => {
-    // Counts a dead row of a dropped tenant twice. The only effect is that the compaction begins earlier.
+    // A dead row of a dropped tenant is counted twice. The only effect is that the compaction begins earlier.
     const isWorn = sstable.hasDamagedEnd || (dead.length + droppedRows) * 4 >= sstable.rows
     return isWorn && sstable.meta.bytes <= limit
   })
@@ -162,8 +162,8 @@ function takeFitting(tables: readonly LiveSSTable[], width: number, limit: numbe
 }
 
 /**
- * Opens a compacted table. Rows that died during the compaction are dead in the new table, and due to be overwritten there.
- * `current`: the tables that the compaction has read, as they are now.
+ * Opens a compacted table. Rows that died during the compaction are dead in the new table, and due to be overwritten
+ * there. `current`: the present state of the tables that the compaction has read.
  */
 export function adoptCompacted(
   sstable: SSTable,
@@ -175,7 +175,8 @@ export function adoptCompacted(
   const dropped = new Set<number>()
   current.forEach((live, index) => {
     for (const row of live.dead) if (maps[index]![row] !== GONE) dead.push(maps[index]![row]!)
-    // The compaction omitted rows of tenants that were dropped before it. Other inputs may have newer rows of these tenants.
+    // The compaction omitted rows of tenants that were dropped before the compaction began. These tenants are not
+    // dropped again in the new table, because other inputs may have newer rows of these tenants.
     for (const tenant of live.dropped)
       if (!inputs[index]!.dropped.has(tenant) && sstable.footer.tenants.has(tenant)) dropped.add(tenant)
   })

@@ -102,7 +102,7 @@ export class SSTableWriter {
     this.#context.files.remove(this.#path)
   }
 
-  /** Contract: the caller does not change the bytes later. */
+  /** Contract: the caller does not change the bytes after this call. */
   #add(bytes: Uint8Array): void {
     this.#held.push(bytes)
     this.#position += bytes.length
