@@ -1,4 +1,7 @@
-/** The composition root: builds everything that operations use, from an engine and keys. `open.ts` provides both. */
+/**
+ * The composition root: builds everything that operations use, from an engine and keys. `open.ts` provides the engine
+ * and the keys.
+ */
 import type { Keyring } from '../crypto/keyring.js'
 import { computeHmac } from '../crypto/native.js'
 import type { ClientEncryption, Mac, RandomSource } from '../crypto/ports.js'
@@ -81,13 +84,22 @@ export interface App extends Host, Vault {
   attachedServer(): AttachedServer
   attachControl(control: ControlPlane): void
   attachLogSink(sink: LogSinkPort): void
-  /** Call when all data is replaced. Work that began earlier fails at its next read or write. */
+  /**
+   * This function is called when all data of the vault is replaced. Work that began before this call fails at its next
+   * read or write.
+   */
   beginGeneration(): void
   /** `create` returns an address that signs in to the dashboard. */
   offerPage(create: () => string): void
-  /** Accepts API keys of any form from now on, also if other machines reach the vault. @throws CofferError `usage` for a stored vault */
+  /**
+   * After this call, the vault accepts API keys of any form, even if other machines can reach the vault. @throws
+   * CofferError `usage` for a stored vault
+   */
   acceptTestKeys(): void
-  /** Call before other machines can reach the vault. @throws CofferError `usage` if API keys were chosen */
+  /**
+   * This function is called before other machines can reach the vault. @throws CofferError `usage` if users have chosen
+   * API keys for this vault
+   */
   admitOthers(): void
 }
 
@@ -196,8 +208,9 @@ export function createApp(parts: AppParts): App {
       const began = Date.now()
       const isOver = () => Math.abs(Date.now() - began) > ms
       const swept = await sweepExpired(app, SWEPT_AT_ONCE, isOver)
-      // A sweep that reached its limit may leave expired tokens. No search finds expired tokens, so their container sets would
-      // look unused and be removed. But if the clock was wrong, the tokens become valid again and need their container sets.
+      // A sweep that reached its limit may leave expired tokens. No search finds expired tokens, so their container
+      // sets would look unused and be removed. But if the clock was wrong, these expired tokens become valid again and
+      // need their container sets.
       if (swept < SWEPT_AT_ONCE) await containerSets.reclaim(isOver)
       return swept
     },
@@ -411,13 +424,13 @@ async function findExplained(
   return { application, tenant: (await app.tenant(as.tenant)).number }
 }
 
-/** Loads the module when it is needed, because most commands evaluate no expression. */
+/** The module of expressions is loaded when it is needed, because most commands evaluate no expression. */
 export async function loadExpressions(random: RandomSource): Promise<Expressions> {
   const { Expressions } = await import('../domain/expression/expression.js')
   return new Expressions(random, computeHmac)
 }
 
-/** Imported at its first use, because few requests are encrypted. */
+/** The module is imported at its first use, because few requests are encrypted. */
 async function loadClientEncryption(): Promise<ClientEncryption> {
   return (await import('../crypto/client-encryption.js')).clientEncryption
 }
@@ -429,13 +442,13 @@ export async function openReactors(options: ReactorOptions): Promise<ReactorRunt
   return runtime.reactors({})
 }
 
-/** Loads the functions that read the project of one file. */
+/** Loads the functions that find, read and compile the project of a file. */
 export async function projectTools() {
   const { compileTypeScript, createLinker, findProjectOf } = await import('../reactor/dependencies/start.js')
   return { compileTypeScript, createLinker, findProjectOf }
 }
 
-/** Compiles code without a vault, and runs nothing of it. Resolves to the reasons why it does not compile. */
+/** Compiles code without a vault, and runs nothing of it. Resolves to the reasons why the code does not compile. */
 export async function compileCode(code: string): Promise<readonly CodeFault[]> {
   const runtime = createRuntime()
   try {

@@ -35,8 +35,8 @@ interface Copied extends Source {
 }
 
 /**
- * Creates a vault at `target`. The vault exists as soon as the copied rows were compared with the source. With `damage`, copies
- * all rows that open, and counts the other rows. @throws CofferError `conflict`
+ * Creates a vault at `target`. The vault exists as soon as the copied rows were compared with the source. With
+ * `damage`, copies all rows that can be opened, and counts the other rows. @throws CofferError `conflict`
  */
 export function copyVault(
   source: VaultLocation,

@@ -39,11 +39,12 @@ export class MemoryVault {
    * The clock of card codes continues from the time of the saved state. Therefore all restores of a state give the same result.
    */
   async restore(state: MemoryState): Promise<void> {
-    // Begins the new generation before the restore. The engine runs requests that come now after the restore, so these requests
-    // belong to the new generation.
+    // The new generation begins before the restore. The engine runs requests that arrive from now on after the restore,
+    // so these requests belong to the new generation.
     this.app.beginGeneration()
-    // The clock changes together with the data. If the clock changed earlier, expired codes of the current data would be visible
-    // again. If the clock changed later, a unit of work could see codes of the restored state as expired.
+    // The clock changes together with the data. If the clock changed before the data, expired codes of the current data
+    // would be visible again. If the clock changed after the data, a unit of work could see codes of the restored state
+    // as expired.
     await this.#parts.engine.restore(state, () => this.#resumeCodes(state))
   }
 
@@ -51,7 +52,10 @@ export class MemoryVault {
     this.#codeLag = this.#parts.clock() - codeTime
   }
 
-  /** Creates a vault with the data of `state`, but new tenant ids, API keys and links. `keys`: by the ids of applications. */
+  /**
+   * Creates a vault with the data of `state`, but new tenant ids, API keys and links. `keys` of the result: the new API
+   * keys, by the ids of applications.
+   */
   async fork(state: MemoryState, clock: Clock) {
     const renamed = new Map<string, string>()
     const engine = this.#parts.engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
@@ -63,7 +67,10 @@ export class MemoryVault {
   }
 }
 
-/** Returns a keyring that several vaults may share. Records that are opened with it have the new ids of tenants. */
+/**
+ * Returns a keyring that several vaults may share. Records that are opened with this keyring have the new ids of
+ * tenants.
+ */
 function withRenames(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyring {
   const rename = <K extends RecordKeys>(keys: K): K => ({ ...keys, renamed })
   return {

@@ -35,7 +35,7 @@ export function readHolder(location: VaultLocation): Holder | undefined {
   return { pid: owner, host, since: formatDate(since), state: held.state }
 }
 
-/** Verifies a vault that may be too damaged to open. @throws CofferError if its header cannot be opened */
+/** Verifies a vault that may be too damaged to open. @throws CofferError if the header of the vault cannot be opened */
 export async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
   requireDirectory(location)
   return runUnlocked(completeEffects(location), choose, async ({ keyring, lsm }) => {
@@ -63,10 +63,11 @@ export async function changeKeySlots(
   const { root, slot } = await openSlot(context, header, parseOpener(opener))
   let vault: Vault | undefined
   try {
-    // Asks which key slots to keep before the lock is acquired, because a person may need long to answer.
+    // The user chooses the key slots to keep before the lock is acquired, because a person may need long to answer.
     const kept = await choose(describeSlots(header), slot.id)
     const slots = parseSlots(header.slots).filter(({ id }) => kept.includes(id))
-    // Checks the number of key slots before a new key file is saved, because the file would be useless if the change failed.
+    // The number of key slots is checked before a new key file is saved, because the file would be useless if the
+    // change failed.
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
     if (slots.length === 0 && added === undefined)
       throw conflict(

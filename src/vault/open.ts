@@ -63,7 +63,7 @@ export interface EphemeralOptions {
   role?: Effects['role']
 }
 
-/** Creates a vault in memory with one tenant. A vault with the default role starts fastest. */
+/** Creates a vault in memory with one tenant. A vault with the default `role` starts fastest. */
 export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVault> {
   const { tenantName, clock = Date.now, role = 'command' } = options
   const random = createRandom()
@@ -106,8 +106,8 @@ export async function identifyVault(location: VaultLocation): Promise<string> {
 }
 
 /**
- * Waits for the lock. @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`, `vault_unsupported`, `vault_damaged`,
- * `unavailable` if another process keeps the lock, `usage`
+ * The function waits for the lock of the vault. @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`,
+ * `vault_unsupported`, `vault_damaged`, `unavailable` if another process keeps the lock, `usage`
  */
 export async function openVault(location: VaultLocation, choose: ChooseOpener): Promise<App> {
   const kind = kindOfAddress(location.directory)
@@ -115,7 +115,7 @@ export async function openVault(location: VaultLocation, choose: ChooseOpener): 
     throw new CofferError('vault_missing', 'A vault in memory is lost when it is closed.')
   const effects = completeEffects(location)
   if (kind === 'store') return (await loadStore()).openInStore(effects, choose)
-  // Asks for the secret before it acquires the lock, so that other processes do not wait for a person.
+  // The user enters the secret before the lock is acquired, so that other processes do not wait for a person.
   const header = await readHeader(effects.files, effects.directory)
   if (effects.role === 'server') refuseBesideServer(effects)
   const secret = await askSecret(choose, header)
@@ -123,21 +123,24 @@ export async function openVault(location: VaultLocation, choose: ChooseOpener): 
 }
 
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
-  // Reads the header again under the lock, because the previous holder may have changed it.
+  // The header is read again under the lock, because the previous holder of the lock may have changed the header.
   const unlocked = await unlock(effects, secret)
   const { header, keyring } = unlocked
   const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
   return listening(effects, unlocked, createApp({ ...effects, ...unlocked, engine, lock }))
 }
 
-/** If this process is a server, makes it answer commands of other processes until the vault is closed. */
+/**
+ * If this process is a server, the function makes the server answer commands of other processes until the vault is
+ * closed.
+ */
 async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'>, app: App): Promise<App> {
   if (effects.role !== 'server') return app
   try {
     const options = { ...effects, proof: keyring.socketProof }
     const listener = await serveVaultSocket(options, (message) => answerMessage(app, message))
     const { close } = app
-    // Changes `app` itself, because a server later adds members to it.
+    // `app` itself is changed, because a server later adds members to it.
     return Object.assign(app, { close: () => listener.close().then(close) })
   } catch (error) {
     await app.close()
@@ -146,7 +149,8 @@ async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'
 }
 
 /**
- * Connects to the server that has the vault open. If there is none, opens the vault. @throws CofferError like {@link openVault}
+ * Connects to the server that has the vault open. If no server has the vault open, the function opens the vault.
+ * @throws CofferError like {@link openVault}
  */
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
   const effects = completeEffects(location)
@@ -168,8 +172,8 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
 }
 
 /**
- * Connects to the server of the vault. Returns undefined if no server listens. @throws CofferError `unavailable` if it does not
- * answer
+ * Connects to the server of the vault. Returns undefined if no server listens. @throws CofferError `unavailable` if the
+ * server does not answer
  */
 async function connectWith(effects: Effects, secret: Secret): Promise<VaultSocketClient | undefined> {
   const { keyring } = await unlock(effects, secret)
@@ -196,10 +200,15 @@ function describeSilence({ files, directory, pid }: Effects, waitedMs: number): 
   )
 }
 
-/** Thrown to end the wait for the lock, because the command can send its request to the server that has the lock. */
+/**
+ * The error that ends the wait for the lock, because the command can send its request to the server that has the lock.
+ */
 class ServerFound extends CofferError {}
 
-/** Ends the wait for the lock when the server that holds it listens. A starting server may hold the lock before it listens. */
+/**
+ * Ends the wait for the lock when the server that holds the lock listens. A starting server may hold the lock before it
+ * listens.
+ */
 function leaveToServer(effects: Effects) {
   return ({ isServer, pid }: LockHolder) => {
     if (isServer && hasVaultSocket(effects))

@@ -32,7 +32,7 @@ export class ReadableRows {
     this.#damage = damage
   }
 
-  /** Yields the rows with their keys. Does not yield rows of logs, but collects them for `mend`. */
+  /** Yields the rows with their keys. Rows of logs are not yielded: they are collected for `mend`. */
   async *rows(): AsyncGenerator<Row> {
     const reseal = createReseal({ ...this.#options, logsAnew: true })
     const skip = (kind: number | undefined) =>
@@ -49,7 +49,7 @@ export class ReadableRows {
       try {
         const { kind, tenant, seq, rev, created, modified, expires } = row
         if (kind === KINDS.log_block) this.#collectLog(row)
-        // Copies the fields one by one, because a row of the write-ahead log has getters.
+        // The fields are copied one by one, because a row of the write-ahead log has getters instead of fields.
         else {
           const resealed = { kind, tenant, seq, rev, created, modified, expires, ...(await reseal(row)) }
           tenants.note(row, true)
@@ -69,7 +69,7 @@ export class ReadableRows {
     skipped[name] = (skipped[name] ?? 0) + 1
   }
 
-  /** @throws CofferError if the row does not open */
+  /** @throws CofferError if the row cannot be opened */
   #collectLog(row: Row): void {
     const { present, tenants } = this.#options
     const keys = tenants.get(row.tenant)
@@ -156,7 +156,10 @@ export async function requireTenants(
   throw new CofferError('vault_damaged', `${nothing} ${describeLostTenants(lost.list())}`)
 }
 
-/** Remembers which tenants' rows were readable. A vault has two copies of each row, and one readable copy is enough. */
+/**
+ * Remembers which tenants' rows were readable. A vault has two copies of each tenant's row, and one readable copy is
+ * enough.
+ */
 class TenantRows {
   readonly #isReadable = new Map<string, boolean>()
 

@@ -14,9 +14,9 @@ import { completeEffects, type Effects, isStore, type VaultLocation } from './lo
 import { askSecret, type ChooseOpener, runUnlocked, type Unlocked, unlock } from './unlock.js'
 
 /**
- * Replaces the keys of a vault. Fingerprint keys stay, because callers store fingerprints. The secret that
- * was used for the rekey still opens the vault. After a crash, the vault has either its old keys or its new
- * keys. From the start of the rekey of a store, its servers answer 503 until they are restarted.
+ * Replaces the keys of a vault. Fingerprint keys stay, because callers store fingerprints. The secret that was used for
+ * the rekey still opens the vault. After a crash, the vault has either its old keys or its new keys. From the start of
+ * the rekey of a store, the servers of this store answer 503 until they are restarted.
  * @throws CofferError `conflict`
  */
 export async function rekey(location: VaultLocation, choose: ChooseOpener, progress: Progress) {
@@ -74,7 +74,7 @@ async function planRekey(effects: Effects, { header: before, keyring, primitives
       const renderSearch = createSearchRenderer(effects)
       return createReseal({ present: keyring, next, tenants, renew, renderSearch })
     },
-    /** If entries do not open, returns them unchanged, so that `vault verify` still reports them. */
+    /** Entries that cannot be opened are returned unchanged, so that `vault verify` still reports them. */
     resealPending: (pending: PendingEntries): PendingEntries => {
       const { id, tenant, sealed } = pending
       const keys = tenants.get(tenant)

@@ -6,7 +6,8 @@ import { readAll } from '../storage/store.js'
 import type { App } from './app.js'
 
 /**
- * A new application has `key`, unless the user chose the key (`is_key_chosen`). An application that existed before has `name`.
+ * A new application has `key`, unless the user chose the key (`is_key_chosen`). An application that already existed has
+ * `name`.
  */
 export interface SampleApplication {
   id: string
@@ -70,7 +71,10 @@ export async function beginAsService({ store }: App): Promise<void> {
   })
 }
 
-/** The keys are names for applications of the first tenant, `tenant/name` for other tenants, and types for samples. */
+/**
+ * The keys of this record are names for applications of the first tenant, `tenant/name` for other tenants, and types
+ * for samples.
+ */
 export type SeededApplications = Record<string, SampleApplication & { key: string }>
 
 /**

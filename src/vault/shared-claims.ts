@@ -1,12 +1,15 @@
-/** Claims in a shared store: records with a lease, which the owner renews. If the owner dies, the lease expires. */
+/**
+ * Claims in a shared store: records with a lease, which the owner of a claim renews. If the owner dies, the lease
+ * expires.
+ */
 import type { AnswerRecord } from '../domain/records/answer-record.js'
 import type { Host } from '../framework/host.js'
 import { type Claim, type Claims, createClaims } from '../framework/ports/background.js'
 import type { StoreReader } from '../storage/store.js'
 
 /**
- * How long a lease lasts, in ms. This is longer than the difference between the clocks of servers, and longer than a busy server
- * may delay a renewal.
+ * How long a lease lasts, in ms. This time is longer than the difference between the clocks of servers, and longer than
+ * a busy server may delay a renewal.
  */
 export const LEASE_MS = 15_000
 const RENEWALS_IN_A_LEASE = 3

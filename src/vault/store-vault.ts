@@ -28,13 +28,13 @@ export { readStored } from '../storage/postgres/tables.js'
 export async function createInStore(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
   return usingPool(effects, async (pool) => {
     await createTables(pool)
-    // Refuses a store that has a vault before a key file is saved.
+    // A store that has a vault is refused before a key file is saved.
     await requireNoVault(pool)
     const unlocked = await createHeader(effects, opener)
     const { header, keyring } = unlocked
     const memory = new MemoryEngine(effects.clock)
     await createFirstTenant(createApp({ ...effects, ...unlocked, engine: memory }), tenantName)
-    // Turns the pending log entries of the vault in memory into rows.
+    // The pending log entries of the vault in memory are turned into rows.
     await memory.save()
     async function* rows() {
       yield* memory.rows()
@@ -88,7 +88,7 @@ export async function readHeaderInStore(location: VaultLocation): Promise<Header
   return withPool(location, async (pool) => (await readStored(pool)).header)
 }
 
-/** Opens a pool for `work` and closes it afterwards. @throws CofferError `unavailable`, `usage` */
+/** Opens a pool for `work`, and closes the pool when `work` has ended. @throws CofferError `unavailable`, `usage` */
 export async function withPool<T>(
   location: VaultLocation,
   work: (pool: ConnectionPool) => Promise<T>,
@@ -108,7 +108,7 @@ async function connectStore({ directory, storePassword }: VaultLocation): Promis
   return new ConnectionPool({ ...connection, ...given, ssl: { ...(connection.ssl as object), ca } })
 }
 
-/** Opens a pool for `work`. Closes the pool only if `work` fails. */
+/** Opens a pool for `work`. The pool is closed only if `work` fails. */
 async function usingPool<T>(effects: Effects, work: (pool: ConnectionPool) => Promise<T>): Promise<T> {
   const pool = await connectStore(effects)
   try {

@@ -171,12 +171,13 @@ export function lockFile(path: string, pid: number, notice: (text: string) => vo
 }
 
 /**
- * Acquires the lock of a directory, and calls `work`, which creates a vault there. If `work` fails, the files are removed.
+ * Acquires the lock of a directory, and calls `work`, which creates a vault there. If `work` fails, the files of the
+ * new vault are removed.
  * @throws CofferError `conflict` if there is a vault, `vault_damaged` if there is a vault without its header
  */
 export async function withNewDirectory<T>(effects: Effects, work: (lock: Lock) => Promise<T>): Promise<T> {
   const { files, directory } = effects
-  // Checks the directory before the wait for the lock too, because a server may hold the lock for long.
+  // The directory is also checked before the wait for the lock, because a server may hold the lock for long.
   prepareDirectory(files, directory)
   return withLock(effects, async (lock) => {
     try {
@@ -195,7 +196,7 @@ export function refuseBesideServer({ files, directory, pid }: Effects): void {
   if (held?.state === 'alive') refuseServer(held.holder)
 }
 
-/** Refuses to wait for a server, because it keeps the vault open for long. @throws CofferError `unavailable` */
+/** Refuses to wait for a server, because a server keeps the vault open for long. @throws CofferError `unavailable` */
 function refuseServer({ pid, host, since, isServer }: LockHolder): void {
   if (!isServer) return
   const who = `Process ${pid} on ${host} has had this vault open since ${formatDate(since)}`
@@ -203,7 +204,10 @@ function refuseServer({ pid, host, since, isServer }: LockHolder): void {
   throw new CofferError('unavailable', `${who}, and commands reach it there. ${end}`)
 }
 
-/** Asks for the secret before it acquires the lock. @throws CofferError `unavailable`, without a wait if a server has the lock */
+/**
+ * First asks for the secret, and then acquires the lock. @throws CofferError `unavailable`, without a wait if a server
+ * has the lock
+ */
 export async function runUnlocked<T>(
   effects: Effects,
   choose: ChooseOpener,

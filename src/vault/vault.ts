@@ -11,10 +11,10 @@ export interface OperationRequest<Name extends string = string> {
   operation: Name
   input: Record<string, unknown>
   as: { key: string } | { reveal: boolean; tenant?: string | undefined }
-  /** Explains the operation instead of doing it, for the application with this id, or else for the caller. */
+  /** Explains the operation instead of performing it, for the application with this id, or else for the caller. */
   explain?: { application?: string | undefined }
   idempotencyKey?: PerformOptions['idempotencyKey']
-  /** Turns on no-reveal mode. A setting of the vault may turn it on too. */
+  /** Turns on no-reveal mode. A setting of the vault may also turn on no-reveal mode. */
   noReveal?: boolean
 }
 
