@@ -6,8 +6,8 @@ import type { Primitives } from './primitives.js'
 import { createCipher, createMac, createTextMac, deriveKey, KEY_BYTES } from './primitives.js'
 
 /**
- * The maximum number of cached digests for each tenant. A digest takes about 150 bytes. A list of keys that
- * tokens share takes up to 5 KiB.
+ * The maximum number of cached digests for each tenant. A digest takes about 150 bytes. A cached list of row keys that
+ * several tokens share takes up to 5 KiB.
  */
 const CACHED_DIGESTS = 8192
 const FINGERPRINT_BYTES = 32

@@ -60,11 +60,11 @@ export interface Header {
   cipher: string
   /** Key slots. `crypto/key-slot.ts` creates and parses the slots. */
   slots: readonly unknown[]
-  /** A digest of the other fields with a key of the vault, base64. */
+  /** A digest over the other fields of the header, computed with a key of the vault, base64. */
   mac: string
 }
 
-/** The parts of a JWE with `ECDH-ES` and `A256GCM` that are needed to open it (RFC 7516, 5.2). */
+/** The parts of a JWE with `ECDH-ES` and `A256GCM` that are needed to decrypt the JWE (RFC 7516, 5.2). */
 export interface Encrypted {
   /** The sender's ephemeral X25519 key: 32 bytes. */
   ephemeral: Uint8Array

@@ -21,8 +21,8 @@ export interface Primitives {
   /** Keyed BLAKE2b (RFC 7693): `length` and the length of `key` are 16 to 64 bytes. */
   blake2b(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
   /**
-   * One block of HKDF-Expand with SHA-256 (RFC 5869). `length`: 16 to 32 bytes. The key has 32 bytes. The info is the message and
-   * then the length as one byte, so that a short digest is not the beginning of a longer digest.
+   * One block of HKDF-Expand with SHA-256 (RFC 5869). `length`: 16 to 32 bytes. The key has 32 bytes. The info of HKDF
+   * is the message and then the length as one byte, so that a short digest is not the beginning of a longer digest.
    */
   digest(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
   wipe(bytes: Uint8Array): void

@@ -23,8 +23,8 @@ interface Sodium {
 }
 
 /**
- * For larger messages, Node's cipher is faster than libsodium: a call of Node's cipher costs more, but each byte costs
- * only a quarter.
+ * For larger messages, the cipher of Node is faster than libsodium: a call of this cipher costs more, but each byte
+ * costs only a quarter.
  */
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
@@ -95,7 +95,8 @@ export async function loadSodium(): Promise<Primitives> {
       heap.fill(0, messageAt, messageAt + body)
       return plain
     },
-    // One block of HKDF-Expand is an HMAC. Uses libsodium's HKDF-Extract, which is an HMAC too, because its state can be cached.
+    // One block of HKDF-Expand is an HMAC. The digest is computed with libsodium's HKDF-Extract, which is an HMAC too,
+    // because the state of HKDF-Extract can be cached.
     digest(length, message, key) {
       if (message.length > LARGEST_EXPANDED) return nativePrimitives.digest(length, message, key)
       const heap = sodium.HEAPU8
