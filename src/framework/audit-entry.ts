@@ -17,8 +17,8 @@ export interface AuditEntry {
 }
 
 /**
- * Collects the records that the answer of an operation describes. If one of these records is deleted, the stored answer
- * is deleted too.
+ * Collects the records that the answer of an operation describes. If a record that an answer describes is deleted, the
+ * stored answer is deleted too.
  */
 export interface SubjectCollector {
   addRecorded(recorded: readonly AuditEntry[]): void

@@ -133,7 +133,7 @@ export interface Session extends Omit<Effects, 'random' | 'compile' | 'isEqualSe
   readonly traceId: string
   /**
    * Collects the records that the operation's answer describes. Undefined if the answer is not stored. If reactor code
-   * sends requests to this server during the operation, the records of these requests are added too.
+   * sends requests to this server during the operation, the collector also gets the records of these requests.
    */
   readonly subjects: SubjectCollector | undefined
   /** The header Host of the request, if the operation was called over HTTP. */
@@ -150,8 +150,8 @@ export interface Session extends Omit<Effects, 'random' | 'compile' | 'isEqualSe
    */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
-   * Adapts an item of a list to what the caller may see. A list that encodes its items one by one calls this
-   * for each item.
+   * Adapts an item of a list to what the caller may see. A list that encodes its items one by one calls `present` for
+   * each item.
    */
   present<T>(item: T): T
   /**

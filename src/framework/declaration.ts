@@ -1,6 +1,6 @@
 /**
- * The declaration of an operation. The program derives commands, routes, help and the OpenAPI document from
- * it.
+ * The declaration of an operation. The program derives commands, routes, help and the OpenAPI document from the
+ * declaration.
  */
 import type { Permission } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
@@ -63,8 +63,8 @@ export interface Http {
   readonly status?: 200 | 201 | 202
   readonly olderPath?: string
   /**
-   * The operation runs again for a repeated idempotency key. For other operations with POST, PUT or PATCH,
-   * the stored answer is returned.
+   * The operation runs again for a repeated idempotency key. For an operation without this member, the stored answer is
+   * returned if the method is POST, PUT or PATCH.
    */
   readonly ignoresIdempotencyKey?: true
   readonly body?: {
@@ -108,15 +108,15 @@ export interface Cli {
    */
   readonly confirmation?: string
   /**
-   * The command of another operation performs this operation if the user gives `flag`. That command then has
-   * the flags of both operations.
+   * The command of another operation performs this operation if the user gives `flag`. The command of the other
+   * operation then has the flags of both operations.
    */
   readonly form?: { readonly command: string; readonly flag: string }
   readonly isInternal?: true
 }
 
 export interface LogEntry extends Pick<LogRecord, 'operation' | 'message'> {
-  /** No event is derived from this entry. The handler may emit an event with `audit.emit` instead. */
+  /** No event is derived from this log entry. The handler may emit an event with `audit.emit` instead. */
   readonly derivesNoEvent?: true
 }
 

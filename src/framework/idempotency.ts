@@ -97,7 +97,7 @@ export async function runIdempotent(
   }
 }
 
-/** The parts that identify a request: its caller, its path and the key. Each session has its own keys. */
+/** The parts that identify a request: its caller, its path and the key. Each session has its own idempotency keys. */
 function formatScope(
   { tenant, actor, session, isNoReveal, isOfRun, grants }: Caller,
   { definition, input, key }: KeyedRequest,
@@ -116,7 +116,7 @@ function formatScope(
 
 /**
  * Returns whether all records of the answer still exist.
- * @throws CofferError `forbidden` if the caller has lost access to one of these records
+ * @throws CofferError `forbidden` if the caller has lost access to a record of the answer
  */
 async function checkSubjects(
   reader: StoreReader,
@@ -204,12 +204,13 @@ export class IdempotentAnswer implements SubjectCollector {
     const { 'content-type': type, location } = headers ?? {}
     const kept = headers && omitUndefined({ 'content-type': type, location })
     const answer = { id: this.#id, status, headers: kept, body: json?.text, subjects }
-    // Only the stale answer is replaced. If another server has replaced it with a newer answer, the newer answer stays.
+    // Only the stale answer is replaced. If another server has replaced the stale answer with a newer answer, the newer
+    // answer stays.
     const stale = this.#stale && JSON.stringify(this.#stale)
     if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
       await removeAnswer(store, caller.tenant, this.#id)
-    // The vault can remove a card's verification code from the card's data, but does not recognize the code
-    // in other parts of the answer. Therefore, if the text contains the code, the whole answer expires
+    // The vault can remove a card's verification code from the card's data, but does not recognize the code in other
+    // parts of the answer. Therefore, if the text of the answer contains a verification code, the whole answer expires
     // together with the code.
     const ends = firstEnd(store, json?.text ?? '', cards)
     const expires = Math.min(store.now + KEPT_MS, ends)

@@ -41,8 +41,8 @@ export interface PerformOptions {
   reachedAt?: string | undefined
   origin?: RequestOrigin | undefined
   /**
-   * Set if reactor code sends the request: collects the records of the request for the operation that runs
-   * this code.
+   * If reactor code sends the request, `outer` collects the records of the request for the operation that runs this
+   * code.
    */
   outer?: SubjectCollector | undefined
   /** The result of building code, if the control plane has set one. */

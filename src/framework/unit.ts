@@ -244,8 +244,8 @@ class UnitContext implements Context {
 }
 
 /**
- * Writes the log records of an operation, and stores its events for webhooks. Contract: called once for each
- * operation, in its unit of work.
+ * Writes the log records of an operation, and stores its events for webhooks. Contract: this function is called once
+ * for each operation, in the unit of work of the operation.
  */
 export function writeLog(context: Context, recorded: readonly AuditEntry[], traceId: string) {
   const { store, caller } = context

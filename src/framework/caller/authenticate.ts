@@ -13,7 +13,7 @@ const SESSION_DEPENDS_ON: readonly Kind[] = [...DEPENDS_ON, 'session']
 
 /**
  * `allowsCached`: the function may also return a cached caller, whose rights another server may have changed. Contract:
- * before the request is answered, a unit of work checks whether the rights of this caller are still current
+ * before the request is answered, a unit of work checks whether the rights of a cached caller are still current
  * (`RightsSource`).
  * @throws CofferError `unauthenticated`, without a reason
  */

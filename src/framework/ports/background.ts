@@ -53,8 +53,8 @@ export class Background {
         work.characters = characters
       },
       /**
-       * Sets the function that does the work when the queue starts this piece of work. Contract: called at most once,
-       * and `run` reports its own errors.
+       * Sets the function that does the work when the queue starts this piece of work. Contract: `fill` is called at
+       * most once, and `run` reports its own errors.
        */
       fill: (run: () => Promise<void>) => {
         work.run = run
@@ -69,8 +69,8 @@ export class Background {
   }
 
   /**
-   * Drops the pieces of work that wait, and accepts no new work. Work that is running continues. {@link idle} waits for
-   * this work.
+   * Drops the pieces of work that wait, and accepts no new work. Work that is running continues, and {@link idle} waits
+   * until this work has ended.
    */
   close(): void {
     this.isClosed = true

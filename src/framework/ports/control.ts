@@ -82,8 +82,8 @@ export type RequestRecord = Infer<typeof requestOutput> & { decisions?: Explaine
 export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' | 'status' | 'application_id'>>
 
 /**
- * Requests for an area that is not emulated. The server answered each of these requests with 501. In `path`, each part
- * that may be an id is replaced by `{}`.
+ * Requests for an area that is not emulated. The server answered each request for such an area with 501. In `path`,
+ * each part that may be an id is replaced by `{}`.
  */
 export const notEmulatedOutput = object({ method: text, path: text, area: text, count })
 export type NotEmulated = Infer<typeof notEmulatedOutput>
@@ -98,7 +98,7 @@ export type Fork = Infer<typeof forkOutput>
 
 /**
  * @throws CofferError `not_found` for an unknown name or id. A vault that is not in memory has no state, clock or
- * forks. For such a vault, calls about these also throw `not_found`.
+ * forks, so calls about state, clock or forks throw `not_found` for such a vault.
  */
 export interface ControlPlane {
   reset(): Promise<void>

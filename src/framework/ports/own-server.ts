@@ -18,7 +18,7 @@ export interface OwnCall {
    */
   asRun(caller: Caller): Caller
   left?: OnLeave | undefined
-  /** If the answer of the run is stored, this collects the records of the request. */
+  /** If the answer of the run is stored, `outer` collects the records of the request. */
   outer?: SubjectCollector | undefined
 }
 

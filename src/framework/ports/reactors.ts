@@ -73,8 +73,8 @@ export interface Invocation {
   args: Readonly<Record<string, unknown>> | undefined
   /**
    * The properties of the request except `args`, or the whole body of the request if the body is not an object. If
-   * `rest` is set, the code gets a request, and the arguments are its property `req`. If `rest` is absent, the code
-   * gets only the arguments.
+   * `rest` is set, the code gets a request, and the arguments are the property `req` of this request. If `rest` is
+   * absent, the code gets only the arguments.
    */
   rest?: unknown
   configuration: Readonly<Record<string, unknown>>
