@@ -32,7 +32,7 @@ export class GuestProcess {
   pid: number | undefined
   messageLimits: MessageLimits = { maxBytes: 64 * 1024, maxBodyBytes: 0 }
   listener: GuestListener | undefined
-  /** Resolves to true when the guest is confined and accepts work, to false if it failed or ended before. */
+  /** Resolves to true when the guest is confined and accepts work, or to false if the guest failed or ended before. */
   readonly ready: Promise<boolean>
   readonly ended: Promise<void>
   readonly #child: ChildProcess

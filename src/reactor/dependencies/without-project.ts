@@ -1,6 +1,6 @@
 /**
- * Packages for a server without a project. Such a server has no packages, or its packages are the bundles in the
- * directory of `--modules`.
+ * Packages for a server without a project. A server without a project has no packages, or its packages are the bundles
+ * in the directory of `--modules`.
  */
 import { isObject, tryJson } from '../../domain/json/json.js'
 import {

@@ -133,7 +133,10 @@ define(Buffer, 'poolSize', 0)
 for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(Buffer)))
   if (typeof value === 'function') define(Buffer, name, value)
 
-/** Returns a primitive unchanged, and a Node buffer for a view of memory. @throws TypeError for any other object */
+/**
+ * Returns a primitive unchanged, and a Node buffer for a view of memory. @throws TypeError for a symbol, a function, and
+ * an object that is not a view of memory
+ */
 function toArgument(value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
     throw new TypeError('The argument is no bytes')

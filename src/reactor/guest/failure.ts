@@ -11,7 +11,7 @@ const UNSAID = 'The code gave no reason'
 
 /**
  * Returns the response of a CustomHttpResponseError, whichever copy of this class was used. Returns undefined if
- * `thrown` is no such error.
+ * `thrown` is not a CustomHttpResponseError.
  */
 export function readThrownResponse(thrown: unknown): object | undefined {
   if (!isObject(thrown) || thrown.name !== 'CustomHttpResponseError' || !Number.isInteger(thrown.status))

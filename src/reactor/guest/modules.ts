@@ -1,7 +1,7 @@
 /**
  * `require` for reactor code: built-in modules, error classes, and the owner's bundles. Some built-in modules are
- * shared by all runs and frozen. The other modules are texts (`facades/`). A text is evaluated in the compartment of
- * the run, like all other code, and only when the code requires the module.
+ * shared by all runs and frozen. The built-in modules that are not shared are texts (`facades/`). The text of a module
+ * is evaluated in the compartment of the run, like all other code, and only when the code requires the module.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -135,7 +135,7 @@ function createQuerystring(): object {
   }
 }
 
-/** Makes the functions of `util` that need Node. All other functions are in `facades/util.ts`. */
+/** Makes the functions of `util` that need Node. All other functions of `util` are in `facades/util.ts`. */
 function createUtil(describeError: DescribeError): Record<string, unknown> {
   const show = (value: unknown, options?: { depth?: number | null }) =>
     inspect(value, options?.depth === null ? Infinity : Number(options?.depth ?? 2), describeError)

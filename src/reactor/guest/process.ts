@@ -10,8 +10,8 @@ const now = performance.now.bind(performance)
 
 const LEGACY = { node: '16.20.2', v8: '9.4.146.26-node.26', modules: '93' }
 /**
- * The versions of Node that the images promise. Any other image promises {@link LEGACY}. The code always runs under
- * the Node of the server.
+ * The versions of Node that the images promise. An image that is not in this list promises {@link LEGACY}. The code
+ * always runs under the Node of the server.
  */
 const VERSIONS: Readonly<Record<string, Readonly<Record<'node' | 'v8' | 'modules', string>>>> = {
   node22: { node: '22.22.0', v8: '12.4.254.21-node.33', modules: '127' },

@@ -24,14 +24,15 @@ import 'ses'
 /** The wrapper is on the first line of the code, so that line numbers in stacks are not shifted. */
 const WRAPPER = '(function (exports, require, module, __filename, __dirname) {'
 /**
- * This function wraps the text of a package, and makes `Object` a local variable. Without the wrapper, the package searches
- * `Object` in the scopes of SES thousands of times while it loads, which takes about a third of the time.
+ * This function wraps the text of a package, and makes `Object` a local variable. Without the wrapper, the package
+ * searches `Object` in the scopes of SES thousands of times while it loads, which takes about a third of the time of
+ * loading.
  */
 const PACKAGE_WRAPPER =
   '(function (Object) { return function (exports, require, module, __filename, __dirname) {'
 const MAIN_FILE = 'reactor.js'
 const MAX_FRAMES = 20
-/** SES adds these globals to a compartment. These globals are not part of the language. */
+/** SES adds these globals to a compartment. The globals in this list are not part of the language. */
 const SES_NAMES = ['Compartment', 'harden', 'lockdown', 'assert', 'ModuleSource']
 
 export type RunGlobals = Record<string, unknown> & { fetch: ReturnType<typeof createFetch> }

@@ -53,7 +53,8 @@ export function prepareSource(code: string): string {
 
 /**
  * Like {@link prepareSource}, for a package. If the text contains nothing that SES refuses, it is not parsed, because
- * parsing a large package takes seconds and 80 MiB. If such a package has a syntax error, SES reports the error.
+ * parsing a large package takes seconds and 80 MiB. If a package that is not parsed has a syntax error, SES reports the
+ * error.
  */
 export function preparePackage(text: string): string {
   const code = text.replace(/^#!/, '//')
@@ -66,8 +67,8 @@ function locate(code: string, offset: number): Position {
 }
 
 /**
- * Calls `see` for every node under `root`. If `see` returns false, the function skips the nodes below that node. The
- * function uses no recursion, because nodes can be nested deeply.
+ * Calls `see` for every node under `root`. If `see` returns false for a node, the function skips the nodes below this
+ * node. The function uses no recursion, because nodes can be nested deeply.
  */
 function visit(root: Node, see: (node: Node) => unknown): void {
   const open: unknown[] = [root]
@@ -102,7 +103,8 @@ function parse(code: string, tokens: Token[], comments: Comment[]): Program {
     })
   } catch (error) {
     const { message, loc } = error as SyntaxError & { loc?: { line: number; column: number } }
-    // The position in this error depends on the available stack, so the error is reported without a position.
+    // The position at which the stack overflows depends on the size of the stack, so this error is reported without a
+    // position.
     if (error instanceof RangeError || message.startsWith('Not enough stack space'))
       throw new SourceError('The code nests too deeply to be compiled', START)
     const explained = explainModule(code)

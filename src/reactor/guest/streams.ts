@@ -359,7 +359,7 @@ export function isLocked(stream: ReadableStream): boolean {
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** Makes a stream that gives `bytes` in chunks. Each chunk is a copy. */
+/** Makes a stream that gives `bytes` in chunks. Each chunk is a copy of a part of `bytes`. */
 export function streamOf(bytes: Bytes): ReadableStream {
   let at = 0
   const pull = (controller: ReadableStreamDefaultController) => {

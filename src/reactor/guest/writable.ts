@@ -15,7 +15,10 @@ interface Job {
   reject(reason: unknown): void
 }
 
-/** A promise with the functions that settle it. A rejection of this promise that nobody handles does not end the run. */
+/**
+ * A promise with the functions that settle it. If the promise rejects and nobody handles the rejection, the run does
+ * not end.
+ */
 function createDeferred() {
   let resolve!: () => void
   let reject!: (reason: unknown) => void
